@@ -1,0 +1,32 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both build .venv by themselves.
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.PHONY: demo test lint types contracts bench clean
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("hidag needs Python 3.11 or newer, found " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,test,dev,oracles]'
+	touch $@
+
+demo: .venv/.installed
+	$(BIN)/hidag demo --out demo
+
+test: .venv/.installed
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: .venv/.installed
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+
+types: .venv/.installed
+	$(BIN)/mypy
+
+contracts: .venv/.installed
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,35 @@
+"""The errors and warnings that hidag raises: one root, each also the builtin a caller expects."""
+
+from __future__ import annotations
+
+
+class HidagError(Exception):
+    """Root of all errors that hidag raises on purpose."""
+
+
+class DataError(HidagError, ValueError):
+    """The table, a column or a cell cannot be used as it is."""
+
+
+class SettingError(HidagError, ValueError):
+    """A parameter of an estimator or a function has a value that makes no sense."""
+
+
+class GraphError(HidagError, ValueError):
+    """A graph is not what it has to be (a cycle, an impossible constraint, a wrong shape)."""
+
+
+class FileError(HidagError, OSError):
+    """A file is missing, empty, truncated, of an unknown format, or cannot be written."""
+
+
+class HidagWarning(UserWarning):
+    """Root of all warnings that hidag issues."""
+
+
+class IdentifiabilityWarning(HidagWarning):
+    """What was asked for is not, or may not be, determined by the data."""
+
+
+class ConvergenceWarning(HidagWarning):
+    """The iterations ended before the estimate settled."""

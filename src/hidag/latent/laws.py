@@ -1,0 +1,153 @@
+"""Latent laws: the joint distribution of the latents, listed in full or given by a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import DataError, GraphError
+from hidag.latent.state_space import StateSpace
+
+
+@runtime_checkable
+class LatentLaw(Protocol):
+    """What every latent law offers."""
+
+    @property
+    def space(self) -> StateSpace:
+        """The latents' state space."""
+        ...
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Probability of every joint state, shape (n_states,); only when states can be listed."""
+        ...
+
+    def marginals(self) -> NDArray[np.float64]:
+        """Return the latents' level probabilities, shape (K, max levels); zero past a latent's."""
+        ...
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Return ``n_samples`` draws of the latents, shape (n_samples, K)."""
+        ...
+
+
+def _frozen(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    out = np.array(values, dtype=np.float64)
+    out.setflags(write=False)
+    return out
+
+
+@dataclass(frozen=True)
+class SaturatedLaw:
+    """One free probability per joint state (the paper's p).
+
+    Attributes
+    ----------
+    space : StateSpace
+    probabilities : ndarray, shape (n_states,)
+    """
+
+    space: StateSpace
+    probabilities: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        p = _frozen(self.probabilities)
+        if p.shape != (self.space.n_states,):
+            raise DataError(
+                f"{self.space.n_latents} latents have {self.space.n_states} joint states, "
+                f"got an array of shape {p.shape}"
+            )
+        if not np.all(p >= 0) or abs(float(p.sum()) - 1.0) > 1e-8:
+            raise DataError(f"probabilities must be >= 0 and sum to 1, they sum to {p.sum():.6g}")
+        object.__setattr__(self, "probabilities", p)
+
+    def marginals(self) -> NDArray[np.float64]:
+        """Return the latents' level probabilities, shape (K, max levels); zero past a latent's."""
+        table = self.probabilities.reshape(self.space.levels)
+        out = np.zeros((self.space.n_latents, max(self.space.levels)))
+        for k, m in enumerate(self.space.levels):
+            others = tuple(a for a in range(self.space.n_latents) if a != k)
+            out[k, :m] = table.sum(axis=others)
+        return out
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Return ``n_samples`` draws of the latents, shape (n_samples, K)."""
+        p = self.probabilities / self.probabilities.sum()
+        drawn = rng.choice(self.space.n_states, size=n_samples, p=p)
+        return np.stack(np.unravel_index(drawn, self.space.levels), axis=1).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class NetworkLaw:
+    """A directed acyclic graph with one conditional table per latent.
+
+    Attributes
+    ----------
+    space : StateSpace
+    parents : tuple of tuples of int
+        ``parents[k]`` in the order in which they index ``tables[k]``.
+    tables : tuple of ndarray
+        ``tables[k]`` has shape (levels of the parents..., levels[k]); the last axis sums to 1.
+    """
+
+    space: StateSpace
+    parents: tuple[tuple[int, ...], ...]
+    tables: tuple[NDArray[np.float64], ...]
+
+    def __post_init__(self) -> None:
+        levels = self.space.levels
+        if len(self.parents) != len(levels) or len(self.tables) != len(levels):
+            raise GraphError(f"{len(levels)} latents need as many parent sets and tables")
+        object.__setattr__(self, "tables", tuple(_frozen(t) for t in self.tables))
+        for k, table in enumerate(self.tables):
+            shape = (*(levels[a] for a in self.parents[k]), levels[k])
+            if table.shape != shape:
+                raise GraphError(f"table of latent {k} must have shape {shape}, got {table.shape}")
+            if (table < 0).any() or not np.allclose(table.sum(axis=-1), 1.0, atol=1e-8):
+                raise GraphError(f"table of latent {k} has a row that is not a distribution")
+        self.order()
+
+    def order(self) -> tuple[int, ...]:
+        """Return the latents, parents before children."""
+        done: list[int] = []
+        placed: set[int] = set()
+        while len(done) < len(self.parents):
+            ready = [
+                k
+                for k, pa in enumerate(self.parents)
+                if k not in placed and all(a in placed for a in pa)
+            ]
+            if not ready:
+                raise GraphError("the parents of the latent network form a cycle")
+            done.extend(ready)
+            placed.update(ready)
+        return tuple(done)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Probability of every joint state, shape (n_states,); only when states can be listed."""
+        states = self.space.states()
+        out = np.ones(len(states))
+        for k, pa in enumerate(self.parents):
+            out *= self.tables[k][tuple(states[:, a] for a in (*pa, k))]
+        return out
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Return ``n_samples`` draws of the latents, shape (n_samples, K)."""
+        out = np.zeros((n_samples, self.space.n_latents), dtype=np.uint8)
+        for k in self.order():
+            rows = self.tables[k][tuple(out[:, a] for a in self.parents[k])]
+            cumulative = np.cumsum(np.broadcast_to(rows, (n_samples, rows.shape[-1])), axis=1)
+            draw = rng.random(n_samples)
+            out[:, k] = np.minimum(
+                (draw[:, None] >= cumulative[:, :-1]).sum(axis=1), self.space.levels[k] - 1
+            )
+        return out
+
+    def marginals(self) -> NDArray[np.float64]:
+        """Return the latents' level probabilities, shape (K, max levels); zero past a latent's."""
+        return SaturatedLaw(self.space, self.probabilities).marginals()

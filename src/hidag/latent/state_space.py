@@ -1,0 +1,68 @@
+"""The latent state space: K discrete variables and the mixed-radix number of each joint state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import SettingError
+
+#: Beyond this many joint states nothing that lists them is built.
+MAX_LISTED_STATES = 1 << 20
+
+
+@dataclass(frozen=True)
+class StateSpace:
+    """Joint states of K latents with ``levels[k]`` values each.
+
+    State number ``s`` and levels ``z`` are related as in a C-ordered array of shape ``levels``:
+    the last latent changes fastest.
+    """
+
+    levels: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.levels) == 0 or min(self.levels) < 2:
+            raise SettingError(f"every latent needs at least 2 levels, got levels={self.levels}")
+
+    @classmethod
+    def binary(cls, n_latents: int) -> StateSpace:
+        """Return the space of ``n_latents`` binary latents."""
+        return cls((2,) * n_latents)
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents, K."""
+        return len(self.levels)
+
+    @property
+    def n_states(self) -> int:
+        """Number of joint states, the product of the levels (an exact Python integer)."""
+        total = 1
+        for m in self.levels:
+            total *= m
+        return total
+
+    @property
+    def listable(self) -> bool:
+        """Whether the joint states may be listed."""
+        return self.n_states <= MAX_LISTED_STATES
+
+    def states(self) -> NDArray[np.int64]:
+        """Return all joint states, shape (n_states, K), row ``s`` holding state number ``s``."""
+        if not self.listable:
+            raise SettingError(
+                f"{self.n_latents} latents have {self.n_states} joint states, too many to list "
+                f"(at most {MAX_LISTED_STATES})"
+            )
+        return np.stack(np.unravel_index(np.arange(self.n_states), self.levels), axis=1)
+
+    def strides(self) -> NDArray[np.int64]:
+        """Return how much the state number grows when latent k goes up one level, shape (K,)."""
+        return np.cumprod([1, *self.levels[:0:-1]], dtype=np.int64)[::-1].copy()
+
+    def number(self, states: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the numbers of joint states given as rows of levels, shape (n,)."""
+        return np.asarray(states, dtype=np.int64) @ self.strides()
