@@ -1,0 +1,91 @@
+"""Counts: Poisson with a logarithmic or an identity link."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from hidag.measurement.families.base import Array
+
+#: A linear predictor beyond this would overflow the mean long before it explains a count.
+LARGEST_LOG_MEAN = 40.0
+#: Smallest mean under the identity link: a state that never produces a count is not a Poisson law.
+SMALLEST_MEAN = 1e-3
+
+
+class Poisson:
+    """``E X = exp(eta)``."""
+
+    name = "poisson"
+    has_dispersion = False
+    lowest_predictor = -np.inf
+
+    def to_working(self, x: Array) -> Array:
+        """Return the counts as they are."""
+        return x
+
+    def from_working(self, x: Array) -> Array:
+        """Return the counts as they are."""
+        return x
+
+    def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
+        """Return ``theta = eta`` and ``A = exp(eta)``."""
+        return eta, self.mean(eta)
+
+    def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
+        """Return ``1``, the mean and the mean again (it is the variance too)."""
+        mean = self.mean(eta)
+        return np.ones_like(eta), mean, mean
+
+    def base(self, x: Array, dispersion: Array) -> Array:
+        """Return ``-log x!``."""
+        return np.asarray(-gammaln(x + 1.0))
+
+    def mean(self, eta: Array) -> Array:
+        """Return ``exp(eta)``."""
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+
+    def predictor(self, mean: Array) -> Array:
+        """Return the logarithm of the mean."""
+        return np.log(mean)
+
+    def clip_mean(self, mean: Array, epsilon: float) -> Array:
+        """Return means of at least epsilon."""
+        return np.maximum(mean, epsilon)
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return one: ratios of means have a scale of their own."""
+        return np.ones_like(mean)
+
+    def sample(self, eta: Array, dispersion: Array, rng: np.random.Generator) -> Array:
+        """Return counts."""
+        return rng.poisson(self.mean(eta)).astype(np.float64)
+
+
+class PoissonIdentity(Poisson):
+    """``E X = eta``, which must be positive in every latent state."""
+
+    name = "poisson-identity"
+    lowest_predictor = SMALLEST_MEAN
+
+    def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
+        """Return ``theta = log(eta)`` and ``A = eta``."""
+        mean = self.mean(eta)
+        return np.log(mean), mean
+
+    def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
+        """Return ``1 / eta``, ``1`` and the information ``1 / eta``."""
+        inverse = 1.0 / self.mean(eta)
+        return inverse, np.ones_like(eta), inverse
+
+    def mean(self, eta: Array) -> Array:
+        """Return the predictor, kept above the smallest mean."""
+        return np.maximum(eta, SMALLEST_MEAN)
+
+    def predictor(self, mean: Array) -> Array:
+        """Return the mean itself."""
+        return np.asarray(mean, dtype=np.float64)
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return the standard deviation of a count with the item's mean."""
+        return np.sqrt(np.maximum(mean, SMALLEST_MEAN))
