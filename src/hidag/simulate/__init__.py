@@ -1,1 +1,24 @@
+"""Simulate: the paper's designs, other shapes, and data drawn from them."""
 
+from hidag.simulate.designs import design, design_law, make_truth
+from hidag.simulate.items import banded_q, random_q, spread_slopes
+from hidag.simulate.networks import chain_dag, dag_from_parents, random_dag, random_law, tree_dag
+from hidag.simulate.sample import simulate
+from hidag.simulate.truth import Simulation, Truth
+
+__all__ = [
+    "Simulation",
+    "Truth",
+    "banded_q",
+    "chain_dag",
+    "dag_from_parents",
+    "design",
+    "design_law",
+    "make_truth",
+    "random_dag",
+    "random_law",
+    "random_q",
+    "simulate",
+    "spread_slopes",
+    "tree_dag",
+]

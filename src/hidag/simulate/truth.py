@@ -1,0 +1,169 @@
+"""What a simulation is drawn from, and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover.graphs import CPDAG, DAG
+from hidag.errors import SettingError
+from hidag.latent import NetworkLaw
+from hidag.simulate.families import item_family, refuse_impossible_means
+
+
+def _numbers(values: object, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+    out = np.array(values, dtype=np.float64)
+    if out.shape != shape:
+        raise SettingError(f"{name} must have shape {shape}, got {out.shape}")
+    return out
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A latent network and the items that measure it, complete enough to draw data from.
+
+    Item j has linear predictor ``intercept[j] + loadings[j] @ z``, where z holds the latents'
+    levels (0 or 1 for binary latents).
+
+    Parameters
+    ----------
+    q_matrix : array of 0 and 1, shape (J, K)
+    intercept : array, shape (J,)
+    loadings : array, shape (J, K)
+        Zero wherever ``q_matrix`` is zero.
+    dispersion : array, shape (J,)
+        Variance of gaussian items and of the logarithm of lognormal ones; whatever is given for
+        families that have none is stored as NaN.
+    families : sequence of str, length J
+        "bernoulli", "poisson" (log link), "poisson-identity", "gaussian" or "lognormal".
+    law : NetworkLaw
+        The latents' graph and conditional tables.
+    item_names, latent_names : sequence of str, optional
+        X1, X2, ... and Z1, Z2, ... unless given.
+    """
+
+    q_matrix: NDArray[np.int8]
+    intercept: NDArray[np.float64]
+    loadings: NDArray[np.float64]
+    dispersion: NDArray[np.float64]
+    families: tuple[str, ...]
+    law: NetworkLaw
+    item_names: tuple[str, ...] = ()
+    latent_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        q = np.array(self.q_matrix)
+        if q.ndim != 2 or not np.isin(q, (0, 1)).all():
+            raise SettingError("q_matrix must be a two-dimensional array of 0 and 1")
+        n_items, n_latents = q.shape
+        if self.law.space.n_latents != n_latents:
+            raise SettingError(
+                f"q_matrix has {n_latents} columns, but the law has "
+                f"{self.law.space.n_latents} latents"
+            )
+        intercept = _numbers(self.intercept, (n_items,), "intercept")
+        loadings = _numbers(self.loadings, (n_items, n_latents), "loadings")
+        if not (np.isfinite(intercept).all() and np.isfinite(loadings).all()):
+            raise SettingError("intercept and loadings must be finite")
+        families = tuple(self.families)
+        if len(families) != n_items:
+            raise SettingError(f"{n_items} items need as many families, got {len(families)}")
+        kinds = [item_family(name) for name in families]
+        items = tuple(self.item_names) or tuple(f"X{j + 1}" for j in range(n_items))
+        latents = tuple(self.latent_names) or tuple(f"Z{k + 1}" for k in range(n_latents))
+        for names, size, what in ((items, n_items, "item"), (latents, n_latents, "latent")):
+            if len(names) != size:
+                raise SettingError(f"{size} {what}s need as many names, got {len(names)}")
+        stray = np.argwhere((q == 0) & (loadings != 0))
+        if len(stray):
+            j, k = stray[0]
+            raise SettingError(
+                f"loadings must be 0 where q_matrix is 0, but item {items[j]!r} has loading "
+                f"{loadings[j, k]:.6g} on {latents[k]!r} ({len(stray)} entries)"
+            )
+        has_variance = np.array([kind.has_dispersion for kind in kinds], dtype=bool)
+        dispersion = _numbers(self.dispersion, (n_items,), "dispersion")
+        bad = np.flatnonzero(has_variance & ~((dispersion > 0) & np.isfinite(dispersion)))
+        if len(bad):
+            raise SettingError(
+                f"dispersion must be a finite variance > 0, but item {items[bad[0]]!r} has "
+                f"{dispersion[bad[0]]:.6g} ({len(bad)} of {n_items} items)"
+            )
+        dispersion[~has_variance] = np.nan
+        top = np.array(self.law.space.levels) - 1
+        lowest = intercept + (np.minimum(loadings, 0) * top).sum(axis=1)
+        highest = intercept + (np.maximum(loadings, 0) * top).sum(axis=1)
+        refuse_impossible_means(families, lowest, highest, items)
+        fields: dict[str, NDArray[Any]] = {
+            "q_matrix": q.astype(np.int8),
+            "intercept": intercept,
+            "loadings": loadings,
+            "dispersion": dispersion,
+        }
+        for name, values in fields.items():
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        object.__setattr__(self, "families", families)
+        object.__setattr__(self, "item_names", items)
+        object.__setattr__(self, "latent_names", latents)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, J."""
+        return int(self.q_matrix.shape[0])
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents, K."""
+        return int(self.q_matrix.shape[1])
+
+    @property
+    def dag(self) -> DAG:
+        """The latents' graph, read off the law so that the two cannot disagree."""
+        adjacency = np.zeros((self.n_latents, self.n_latents), dtype=np.int8)
+        for child, parents in enumerate(self.law.parents):
+            adjacency[list(parents), child] = 1
+        return DAG(adjacency, self.latent_names)
+
+    @property
+    def cpdag(self) -> CPDAG:
+        """All that data can tell of the latents' graph: its Markov equivalence class."""
+        return self.dag.to_cpdag()
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges among the latents and from latents to items."""
+        return sum(len(parents) for parents in self.law.parents) + int(self.q_matrix.sum())
+
+    def predictor(self, states: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the items' linear predictors at rows of latent levels, shape (n, J)."""
+        rows = np.asarray(states, dtype=np.float64)
+        return np.asarray(self.intercept + rows @ self.loadings.T, dtype=np.float64)
+
+    def means(self, states: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the items' expectations at rows of latent levels, shape (n, J)."""
+        eta = self.predictor(states)
+        for j, name in enumerate(self.families):
+            eta[:, j] = item_family(name).mean(eta[:, j], float(self.dispersion[j]))
+        return eta
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Data drawn from a truth.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (N, J)
+        The items; NaN where a cell is missing.
+    states : ndarray of uint8, shape (N, K)
+        The latents that no estimator may see.
+    truth : Truth
+    """
+
+    X: NDArray[np.float64]
+    states: NDArray[np.uint8]
+    truth: Truth
