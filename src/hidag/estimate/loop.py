@@ -1,0 +1,185 @@
+"""Stage I: penalised EM with an exact E-step, and penalised Gibbs-SAEM (Algorithm S.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.exact import expect
+from hidag.estimate.gibbs import GibbsSampler
+from hidag.estimate.maximise import Basis, coefficient_scales, maximise
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measurement import MeasurementParameters, Penalty
+
+Array = NDArray[np.float64]
+Observer = Callable[[int, int, float], None]
+
+#: Rows' worth of even mass that keeps unvisited states reachable for the Gibbs sampler.
+SAMPLER_MASS = 1.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long Stage I runs.
+
+    Attributes
+    ----------
+    max_iter : int
+    tolerance : float
+        EM ends when the penalised log-likelihood grows by less than ``tolerance`` per row and step.
+    burn_in : int
+        SAEM steps of size 1 before the Robbins-Monro average sets in.
+    decay : float
+        Step ``t`` after the burn-in has size ``t ** -decay``; between 1/2 and 1.
+    n_sweeps : int
+        Gibbs sweeps per SAEM step, the paper's C.
+    n_newton : int
+        Newton steps of an M-step.
+    """
+
+    max_iter: int = 200
+    tolerance: float = 1e-6
+    burn_in: int = 40
+    decay: float = 0.7
+    n_sweeps: int = 1
+    n_newton: int = 2
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Where Stage I ended.
+
+    Attributes
+    ----------
+    parameters : MeasurementParameters
+    probabilities : ndarray, shape (S,)
+    log_likelihood, objective : float
+        Of the observed data at the estimate, and less the penalty.
+    n_iter : int
+    converged : bool
+    trace : ndarray, shape (n_iter, 2)
+        Per step: objective (EM) or NaN (SAEM), and the largest move of a coefficient in units of
+        its item's scale.
+    """
+
+    parameters: MeasurementParameters
+    probabilities: Array
+    log_likelihood: float
+    objective: float
+    n_iter: int
+    converged: bool
+    trace: Array
+
+
+def penalty_of(parameters: MeasurementParameters, penalty: Penalty, scale: Array) -> float:
+    """Return the total penalty of the loadings."""
+    return float(penalty.value(parameters.loadings, scale[:, None]).sum())
+
+
+def _largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
+    moved = np.abs(new.loadings - old.loadings).max(axis=1, initial=0.0)
+    return float((np.maximum(moved, np.abs(new.intercept - old.intercept)) / scale).max())
+
+
+def run_em(
+    parameters: MeasurementParameters,
+    probabilities: Array,
+    data: WorkingData,
+    basis: Basis,
+    allowed: NDArray[np.uint8],
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    n_threads: int = 1,
+    observer: Observer | None = None,
+) -> Estimate:
+    """Return the estimate after penalised EM; the objective never decreases on the way."""
+    scale = coefficient_scales(data)
+    features = np.ascontiguousarray(basis.features)
+    trace: list[tuple[float, float]] = []
+    previous = -np.inf
+    converged = False
+    while True:
+        statistics, log_likelihood = expect(
+            parameters, probabilities, data, features, n_threads=n_threads
+        )
+        objective = log_likelihood - penalty_of(parameters, penalty, scale)
+        if trace:
+            trace[-1] = (objective, trace[-1][1])
+            if observer is not None:
+                observer(len(trace), schedule.max_iter, objective)
+        if objective - previous < schedule.tolerance * data.n_samples:
+            converged = True
+        if converged or len(trace) >= schedule.max_iter:
+            break
+        previous = objective
+        fresh = maximise(
+            parameters, statistics, data, basis, allowed, penalty, n_newton=schedule.n_newton
+        )
+        trace.append((np.nan, _largest_move(parameters, fresh, scale)))
+        parameters = fresh
+        probabilities = statistics.count / statistics.count.sum()
+    return Estimate(
+        parameters,
+        probabilities,
+        log_likelihood,
+        objective,
+        len(trace),
+        converged,
+        np.array(trace).reshape(-1, 2),
+    )
+
+
+def run_saem(
+    parameters: MeasurementParameters,
+    probabilities: Array,
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    allowed: NDArray[np.uint8],
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    rng: np.random.Generator,
+    n_threads: int = 1,
+    observer: Observer | None = None,
+) -> Estimate:
+    """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2)."""
+    scale = coefficient_scales(data)
+    features = np.ascontiguousarray(basis.features)
+    states = rng.choice(space.n_states, size=data.n_samples, p=probabilities / probabilities.sum())
+    sampler = GibbsSampler(data, space, states, int(rng.integers(1 << 62)))
+    sampler.draw(parameters, probabilities, n_sweeps=5, n_threads=n_threads)
+    averaged = None
+    trace: list[tuple[float, float]] = []
+    converged = False
+    even = SAMPLER_MASS / space.n_states
+    while len(trace) < schedule.max_iter and not converged:
+        sampler.draw(parameters, probabilities, n_sweeps=schedule.n_sweeps, n_threads=n_threads)
+        fresh = sampler.statistics()
+        after = len(trace) - schedule.burn_in
+        step = 1.0 if after < 0 or averaged is None else (after + 1.0) ** -schedule.decay
+        averaged = fresh if averaged is None else averaged.blend(fresh, step)
+        moved = maximise(parameters, averaged, data, basis, allowed, penalty, n_newton=1)
+        change = _largest_move(parameters, moved, scale)
+        parameters = moved
+        probabilities = (averaged.count + even) / (data.n_samples + SAMPLER_MASS)
+        trace.append((np.nan, change))
+        if observer is not None:
+            observer(len(trace), schedule.max_iter, np.nan)
+        recent = np.array([c for _, c in trace[-5:]])
+        converged = after > 10 and bool(recent.max() < 1e-3)
+    _, log_likelihood = expect(parameters, probabilities, data, features, n_threads=n_threads)
+    return Estimate(
+        parameters,
+        probabilities,
+        log_likelihood,
+        log_likelihood - penalty_of(parameters, penalty, scale),
+        len(trace),
+        converged,
+        np.array(trace).reshape(-1, 2),
+    )

@@ -1,0 +1,214 @@
+"""The M-step: penalised item regressions on the statistics, all items of a family at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.statistics import Statistics
+from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import descend
+from hidag.measurement import Family, MeasurementParameters, Penalty
+
+Array = NDArray[np.float64]
+
+#: A step that lowers the objective is taken again with this much more curvature.
+DAMPING_FACTOR = 4.0
+MAX_DAMPINGS = 12
+DESCENT_SWEEPS = 50
+#: Coordinate moves below this many standard errors end a descent.
+DESCENT_TOLERANCE = 1e-7
+#: Smallest share of an item's variance that its dispersion may shrink to.
+SMALLEST_DISPERSION_SHARE = 1e-4
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Latent states as regressors.
+
+    Attributes
+    ----------
+    design : ndarray, shape (S, 1 + K)
+        A one and the states.
+    products : ndarray, shape (S, P (P + 1) / 2)
+        Products of pairs of columns of ``design``, upper triangle by rows.
+    """
+
+    design: Array
+    products: Array
+
+    @classmethod
+    def of(cls, features: Array) -> Basis:
+        """Return the basis of states given as features, shape (S, K)."""
+        design = np.hstack([np.ones((len(features), 1)), features])
+        left, right = np.triu_indices(design.shape[1])
+        return cls(design, np.ascontiguousarray(design[:, left] * design[:, right]))
+
+    @property
+    def features(self) -> Array:
+        """The states, shape (S, K)."""
+        return self.design[:, 1:]
+
+    def quadratic(self, weights: Array) -> Array:
+        """Return ``design' diag(w) design`` for each row of weights, shape (J, P, P)."""
+        size = self.design.shape[1]
+        packed = weights @ self.products
+        out = np.empty((len(weights), size, size))
+        left, right = np.triu_indices(size)
+        out[:, left, right] = packed
+        out[:, right, left] = packed
+        return out
+
+
+def _lowest_predictor(beta: Array) -> Array:
+    """Return each item's smallest predictor over all states of its latents."""
+    return np.asarray(beta[:, 0] + np.minimum(beta[:, 1:], 0.0).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Penalised regressions of the items of one family."""
+
+    family: Family
+    sum_x: Array
+    counts: Array
+    dispersion: Array
+    basis: Basis
+    allowed: NDArray[np.uint8]
+    penalty: Penalty
+    scale: Array
+
+    def objective(self, beta: Array) -> Array:
+        eta = beta @ self.basis.design.T
+        theta, partition = self.family.natural(eta, self.dispersion[:, None])
+        value = np.einsum("js,js->j", self.sum_x, theta) - np.einsum(
+            "js,js->j", self.counts, partition
+        )
+        value -= self.penalty.value(beta[:, 1:], self.scale[:, None]).sum(axis=1)
+        if np.isfinite(self.family.lowest_predictor):
+            value[_lowest_predictor(beta) < self.family.lowest_predictor] = -np.inf
+        return np.asarray(value)
+
+    def newton(self, beta: Array) -> Array:
+        """Return coefficients after one proximal Newton step; no item's objective gets worse."""
+        eta = beta @ self.basis.design.T
+        dtheta, dpartition, information = self.family.slopes(eta, self.dispersion[:, None])
+        gradient = (self.sum_x * dtheta - self.counts * dpartition) @ self.basis.design
+        curvature = self.basis.quadratic(self.counts * information)
+        # A whisper of ridge keeps items regular whose states are all but empty.
+        diagonal = np.arange(curvature.shape[1])
+        curvature[:, diagonal, diagonal] *= 1.0 + 1e-9
+        before = self.objective(beta)
+        out = beta.copy()
+        open_items = np.arange(len(beta))
+        damping = 1.0
+        for _ in range(MAX_DAMPINGS):
+            proposal = descend(
+                beta[open_items],
+                gradient[open_items],
+                damping * curvature[open_items],
+                self.allowed[open_items],
+                self.penalty.code,
+                self.penalty.strength,
+                self.penalty.threshold * self.scale[open_items],
+                DESCENT_SWEEPS,
+                DESCENT_TOLERANCE,
+            )
+            part = self.restricted(open_items)
+            good = part.objective(proposal) >= before[open_items] - 1e-12 * np.abs(
+                before[open_items]
+            )
+            out[open_items[good]] = proposal[good]
+            open_items = open_items[~good]
+            if len(open_items) == 0:
+                break
+            damping *= DAMPING_FACTOR
+        return out
+
+    def restricted(self, items: NDArray[np.intp]) -> _Problem:
+        if len(items) == len(self.sum_x):
+            return self
+        return _Problem(
+            self.family,
+            self.sum_x[items],
+            self.counts[items],
+            self.dispersion[items],
+            self.basis,
+            self.allowed[items],
+            self.penalty,
+            self.scale[items],
+        )
+
+
+def maximise(
+    parameters: MeasurementParameters,
+    statistics: Statistics,
+    data: WorkingData,
+    basis: Basis,
+    allowed: NDArray[np.uint8],
+    penalty: Penalty,
+    *,
+    n_newton: int = 1,
+) -> MeasurementParameters:
+    """Return parameters with a penalised expected log-likelihood at least as high (the M-step).
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+        Where the Newton steps start.
+    statistics : Statistics
+    data : WorkingData
+        Only its per-item sums are used, never its rows.
+    basis : Basis
+    allowed : ndarray of uint8, shape (J, 1 + K)
+        Which coefficients may differ from zero; column 0, the intercept, is all ones.
+    penalty : Penalty
+    n_newton : int
+        Newton steps; items without a dispersion and with a quadratic likelihood need one.
+    """
+    beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
+    beta[:, 1:] *= allowed[:, 1:]
+    dispersion = parameters.dispersion.copy()
+    scale = coefficient_scales(data)
+    for family, items in parameters.groups():
+        counts = statistics.item_counts(items, data.gappy)
+        sum_x = statistics.sum_x[items]
+        for _ in range(n_newton):
+            problem = _Problem(
+                family,
+                sum_x,
+                counts,
+                dispersion[items],
+                basis,
+                np.ascontiguousarray(allowed[items]),
+                penalty,
+                scale[items],
+            )
+            fresh = problem.newton(beta[items])
+            change = np.abs(fresh - beta[items]).max() if len(items) else 0.0
+            beta[items] = fresh
+            if family.has_dispersion:
+                eta = fresh @ basis.design.T
+                squares = (
+                    data.sum_squares[items]
+                    - 2.0 * np.einsum("js,js->j", sum_x, eta)
+                    + np.einsum("js,js,js->j", counts, eta, eta)
+                )
+                floor = SMALLEST_DISPERSION_SHARE * data.variance[items]
+                dispersion[items] = np.maximum(squares / data.n_observed[items], floor)
+            if change < 1e-8:
+                break
+    return MeasurementParameters(parameters.families, beta[:, 0], beta[:, 1:], dispersion)
+
+
+def coefficient_scales(data: WorkingData) -> Array:
+    """Return the size of a typical coefficient of each item, shape (J,)."""
+    from hidag.measurement import family_named
+
+    out = np.empty(data.n_items)
+    for name in set(data.families):
+        items = np.flatnonzero(np.array(data.families) == name)
+        out[items] = family_named(name).coefficient_scale(data.mean[items], data.variance[items])
+    return out

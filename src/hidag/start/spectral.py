@@ -1,0 +1,251 @@
+"""The spectral start (Algorithm S.1): low-rank means, inverse link, singular vectors, Varimax.
+
+Differences from the printed algorithm, each for a reason:
+
+- the intercept keeps the column mean (regressing centred predictors would lose it);
+- coefficients come from the items' own regressions on the scores, not from a masked least squares;
+- binary items are too noisy for hard-assigned scores: their coefficients start from the loadings;
+- missing cells are filled from the low-rank fit, a few rounds over;
+- columns are brought to a common scale, so that items of different families can stand together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from hidag.estimate.maximise import Basis, coefficient_scales, maximise
+from hidag.estimate.statistics import Statistics
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, family_named
+from hidag.start.varimax import varimax
+
+Array = NDArray[np.float64]
+
+#: Means are kept this far inside the range of the responses before the inverse link.
+TRUNCATION = 1e-4
+#: Share of the law that is spread evenly over all states: no state starts impossible.
+SPREAD = 0.1
+#: Rounds of filling missing cells from the low-rank fit.
+FILL_ROUNDS = 4
+#: Rotated loadings below 1 / (this * sqrt(J)) start at zero.
+THRESHOLD_FACTOR = 2.5
+#: Largest total effect, in units of an item's scale, that a start may claim.
+LARGEST_EFFECT = 4.0
+
+
+@dataclass(frozen=True)
+class StartPoint:
+    """Where Stage I begins.
+
+    Attributes
+    ----------
+    parameters : MeasurementParameters
+    probabilities : ndarray, shape (S,)
+    label : str
+        How it was made.
+    """
+
+    parameters: MeasurementParameters
+    probabilities: Array
+    label: str
+
+
+def _eigen(gram: Array) -> tuple[Array, Array]:
+    values, vectors = np.linalg.eigh(gram)
+    order = np.argsort(values)[::-1]
+    return np.maximum(values[order], 0.0), vectors[:, order]
+
+
+def predictors(data: WorkingData, n_latents: int) -> Array:
+    """Return denoised linear predictors on a common scale, centred by column (steps 1 to 5)."""
+    n_samples = data.n_samples
+    names = np.array(data.families)
+    scale = coefficient_scales(data)
+    if len(set(data.families)) == 1:
+        spread = np.ones(data.n_items)
+    else:
+        spread = np.ones(data.n_items)
+        for name in set(data.families):
+            items = np.flatnonzero(names == name)
+            spread[items] = np.sqrt(max(float(data.variance[items].mean()), 1e-12))
+    filled = data.x / spread
+    means = data.mean / spread
+    rounds = 1
+    if data.observed is not None:
+        filled = np.where(data.observed == 1, filled, means)
+        rounds = FILL_ROUNDS
+    only_gaussian = all(family_named(name).has_dispersion for name in set(data.families))
+    low_rank = filled
+    if not only_gaussian or data.observed is not None:
+        for _ in range(rounds):
+            values, vectors = _eigen(filled.T @ filled)
+            strong = int((np.sqrt(values) >= 1.01 * np.sqrt(n_samples)).sum())
+            rank = min(max(n_latents + 1, strong), data.n_items)
+            low_rank = (filled @ vectors[:, :rank]) @ vectors[:, :rank].T
+            if data.observed is not None:
+                filled = np.where(data.observed == 1, filled, low_rank)
+    out = np.empty_like(filled)
+    for name in set(data.families):
+        family = family_named(name)
+        items = np.flatnonzero(names == name)
+        # Gaussian responses need no truncation and no link: their own values are the predictors.
+        source = filled if family.has_dispersion else low_rank
+        mean = family.clip_mean(source[:, items] * spread[items], TRUNCATION)
+        out[:, items] = family.predictor(mean) / scale[items]
+    return np.asarray(out - out.mean(axis=0))
+
+
+@dataclass(frozen=True)
+class _Rotation:
+    loadings: Array  # (J, K), orthonormal columns rotated towards sparsity, signs settled
+    scores: Array  # (N, K), centred
+
+
+def _rotate(
+    centred: Array, n_latents: int, q_entries: NDArray[np.int8], rng: np.random.Generator | None
+) -> _Rotation:
+    """Return rotated loadings and scores (steps 6 to 9); ``rng`` turns the basis first."""
+    _, vectors = _eigen(centred.T @ centred)
+    basis = vectors[:, :n_latents]
+    if basis.shape[1] < n_latents:
+        basis = np.hstack([basis, np.zeros((len(basis), n_latents - basis.shape[1]))])
+    if rng is not None:
+        turn, _ = np.linalg.qr(rng.standard_normal((n_latents, n_latents)))
+        basis = basis @ turn
+    loadings = basis @ varimax(basis)
+    if (q_entries >= 0).any():
+        # Part of Q is given: rotated columns go to the latents whose known entries they fit best.
+        known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
+        fit = known.T @ (loadings**2)
+        _, order = linear_sum_assignment(-fit)
+        loadings = loadings[:, order]
+    cut = 1.0 / (THRESHOLD_FACTOR * np.sqrt(len(loadings)))
+    sparse = np.where(np.abs(loadings) >= cut, loadings, 0.0)
+    # A column that thresholding would empty keeps its strongest entry.
+    for k in range(n_latents):
+        if not sparse[:, k].any():
+            j = int(np.argmax(np.abs(loadings[:, k])))
+            sparse[j, k] = loadings[j, k] if loadings[j, k] else 1.0
+    sparse = np.where(q_entries == 0, 0.0, sparse)
+    sparse *= np.where(sparse.sum(axis=0) < 0, -1.0, 1.0)
+    gram = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
+    return _Rotation(sparse, centred @ sparse @ np.linalg.inv(gram))
+
+
+def spread_law(probabilities: Array) -> Array:
+    """Return the law with a share spread evenly over all states."""
+    return (1.0 - SPREAD) * probabilities + SPREAD / len(probabilities)
+
+
+def _from_scores(
+    data: WorkingData, space: StateSpace, basis: Basis, rotation: _Rotation, label: str
+) -> StartPoint:
+    """Return the start from hard-assigned scores (steps 9 to 11)."""
+    states = space.number((rotation.scores > 0).astype(np.int64))
+    n_states = space.n_states
+    count = np.bincount(states, minlength=n_states).astype(np.float64)
+    sum_x = np.stack(
+        [np.bincount(states, weights=data.x[:, j], minlength=n_states) for j in range(data.n_items)]
+    )
+    gap_count = np.zeros((len(data.gappy), n_states))
+    for m in range(len(data.gappy)):
+        gap_count[m] = np.bincount(states, weights=data.gaps[:, m], minlength=n_states)
+    allowed = np.hstack([np.ones((data.n_items, 1)), rotation.loadings != 0]).astype(np.uint8)
+    parameters = maximise(
+        null_parameters(data, space.n_latents),
+        Statistics(count, sum_x, gap_count),
+        data,
+        basis,
+        allowed,
+        NO_SPARSITY,
+        n_newton=8,
+    )
+    return StartPoint(parameters, spread_law(count / data.n_samples), label)
+
+
+def null_parameters(data: WorkingData, n_latents: int) -> MeasurementParameters:
+    """Return parameters under which no latent matters: column means and variances."""
+    intercept = np.empty(data.n_items)
+    for j, name in enumerate(data.families):
+        family = family_named(name)
+        mean = family.clip_mean(data.mean[j : j + 1], TRUNCATION)
+        intercept[j] = family.predictor(mean)[0]
+    dispersion = np.array(
+        [
+            max(v, 1e-12) if family_named(f).has_dispersion else 1.0
+            for f, v in zip(data.families, data.variance, strict=True)
+        ]
+    )
+    return MeasurementParameters(
+        data.families, intercept, np.zeros((data.n_items, n_latents)), dispersion
+    )
+
+
+def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: str) -> StartPoint:
+    """Return a start with the given loadings (J, K), in units of the items' scales.
+
+    Intercepts make every item's mean come out under independent, even latents, and the law is even.
+    """
+    scale = coefficient_scales(data)
+    total = np.abs(loadings).sum(axis=1)
+    loadings = loadings * np.minimum(1.0, LARGEST_EFFECT / np.maximum(total, 1e-12))[:, None]
+    slopes = loadings * scale[:, None]
+    null = null_parameters(data, space.n_latents)
+    intercept = null.intercept - 0.5 * slopes.sum(axis=1)
+    for j, name in enumerate(data.families):
+        floor = family_named(name).lowest_predictor
+        if np.isfinite(floor):
+            # Keep every state's mean positive: shrink effects that would take it below zero.
+            room = 0.5 * max(null.intercept[j], 2.0 * floor)
+            reach = 0.5 * np.abs(slopes[j]).sum()
+            if reach > room:
+                slopes[j] *= room / reach
+            intercept[j] = max(
+                null.intercept[j] - 0.5 * slopes[j].sum(),
+                floor - np.minimum(slopes[j], 0.0).sum(),
+            )
+    explained = 0.25 * (slopes**2).sum(axis=1)
+    dispersion = np.where(
+        [family_named(f).has_dispersion for f in data.families],
+        np.maximum(null.dispersion - explained, 0.2 * null.dispersion),
+        1.0,
+    )
+    probabilities = np.full(space.n_states, 1.0 / space.n_states)
+    return StartPoint(
+        MeasurementParameters(data.families, intercept, slopes, dispersion), probabilities, label
+    )
+
+
+def spectral_start(
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    q_entries: NDArray[np.int8],
+    centred: Array,
+    *,
+    rng: np.random.Generator | None = None,
+) -> StartPoint:
+    """Return the spectral start; with ``rng``, one whose rotation was looked for from elsewhere.
+
+    Parameters
+    ----------
+    data : WorkingData
+    space, basis : StateSpace, Basis
+    q_entries : ndarray of int8, shape (J, K)
+        1, 0, or -1 for entries to be estimated.
+    centred : ndarray, shape (N, J)
+        What ``predictors`` returned: it does not depend on the rotation.
+    """
+    rotation = _rotate(centred, space.n_latents, q_entries, rng)
+    label = "spectral" if rng is None else "spectral, rotated"
+    n_binary = sum(name == "bernoulli" for name in data.families)
+    if 2 * n_binary <= data.n_items:
+        return _from_scores(data, space, basis, rotation, label)
+    spread = rotation.scores.std(axis=0)
+    # A latent with even odds has standard deviation 1/2: that turns scores into effects.
+    return from_loadings(data, space, rotation.loadings * (2.0 * spread), label)
