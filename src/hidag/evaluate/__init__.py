@@ -1,1 +1,19 @@
+"""Evaluate: an estimate against a truth, whatever either calls its latents."""
 
+from hidag.evaluate.evaluation import Evaluation, TruthLike, evaluate
+from hidag.evaluate.graphs import GraphComparison, evaluate_graph
+from hidag.evaluate.matching import Matching, match_latents, total_variation
+from hidag.evaluate.parts import Parts, relabel_law
+
+__all__ = [
+    "Evaluation",
+    "GraphComparison",
+    "Matching",
+    "Parts",
+    "TruthLike",
+    "evaluate",
+    "evaluate_graph",
+    "match_latents",
+    "relabel_law",
+    "total_variation",
+]

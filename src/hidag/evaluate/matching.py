@@ -1,0 +1,188 @@
+"""Matching estimated latents to true ones: names and the meaning of 0 and 1 are arbitrary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from hidag.errors import DataError
+from hidag.evaluate.parts import Parts
+from hidag.latent import LatentLaw
+
+#: Two matchings whose loadings fit equally well up to this much are a tie for the law to break.
+TIE = 1e-9
+
+#: Shares of one entry of Q that break ties between columns: equal levels first, then loadings.
+#: Together they stay below 1 over all latents, so that agreement in Q always comes first.
+SAME_LEVELS, SAME_LOADINGS = 0.6, 0.3
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Which estimated latent stands for which true one.
+
+    Attributes
+    ----------
+    permutation : tuple of int, length K true
+        Estimated latent of each true one; -1 where there is none.
+    flips : tuple of bool, length K true
+        Whether that latent's levels have to be reversed.
+    extra : tuple of int
+        Estimated latents that stand for no true one.
+    """
+
+    permutation: tuple[int, ...]
+    flips: tuple[bool, ...]
+    extra: tuple[int, ...] = ()
+
+
+def total_variation(law: LatentLaw | None, other: LatentLaw | None) -> float:
+    """Return the total variation distance of two laws; NaN when they cannot be compared.
+
+    They cannot when one is absent, when their spaces differ or when the states are too many to
+    list.
+    """
+    if law is None or other is None or law.space != other.space or not law.space.listable:
+        return float("nan")
+    return 0.5 * float(np.abs(law.probabilities - other.probabilities).sum())
+
+
+def match_latents(estimate: object, truth: object) -> Matching:
+    """Return the matching of estimated to true latents with the most agreement.
+
+    Agreement in Q decides (an assignment problem), so that no other matching has fewer wrong
+    entries of Q; among columns that agree equally the loadings decide, then the law. A latent is
+    flipped when its loadings point the other way; without loadings, when the law says so.
+
+    Parameters
+    ----------
+    estimate, truth : object
+        Fitted estimators, results, truths or :class:`Parts`; the numbers of latents may differ.
+    """
+    ours, true = Parts.of(estimate), Parts.of(truth)
+    if len(ours.q_matrix) != len(true.q_matrix):
+        raise DataError(
+            f"estimate and truth must have the same items, got {len(ours.q_matrix)} and "
+            f"{len(true.q_matrix)}"
+        )
+    agreement = _agreement(ours, true)
+    rows, columns = linear_sum_assignment(agreement, maximize=True)
+    permutation = np.full(true.n_latents, -1, dtype=np.int64)
+    inside = (rows < true.n_latents) & (columns < ours.n_latents)
+    permutation[rows[inside]] = columns[inside]
+    direction = _direction(ours, true)
+    matched = permutation >= 0
+    flips = np.zeros(true.n_latents, dtype=bool)
+    flips[matched] = direction[np.flatnonzero(matched), permutation[matched]] < 0
+    if ours.n_latents == true.n_latents:
+        permutation, flips = _settle_ties(ours, true, agreement, direction, permutation, flips)
+    taken = set(permutation.tolist())
+    return Matching(
+        permutation=tuple(int(k) for k in permutation),
+        flips=tuple(bool(flip) for flip in flips),
+        extra=tuple(k for k in range(ours.n_latents) if k not in taken),
+    )
+
+
+def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
+    """Return how well each true latent (row) is met by each of ours (column), padded square.
+
+    A latent without a partner meets an empty column of Q.
+    """
+    size = max(ours.n_latents, true.n_latents)
+    n_items = len(true.q_matrix)
+    q_ours = np.zeros((n_items, size), dtype=np.int64)
+    q_true = np.zeros((n_items, size), dtype=np.int64)
+    q_ours[:, : ours.n_latents] = ours.q_matrix
+    q_true[:, : true.n_latents] = true.q_matrix
+    both = q_true.T @ q_ours
+    neither = (1 - q_true).T @ (1 - q_ours)
+    out = (both + neither).astype(np.float64)
+    real = np.s_[: true.n_latents, : ours.n_latents]
+    same_levels = np.array(true.levels)[:, None] == np.array(ours.levels)[None, :]
+    share = SAME_LEVELS * same_levels
+    if ours.loadings is not None and true.loadings is not None:
+        a, b = true.loadings, ours.loadings
+        norm_a, norm_b = (a**2).sum(axis=0)[:, None], (b**2).sum(axis=0)[None, :]
+        # Squared distance to the column or to its mirror image, whichever is nearer.
+        distance = np.maximum(norm_a + norm_b - 2 * np.abs(a.T @ b), 0.0)
+        share = share + SAME_LOADINGS / (1.0 + np.sqrt(distance))
+    out[real] += share / (size + 1)
+    return out
+
+
+def _direction(ours: Parts, true: Parts) -> NDArray[np.float64]:
+    """Return the sign that relates true (row) and our (column) loadings; 0 when there is none."""
+    if ours.loadings is None or true.loadings is None:
+        return np.zeros((true.n_latents, ours.n_latents))
+    return np.asarray(np.sign(true.loadings.T @ ours.loadings), dtype=np.float64)
+
+
+def _settle_ties(
+    ours: Parts,
+    true: Parts,
+    agreement: NDArray[np.float64],
+    direction: NDArray[np.float64],
+    permutation: NDArray[np.int64],
+    flips: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the matching after exchanges and flips that cost nothing and bring the laws nearer.
+
+    Every single latent and every pair is tried until nothing helps, so that latents with the
+    same items are told apart by what they depend on.
+    """
+
+    def distance(order: NDArray[np.int64], turned: NDArray[np.bool_]) -> float:
+        return total_variation(_relabelled_law(ours, order, turned), true.law)
+
+    best = distance(permutation, flips)
+    improved = not np.isnan(best)
+    while improved:
+        improved = False
+        for i, j in combinations_with_replacement(range(true.n_latents), 2):
+            for order, turned in _moves(i, j, agreement, direction, permutation, flips):
+                value = distance(order, turned)
+                if value < best - TIE:
+                    best, permutation, flips, improved = value, order, turned, True
+    return permutation, flips
+
+
+def _relabelled_law(
+    ours: Parts, order: NDArray[np.int64], turned: NDArray[np.bool_]
+) -> LatentLaw | None:
+    return Parts(ours.q_matrix, law=ours.law).relabelled(order, turned).law
+
+
+def _moves(
+    i: int,
+    j: int,
+    agreement: NDArray[np.float64],
+    direction: NDArray[np.float64],
+    permutation: NDArray[np.int64],
+    flips: NDArray[np.bool_],
+) -> list[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+    """Return the matchings that differ at latents i and j only and agree as well in Q, loadings."""
+    out = []
+    places = [i, j] if i != j else [i]
+    for exchange in (False, True) if i != j else (False,):
+        order = permutation.copy()
+        if exchange:
+            order[[i, j]] = permutation[[j, i]]
+            before = agreement[i, permutation[i]] + agreement[j, permutation[j]]
+            if agreement[i, order[i]] + agreement[j, order[j]] < before - TIE:
+                continue
+        # Loadings that point one way leave no choice of flip; those that point none leave both.
+        choices = [
+            (direction[k, order[k]] < 0,) if direction[k, order[k]] != 0 else (False, True)
+            for k in places
+        ]
+        for flip in product(*choices):
+            turned = flips.copy()
+            turned[places] = flip
+            if exchange or (turned != flips).any():
+                out.append((order, turned))
+    return out
