@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from hidag.observations.q_matrix import QSpec, read_q_matrix
 from hidag.observations.table import Observations, read_table
+from hidag.observations.types import FAMILIES, FamilyChoice, resolve_families
+from hidag.observations.values import check_values
 
-__all__ = ["Observations", "read_table"]
+__all__ = [
+    "FAMILIES",
+    "FamilyChoice",
+    "Observations",
+    "QSpec",
+    "check_values",
+    "read_q_matrix",
+    "read_table",
+    "resolve_families",
+]

@@ -125,10 +125,10 @@ def _read_values(
     X: Any, names: Sequence[str] | None, min_rows: int
 ) -> tuple[NDArray[np.float64], tuple[str, ...], bool]:
     """Return the numbers, the names and whether the names are the table's own."""
-    if sparse.issparse(X):
+    if bool(sparse.issparse(X)):  # bool() so that the type checker does not narrow X
         raise DataError(
             f"Sparse input is not supported: expected a dense table, got a {type(X).__name__} of "
-            f"shape {np.shape(X)}; use X.toarray() if it fits into memory"
+            f"shape {tuple(X.shape)}; use X.toarray() if it fits into memory"
         )
     labels = frame_labels(X)
     if labels is not None:

@@ -1,0 +1,203 @@
+"""The type of one item, guessed from its values; ambiguous values are not guessed.
+
+The rules, in order, for the observed values of one item:
+
+1. Only 0 and 1: bernoulli.
+2. Two other whole numbers (1 and 2, -1 and 1): a two-valued answer that has to be recoded.
+3. A whole number that stands apart from the rest, occurs more often than its neighbour and is
+   written 9, 99, 999 or -9, -99, -999: a code for missing answers, perhaps; not guessed.
+4. Any fraction: gaussian, unless all values are positive, their skewness exceeds 2 and that of
+   their logarithms is within 1: then gaussian and lognormal are both plausible; not guessed.
+5. Whole numbers with a negative one: gaussian.
+6. Whole numbers from 0 up: poisson if they look like counts, else not guessed, because grades of
+   an ordered scale and rounded measurements are written in the same way.
+
+What looks like counts: counts whose mean depends on the latents are a mixture of Poisson laws,
+``p_k = E[exp(-m) m^k] / k!``. Such a mixture cannot stop at a top value, nor have a variance below
+its mean, as the grades of a scale usually do. So the best mixture of Poisson laws is fitted to the
+column (Simar 1976, by EM on a grid of means) and compared with the observed frequencies by the
+likelihood ratio. A column looks like counts if this test does not reject the mixture and the
+column has enough distinct values for the test to notice a scale of grades.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+RAW_SKEWNESS = 2.0
+"""An exponential law has skewness 2; few items that are meant as normal are more skewed."""
+LOG_SKEWNESS = 1.0
+"""A logarithm that leaves less skewness than this has explained the long tail."""
+COUNT_DISTINCT = 6
+"""Fewer distinct values than this, from 0 up, are as likely a scale of up to five grades."""
+RATING_DISTINCT = 11
+"""As many distinct values as a rating from 0 to 10; more of them need not start at 0."""
+SCALE_DISTINCT = 20
+"""No scale of grades in use has as many steps; from here on the top value may be a cap."""
+COUNT_START = 10
+"""Whole numbers that never come this close to 0 are as likely a rounded measurement."""
+MIXTURE_LEVEL = 0.001
+"""Level of the test of a mixture; low, because a table has many columns of counts to be tested."""
+PLAIN_LEVEL = 0.05
+PLAIN_ROWS = 200
+"""Rows below which the test of a plain Poisson law would not notice a scale of grades."""
+_GRID_SIZE = 60
+_GRID_STEPS = 300
+_MISSING_CODES = (9.0, 99.0, 999.0, 9999.0)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What one item seems to be.
+
+    Attributes
+    ----------
+    family : str or None
+        None if the values are ambiguous.
+    reason : str
+        Why, in words that finish "item 'x' ...".
+    suggestion : str
+        The family to try first when the values are ambiguous; else the same as `family`.
+    """
+
+    family: str | None
+    reason: str
+    suggestion: str
+
+
+def infer_family(values: NDArray[np.float64]) -> Guess:
+    """Return the type that the observed values of one item, shape (n,), show."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= 1:
+        # Refused when the values are checked; here it only has to stay out of the way.
+        family = "bernoulli" if np.isin(distinct, (0, 1)).all() else "gaussian"
+        return Guess(family, "holds one value only", family)
+    whole = bool(np.all(distinct == np.floor(distinct)))
+    if not whole:
+        return _infer_real(values)
+    if np.array_equal(distinct, (0, 1)):
+        return Guess("bernoulli", "holds only 0 and 1", "bernoulli")
+    if len(distinct) == 2:
+        low, high = distinct
+        return Guess(
+            None,
+            f"holds only {low:g} and {high:g}: recode it as 0 and 1 (for a binary item)",
+            "bernoulli",
+        )
+    if (code := _missing_code(distinct, counts)) is not None:
+        rest = distinct[distinct != code]
+        binary = np.array_equal(rest, (0, 1))
+        return Guess(
+            None,
+            f"holds {code:g} in {counts[distinct == code][0]} of {len(values)} cells, apart from "
+            f"the other values ({rest[0]:g} to {rest[-1]:g}): replace it with NaN if it stands "
+            "for a missing answer",
+            "bernoulli" if binary else "gaussian",
+        )
+    if distinct[0] < 0:
+        return Guess("gaussian", f"holds whole numbers down to {distinct[0]:g}", "gaussian")
+    return _infer_counts(values, distinct, counts)
+
+
+def _infer_real(values: NDArray[np.float64]) -> Guess:
+    """Return gaussian, or a refusal when lognormal is as plausible."""
+    if values.min() > 0:
+        raw = _skewness(values)
+        logged = _skewness(np.log(values))
+        if raw > RAW_SKEWNESS and abs(logged) < LOG_SKEWNESS:
+            return Guess(
+                None,
+                f"holds positive numbers with skewness {raw:.1f}, and {logged:.1f} after taking "
+                "logarithms: lognormal (times, incomes) or gaussian?",
+                "lognormal",
+            )
+    return Guess("gaussian", "holds numbers with fractions", "gaussian")
+
+
+def _infer_counts(
+    values: NDArray[np.float64], distinct: NDArray[np.float64], counts: NDArray[np.int64]
+) -> Guess:
+    """Return poisson, or a refusal when grades or rounded measurements are as plausible."""
+    low, top = distinct[0], distinct[-1]
+    span = f"holds whole numbers from {low:g} to {top:g} ({len(distinct)} different)"
+    step = int(np.gcd.reduce(distinct.astype(np.int64))) if top < 2**53 else 1
+    if step > 1:
+        return Guess(
+            None, f"{span}, all multiples of {step}: gaussian, or counts of {step}?", "gaussian"
+        )
+    if low > COUNT_START:
+        return Guess(None, f"{span}, none near 0: a rounded measurement or a count?", "gaussian")
+    grades = "grades of a scale or a count?"
+    if len(distinct) < COUNT_DISTINCT:
+        if low == 0 and len(distinct) == COUNT_DISTINCT - 1 and _fits_plain_poisson(values):
+            return Guess("poisson", f"{span}, as a Poisson law would", "poisson")
+        return Guess(None, f"{span}: {grades}", "gaussian")
+    if low > 0 and len(distinct) < RATING_DISTINCT:
+        return Guess(None, f"{span}: {grades}", "gaussian")
+    if len(distinct) < SCALE_DISTINCT and not _fits_poisson_mixture(values):
+        return Guess(
+            None,
+            f"{span}, {counts[-1]} of {len(values)} at the top, not spread as counts are: {grades}",
+            "gaussian",
+        )
+    return Guess("poisson", f"{span}, spread as counts are", "poisson")
+
+
+def _fits_plain_poisson(values: NDArray[np.float64]) -> bool:
+    """Return whether a single Poisson law is likely to have made the values."""
+    if len(values) < PLAIN_ROWS:
+        return False
+    return _poisson_test(values, np.array([values.mean()])) > PLAIN_LEVEL
+
+
+def _fits_poisson_mixture(values: NDArray[np.float64]) -> bool:
+    """Return whether some mixture of Poisson laws may have made the values."""
+    # Square roots spread the grid evenly in units of the standard deviation of a count.
+    grid = np.linspace(0.05, np.sqrt(values.max()), _GRID_SIZE) ** 2
+    # The mean itself, so that a plain Poisson law does not wait for EM to sharpen the grid.
+    plain = _poisson_test(values, np.array([values.mean()]))
+    return max(plain, _poisson_test(values, grid)) > MIXTURE_LEVEL
+
+
+def _poisson_test(values: NDArray[np.float64], means: NDArray[np.float64]) -> float:
+    """Return the p-value of the best mixture of Poisson laws with these means.
+
+    The likelihood ratio against free frequencies, with as many degrees of freedom as the mean
+    alone would leave; a mixture uses up more, so the test is on the careful side.
+    """
+    whole = np.bincount(values.astype(np.int64))
+    points = np.flatnonzero(whole)
+    observed = whole[points].astype(np.float64)
+    law = np.asarray(stats.poisson.pmf(points[:, None], means))
+    weights = np.full(len(means), 1 / len(means))
+    for _ in range(_GRID_STEPS if len(means) > 1 else 0):
+        weights *= law.T @ (observed / (law @ weights)) / len(values)
+    ratio = observed / (len(values) * (law @ weights))
+    statistic = 2 * float(observed @ np.log(ratio))
+    return float(stats.chi2.sf(statistic, max(1, len(points) - 2)))
+
+
+def _missing_code(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
+    """Return the value that looks like a code for missing answers, or None."""
+    if (
+        distinct[-1] in _MISSING_CODES
+        and distinct[-2] <= distinct[-1] / 2
+        and (counts[-1] > max(1, counts[-2]))
+    ):
+        return float(distinct[-1])
+    if -distinct[0] in _MISSING_CODES and distinct[1] >= 0 and counts[0] > 1:
+        return float(distinct[0])
+    if distinct[0] == -1 and np.array_equal(distinct[1:], (0, 1)):
+        return -1.0
+    return None
+
+
+def _skewness(values: NDArray[np.float64]) -> float:
+    """Return the third standardised moment."""
+    centred = values - values.mean()
+    scale = np.sqrt(np.mean(centred**2))
+    return 0.0 if scale == 0 else float(np.mean((centred / scale) ** 3))

@@ -1,0 +1,220 @@
+"""The response family of each item: as the user says, or guessed where the values allow it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hidag.errors import DataError, SettingError
+from hidag.observations.infer import Guess, infer_family
+from hidag.observations.table import Observations
+from hidag.observations.values import check_values
+
+FAMILIES = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
+"""The families that items can have, by their own names."""
+
+ALIASES = {
+    "binary": "bernoulli",
+    "count": "poisson",
+    "counts": "poisson",
+    "normal": "gaussian",
+    "continuous": "gaussian",
+    "time": "lognormal",
+}
+"""Other words for a family, as they occur in a types.csv."""
+
+_NOT_YET = frozenset({"ordinal", "ordered", "categorical", "nominal", "multinomial", "likert"})
+_AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class FamilyChoice:
+    """The family of each item and why.
+
+    Attributes
+    ----------
+    families : tuple of str, length J
+    inferred : tuple of bool, length J
+        True where the family was guessed from the values.
+    reasons : tuple of str, length J
+    names : tuple of str, length J
+        The items.
+    """
+
+    families: tuple[str, ...]
+    inferred: tuple[bool, ...]
+    reasons: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def table(self) -> str:
+        """Return one line per item: name, family, given or inferred, reason."""
+        rows = [("item", "family", "source", "reason")]
+        for name, family, inferred, reason in zip(
+            self.names, self.families, self.inferred, self.reasons, strict=True
+        ):
+            rows.append((name, family, "inferred" if inferred else "given", reason))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = (
+            "  ".join(
+                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
+            )
+            for row in rows
+        )
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def resolve_families(
+    observations: Observations, family: str | Sequence[str] | Mapping[Any, str]
+) -> FamilyChoice:
+    """Return the family of each item.
+
+    Parameters
+    ----------
+    observations : Observations
+    family : str, sequence of str, or mapping
+        One family for all items; one per item; or a mapping from the name or the position
+        (counting from 0) of an item to its family. "auto" in place of a family, and an item that
+        a mapping leaves out, ask for a guess by the rules of `hidag.observations.infer`.
+
+    Returns
+    -------
+    FamilyChoice
+        Whether the values suit the families is left to `check_values`.
+
+    Raises
+    ------
+    DataError
+        If an item is to be guessed and its values are ambiguous; all such items are listed, with
+        a setting to paste.
+    SettingError
+        If a family or an item is unknown, or the number of families is not that of the items.
+    """
+    asked = _per_item(observations.names, family)
+    families: list[str] = []
+    inferred: list[bool] = []
+    reasons: list[str] = []
+    doubtful: dict[str, Guess] = {}
+    for item, word in enumerate(asked):
+        if word != _AUTO:
+            families.append(word)
+            inferred.append(False)
+            reasons.append("set by the user")
+            continue
+        guess = infer_family(observations.column(item))
+        if guess.family is None:
+            doubtful[observations.names[item]] = guess
+        families.append(guess.suggestion)
+        inferred.append(True)
+        reasons.append(guess.reason)
+    if doubtful:
+        raise DataError(_doubt_sentence(doubtful, observations))
+    return FamilyChoice(tuple(families), tuple(inferred), tuple(reasons), observations.names)
+
+
+def family_name(word: str) -> str:
+    """Return the family that `word` stands for, "auto" included.
+
+    Raises
+    ------
+    SettingError
+        If the word stands for no family, or for one that is not supported yet.
+    """
+    if not isinstance(word, str):
+        raise SettingError(
+            f"family must be given by name, but got {word!r}; use one of {_listed()}"
+        )
+    key = word.strip().lower()
+    key = ALIASES.get(key, key)
+    if key in FAMILIES or key == _AUTO:
+        return key
+    if key in _NOT_YET:
+        raise SettingError(
+            f"family={word!r} is not supported yet; recode the item as 0 and 1 at a cut "
+            "(family='bernoulli'), or treat its grades as numbers (family='gaussian')"
+        )
+    near = difflib.get_close_matches(key, [*FAMILIES, *ALIASES, _AUTO], n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"use one of {_listed()}"
+    raise SettingError(f"family={word!r} is unknown; {hint}")
+
+
+def _listed() -> str:
+    return ", ".join(repr(name) for name in (*FAMILIES, _AUTO))
+
+
+def _per_item(
+    names: tuple[str, ...], family: str | Sequence[str] | Mapping[Any, str]
+) -> tuple[str, ...]:
+    """Return one word per item: a family or "auto"."""
+    if isinstance(family, str):
+        return (family_name(family),) * len(names)
+    if isinstance(family, Mapping):
+        words = dict.fromkeys(range(len(names)), _AUTO)
+        seen: set[int] = set()
+        for key, word in family.items():
+            item = _position(key, names)
+            if item in seen:
+                raise SettingError(
+                    f"family must name each item once, but item {names[item]!r} occurs by name "
+                    "and by position"
+                )
+            seen.add(item)
+            words[item] = _named_family(word, names[item])
+        return tuple(words[item] for item in range(len(names)))
+    try:
+        listed = list(family)
+    except TypeError:
+        raise SettingError(
+            f"family must be a name, one name per item, or a mapping, but got {family!r}"
+        ) from None
+    if len(listed) != len(names):
+        raise SettingError(
+            f"family must have one entry per item, but there are {len(listed)} entries for "
+            f"{len(names)} items"
+        )
+    return tuple(_named_family(word, name) for word, name in zip(listed, names, strict=True))
+
+
+def _named_family(word: str, item: str) -> str:
+    """Return the family of one item; an error says which item it is about."""
+    try:
+        return family_name(word)
+    except SettingError as error:
+        raise SettingError(f"item {item!r}: {error}") from None
+
+
+def _position(key: Any, names: tuple[str, ...]) -> int:
+    """Return the position of the item that a key of the mapping means."""
+    if isinstance(key, str):
+        if key in names:
+            return names.index(key)
+        near = difflib.get_close_matches(key, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the first item is {names[0]!r}"
+        raise SettingError(f"family names the item {key!r}, which the table does not have; {hint}")
+    try:
+        return int(range(len(names))[key])
+    except (TypeError, IndexError):
+        raise SettingError(
+            f"family must name items of the table, but got {key!r}; use a column name or a "
+            f"position from 0 to {len(names) - 1}"
+        ) from None
+
+
+def _doubt_sentence(doubtful: dict[str, Guess], observations: Observations) -> str:
+    """Return the one sentence about all items that cannot be guessed, with a setting to paste."""
+    n_items = observations.n_items
+    noun = "item" if n_items == 1 else "items"
+    lines = [
+        f"family='auto' cannot tell the type of {len(doubtful)} of {n_items} {noun}:",
+        *(f"  {name!r} {guess.reason}" for name, guess in doubtful.items()),
+    ]
+    pasted: dict[Any, str] = {
+        name if observations.named else observations.names.index(name): guess.suggestion
+        for name, guess in doubtful.items()
+    }
+    lines.append(f"say what they are, for instance family={pasted!r}; the other items stay 'auto'")
+    return "\n".join(lines)
+
+
+__all__ = ["ALIASES", "FAMILIES", "FamilyChoice", "check_values", "family_name", "resolve_families"]
