@@ -70,8 +70,8 @@ def random_q(
     generator = np.random.default_rng(rng)
     out = np.zeros((n_items, n_latents), dtype=np.int8)
     n_mixed = n_items - n_pure
-    out[np.arange(n_mixed), np.arange(n_mixed) % n_latents] = 1
-    out[n_mixed + np.arange(n_pure), np.arange(n_pure) % n_latents] = 1
+    # Dealing goes on through both kinds, so that J >= K items reach every latent.
+    out[np.arange(n_items), np.arange(n_items) % n_latents] = 1
     for row in out[:n_mixed]:
         others = np.flatnonzero(row == 0)
         n_more = generator.integers(1, max_parents)
