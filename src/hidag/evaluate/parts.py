@@ -80,7 +80,7 @@ class Parts:
             found[part] = next((value for value in values if value is not None), None)
         if found["q_matrix"] is None:
             raise DataError(
-                f"a {type(model).__name__} has neither q_matrix_ nor q_matrix; pass a fitted "
+                f"{type(model).__name__!r} has neither q_matrix_ nor q_matrix; pass a fitted "
                 f"estimator, its result, or Parts(q_matrix, ...)"
             )
         return cls(**found)
