@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hidag.observations.files import TableSource, read_file, read_folder
 from hidag.observations.q_matrix import QSpec, read_q_matrix
 from hidag.observations.table import Observations, read_table
 from hidag.observations.types import FAMILIES, FamilyChoice, resolve_families
@@ -12,7 +13,10 @@ __all__ = [
     "FamilyChoice",
     "Observations",
     "QSpec",
+    "TableSource",
     "check_values",
+    "read_file",
+    "read_folder",
     "read_q_matrix",
     "read_table",
     "resolve_families",

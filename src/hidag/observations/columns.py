@@ -128,9 +128,7 @@ def _column_from_series(series: Any) -> tuple[NDArray[Any], BadCells | None]:
     if isinstance(dtype, nw.Categorical | nw.Enum):
         # Through text, because pyarrow's dictionaries lose their nulls on the direct way.
         series = series.cast(nw.String)
-    cells = np.empty(len(series), dtype=object)
-    cells[:] = series.to_list()
-    return numbers_from_cells(cells)
+    return numbers_from_cells(np.fromiter(series.to_list(), dtype=object, count=len(series)))
 
 
 def _bad_cells_error(

@@ -38,8 +38,8 @@ RATING_DISTINCT = 11
 """As many distinct values as a rating from 0 to 10; more of them need not start at 0."""
 SCALE_DISTINCT = 20
 """No scale of grades in use has as many steps; from here on the top value may be a cap."""
-COUNT_START = 10
-"""Whole numbers that never come this close to 0 are as likely a rounded measurement."""
+COUNT_START = 20.0
+"""Whole numbers of which 99 % lie above this are as likely a rounded measurement."""
 MIXTURE_LEVEL = 0.001
 """Level of the test of a mixture; low, because a table has many columns of counts to be tested."""
 PLAIN_LEVEL = 0.05
@@ -129,8 +129,11 @@ def _infer_counts(
         return Guess(
             None, f"{span}, all multiples of {step}: gaussian, or counts of {step}?", "gaussian"
         )
-    if low > COUNT_START:
-        return Guess(None, f"{span}, none near 0: a rounded measurement or a count?", "gaussian")
+    # A low quantile, because a few zeros that stand for "not measured" would hide a measurement.
+    if np.quantile(values, 0.01, method="lower") > COUNT_START:
+        return Guess(
+            None, f"{span}, hardly any near 0: a rounded measurement or a count?", "gaussian"
+        )
     grades = "grades of a scale or a count?"
     if len(distinct) < COUNT_DISTINCT:
         if low == 0 and len(distinct) == COUNT_DISTINCT - 1 and _fits_plain_poisson(values):

@@ -27,6 +27,7 @@ ALIASES = {
 
 _NOT_YET = frozenset({"ordinal", "ordered", "categorical", "nominal", "multinomial", "likert"})
 _AUTO = "auto"
+_SHOWN_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def resolve_families(
         inferred.append(True)
         reasons.append(guess.reason)
     if doubtful:
-        raise DataError(_doubt_sentence(doubtful, observations))
+        raise DataError(_doubt_sentence(doubtful, families, observations))
     return FamilyChoice(tuple(families), tuple(inferred), tuple(reasons), observations.names)
 
 
@@ -150,18 +151,16 @@ def _per_item(
     if isinstance(family, str):
         return (family_name(family),) * len(names)
     if isinstance(family, Mapping):
-        words = dict.fromkeys(range(len(names)), _AUTO)
-        seen: set[int] = set()
+        words: dict[int, Any] = {}
         for key, word in family.items():
             item = _position(key, names)
-            if item in seen:
+            if item in words:
                 raise SettingError(
                     f"family must name each item once, but item {names[item]!r} occurs by name "
                     "and by position"
                 )
-            seen.add(item)
-            words[item] = _named_family(word, names[item])
-        return tuple(words[item] for item in range(len(names)))
+            words[item] = word
+        return _families_named([words.get(item, _AUTO) for item in range(len(names))], names)
     try:
         listed = list(family)
     except TypeError:
@@ -173,15 +172,22 @@ def _per_item(
             f"family must have one entry per item, but there are {len(listed)} entries for "
             f"{len(names)} items"
         )
-    return tuple(_named_family(word, name) for word, name in zip(listed, names, strict=True))
+    return _families_named(listed, names)
 
 
-def _named_family(word: str, item: str) -> str:
-    """Return the family of one item; an error says which item it is about."""
-    try:
-        return family_name(word)
-    except SettingError as error:
-        raise SettingError(f"item {item!r}: {error}") from None
+def _families_named(words: list[Any], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the family of each item; an error says for which items it holds."""
+    families: list[str] = []
+    wrong: dict[str, list[str]] = {}
+    for word, name in zip(words, names, strict=True):
+        try:
+            families.append(family_name(word))
+        except SettingError as error:
+            wrong.setdefault(str(error), []).append(name)
+    if wrong:
+        sentence, items = next(iter(wrong.items()))
+        raise SettingError(f"item {items[0]!r} ({len(items)} of {len(names)} items): {sentence}")
+    return tuple(families)
 
 
 def _position(key: Any, names: tuple[str, ...]) -> int:
@@ -201,16 +207,32 @@ def _position(key: Any, names: tuple[str, ...]) -> int:
         ) from None
 
 
-def _doubt_sentence(doubtful: dict[str, Guess], observations: Observations) -> str:
+def _doubt_sentence(
+    doubtful: dict[str, Guess], families: Sequence[str], observations: Observations
+) -> str:
     """Return the one sentence about all items that cannot be guessed, with a setting to paste."""
-    n_items = observations.n_items
-    noun = "item" if n_items == 1 else "items"
+    alike: dict[str, list[str]] = {}
+    for name, guess in doubtful.items():
+        alike.setdefault(guess.reason, []).append(name)
     lines = [
-        f"family='auto' cannot tell the type of {len(doubtful)} of {n_items} {noun}:",
-        *(f"  {name!r} {guess.reason}" for name, guess in doubtful.items()),
+        f"family='auto' cannot tell the type of {len(doubtful)} of {observations.n_items} items:"
     ]
+    for reason, names in alike.items():
+        shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
+        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+        lines.append(f"  {shown}{more}: {reason}")
+    position = {name: item for item, name in enumerate(observations.names)}
+    if any(guess.suggestion == "lognormal" for guess in doubtful.values()):
+        # Times of the same test belong to one family even if only some of them are very skewed.
+        positive = sum(
+            families[item] == "gaussian" and bool(observations.column(item).min() > 0)
+            for name, item in position.items()
+            if name not in doubtful
+        )
+        if positive:
+            lines.append(f"  ({positive} other positive items would be taken as gaussian)")
     pasted: dict[Any, str] = {
-        name if observations.named else observations.names.index(name): guess.suggestion
+        name if observations.named else position[name]: guess.suggestion
         for name, guess in doubtful.items()
     }
     lines.append(f"say what they are, for instance family={pasted!r}; the other items stay 'auto'")

@@ -1,0 +1,178 @@
+"""A CSV file as a table of text, and the lines at which it goes wrong.
+
+pyarrow reads the file fast; when it gives up, or when a cell turns out to be no number, the file
+is walked once more with the standard library, which knows the line numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hidag.errors import FileError
+from hidag.observations.cells import MISSING_WORDS, read_number
+
+_DELIMITERS = (",", ";", "\t")
+_NO_IO = "reading files needs pyarrow, which is not installed; use pip install 'hidag[io]'"
+
+
+def import_arrow(module: str) -> Any:
+    """Return a module of pyarrow, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise FileError(_NO_IO) from error
+
+
+def read_text_columns(path: Path) -> Any:
+    """Return the file as a pyarrow Table whose columns are text, null where nothing is written.
+
+    Parameters
+    ----------
+    path : Path
+        An existing file that ends in .csv or .tsv, perhaps followed by .gz.
+
+    Raises
+    ------
+    FileError
+        If the file is empty, has no header, is not UTF-8 text, or has a line with too few or too
+        many cells.
+    """
+    arrow = import_arrow("pyarrow")
+    arrow_csv = import_arrow("pyarrow.csv")
+    header, delimiter = _read_header(path)
+    text = arrow.string()
+    try:
+        return arrow_csv.read_csv(
+            str(path),
+            read_options=arrow_csv.ReadOptions(column_names=header, skip_rows_after_names=1),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=delimiter,
+                newlines_in_values=True,
+                # With one column an empty line is a missing cell; else it is only an empty line.
+                ignore_empty_lines=len(header) > 1,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(header, text),
+                strings_can_be_null=True,
+                null_values=sorted(MISSING_WORDS),
+            ),
+        )
+    except (arrow.ArrowInvalid, OSError, EOFError) as error:
+        _refuse_ragged(path, len(header), delimiter)
+        raise FileError(
+            f"{path} cannot be read as a table of text; it may be cut off or of another format "
+            f"({error})"
+        ) from error
+
+
+def line_of_row(path: Path, row: int, n_columns: int, delimiter: str) -> int:
+    """Return the line, counting from 1, at which a row of cells, counting from 0, ends."""
+    with _lines(path, delimiter) as reader:
+        for seen, (line, _) in enumerate(_rows(reader, n_columns)):
+            if seen == row + 1:
+                return line
+    return row + 2
+
+
+def delimiter_of(path: Path) -> str:
+    """Return the character between the cells of the file, as its first line shows it."""
+    return _read_header(path)[1]
+
+
+def _read_header(path: Path) -> tuple[list[str], str]:
+    """Return the column names and the delimiter."""
+    try:
+        with _open(path) as file:
+            first = file.readline()
+    except UnicodeDecodeError:
+        first = "\0"
+    except (OSError, EOFError) as error:
+        raise FileError(
+            f"{path} cannot be opened; it may be protected, cut off or of another format ({error})"
+        ) from error
+    if "\0" in first:
+        raise FileError(_not_text(path))
+    if not first.strip():
+        raise FileError(
+            f"{path} is empty; expected a line with the names of the items and one line per sample"
+        )
+    delimiter = max(_DELIMITERS, key=first.count)
+    header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    _refuse_bad_header(path, header)
+    return header, delimiter
+
+
+def _refuse_bad_header(path: Path, header: list[str]) -> None:
+    if all(read_number(name) is not None for name in header):
+        raise FileError(
+            f"the first line of {path} must hold the names of the items, but it holds numbers "
+            f"({', '.join(header[:3])}{', ...' if len(header) > 3 else ''}); add a line of names"
+        )
+    if "" in header:
+        column = header.index("") + 1
+        raise FileError(
+            f"each column of {path} needs a name, but column {column} has none "
+            f"({header.count('')} of {len(header)} columns); if it holds row numbers, write the "
+            "file without them (row.names=FALSE in R, index=False in pandas)"
+        )
+    if len(set(header)) < len(header):
+        twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+        raise FileError(
+            f"the column names of {path} must be unique, but {twice[0]!r} occurs "
+            f"{header.count(twice[0])} times ({len(twice)} of {len(set(header))} names occur more "
+            "than once); rename or drop the columns"
+        )
+
+
+def _refuse_ragged(path: Path, n_columns: int, delimiter: str) -> None:
+    """Raise the sentence for the first line that does not have as many cells as the header."""
+    n_odd, first, last_line = 0, (0, 0), 0
+    try:
+        with _lines(path, delimiter) as reader:
+            for line, cells in _rows(reader, n_columns):
+                last_line = line
+                if len(cells) != n_columns:
+                    first = first if n_odd else (line, len(cells))
+                    n_odd += 1
+    except UnicodeDecodeError:
+        raise FileError(_not_text(path)) from None
+    except (csv.Error, OSError, EOFError):
+        return
+    if n_odd:
+        line, n_cells = first
+        cause = "the file seems to be cut off" if line == last_line else "repair the line"
+        raise FileError(
+            f"each line of {path} must have {n_columns} cells, as the first has, but line {line} "
+            f"has {n_cells} ({n_odd} such {'line' if n_odd == 1 else 'lines'}); {cause}"
+        )
+
+
+def _not_text(path: Path) -> str:
+    return f"{path} is not a text file in UTF-8; save it as CSV with the encoding UTF-8"
+
+
+def _rows(reader: Any, n_columns: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells, header included, skipping the lines that pyarrow skips."""
+    for cells in reader:
+        if cells or n_columns == 1:
+            yield reader.line_num, cells or [""]
+
+
+def _open(path: Path) -> io.TextIOBase:
+    # utf-8-sig: spreadsheets like to begin a file with a byte order mark.
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+@contextmanager
+def _lines(path: Path, delimiter: str) -> Iterator[Any]:
+    with _open(path) as file:
+        yield csv.reader(file, delimiter=delimiter)
