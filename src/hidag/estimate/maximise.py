@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import descend
-from hidag.measurement import Family, MeasurementParameters, Penalty
+from hidag.measurement import Family, MeasurementParameters, Penalty, family_named
 
 Array = NDArray[np.float64]
 
@@ -205,10 +205,46 @@ def maximise(
 
 def coefficient_scales(data: WorkingData) -> Array:
     """Return the size of a typical coefficient of each item, shape (J,)."""
-    from hidag.measurement import family_named
-
     out = np.empty(data.n_items)
     for name in set(data.families):
         items = np.flatnonzero(np.array(data.families) == name)
         out[items] = family_named(name).coefficient_scale(data.mean[items], data.variance[items])
     return out
+
+
+def loading_gains(
+    parameters: MeasurementParameters, statistics: Statistics, data: WorkingData, basis: Basis
+) -> Array:
+    """Return about how much complete-data log-likelihood each loading is worth, shape (J, K).
+
+    The Wald form: half the squared loading over its variance given the item's other parents.
+    """
+    out = np.zeros_like(parameters.loadings)
+    beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
+    for family, items in parameters.groups():
+        counts = statistics.item_counts(items, data.gappy)
+        eta = beta[items] @ basis.design.T
+        _, _, information = family.slopes(eta, parameters.dispersion[items, None])
+        curvature = basis.quadratic(counts * information)
+        for row, j in enumerate(items):
+            active = np.flatnonzero(np.concatenate([[True], parameters.loadings[j] != 0]))
+            block = curvature[row][np.ix_(active, active)]
+            inverse = np.linalg.inv(block + 1e-9 * np.trace(block) * np.eye(len(active)))
+            out[j, active[1:] - 1] = 0.5 * beta[j, active[1:]] ** 2 / np.diag(inverse)[1:]
+    return out
+
+
+def drop_loadings(
+    parameters: MeasurementParameters, dropped: NDArray[np.bool_], mean_state: Array
+) -> MeasurementParameters:
+    """Return the parameters without some loadings, their average effect left in the intercept.
+
+    ``mean_state`` (K,) holds the latents' means, which say what the average effect was.
+    """
+    moved = np.where(dropped, parameters.loadings, 0.0)
+    return MeasurementParameters(
+        parameters.families,
+        parameters.intercept + moved @ mean_state,
+        parameters.loadings - moved,
+        parameters.dispersion,
+    )

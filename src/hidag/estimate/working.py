@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.measurement import family_named
+from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,8 @@ class WorkingData:
     Attributes
     ----------
     x : ndarray, shape (N, J)
-        Working-scale responses; 0 in missing cells.
+        Working-scale responses; 0 in missing cells. Items with a dispersion are standardised:
+        ``working = (x - shift) / scale``, so that no item's units decide anything.
     families : tuple of str, length J
     observed : ndarray of uint8, shape (N, J), or None
         1 where a cell was observed; None when nothing is missing.
@@ -31,6 +32,8 @@ class WorkingData:
         Per item, over observed cells.
     constant : ndarray, shape (J,)
         Sum of the log densities' parts that no parameter enters.
+    shift, scale : ndarray, shape (J,)
+        0 and 1 for items without a dispersion.
     """
 
     x: Array
@@ -43,6 +46,8 @@ class WorkingData:
     variance: Array
     sum_squares: Array
     constant: Array
+    shift: Array
+    scale: Array
 
     @property
     def n_samples(self) -> int:
@@ -55,29 +60,47 @@ class WorkingData:
         return self.x.shape[1]
 
     @classmethod
-    def from_values(cls, values: Array, families: tuple[str, ...]) -> WorkingData:
-        """Return working data of a table with NaN in missing cells, shape (N, J)."""
+    def from_values(
+        cls,
+        values: Array,
+        families: tuple[str, ...],
+        *,
+        units: tuple[Array, Array] | None = None,
+    ) -> WorkingData:
+        """Return working data of a table with NaN in missing cells, shape (N, J).
+
+        ``units`` gives the shift and scale of items with a dispersion; None takes them from the
+        table.
+        """
         seen = ~np.isnan(values)
+        n_items = values.shape[1]
         x = np.zeros(values.shape)
-        constant = np.zeros(values.shape[1])
+        constant = np.zeros(n_items)
+        shift, scale = np.zeros(n_items), np.ones(n_items)
         for j, name in enumerate(families):
             family = family_named(name)
             cells = values[seen[:, j], j]
-            x[seen[:, j], j] = family.to_working(cells)
             if family.has_dispersion:
-                # What remains of the base at unit dispersion is the change of variables.
+                working = family.to_working(cells)
+                if units is not None:
+                    shift[j], scale[j] = units[0][j], units[1][j]
+                elif len(cells):
+                    shift[j] = working.mean()
+                    scale[j] = working.std() or 1.0
+                # What the base has beyond a Gaussian's is the change of variables.
                 unit = np.ones(1)
-                working = x[seen[:, j], j]
-                gaussian_part = -0.5 * (working * working + np.log(2.0 * np.pi))
-                constant[j] = float((family.base(cells, unit) - gaussian_part).sum())
+                gaussian = family_named("gaussian").base(working, unit)
+                jacobian = float((family.base(cells, unit) - gaussian).sum())
+                constant[j] = jacobian - len(cells) * np.log(scale[j])
+                x[seen[:, j], j] = (working - shift[j]) / scale[j]
             else:
                 constant[j] = float(family.base(cells, np.ones(1)).sum())
+                x[seen[:, j], j] = family.to_working(cells)
         n_observed = seen.sum(axis=0).astype(np.float64)
         safe = np.maximum(n_observed, 1.0)
         sum_squares = np.einsum("ij,ij->j", x, x)
         mean = x.sum(axis=0) / safe
-        centred = np.where(seen, x - mean, 0.0)
-        variance = np.einsum("ij,ij->j", centred, centred) / safe
+        variance = np.maximum(sum_squares / safe - mean**2, 0.0)
         complete = bool(seen.all())
         gappy = np.flatnonzero(~seen.all(axis=0))
         return cls(
@@ -91,6 +114,26 @@ class WorkingData:
             variance=variance,
             sum_squares=sum_squares,
             constant=constant,
+            shift=shift,
+            scale=scale,
+        )
+
+    def to_user(self, parameters: MeasurementParameters) -> MeasurementParameters:
+        """Return parameters on the working scale in the user's units."""
+        return MeasurementParameters(
+            parameters.families,
+            self.shift + self.scale * parameters.intercept,
+            self.scale[:, None] * parameters.loadings,
+            self.scale**2 * parameters.dispersion,
+        )
+
+    def to_working(self, parameters: MeasurementParameters) -> MeasurementParameters:
+        """Return parameters in the user's units on the working scale."""
+        return MeasurementParameters(
+            parameters.families,
+            (parameters.intercept - self.shift) / self.scale,
+            parameters.loadings / self.scale[:, None],
+            parameters.dispersion / self.scale**2,
         )
 
     def base(self, dispersion: Array) -> float:
