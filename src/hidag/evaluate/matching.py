@@ -91,18 +91,10 @@ def match_latents(estimate: object, truth: object) -> Matching:
 def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
     """Return how well each true latent (row) is met by each of ours (column), padded square.
 
-    A latent without a partner meets an empty column of Q.
+    A latent without a partner agrees with nothing.
     """
     size = max(ours.n_latents, true.n_latents)
-    n_items = len(true.q_matrix)
-    q_ours = np.zeros((n_items, size), dtype=np.int64)
-    q_true = np.zeros((n_items, size), dtype=np.int64)
-    q_ours[:, : ours.n_latents] = ours.q_matrix
-    q_true[:, : true.n_latents] = true.q_matrix
-    both = q_true.T @ q_ours
-    neither = (1 - q_true).T @ (1 - q_ours)
-    out = (both + neither).astype(np.float64)
-    real = np.s_[: true.n_latents, : ours.n_latents]
+    out = np.zeros((size, size))
     same_levels = np.array(true.levels)[:, None] == np.array(ours.levels)[None, :]
     share = SAME_LEVELS * same_levels
     if ours.loadings is not None and true.loadings is not None:
@@ -111,7 +103,10 @@ def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
         # Squared distance to the column or to its mirror image, whichever is nearer.
         distance = np.maximum(norm_a + norm_b - 2 * np.abs(a.T @ b), 0.0)
         share = share + SAME_LOADINGS / (1.0 + np.sqrt(distance))
-    out[real] += share / (size + 1)
+    # Entries set in both suffice: the sums of Q are fixed, so a matching with the most common
+    # ones is the one with the fewest differing entries.
+    common = true.q_matrix.T.astype(np.int64) @ ours.q_matrix
+    out[: true.n_latents, : ours.n_latents] = common + share / (size + 1)
     return out
 
 
