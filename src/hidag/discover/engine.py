@@ -1,0 +1,262 @@
+"""The engine of the greedy searches: graph, ratings of all operators, and the score cache."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover.scores import LocalScore
+from hidag.kernels import graph_moves, graph_operators
+
+#: Sets of kinds of operators.
+DELETE = 1 << graph_operators.DELETE
+REVERSE = 1 << graph_operators.REVERSE
+INSERT = 1 << graph_operators.INSERT
+
+#: A gain counts if it exceeds this share of the empty graph's score: far above rounding, far
+#: below anything that data can tell.
+RELATIVE_THRESHOLD = 1e-12
+
+_FIRST_CAPACITY = 1 << 14
+_MAX_QUESTIONS = 1 << 16
+
+
+class ScoreCache:
+    """Local scores by (variable, parent set), asked for in batches and computed once."""
+
+    def __init__(self, score: LocalScore, n_variables: int) -> None:
+        self.score = score
+        self.n_words = max(1, (n_variables + 63) // 64)
+        self.keys = np.zeros((_FIRST_CAPACITY, self.n_words + 1), dtype=np.uint64)
+        self.values = np.zeros(_FIRST_CAPACITY)
+        self.asked = np.zeros(_MAX_QUESTIONS, dtype=np.int64)
+        self.counters = np.zeros(2, dtype=np.int64)
+
+    @property
+    def n_scores(self) -> int:
+        """Number of local scores computed so far."""
+        return int(self.counters[0])
+
+    def answer(self) -> None:
+        """Compute the scores that were asked for; make room for more."""
+        slots = self.asked[: self.counters[1]]
+        nodes = self.keys[slots, 0].astype(np.int64) - 1
+        words = np.ascontiguousarray(self.keys[slots, 1:])
+        if hasattr(self.score, "many"):
+            self.values[slots] = self.score.many(nodes, words)
+        else:
+            self.values[slots] = [
+                float(self.score.local(int(node), _members(row)))
+                for node, row in zip(nodes, words, strict=True)
+            ]
+        if np.isnan(self.values[slots]).any():
+            # A search would wait for this score for ever.
+            self.values[slots] = np.nan_to_num(self.values[slots], nan=-np.inf)
+        self.counters[1] = 0
+        if 4 * self.n_scores > len(self.values):
+            keys = np.zeros((4 * len(self.values), self.n_words + 1), dtype=np.uint64)
+            values = np.zeros(len(keys))
+            graph_operators.move_scores(
+                self.keys, self.values, keys, values, self.asked, self.counters
+            )
+            self.keys, self.values = keys, values
+
+    def many(self, nodes: NDArray[np.int64], rows: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Return many scores, shape (n,), for bit sets of parents, shape (n, n_words)."""
+        while True:
+            out: NDArray[np.float64] = graph_operators.ask_many(
+                self.keys, self.values, self.asked, self.counters, nodes, rows
+            )
+            if not np.isnan(out).any():
+                return out
+            self.answer()
+
+
+def _members(words: NDArray[np.uint64]) -> tuple[int, ...]:
+    found = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return tuple(np.flatnonzero(found).tolist())
+
+
+def to_words(matrix: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """Return the rows of a 0-1 matrix, shape (n, K), as bit sets, shape (n, n_words)."""
+    n_bytes = 8 * max(1, (matrix.shape[1] + 63) // 64)
+    out = np.zeros((len(matrix), n_bytes), dtype=np.uint8)
+    packed = np.packbits(matrix.astype(bool), axis=1, bitorder="little")
+    out[:, : packed.shape[1]] = packed
+    return out.view(np.uint64)
+
+
+def from_words(words: NDArray[np.uint64], n_variables: int) -> NDArray[np.int8]:
+    """Return the 0-1 matrix, shape (n, K), of rows of bit sets, shape (n, n_words)."""
+    flat = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")
+    return flat[:, :n_variables].astype(np.int8)
+
+
+@dataclass
+class State:
+    """Where a climb stands: the class, its score, and the ratings of all operators."""
+
+    graph: NDArray[np.uint64]
+    score: float
+    ratings: NDArray[np.float64]
+    dirty: NDArray[np.uint8]
+    dirty_rows: NDArray[np.uint8]
+    row_best: NDArray[np.float64]
+    row_x: NDArray[np.int64]
+
+    def copy(self) -> State:
+        """Return an independent copy."""
+        return State(
+            self.graph.copy(),
+            self.score,
+            self.ratings.copy(),
+            self.dirty.copy(),
+            self.dirty_rows.copy(),
+            self.row_best.copy(),
+            self.row_x.copy(),
+        )
+
+    def forget_ratings(self) -> None:
+        """Have all operators rated again, as after a change of the kinds allowed."""
+        self.dirty[:] = 1
+        self.dirty_rows[:] = 1
+
+
+class Engine:
+    """Climbs in the space of equivalence classes.
+
+    Parameters
+    ----------
+    score : LocalScore
+    n_variables : int
+    rules : ndarray of uint8, shape (K, K), or None
+        Background knowledge; only classes with a member that obeys it are entered.
+    max_parents : int or None
+        Bound on the parents that an operator gives to a variable.
+    """
+
+    def __init__(
+        self,
+        score: LocalScore,
+        n_variables: int,
+        rules: NDArray[np.uint8] | None = None,
+        max_parents: int | None = None,
+    ) -> None:
+        self.n_variables = n_variables
+        self.cache = ScoreCache(score, n_variables)
+        self.has_rules = rules is not None
+        no_rules = np.zeros((n_variables, n_variables), dtype=np.uint8)
+        self.rules = no_rules if rules is None else rules
+        self.max_parents = n_variables if max_parents is None else max_parents
+        self.n_steps = 0
+        self.ranks, self.mix, empty_score = self._ranks()
+        self.threshold = RELATIVE_THRESHOLD * abs(empty_score) + RELATIVE_THRESHOLD
+        self._after = np.zeros((4, n_variables, self.cache.n_words), dtype=np.uint64)
+        self._chosen = np.zeros(self.cache.n_words, dtype=np.uint64)
+        self._out = np.zeros(4)
+
+    def _ranks(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], float]:
+        """Rank variables by content: their score alone and with each single parent, sorted.
+
+        Ranks settle exact ties, so that a new order of the columns only reorders the answer.
+        Variables of equal rank cannot be told apart by these numbers; they go by column.
+        """
+        n = self.n_variables
+        nodes = np.repeat(np.arange(n, dtype=np.int64), n)
+        single = np.tile(np.eye(n, dtype=np.int8), (n, 1))
+        single[np.arange(n) * (n + 1)] = 0  # the pair (k, k) asks for k without parents
+        scores = self.cache.many(nodes, to_words(single)).reshape(n, n)
+        alone = scores.diagonal().copy()
+        content = np.column_stack([alone, np.sort(scores, axis=1)])
+        _, ranks = np.unique(content, axis=0, return_inverse=True)
+        ranks = ranks.reshape(-1).astype(np.int64)
+        mix = (ranks + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mix = (mix ^ (mix >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
+        return ranks, mix | np.uint64(1), math.fsum(alone.tolist())
+
+    def start(self, dag: NDArray[np.int8] | None = None) -> State:
+        """Return the state at the class of a DAG, shape (K, K); default the empty graph."""
+        n = self.n_variables
+        parents = to_words(np.zeros((n, n), dtype=np.int8) if dag is None else dag.T)
+        graph = np.zeros((4, n, self.cache.n_words), dtype=np.uint64)
+        graph_moves.complete(parents, graph)
+        scores = self.cache.many(np.arange(n, dtype=np.int64), parents)
+        return State(
+            graph,
+            math.fsum(scores.tolist()),
+            np.full((n, n), -np.inf),
+            np.ones((n, n), dtype=np.uint8),
+            np.ones(n, dtype=np.uint8),
+            np.full((3, n), -np.inf),
+            np.full((3, n), -1, dtype=np.int64),
+        )
+
+    def obeys(self, graph: NDArray[np.uint64]) -> bool:
+        """Return whether the class has a member that obeys the rules."""
+        return not self.has_rules or bool(graph_moves.direct_by_rules(graph.copy(), self.rules))
+
+    def apply(
+        self, state: State, kind: int, x: int, y: int, chosen: NDArray[np.uint64], gain: float
+    ) -> bool:
+        """Move the state by one operator; return False, and stay, if the rules forbid it."""
+        graph_moves.move(state.graph, kind, x, y, chosen, self._after)
+        if not self.obeys(self._after):
+            return False
+        graph_moves.mark_dirty(state.graph, self._after, state.dirty, state.dirty_rows)
+        state.graph, self._after = self._after, state.graph
+        state.score += gain
+        self.n_steps += 1
+        return True
+
+    def climb(self, state: State, allowed: int, banned: tuple[int, int] = (-1, -1)) -> None:
+        """Apply the best operator of the allowed kinds until none gains."""
+        cache = self.cache
+        refused_pairs = np.zeros((0, 2), dtype=np.int64)
+        refused_sets = np.zeros((0, cache.n_words), dtype=np.uint64)
+        while True:
+            answer = graph_operators.propose(
+                state.graph,
+                state.ratings,
+                state.dirty,
+                state.dirty_rows,
+                state.row_best,
+                state.row_x,
+                self.ranks,
+                self.mix,
+                self.rules,
+                allowed,
+                banned[0],
+                banned[1],
+                self.max_parents,
+                self.threshold,
+                cache.keys,
+                cache.values,
+                cache.asked,
+                cache.counters,
+                refused_pairs,
+                refused_sets,
+                len(refused_pairs),
+                self._chosen,
+                self._out,
+            )
+            if answer == graph_operators.NOTHING:
+                return
+            if answer == graph_operators.ASKS:
+                cache.answer()
+                continue
+            kind, x, y = (int(v) for v in self._out[:3])
+            if self.apply(state, kind, x, y, self._chosen, float(self._out[3])):
+                refused_pairs, refused_sets = refused_pairs[:0], refused_sets[:0]
+            else:
+                refused_pairs = np.vstack([refused_pairs, [[x, y]]])
+                refused_sets = np.vstack([refused_sets, self._chosen])
+
+    def adjacency(self, state: State) -> NDArray[np.int8]:
+        """Return the class as an adjacency, shape (K, K), directed further by the rules."""
+        graph = state.graph.copy()
+        if self.has_rules:
+            graph_moves.direct_by_rules(graph, self.rules)
+        return from_words(graph[1] | graph[2], self.n_variables)

@@ -1,0 +1,212 @@
+"""Local scores: how well a set of parents explains a variable, BDeu and BIC.
+
+The score of a graph is the sum of its variables' local scores. Both scores give equal values to
+Markov-equivalent graphs, take any number of levels and weights that are not whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import SettingError
+from hidag.kernels import graph_scores
+from hidag.latent import LatentCounts
+
+#: Up to this many cells a table of counts is filled from bit planes, beyond from row codes;
+#: about where the two cost the same.
+MAX_PLANE_CELLS = 128
+
+#: Whole weights are written out as rows (and their bit planes) while that is at most this many
+#: times longer than the table of configurations: one word holds 64 rows.
+MAX_ROWS_PER_CONFIGURATION = 16.0
+
+
+@runtime_checkable
+class LocalScore(Protocol):
+    """What every score offers; the searches only maximise a sum of these numbers."""
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        """Return the score of variable ``node`` with these parents (ascending indices)."""
+        ...
+
+
+def graph_score(score: LocalScore, parents: Iterable[tuple[int, ...]]) -> float:
+    """Return the score of a DAG given by its parent sets; exact to the last bit in any order."""
+    return math.fsum(score.local(k, tuple(sorted(pa))) for k, pa in enumerate(parents))
+
+
+def _checked_sample_size(value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise SettingError(f"equivalent_sample_size must be a positive number, got {value!r}")
+    return float(value)
+
+
+def _checked_total(counts: LatentCounts) -> float:
+    # fsum: the order of the rows must not show, not even in the last bit.
+    total = math.fsum(counts.weights.tolist())
+    if not total > 0:
+        raise SettingError("a score needs data: the weights sum to 0")
+    return total
+
+
+class PlainScore:
+    """Reference scores: the formulas, cell by cell, in plain Python.
+
+    Parameters
+    ----------
+    counts : LatentCounts
+    kind : "bdeu" or "bic"
+    equivalent_sample_size : float
+        Weight of BDeu's prior, in rows; not used by BIC.
+    """
+
+    def __init__(
+        self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
+    ) -> None:
+        self.counts = counts
+        self.kind = _checked_kind(kind)
+        self.equivalent_sample_size = _checked_sample_size(equivalent_sample_size)
+        self._total = _checked_total(counts)
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        """Return the score of variable ``node`` with these parents."""
+        cells: dict[tuple[int, ...], dict[int, list[float]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for state, weight in zip(self.counts.states, self.counts.weights, strict=True):
+            if weight > 0:
+                cells[tuple(int(state[k]) for k in parents)][int(state[node])].append(float(weight))
+        r = self.counts.levels[node]
+        q = math.prod(self.counts.levels[k] for k in parents)
+        terms: list[float] = []
+        for of_node in cells.values():
+            n_jk = [math.fsum(weights) for weights in of_node.values()]
+            n_j = math.fsum(n_jk)
+            if self.kind == "bdeu":
+                a_j = self.equivalent_sample_size / q
+                a_jk = self.equivalent_sample_size / (q * r)
+                terms.append(math.lgamma(a_j) - math.lgamma(a_j + n_j))
+                terms.extend(math.lgamma(a_jk + n) - math.lgamma(a_jk) for n in n_jk)
+            else:
+                terms.extend(n * math.log(n / n_j) for n in n_jk)
+        if self.kind == "bic":
+            terms.append(-0.5 * math.log(self._total) * q * (r - 1))
+        return math.fsum(terms)
+
+
+def _checked_kind(kind: str) -> str:
+    if kind not in ("bdeu", "bic"):
+        raise SettingError(f"score must be 'bdeu', 'bic' or a LocalScore, got {kind!r}")
+    return kind
+
+
+class CountScore:
+    """BDeu or BIC with compiled counting; answers many questions at once.
+
+    Scores do not depend on the order of rows, columns or levels, not even in the last bit:
+    weights and terms are added in fixed point.
+
+    Parameters
+    ----------
+    counts : LatentCounts
+    kind : "bdeu" or "bic"
+    equivalent_sample_size : float
+        Weight of BDeu's prior, in rows; not used by BIC.
+    """
+
+    def __init__(
+        self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
+    ) -> None:
+        self.counts = counts
+        self.kind = _checked_kind(kind)
+        self.equivalent_sample_size = _checked_sample_size(equivalent_sample_size)
+        self._total = _checked_total(counts)
+        self._levels = np.asarray(counts.levels, dtype=np.int64)
+        self._offset = np.concatenate([[0], np.cumsum(self._levels)[:-1]]).astype(np.int64)
+        weights = counts.weights
+        whole = bool((weights == np.rint(weights)).all())
+        if whole and self._total <= MAX_ROWS_PER_CONFIGURATION * max(1, len(weights)):
+            states = np.repeat(counts.states, weights.astype(np.int64), axis=0)
+            self._states = np.ascontiguousarray(states.T)
+            self._weights = np.ones(len(states), dtype=np.int64)
+            self._unit = 1.0
+            self._planes = _bit_planes(self._states, counts.levels)
+            self._max_plane_cells = MAX_PLANE_CELLS
+        else:
+            kept = weights > 0
+            self._states = np.ascontiguousarray(counts.states[kept].T)
+            # 61 bits for the whole sum: as exact as the weights are themselves.
+            exponent = 61 - math.ceil(math.log2(self._total) + 1e-9)
+            self._weights = np.rint(np.ldexp(weights[kept], exponent)).astype(np.int64)
+            self._unit = math.ldexp(1.0, -exponent)
+            self._planes = np.zeros((int(self._levels.sum()), 0), dtype=np.uint64)
+            self._max_plane_cells = 0
+        # A score is a sum of at most this size, whatever the parents: the terms of n rows.
+        n_cells = len(self._weights) + 1
+        largest = self._total * (math.log(self._total + 2.0) + 1.0) + n_cells * 800.0
+        self._resolution = math.ldexp(1.0, math.ceil(math.log2(largest)) - 60)
+
+    def many(
+        self, nodes: NDArray[np.int64], parent_words: NDArray[np.uint64]
+    ) -> NDArray[np.float64]:
+        """Return the scores of many questions, shape (n,).
+
+        Parameters
+        ----------
+        nodes : ndarray of int64, shape (n,)
+        parent_words : ndarray of uint64, shape (n, n_words)
+            Bit sets of the parents, 64 variables to a word, the lowest bit first.
+        """
+        values: NDArray[np.float64] = graph_scores.score_many(
+            graph_scores.BDEU if self.kind == "bdeu" else graph_scores.BIC,
+            nodes,
+            parent_words,
+            self._levels,
+            self._states,
+            self._weights,
+            self._offset,
+            self._planes,
+            self._max_plane_cells,
+            self.equivalent_sample_size,
+            self._total,
+            self._unit,
+            self._resolution,
+        )
+        return values
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        """Return the score of variable ``node`` with these parents."""
+        words = np.zeros((1, (len(self._levels) + 63) // 64), dtype=np.uint64)
+        for k in parents:
+            words[0, k // 64] |= np.uint64(1 << k % 64)
+        return float(self.many(np.array([node], dtype=np.int64), words)[0])
+
+
+def _bit_planes(states: NDArray[np.uint8], levels: tuple[int, ...]) -> NDArray[np.uint64]:
+    n_variables, n = states.shape
+    n_words = (n + 63) // 64
+    out = np.zeros((sum(levels), n_words * 8), dtype=np.uint8)
+    row = 0
+    for k in range(n_variables):
+        for level in range(levels[k]):
+            packed = np.packbits(states[k] == level, bitorder="little")
+            out[row, : len(packed)] = packed
+            row += 1
+    return out.view(np.uint64)
+
+
+def make_score(
+    score: str | LocalScore, counts: LatentCounts, equivalent_sample_size: float = 1.0
+) -> LocalScore:
+    """Return the named score of these counts, or ``score`` itself if it is one already."""
+    if isinstance(score, str):
+        return CountScore(counts, score, equivalent_sample_size)
+    if not isinstance(score, LocalScore):
+        raise SettingError(f"score must be 'bdeu', 'bic' or a LocalScore, got {score!r}")
+    return score

@@ -1,0 +1,230 @@
+"""From weighted configurations of discrete variables to the graph that explains them (Stage III).
+
+The one door of this room: it reads the data, makes the score, runs the search that was asked
+for, and checks that what comes back is what was promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hidag.discover.engine import Engine, ScoreCache
+from hidag.discover.exact import best_dag
+from hidag.discover.graphs import CPDAG, DAG
+from hidag.discover.greedy import ges, xges
+from hidag.discover.knowledge import Knowledge, direct_by_rules
+from hidag.discover.scores import LocalScore, graph_score, make_score
+from hidag.errors import DataError, GraphError, SettingError
+from hidag.latent import LatentCounts
+
+#: A search of one's own: it gets the score, the names and the knowledge, and returns a graph or
+#: an adjacency, shape (K, K).
+GraphSearch = Callable[
+    [LocalScore, tuple[str, ...], Knowledge | None], "CPDAG | DAG | NDArray[np.integer[Any]]"
+]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    graph : CPDAG
+        Without knowledge the completed graph of an equivalence class (``graph.is_valid()``);
+        with knowledge the graph of those members of the class that agree with it, closed under
+        Meek's rules (``graph.is_closed()``).
+    score : float
+        Score of every member.
+    n_scores : int
+        Local scores computed; 0 if a search of one's own asked for them.
+    n_steps : int
+        Operators applied, those of abandoned trials included.
+    """
+
+    graph: CPDAG
+    score: float
+    n_scores: int
+    n_steps: int
+
+
+def discover(
+    data: LatentCounts | ArrayLike,
+    *,
+    score: str | LocalScore = "bdeu",
+    equivalent_sample_size: float = 1.0,
+    search: str | GraphSearch = "xges",
+    knowledge: Knowledge | None = None,
+    weights: ArrayLike | None = None,
+    levels: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
+    max_parents: int | None = None,
+) -> CPDAG:
+    """Return the graph of discrete variables that a score-based search finds.
+
+    Parameters
+    ----------
+    data : LatentCounts or array_like of int, shape (n, K)
+        Weighted configurations, or rows of levels 0, 1, ...
+    score : "bdeu", "bic" or LocalScore
+    equivalent_sample_size : float
+        Weight of BDeu's prior, in rows.
+    search : "xges", "ges", "exact" or callable
+        ``"xges"`` goes on after the first optimum and is the more accurate; ``"ges"`` is the
+        search of the paper; ``"exact"`` finds the best graph of at most 12 variables. A callable
+        gets ``(score, names, knowledge)`` and returns a graph or an adjacency.
+    knowledge : Knowledge, optional
+        Edges that must or must not be there.
+    weights : array_like, shape (n,), optional
+        Weights of the rows, not necessarily whole.
+    levels : sequence of int, length K, optional
+        Number of levels of each variable; default the largest level that occurs, plus 1.
+    names : sequence of str, length K, optional
+        Default those of the counts, or ``Z1 .. ZK``.
+    max_parents : int, optional
+        Bound on the parents that a step of the search gives to a variable.
+
+    Returns
+    -------
+    CPDAG
+        See :class:`SearchResult`.
+
+    Notes
+    -----
+    The answer does not depend on the order of the rows. A new order of the columns reorders the
+    answer and nothing else: scores are exact to the last bit in any order, and exact ties are
+    settled by content. What remains are variables with the same scores alone and with each
+    other variable, for instance two equal columns; among those the first column goes first.
+    """
+    return search_graph(
+        data,
+        score=score,
+        equivalent_sample_size=equivalent_sample_size,
+        search=search,
+        knowledge=knowledge,
+        weights=weights,
+        levels=levels,
+        names=names,
+        max_parents=max_parents,
+    ).graph
+
+
+def search_graph(
+    data: LatentCounts | ArrayLike,
+    *,
+    score: str | LocalScore = "bdeu",
+    equivalent_sample_size: float = 1.0,
+    search: str | GraphSearch = "xges",
+    knowledge: Knowledge | None = None,
+    weights: ArrayLike | None = None,
+    levels: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
+    max_parents: int | None = None,
+) -> SearchResult:
+    """Return the graph with its score and the work done; parameters as in :func:`discover`."""
+    counts = as_counts(data, weights=weights, levels=levels, names=names)
+    if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
+        raise SettingError(f"max_parents must be a whole number >= 0 or None, got {max_parents!r}")
+    made = make_score(score, counts, equivalent_sample_size)
+    n = counts.n_variables
+    rules = None if knowledge is None else knowledge.rules(counts.names)
+    required = None if knowledge is None else knowledge.required_adjacency(counts.names)
+    n_steps = 0
+    if callable(search):
+        adjacency = _own_search(search(made, counts.names, knowledge), counts.names, rules)
+        n_scores = 0
+    elif search == "exact":
+        cache = ScoreCache(made, n)
+        dag = best_dag(cache, n, rules=rules, required=required, max_parents=max_parents)
+        adjacency = _directed_further(DAG(dag).to_cpdag().adjacency, rules)
+        n_scores = cache.n_scores
+    elif search in ("ges", "xges"):
+        engine = Engine(made, n, rules, max_parents)
+        state = (ges if search == "ges" else xges)(engine, required)
+        adjacency = engine.adjacency(state)
+        n_scores, n_steps = engine.cache.n_scores, engine.n_steps
+    else:
+        raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
+    graph = CPDAG(adjacency, counts.names)
+    return SearchResult(graph, graph_score(made, graph.to_dag().parents), n_scores, n_steps)
+
+
+def as_counts(
+    data: LatentCounts | ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    levels: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
+) -> LatentCounts:
+    """Return the counts of what :func:`discover` takes, after checking it."""
+    if isinstance(data, LatentCounts):
+        if weights is not None or levels is not None:
+            raise SettingError("weights and levels come with the counts; give them for rows only")
+        counts = data if names is None else replace(data, names=_names(names))
+    else:
+        given = np.asarray(data)
+        if names is None and hasattr(data, "columns"):
+            names = [str(name) for name in cast(Any, data).columns]
+        if given.ndim != 2 or given.shape[1] == 0:
+            raise DataError(
+                f"rows of states must be an array of shape (n, K) with K >= 1, got {given.shape}"
+            )
+        if given.dtype.kind not in "biu":
+            if given.dtype.kind != "f" or not (given == np.rint(given)).all():
+                raise DataError(
+                    "states must be whole numbers 0, 1, ...; make categories of real values first"
+                )
+            given = given.astype(np.int64)
+        counts = LatentCounts.from_rows(
+            given,
+            levels=None if levels is None else tuple(int(m) for m in levels),
+            names=None if names is None else _names(names),
+        )
+        if weights is not None:
+            # Equal rows are not merged: their weights would be added in the order of the rows.
+            counts = LatentCounts(
+                given.astype(np.uint8),
+                np.asarray(weights, dtype=np.float64),
+                counts.levels,
+                counts.names,
+            )
+    if len(set(counts.names)) != len(counts.names):
+        raise DataError("the names of the variables must differ")
+    return counts
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(name) for name in names)
+
+
+def _directed_further(
+    completed: NDArray[np.int8], rules: NDArray[np.uint8] | None
+) -> NDArray[np.int8]:
+    if rules is None:
+        return completed
+    out = direct_by_rules(completed, rules)
+    if out is None:
+        raise GraphError("the search returned a graph that contradicts the background knowledge")
+    return out
+
+
+def _own_search(
+    found: CPDAG | DAG | NDArray[np.integer[Any]],
+    names: tuple[str, ...],
+    rules: NDArray[np.uint8] | None,
+) -> NDArray[np.int8]:
+    """Return the completed adjacency of what a search of one's own returned."""
+    adjacency = found.adjacency if isinstance(found, (CPDAG, DAG)) else np.asarray(found)
+    if adjacency.shape != (len(names), len(names)):
+        raise GraphError(
+            f"the search returned a graph of shape {adjacency.shape} for {len(names)} variables"
+        )
+    return _directed_further(CPDAG(adjacency, names).to_dag().to_cpdag().adjacency, rules)
+
+
+__all__ = ["GraphSearch", "SearchResult", "as_counts", "discover", "search_graph"]
