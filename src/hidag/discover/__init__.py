@@ -1,5 +1,6 @@
 """Discover: graphs, scores, searches and background knowledge (Stage III)."""
 
+from hidag.callable_room import make_callable
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.discover.knowledge import Knowledge
 from hidag.discover.scores import CountScore, LocalScore, PlainScore, graph_score
@@ -18,3 +19,5 @@ __all__ = [
     "graph_score",
     "search_graph",
 ]
+
+make_callable(__name__)
