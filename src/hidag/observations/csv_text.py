@@ -151,7 +151,7 @@ def _refuse_ragged(path: Path, n_columns: int, delimiter: str) -> None:
         raise FileError(
             f"each line of {path} must have {n_columns} cells, as the first has, but line {line} "
             f"has {n_cells} ({n_odd} such {'line' if n_odd == 1 else 'lines'}); {cause}"
-        )
+        ) from None
 
 
 def _not_text(path: Path) -> str:

@@ -9,6 +9,7 @@ import narwhals as nw
 
 def frame_labels(X: Any) -> list[Any] | None:
     """Return the column labels of a data frame, None if X is no data frame."""
+    X = nw.to_native(X, pass_through=True)
     # Duplicate labels make narwhals fail with a message of its own, so they are read before it.
     if nw.dependencies.is_pandas_like_dataframe(X):
         return list(X.columns)

@@ -4,8 +4,9 @@ The rules, in order, for the observed values of one item:
 
 1. Only 0 and 1: bernoulli.
 2. Two other whole numbers (1 and 2, -1 and 1): a two-valued answer that has to be recoded.
-3. A whole number that stands apart from the rest, occurs more often than its neighbour and is
-   written 9, 99, 999 or -9, -99, -999: a code for missing answers, perhaps; not guessed.
+3. Whole numbers of which the largest is 9, 99, 999 or 9999 and stands apart from the rest (twice
+   the next one; among many values, also more frequent than it), or the only negative one is -9,
+   -99, -999 or -9999, or -1 beside 0 and 1: a code for missing answers, perhaps; not guessed.
 4. Any fraction: gaussian, unless all values are positive, their skewness exceeds 2 and that of
    their logarithms is within 1: then gaussian and lognormal are both plausible; not guessed.
 5. Whole numbers with a negative one: gaussian.
@@ -90,13 +91,12 @@ def infer_family(values: NDArray[np.float64]) -> Guess:
         )
     if (code := _missing_code(distinct, counts)) is not None:
         rest = distinct[distinct != code]
-        binary = np.array_equal(rest, (0, 1))
         return Guess(
             None,
             f"holds {code:g} in {counts[distinct == code][0]} of {len(values)} cells, apart from "
             f"the other values ({rest[0]:g} to {rest[-1]:g}): replace it with NaN if it stands "
             "for a missing answer",
-            "bernoulli" if binary else "gaussian",
+            infer_family(values[values != code]).suggestion,
         )
     if distinct[0] < 0:
         return Guess("gaussian", f"holds whole numbers down to {distinct[0]:g}", "gaussian")
@@ -111,7 +111,7 @@ def _infer_real(values: NDArray[np.float64]) -> Guess:
         if raw > RAW_SKEWNESS and abs(logged) < LOG_SKEWNESS:
             return Guess(
                 None,
-                f"holds positive numbers with skewness {raw:.1f}, and {logged:.1f} after taking "
+                f"holds positive numbers with skewness {raw:.1f}, and {logged:z.1f} after taking "
                 "logarithms: lognormal (times, incomes) or gaussian?",
                 "lognormal",
             )
@@ -186,15 +186,13 @@ def _poisson_test(values: NDArray[np.float64], means: NDArray[np.float64]) -> fl
 
 def _missing_code(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
     """Return the value that looks like a code for missing answers, or None."""
-    if (
-        distinct[-1] in _MISSING_CODES
-        and distinct[-2] <= distinct[-1] / 2
-        and (counts[-1] > max(1, counts[-2]))
-    ):
+    apart = distinct[-1] in _MISSING_CODES and distinct[-2] <= distinct[-1] / 2
+    # Among many values a lone 99 may be the largest of the counts; a code comes up often.
+    if apart and (len(distinct) <= COUNT_DISTINCT or counts[-1] > max(1, counts[-2])):
         return float(distinct[-1])
-    if -distinct[0] in _MISSING_CODES and distinct[1] >= 0 and counts[0] > 1:
+    if -distinct[0] in _MISSING_CODES and distinct[1] >= 0:
         return float(distinct[0])
-    if distinct[0] == -1 and np.array_equal(distinct[1:], (0, 1)):
+    if np.array_equal(distinct, (-1, 0, 1)):
         return -1.0
     return None
 

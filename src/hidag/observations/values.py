@@ -14,7 +14,9 @@ from hidag.observations.table import Observations
 _Finding = tuple[str, str] | None
 
 
-def check_values(observations: Observations, families: Sequence[str]) -> None:
+def check_values(
+    observations: Observations, families: Sequence[str], *, allow_constant: bool = False
+) -> None:
     """Refuse items whose values do not suit their family, and items that never vary.
 
     Parameters
@@ -22,6 +24,8 @@ def check_values(observations: Observations, families: Sequence[str]) -> None:
     observations : Observations
     families : sequence of str, length J
         Families by their own names, as `resolve_families` returns them.
+    allow_constant : bool, default=False
+        Whether items may never vary: fitting cannot use them, prediction for a few rows can.
 
     Raises
     ------
@@ -46,7 +50,8 @@ def check_values(observations: Observations, families: Sequence[str]) -> None:
                 f"family={family!r} needs {need}, but item {name!r} has {problem} "
                 f"({len(found)} of {observations.n_items} items); {advice}"
             )
-    _refuse_constant(observations)
+    if not allow_constant:
+        _refuse_constant(observations)
 
 
 def _refuse_constant(observations: Observations) -> None:

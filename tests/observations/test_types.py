@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from hidag.errors import DataError, SettingError
+from hidag.observations import Observations, check_values, read_table, resolve_families
+from hidag.observations.infer import infer_family
+from hidag.observations.types import family_name
+
+NAN = float("nan")
+
+
+def table(**columns: object) -> Observations:
+    return read_table(pd.DataFrame(columns))
+
+
+def spread(**counts: int) -> np.ndarray:
+    """Return whole numbers with the given frequencies, keys v0, v1, ..."""
+    return np.concatenate([np.full(n, float(key[1:])) for key, n in counts.items()])
+
+
+# --- saying it ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "family"),
+    [
+        ("bernoulli", "bernoulli"),
+        ("binary", "bernoulli"),
+        ("count", "poisson"),
+        (" Poisson ", "poisson"),
+        ("poisson-identity", "poisson-identity"),
+        ("normal", "gaussian"),
+        ("continuous", "gaussian"),
+        ("lognormal", "lognormal"),
+        ("time", "lognormal"),
+    ],
+)
+def test_words_for_families(word: str, family: str) -> None:
+    assert family_name(word) == family
+
+
+def test_one_family_for_all_items() -> None:
+    choice = resolve_families(table(a=[0, 1], b=[1, 0]), "binary")
+    assert choice.families == ("bernoulli", "bernoulli")
+    assert choice.inferred == (False, False)
+
+
+@pytest.mark.parametrize("family", [["normal", "count"], ("gaussian", "poisson")])
+def test_one_family_per_item(family: object) -> None:
+    choice = resolve_families(table(a=[0.5, 1], b=[1, 0]), family)  # type: ignore[arg-type]
+    assert choice.families == ("gaussian", "poisson")
+
+
+@pytest.mark.parametrize("family", [{"b": "count"}, {1: "count"}, {np.int64(1): "count"}])
+def test_a_mapping_leaves_the_other_items_to_be_inferred(family: dict[object, str]) -> None:
+    choice = resolve_families(table(a=[0.5, 1], b=[1, 0]), family)
+    assert choice.families == ("gaussian", "poisson")
+    assert choice.inferred == (True, False)
+    assert choice.reasons == ("holds numbers with fractions", "set by the user")
+    assert choice.table() == (
+        "item  family    source    reason\n"
+        "a     gaussian  inferred  holds numbers with fractions\n"
+        "b     poisson   given     set by the user"
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "sentence"),
+    [
+        (
+            "ordinal",
+            "family='ordinal' is not supported yet; recode the item as 0 and 1 at a cut "
+            "(family='bernoulli'), or treat its grades as numbers (family='gaussian')",
+        ),
+        (
+            {"a": "categorical", "b": "normal"},
+            "item 'a' (1 of 2 items): family='categorical' is not supported yet; recode the item "
+            "as 0 and 1 at a cut (family='bernoulli'), or treat its grades as numbers "
+            "(family='gaussian')",
+        ),
+        ("poison", "family='poison' is unknown; did you mean 'poisson'?"),
+        (
+            ["normal", "xyz"],
+            "item 'b' (1 of 2 items): family='xyz' is unknown; use one of 'bernoulli', 'poisson', "
+            "'poisson-identity', 'gaussian', 'lognormal', 'auto'",
+        ),
+        (["normal"], "family must have one entry per item, but there are 1 entries for 2 items"),
+        (3, "family must be a name, one name per item, or a mapping, but got 3"),
+        (
+            [3, "normal"],
+            "item 'a' (1 of 2 items): family must be given by name, but got 3; use one of "
+            "'bernoulli', 'poisson', 'poisson-identity', 'gaussian', 'lognormal', 'auto'",
+        ),
+        (
+            {"zzz": "normal"},
+            "family names the item 'zzz', which the table does not have; the first item is 'a'",
+        ),
+        (
+            {7: "normal"},
+            "family must name items of the table, but got 7; use a column name or a position from "
+            "0 to 1",
+        ),
+        (
+            {"a": "normal", 0: "count"},
+            "family must name each item once, but item 'a' occurs by name and by position",
+        ),
+    ],
+)
+def test_wrong_settings(family: object, sentence: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        resolve_families(table(a=[0, 1], b=[1, 0]), family)  # type: ignore[arg-type]
+    assert str(caught.value) == sentence
+
+
+def test_a_name_that_is_nearly_an_item_gets_a_hint() -> None:
+    with pytest.raises(SettingError, match="did you mean 'time_q1'"):
+        resolve_families(table(time_q1=[0, 1]), {"time_Q1": "normal"})
+
+
+# --- guessing it ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "family"),
+    [
+        ([0, 1, 1, 0], "bernoulli"),
+        ([1, 1, 1], "bernoulli"),
+        ([2.5, 2.5], "gaussian"),
+        ([0.1, 0.9, 0.5], "gaussian"),
+        ([-3, 4, 12, -7, 5], "gaussian"),
+        (np.arange(40), "poisson"),
+    ],
+)
+def test_clear_values_are_inferred(values: object, family: str) -> None:
+    assert infer_family(np.asarray(values, dtype=float)).family == family
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_ordinary_continuous_data_are_gaussian(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    for draw in (rng.normal(size=(20, 5)), rng.uniform(size=(20, 5)), rng.normal(9, size=(20, 5))):
+        choice = resolve_families(read_table(draw * scale), "auto")
+        assert choice.families == ("gaussian",) * 5
+
+
+def share_inferred(draw: object, n_draws: int = 60) -> float:
+    rng = np.random.default_rng(20)
+    found = [infer_family(draw(rng).astype(float)).family for _ in range(n_draws)]  # type: ignore[operator]
+    return float(np.mean([family == "poisson" for family in found]))
+
+
+@pytest.mark.parametrize("mean", [1.0, 1.5, 2.0, 3.0, 6.0, 12.0])
+def test_plain_counts_are_poisson(mean: float) -> None:
+    assert share_inferred(lambda rng: rng.poisson(mean, 1000)) >= 0.95
+
+
+@pytest.mark.parametrize("mean", [0.7, 1.0, 3.0])
+def test_counts_that_depend_on_latents_are_poisson(mean: float) -> None:
+    assert share_inferred(lambda rng: rng.poisson(mean * rng.choice([1, 4], 1000))) >= 0.95
+
+
+@pytest.mark.parametrize("n_grades", [4, 5, 6, 7, 10, 11])
+def test_grades_of_a_scale_are_not_guessed(n_grades: int) -> None:
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        cuts = np.sort(rng.normal(0.8, 1, n_grades - 1))
+        return (rng.normal(size=1000)[:, None] > cuts).sum(axis=1)
+
+    assert share_inferred(draw) <= 0.02
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    values = np.random.default_rng(3).poisson(2.0, 500).astype(float)
+    assert infer_family(values) == infer_family(np.sort(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "reason", "suggestion"),
+    [
+        (
+            spread(v1=30, v2=20),
+            "holds only 1 and 2: recode it as 0 and 1 (for a binary item)",
+            "bernoulli",
+        ),
+        (
+            spread(v0=30, v1=20, v2=9),
+            "holds whole numbers from 0 to 2 (3 different): grades of a scale or a count?",
+            "gaussian",
+        ),
+        (
+            spread(v1=9, v2=20, v3=40, v4=30, v5=11),
+            "holds whole numbers from 1 to 5 (5 different): grades of a scale or a count?",
+            "gaussian",
+        ),
+        (
+            spread(v0=50, v1=90, v2=150, v3=200, v4=200, v5=150),
+            "holds whole numbers from 0 to 5 (6 different), 150 of 840 at the top, not spread as "
+            "counts are: grades of a scale or a count?",
+            "gaussian",
+        ),
+        (
+            spread(v0=5, v10=5, v20=5, v30=3),
+            "holds whole numbers from 0 to 30 (4 different), all multiples of 10: gaussian, or "
+            "counts of 10?",
+            "gaussian",
+        ),
+        (
+            np.arange(60.0, 100.0),
+            "holds whole numbers from 60 to 99 (40 different), hardly any near 0: a rounded "
+            "measurement or a count?",
+            "gaussian",
+        ),
+        (
+            spread(v0=30, v1=20, v9=4),
+            "holds 9 in 4 of 54 cells, apart from the other values (0 to 1): replace it with NaN "
+            "if it stands for a missing answer",
+            "bernoulli",
+        ),
+        (
+            np.append(np.random.default_rng(0).poisson(3, 300), [99, 99, 99]).astype(float),
+            "holds 99 in 3 of 303 cells, apart from the other values (0 to 10): replace it with NaN "
+            "if it stands for a missing answer",
+            "poisson",
+        ),
+        (
+            np.array([-1.0, 0, 1, 1, 0]),
+            "holds -1 in 1 of 5 cells, apart from the other values (0 to 1): replace it with NaN "
+            "if it stands for a missing answer",
+            "bernoulli",
+        ),
+        (
+            np.append(spread(v0=30, v1=20), [-99.0, -99.0]),
+            "holds -99 in 2 of 52 cells, apart from the other values (0 to 1): replace it with "
+            "NaN if it stands for a missing answer",
+            "bernoulli",
+        ),
+        (
+            np.exp(stats.norm.ppf((np.arange(101) + 0.5) / 101)),
+            "holds positive numbers with skewness 3.2, and 0.0 after taking logarithms: lognormal "
+            "(times, incomes) or gaussian?",
+            "lognormal",
+        ),
+    ],
+)
+def test_ambiguous_values_are_not_guessed(values: np.ndarray, reason: str, suggestion: str) -> None:
+    guess = infer_family(values)
+    assert guess.family is None
+    assert guess.reason == reason
+    assert guess.suggestion == suggestion
+
+
+def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
+    data = table(
+        sex=[1, 2, 1, 2], mood=[1, 2, 3, NAN], right=[0, 1, 1, 0], pain=[3, 2, 1, 1], time=[1.5] * 4
+    )
+    with pytest.raises(DataError) as caught:
+        resolve_families(data, "auto")
+    assert str(caught.value) == (
+        "family='auto' cannot tell the type of 3 of 5 items:\n"
+        "  'sex': holds only 1 and 2: recode it as 0 and 1 (for a binary item)\n"
+        "  'mood', 'pain': holds whole numbers from 1 to 3 (3 different): grades of a scale or a "
+        "count?\n"
+        "say what they are, for instance family={'sex': 'bernoulli', 'mood': 'gaussian', "
+        "'pain': 'gaussian'}; the other items stay 'auto'"
+    )
+    pasted = {"sex": "bernoulli", "mood": "gaussian", "pain": "gaussian"}
+    assert resolve_families(data, pasted).families == (
+        "bernoulli",
+        "gaussian",
+        "bernoulli",
+        "gaussian",
+        "gaussian",
+    )
+
+
+def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> None:
+    X = np.tile([[1.0], [2.0], [3.0]], 7)
+    with pytest.raises(DataError) as caught:
+        resolve_families(read_table(X), "auto")
+    message = str(caught.value)
+    assert "  'item_0', 'item_1', 'item_2', 'item_3', 'item_4' and 2 more: holds" in message
+    assert "family={0: 'gaussian', 1: 'gaussian', " in message
+
+
+def test_other_positive_items_are_mentioned_beside_a_skewed_one() -> None:
+    rng = np.random.default_rng(0)
+    data = table(slow=np.exp(rng.normal(3, 1, 300)), quick=np.exp(rng.normal(3, 0.2, 300)))
+    with pytest.raises(DataError, match=r"\n  \(1 other positive items would be taken as gaus"):
+        resolve_families(data, "auto")
+
+
+# --- checking it ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "values", "sentence"),
+    [
+        (
+            "poisson",
+            [3, -2, 1],
+            "family='poisson' needs counts >= 0, but item 'time_q4' has minimum -2 (1 of 2 "
+            "items); use family='gaussian' for real-valued items",
+        ),
+        (
+            "poisson-identity",
+            [3, 1.5, 2.5],
+            "family='poisson-identity' needs counts >= 0, but item 'time_q4' has fractions such "
+            "as 1.5 (1 of 2 items); use family='gaussian' or family='lognormal' for real-valued "
+            "items",
+        ),
+        (
+            "poisson",
+            [3, 1.5, 2],
+            "family='poisson' needs counts >= 0, but item 'time_q4' has 1.5 in 1 of 3 cells (1 of "
+            "2 items); use family='gaussian' or family='lognormal' for real-valued items",
+        ),
+        (
+            "bernoulli",
+            [1, 2, NAN],
+            "family='bernoulli' needs 0 and 1, but item 'time_q4' has 1 and 2 (1 of 2 items); "
+            "recode 1 as 0 and 2 as 1",
+        ),
+        (
+            "bernoulli",
+            [0, 1, 2],
+            "family='bernoulli' needs 0 and 1, but item 'time_q4' has 0, 1 and 2 (1 of 2 items); "
+            "recode the item as 0 and 1 at a cut, or use family='gaussian' for grades",
+        ),
+        (
+            "bernoulli",
+            [0, 1, 7],
+            "family='bernoulli' needs 0 and 1, but item 'time_q4' has 7 in 1 of 3 cells (1 of 2 "
+            "items); recode the item as 0 and 1, or use another family",
+        ),
+        (
+            "lognormal",
+            [0, 1.5, -1],
+            "family='lognormal' needs numbers > 0, but item 'time_q4' has minimum -1 and 2 of 3 "
+            "cells at or below 0 (1 of 2 items); use family='gaussian', or NaN where 0 stands for "
+            "a missing time",
+        ),
+        (
+            "gaussian",
+            [2.5, 2.5, NAN],
+            "each item needs at least two different values, but item 'time_q4' is 2.5 in all "
+            "observed rows (1 of 2 items); drop the column",
+        ),
+        (
+            "bernoulli",
+            [1, 1, 1],
+            "each item needs at least two different values, but item 'time_q4' is 1 in all "
+            "observed rows (1 of 2 items); drop the column",
+        ),
+    ],
+)
+def test_values_that_do_not_suit_the_family(
+    family: str, values: list[float], sentence: str
+) -> None:
+    data = table(fine=[0, 1, 1], time_q4=values)
+    with pytest.raises(DataError) as caught:
+        check_values(data, ["bernoulli", family])
+    assert str(caught.value) == sentence
+
+
+def test_items_that_fail_alike_are_counted() -> None:
+    with pytest.raises(DataError, match=r"item 'a' has minimum -1 \(2 of 2 items\)"):
+        check_values(table(a=[0, -1], b=[-5, 2]), ["poisson", "poisson"])
+
+
+def test_values_that_suit_the_family_pass() -> None:
+    data = table(a=[0, 1, NAN], b=[0, 3, 2], c=[-1.5, 2, 3], d=[0.5, 2, 3])
+    check_values(data, ["bernoulli", "poisson", "gaussian", "lognormal"])
+
+
+def test_as_many_families_as_items() -> None:
+    with pytest.raises(SettingError) as caught:
+        check_values(table(a=[0, 1]), ["poisson", "poisson"])
+    assert str(caught.value) == (
+        "there must be one family per item, but there are 2 families for 1 items"
+    )
