@@ -1,1 +1,48 @@
 """hidag: hidden discrete causes in a table of mixed responses, and the causal graph among them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from hidag.versions import versions_used
+
+if TYPE_CHECKING:
+    from hidag import discover, evaluate, simulate
+    from hidag.discover import CPDAG, DAG, Knowledge
+    from hidag.estimator import DCRL
+    from hidag.result import FitResult, load
+    from hidag.simulate import design
+
+__version__ = versions_used()["hidag"]
+
+logging.getLogger("hidag").addHandler(logging.NullHandler())
+
+#: Where each public name lives; loaded at first use, so that `import hidag` costs next to nothing.
+_HOMES = {
+    "CPDAG": "hidag.discover",
+    "DAG": "hidag.discover",
+    "DCRL": "hidag.estimator",
+    "FitResult": "hidag.result",
+    "Knowledge": "hidag.discover",
+    "design": "hidag.simulate",
+    "load": "hidag.result",
+}
+#: Rooms that can be called: `hidag.discover(rows)` is `hidag.discover.discover(rows)`.
+_ROOMS = ("discover", "evaluate", "simulate")
+
+__all__ = [*sorted(_HOMES), *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return import_module(f"hidag.{name}")
+    raise AttributeError(f"module 'hidag' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

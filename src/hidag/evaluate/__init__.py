@@ -1,5 +1,6 @@
 """Evaluate: an estimate against a truth, whatever either calls its latents."""
 
+from hidag.callable_room import make_callable
 from hidag.evaluate.evaluation import Evaluation, TruthLike, evaluate
 from hidag.evaluate.graphs import GraphComparison, evaluate_graph
 from hidag.evaluate.matching import Matching, match_latents, total_variation
@@ -17,3 +18,5 @@ __all__ = [
     "relabel_law",
     "total_variation",
 ]
+
+make_callable(__name__)

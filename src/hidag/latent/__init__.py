@@ -2,6 +2,16 @@
 
 from hidag.latent.counts import LatentCounts
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
+from hidag.latent.resample import expected_counts, resample, resampled_rows
 from hidag.latent.state_space import StateSpace
 
-__all__ = ["LatentCounts", "LatentLaw", "NetworkLaw", "SaturatedLaw", "StateSpace"]
+__all__ = [
+    "LatentCounts",
+    "LatentLaw",
+    "NetworkLaw",
+    "SaturatedLaw",
+    "StateSpace",
+    "expected_counts",
+    "resample",
+    "resampled_rows",
+]

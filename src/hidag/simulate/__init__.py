@@ -1,5 +1,6 @@
 """Simulate: the paper's designs, other shapes, and data drawn from them."""
 
+from hidag.callable_room import make_callable
 from hidag.simulate.designs import design, design_law, make_truth
 from hidag.simulate.items import banded_q, random_q, spread_slopes
 from hidag.simulate.networks import chain_dag, dag_from_parents, random_dag, random_law, tree_dag
@@ -22,3 +23,5 @@ __all__ = [
     "spread_slopes",
     "tree_dag",
 ]
+
+make_callable(__name__)

@@ -1,0 +1,113 @@
+"""Latents given responses: marginals, most probable states, log densities of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.exact import StateScores, block_rows, iterate_posteriors
+from hidag.estimate.working import WorkingData
+from hidag.latent import LatentLaw
+from hidag.measurement import MeasurementParameters, family_named
+
+Array = NDArray[np.float64]
+
+
+def _blocks(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array
+) -> Iterator[tuple[slice, Array, Array]]:
+    """Yield row ranges, posteriors (rows, S) and log densities without their base (rows,)."""
+    # Shifting by the fitted intercepts keeps numbers small whatever the items' units are.
+    with_dispersion = np.array([family_named(f).has_dispersion for f in parameters.families])
+    shift = np.where(with_dispersion, parameters.intercept, 0.0)
+    scale = np.where(with_dispersion, np.sqrt(parameters.dispersion), 1.0)
+    features = law.space.states().astype(np.float64)
+    probabilities = np.asarray(law.probabilities)
+    # Working copies are made for a few blocks at a time: memory stays that of the table.
+    step = 64 * block_rows(law.space.n_states)
+    for start in range(0, len(values), step):
+        part = values[start : start + step]
+        data = WorkingData.from_values(part, parameters.families, units=(shift, scale))
+        working = data.to_working(parameters)
+        scores = StateScores.of(working, probabilities, features, data.gappy)
+        for rows, posterior, marginal in iterate_posteriors(scores, data):
+            yield slice(start + rows.start, start + rows.stop), posterior, marginal
+
+
+def posterior_marginals(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array
+) -> Array:
+    """Return the expected level of each latent given each row, shape (N, K); NaN cells are missing.
+
+    For binary latents that is the probability of level 1.
+    """
+    states = law.space.states().astype(np.float64)
+    out = np.empty((len(values), law.space.n_latents))
+    for rows, posterior, _ in _blocks(parameters, law, values):
+        out[rows] = posterior @ states
+    return np.clip(out, 0.0, np.array(law.space.levels) - 1.0)
+
+
+def most_probable_states(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array
+) -> NDArray[np.int64]:
+    """Return the jointly most probable latent state of each row, shape (N, K)."""
+    states = law.space.states()
+    out = np.empty((len(values), law.space.n_latents), dtype=np.int64)
+    for rows, posterior, _ in _blocks(parameters, law, values):
+        out[rows] = states[posterior.argmax(axis=1)]
+    return out
+
+
+def row_log_likelihood(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array
+) -> Array:
+    """Return the observed-data log density of each row, shape (N,); 0 where nothing was observed."""
+    out = np.empty(len(values))
+    for rows, _, marginal in _blocks(parameters, law, values):
+        out[rows] = marginal
+    for j, name in enumerate(parameters.families):
+        family = family_named(name)
+        seen = ~np.isnan(values[:, j])
+        cells = values[seen, j]
+        if family.has_dispersion:
+            # The blocks scored (x - intercept) / sd: the base is that of the same variable.
+            gaussian = family_named("gaussian")
+            working = family.to_working(cells)
+            scaled = (working - parameters.intercept[j]) / np.sqrt(parameters.dispersion[j])
+            unit = np.ones(1)
+            jacobian = family.base(cells, unit) - gaussian.base(working, unit)
+            out[seen] += gaussian.base(scaled, unit) + jacobian
+            out[seen] -= 0.5 * np.log(parameters.dispersion[j])
+        else:
+            out[seen] += family.base(cells, np.ones(1))
+    return out
+
+
+def information_ratio(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array
+) -> float:
+    """Return which share of the latents' pairwise information the items carry, between 0 and 1.
+
+    For each pair of latents with ``s = (z_a - mu_a)(z_b - mu_b)`` the share is
+    ``Var(E[s | x]) / Var(s)``; the mean over pairs comes back (1 for a single latent).
+    """
+    states = law.space.states().astype(np.float64)
+    probabilities = np.asarray(law.probabilities)
+    left, right = np.triu_indices(law.space.n_latents, 1)
+    if len(left) == 0:
+        return 1.0
+    centred = states - probabilities @ states
+    products = centred[:, left] * centred[:, right]
+    total = np.zeros(len(left))
+    squares = np.zeros(len(left))
+    for _, posterior, _ in _blocks(parameters, law, values):
+        expected = posterior @ products
+        total += expected.sum(axis=0)
+        squares += (expected**2).sum(axis=0)
+    explained = squares / len(values) - (total / len(values)) ** 2
+    variance = probabilities @ products**2 - (probabilities @ products) ** 2
+    share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
+    return float(np.clip(share.mean(), 0.0, 1.0))

@@ -1,0 +1,478 @@
+"""DCRL: the scikit-learn face of the three stages."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from hidag.discover import CPDAG, search_graph
+from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, SettingError
+from hidag.estimate.canonical import canonical_order
+from hidag.estimate.loop import Schedule
+from hidag.estimate.posterior import information_ratio
+from hidag.estimate.working import WorkingData
+from hidag.latent import (
+    LatentCounts,
+    LatentLaw,
+    SaturatedLaw,
+    StateSpace,
+    expected_counts,
+    resample,
+    resampled_rows,
+)
+from hidag.measurement import MeasurementParameters, Penalty, default_penalty, family_named
+from hidag.observations import Observations, check_values, read_q_matrix, read_table
+from hidag.observations import resolve_families as _resolve_families
+from hidag.progress import Progress, StderrProgress
+from hidag.result import FitResult
+from hidag.start.several import StageOne, choose_method, estimate_from_starts
+from hidag.versions import versions_used
+
+Array = NDArray[np.float64]
+logger = logging.getLogger("hidag")
+
+
+class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Discrete causal representation learning: latents, Q, the latent law and the causal graph.
+
+    Parameters
+    ----------
+    n_latents : int
+        Number of binary latents, K.
+    family : str, list, mapping or "auto"
+        Response family of all items, of each item, or by column; "auto" infers one per column and
+        refuses to guess when a column is ambiguous. Families: "bernoulli", "poisson" (log link),
+        "poisson-identity", "gaussian", "lognormal".
+    q_matrix : array or frame of shape (J, K), optional
+        1 (loads), 0 (does not), -1 or NaN (estimate this). Without any unknown entry the fit is
+        confirmatory: no penalty, the given support.
+    penalty : {"tlp", "scad", None}
+    penalty_strength, penalty_threshold : float, optional
+        lambda_N and tau_N; by default N^(1/4) and N^(-3/8) / 2.
+    method : {"auto", "em", "saem"}
+        Exact penalised EM, penalised Gibbs-SAEM, or whichever is cheaper.
+    resample : "expected", multiple of N, number of rows, or function of N
+        Stage II: expected counts, or this many rows drawn from the fitted law ("N", "2N", "3N", a
+        number, a callable f(N)).
+    effective_size : {"auto", "all"} or float
+        How many rows expected counts stand for: as many as the items carry information about
+        ("auto"), all N ("all"), or this share of N. Resampled rows are never discounted.
+    score : {"bdeu", "bic"}
+    equivalent_sample_size : float
+        Of the BDeu score.
+    search : {"xges", "ges", "exact"} or callable
+    knowledge : hidag.Knowledge, optional
+        Required and forbidden edges and tiers among the latents.
+    n_starts : int
+        Stage I is run from this many starts; the best by penalised likelihood is kept.
+    max_iter : int
+    tol : float
+        EM ends when a step gains less than ``tol`` per row.
+    n_sweeps : int
+        Gibbs sweeps per SAEM step, the paper's C.
+    n_jobs : int, optional
+        Threads over rows; never changes a result.
+    latent_names : sequence of str, optional
+    random_state : int, RandomState or None
+    verbose : int
+        1 writes progress to standard error.
+    observer : callable, optional
+        Called with a ``hidag.progress.Progress`` after every step.
+
+    Attributes
+    ----------
+    q_matrix_ : ndarray of int8, shape (J, K)
+    intercept_, dispersion_ : ndarray, shape (J,)
+        Dispersion is the variance of Gaussian and lognormal items, NaN elsewhere.
+    loadings_ : ndarray, shape (J, K)
+        Each column sums to a positive number.
+    latent_law_ : LatentLaw
+    graph_ : CPDAG
+    log_likelihood_ : float
+    n_iter_, converged_ : int, bool
+    trace_ : ndarray, shape (n_iter_, 2)
+    families_ : tuple of str
+    latent_names_ : tuple of str
+    result_ : FitResult
+    """
+
+    def __init__(
+        self,
+        n_latents: int,
+        *,
+        family: str | Sequence[str] | Mapping[Any, str] = "auto",
+        q_matrix: Any = None,
+        penalty: str | None = "tlp",
+        penalty_strength: float | None = None,
+        penalty_threshold: float | None = None,
+        method: str = "auto",
+        resample: str | int | float | Callable[[int], float] = "expected",
+        effective_size: str | float = "auto",
+        score: str = "bdeu",
+        equivalent_sample_size: float = 1.0,
+        search: str | Callable[..., Any] = "xges",
+        knowledge: Any = None,
+        n_starts: int = 2,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        n_sweeps: int = 1,
+        n_jobs: int | None = None,
+        latent_names: Sequence[str] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        observer: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.n_latents = n_latents
+        self.family = family
+        self.q_matrix = q_matrix
+        self.penalty = penalty
+        self.penalty_strength = penalty_strength
+        self.penalty_threshold = penalty_threshold
+        self.method = method
+        self.resample = resample
+        self.effective_size = effective_size
+        self.score = score
+        self.equivalent_sample_size = equivalent_sample_size
+        self.search = search
+        self.knowledge = knowledge
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_sweeps = n_sweeps
+        self.n_jobs = n_jobs
+        self.latent_names = latent_names
+        self.random_state = random_state
+        self.verbose = verbose
+        self.observer = observer
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit all three stages to a table of responses.
+
+        Parameters
+        ----------
+        X : array or frame, shape (N, J)
+            NaN, None, masked or NA cells are missing at random.
+        y : ignored
+        """
+        table = read_table(X, min_rows=2)
+        validate_data(self, X if table.named else table.values, skip_check_array=True)
+        n_latents = _checked_count("n_latents", self.n_latents)
+        self._check_settings(table, n_latents)
+        choice = _resolve_families(table, self.family)
+        check_values(table, choice.families)
+        logger.info("item types\n%s", choice.table())
+        q_spec = None
+        if self.q_matrix is not None:
+            q_spec = read_q_matrix(self.q_matrix, table.names, n_latents)
+        names = self._names_of_latents(n_latents, q_spec.latent_names if q_spec else None)
+        seed = _root_seed(self.random_state)
+        with threadpool_limits(limits=1, user_api="blas"):
+            stage_one, parameters, law = self._estimate(
+                table, choice.families, q_spec.entries if q_spec is not None else None, seed
+            )
+            ratio = information_ratio(parameters, law, table.values)
+            counts = self._counts(law, names, table.n_samples, ratio, seed)
+            graph = self._search(counts)
+        best = stage_one.best
+        if not best.converged:
+            warnings.warn(
+                f"Stage I had not settled after max_iter={self.max_iter} steps; raise max_iter or "
+                f"tol (now {self.tol:g})",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self._store(
+            FitResult(
+                item_names=table.names,
+                latent_names=names,
+                parameters=parameters,
+                law=law,
+                graph=graph,
+                q_given=None if q_spec is None else np.array(q_spec.entries),
+                log_likelihood=best.log_likelihood,
+                objective=best.objective,
+                n_samples=table.n_samples,
+                missing_share=table.missing_share,
+                n_iter=best.n_iter,
+                converged=best.converged,
+                method=stage_one.method,
+                trace=best.trace,
+                starts=stage_one.records,
+                n_reached=stage_one.n_reached,
+                graph_rows=counts.total,
+                information_ratio=ratio,
+                family_reasons=choice.reasons,
+                settings=self._settings(seed),
+                versions=versions_used(),
+            )
+        )
+        return self
+
+    def _check_settings(self, table: Observations, n_latents: int) -> None:
+        n_items = table.n_items
+        if n_latents > n_items:
+            raise SettingError(
+                f"n_latents={n_latents} is more than the {n_items} items of the table; each latent "
+                f"needs items of its own: ask for at most {max(1, (n_items - 1) // 2)} latents"
+            )
+        if n_items < 2 * n_latents + 1:
+            warnings.warn(
+                f"{n_latents} latents cannot be identified from {n_items} items: two blocks of "
+                f"{n_latents} items that each measure every latent and at least one more item are "
+                f"needed, {2 * n_latents + 1} in all; ask for fewer latents or add items",
+                IdentifiabilityWarning,
+                stacklevel=3,
+            )
+        _checked_count("n_starts", self.n_starts)
+        _checked_count("max_iter", self.max_iter)
+        _checked_count("n_sweeps", self.n_sweeps)
+        if not (isinstance(self.tol, (int, float)) and self.tol > 0):
+            raise SettingError(f"tol must be a positive number, got {self.tol!r}")
+        if isinstance(self.resample, str) and self.resample == "expected":
+            _effective_share(self.effective_size, 1.0)
+        else:
+            resampled_rows(self.resample, table.n_samples)
+
+    def _names_of_latents(
+        self, n_latents: int, from_q: tuple[str, ...] | None
+    ) -> tuple[str, ...]:
+        if self.latent_names is None:
+            return from_q or tuple(f"Z{k + 1}" for k in range(n_latents))
+        names = tuple(str(name) for name in self.latent_names)
+        if len(names) != n_latents or len(set(names)) != n_latents:
+            raise SettingError(
+                f"latent_names must be {n_latents} different names, got {list(names)}"
+            )
+        return names
+
+    def _penalty(self, n_samples: int) -> Penalty:
+        standard = default_penalty(self.penalty, n_samples)
+        strength, threshold = standard.strength, standard.threshold
+        if self.penalty_strength is not None:
+            strength = float(self.penalty_strength)
+        if self.penalty_threshold is not None:
+            threshold = float(self.penalty_threshold)
+        if not (strength >= 0 and threshold > 0):
+            raise SettingError(
+                f"penalty_strength must be >= 0 and penalty_threshold > 0, got {strength:g} and "
+                f"{threshold:g}"
+            )
+        return Penalty(standard.name, strength, threshold)
+
+    def _estimate(
+        self,
+        table: Observations,
+        families: tuple[str, ...],
+        q_entries: NDArray[np.int8] | None,
+        seed: int,
+    ) -> tuple[StageOne, MeasurementParameters, SaturatedLaw]:
+        """Run Stage I in canonical order and return its answer in the user's."""
+        n_latents = int(self.n_latents)
+        space = StateSpace.binary(n_latents)
+        entries = q_entries
+        if entries is None:
+            entries = np.full((table.n_items, n_latents), -1, dtype=np.int8)
+        labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
+        rows, columns = canonical_order(table.values, labels)
+        data = WorkingData.from_values(
+            table.values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
+        )
+        stage_one = estimate_from_starts(
+            data,
+            space,
+            np.ascontiguousarray(entries[columns]),
+            self._penalty(table.n_samples),
+            Schedule(max_iter=self.max_iter, tolerance=self.tol, n_sweeps=self.n_sweeps),
+            method=choose_method(self.method, table.n_samples, table.n_items, space),
+            seed=seed,
+            n_starts=self.n_starts,
+            n_threads=_thread_count(self.n_jobs),
+            progress=self._progress(),
+        )
+        best = stage_one.best
+        parameters = data.to_user(best.parameters)
+        cube = best.probabilities.reshape(space.levels)
+        flips = parameters.loadings.sum(axis=0) < 0
+        parameters = parameters.flipped(flips)
+        cube = np.flip(cube, axis=tuple(np.flatnonzero(flips)))
+        if q_entries is None:
+            # Strongest first: an order that does not depend on how columns stand in the table.
+            strength = np.abs(best.parameters.loadings).sum(axis=0)
+            order = np.argsort(-strength, kind="stable")
+            parameters = parameters.reordered(latents=order)
+            cube = np.transpose(cube, order)
+        parameters = parameters.reordered(items=np.argsort(columns))
+        return stage_one, parameters, SaturatedLaw(space, cube.ravel() / cube.sum())
+
+    def _counts(
+        self, law: LatentLaw, names: tuple[str, ...], n_samples: int, ratio: float, seed: int
+    ) -> LatentCounts:
+        """Return Stage II's counts."""
+        if isinstance(self.resample, str) and self.resample == "expected":
+            return expected_counts(
+                law, _effective_share(self.effective_size, ratio) * n_samples, names
+            )
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 << 20,)))
+        return resample(law, resampled_rows(self.resample, n_samples), names, rng)
+
+    def _search(self, counts: LatentCounts) -> CPDAG:
+        """Return Stage III's graph."""
+        if counts.n_variables == 1:
+            return CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names)
+        found = search_graph(
+            counts,
+            score=self.score,
+            equivalent_sample_size=self.equivalent_sample_size,
+            search=self.search,
+            knowledge=self.knowledge,
+        )
+        return found.graph
+
+    def _progress(self) -> Callable[[int, int, int, int, float], None] | None:
+        observers: list[Callable[[Progress], None]] = []
+        if self.observer is not None:
+            observers.append(self.observer)
+        if self.verbose:
+            observers.append(StderrProgress())
+        if not observers:
+            return None
+
+        def tell(start: int, n_starts: int, iteration: int, last: int, value: float) -> None:
+            for observer in observers:
+                observer(Progress(start, n_starts, iteration, last, value))
+
+        return tell
+
+    def _settings(self, seed: int) -> dict[str, Any]:
+        """Return the settings as plain values, enough to repeat the fit."""
+        out: dict[str, Any] = {"seed": seed}
+        for name, value in self.get_params(deep=False).items():
+            if name in ("observer", "q_matrix", "random_state"):
+                continue
+            plain = isinstance(value, (str, int, float, bool, type(None)))
+            out[name] = value if plain else repr(value)
+        return out
+
+    def _store(self, result: FitResult) -> None:
+        self.result_ = result
+        self.q_matrix_ = result.q_matrix
+        self.intercept_ = result.intercept
+        self.loadings_ = result.loadings
+        with_dispersion = [family_named(f).has_dispersion for f in result.families]
+        self.dispersion_ = np.where(with_dispersion, result.dispersion, np.nan)
+        self.latent_law_ = result.law
+        self.graph_ = result.graph
+        self.log_likelihood_ = result.log_likelihood
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.trace_ = result.trace
+        self.families_ = result.families
+        self.latent_names_ = result.latent_names
+
+    # --------------------------------------------------------------- after the fit
+
+    def _rows(self, X: Any) -> Array:
+        check_is_fitted(self)
+        table = read_table(X, allow_empty_items=True)
+        validate_data(
+            self, X if table.named else table.values, skip_check_array=True, reset=False
+        )
+        check_values(table, self.families_, allow_constant=True)
+        return table.values
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return P(Z_k = 1 | row), shape (N, K)."""
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.result_.posterior(self._rows(X))
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the most probable joint latent state of each row, shape (N, K)."""
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.result_.classify(self._rows(X))
+
+    def transform(self, X: Any) -> Array:
+        """Return the posterior marginals, as ``predict_proba``."""
+        return self.predict_proba(X)
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the observed-data log density of each row, shape (N,)."""
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.result_.row_log_likelihood(self._rows(X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean observed-data log-likelihood of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None) -> tuple[Array, Array]:
+        """Return responses (n, J) and latent states (n, K) drawn from the fitted model."""
+        check_is_fitted(self)
+        rng = np.random.default_rng(_root_seed(random_state))
+        states = self.latent_law_.sample(_checked_count("n_samples", n_samples), rng)
+        values = np.empty((len(states), len(self.families_)))
+        eta = self.intercept_ + states @ self.loadings_.T
+        for family, items in self.result_.parameters.groups():
+            values[:, items] = family.sample(eta[:, items], self.result_.dispersion[items], rng)
+        return values, states
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the latents' names, shape (K,)."""
+        check_is_fitted(self)
+        return np.array(self.latent_names_, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = False
+        return tags
+
+
+def _checked_count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+def _effective_share(effective_size: str | float, ratio: float) -> float:
+    if effective_size == "auto":
+        return ratio
+    if effective_size == "all":
+        return 1.0
+    if isinstance(effective_size, (int, float)) and 0 < effective_size <= 1:
+        return float(effective_size)
+    raise SettingError(
+        f"effective_size must be 'auto', 'all' or a share of N between 0 and 1, "
+        f"got {effective_size!r}"
+    )
+
+
+def _root_seed(random_state: Any) -> int:
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise SettingError(f"random_state must not be negative, got {random_state}")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 62))
+    return int(check_random_state(random_state).randint(0, 2**31 - 1))
+
+
+def _thread_count(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if n_jobs == -1:
+        import os
+
+        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    return _checked_count("n_jobs", n_jobs)

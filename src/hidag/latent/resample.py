@@ -1,0 +1,70 @@
+"""Stage II: from a fitted latent law to counts of latent configurations."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from math import isfinite, log
+
+import numpy as np
+
+from hidag.errors import HidagWarning, SettingError
+from hidag.latent.counts import LatentCounts
+from hidag.latent.laws import LatentLaw
+
+ResampleRule = str | int | float | Callable[[int], float]
+
+_MULTIPLE = re.compile(r"^\s*(\d+(?:\.\d+)?)?\s*\*?\s*N\s*$")
+#: Sample sizes at which a callable's growth is compared with N log N.
+_PROBES = (10**3, 10**4, 10**5, 10**6)
+
+
+def resampled_rows(rule: ResampleRule, n_samples: int) -> int:
+    """Return f(N), the number of rows to draw.
+
+    Parameters
+    ----------
+    rule : str, number or callable
+        ``"N"``, ``"2N"``, ``"0.5N"`` (a multiple of N), a whole number of rows, or a function of N.
+    n_samples : int
+    """
+    if callable(rule):
+        rows = float(rule(n_samples))
+        growth = [float(rule(n)) / (n * log(n)) for n in _PROBES]
+        if all(b > a for a, b in zip(growth, growth[1:], strict=False)):
+            warnings.warn(
+                "the resampling rule grows faster than N log N; the graph is only guaranteed to be "
+                "recovered when f(N) / (N log N) goes to zero",
+                HidagWarning,
+                stacklevel=2,
+            )
+    elif isinstance(rule, str):
+        match = _MULTIPLE.match(rule)
+        if match is None:
+            raise SettingError(
+                f"resample must be 'expected', a multiple of N such as '2N', a number of rows or a "
+                f"function of N, got {rule!r}"
+            )
+        rows = float(match.group(1) or 1.0) * n_samples
+    else:
+        rows = float(rule)
+    if not isfinite(rows) or rows < 1:
+        raise SettingError(f"resample must give at least one row, got {rows:g}")
+    return round(rows)
+
+
+def expected_counts(law: LatentLaw, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
+    """Return ``n_rows`` times the law: the counts that resampling gives on average."""
+    p = np.asarray(law.probabilities)
+    kept = p > 0
+    return LatentCounts(
+        law.space.states()[kept].astype(np.uint8), n_rows * p[kept], law.space.levels, names
+    )
+
+
+def resample(
+    law: LatentLaw, n_rows: int, names: tuple[str, ...], rng: np.random.Generator
+) -> LatentCounts:
+    """Return the counts of ``n_rows`` draws from the law (Algorithm 1, Stage II)."""
+    return LatentCounts.from_rows(law.sample(n_rows, rng), levels=law.space.levels, names=names)

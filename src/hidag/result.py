@@ -1,0 +1,239 @@
+"""FitResult: everything a reader of a fit needs, saved as arrays and JSON."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import CPDAG
+from hidag.errors import FileError
+from hidag.estimate.posterior import (
+    most_probable_states,
+    posterior_marginals,
+    row_log_likelihood,
+)
+from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
+from hidag.measurement import MeasurementParameters
+from hidag.start.several import StartRecord
+
+Array = NDArray[np.float64]
+
+#: Raised when the layout of saved files changes.
+FORMAT_VERSION = 1
+_FORMAT_NAME = "hidag-fit"
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted model, frozen.
+
+    Attributes
+    ----------
+    item_names, latent_names : tuple of str
+    parameters : MeasurementParameters
+    law : LatentLaw
+    graph : CPDAG
+    q_given : ndarray of int8, shape (J, K), or None
+        The Q the fit was given: 1, 0, or -1 where it was to be estimated.
+    log_likelihood, objective : float
+        Of the observed data, and less the penalty.
+    n_samples : int
+    missing_share : float
+    n_iter, converged, method : int, bool, str
+    trace : ndarray, shape (n_iter, 2)
+        Objective and largest coefficient move per step.
+    starts : tuple of StartRecord
+    n_reached : int
+        How many starts came as high as the best.
+    graph_rows : float
+        Number of rows the graph's score counted on.
+    information_ratio : float
+        Share of the latents' pairwise information that the items carry.
+    family_reasons : tuple of str
+    settings, versions : mapping
+    """
+
+    item_names: tuple[str, ...]
+    latent_names: tuple[str, ...]
+    parameters: MeasurementParameters
+    law: LatentLaw
+    graph: CPDAG
+    q_given: NDArray[np.int8] | None
+    log_likelihood: float
+    objective: float
+    n_samples: int
+    missing_share: float
+    n_iter: int
+    converged: bool
+    method: str
+    trace: Array
+    starts: tuple[StartRecord, ...]
+    n_reached: int
+    graph_rows: float
+    information_ratio: float
+    family_reasons: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def q_matrix(self) -> NDArray[np.int8]:
+        """Which latent drives which item, shape (J, K)."""
+        if self.q_given is not None and (self.q_given >= 0).all():
+            return self.q_given.copy()
+        return self.parameters.q_matrix
+
+    @property
+    def intercept(self) -> Array:
+        """Intercepts, shape (J,)."""
+        return self.parameters.intercept
+
+    @property
+    def loadings(self) -> Array:
+        """Loadings, shape (J, K)."""
+        return self.parameters.loadings
+
+    @property
+    def dispersion(self) -> Array:
+        """Dispersions, shape (J,)."""
+        return self.parameters.dispersion
+
+    @property
+    def latent_law(self) -> LatentLaw:
+        """The latents' joint law."""
+        return self.law
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Response family of each item."""
+        return self.parameters.families
+
+    def posterior(self, values: Array) -> Array:
+        """Return P(Z_k = 1 | row), shape (N, K); NaN cells are missing."""
+        return posterior_marginals(self.parameters, self.law, values)
+
+    def classify(self, values: Array) -> NDArray[np.int64]:
+        """Return the most probable joint latent state of each row, shape (N, K)."""
+        return most_probable_states(self.parameters, self.law, values)
+
+    def row_log_likelihood(self, values: Array) -> Array:
+        """Return the log density of each row, shape (N,)."""
+        return row_log_likelihood(self.parameters, self.law, values)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
+        path = Path(path)
+        header: dict[str, Any] = {
+            "format": _FORMAT_NAME,
+            "format_version": FORMAT_VERSION,
+            "item_names": self.item_names,
+            "latent_names": self.latent_names,
+            "families": self.families,
+            "levels": self.law.space.levels,
+            "log_likelihood": self.log_likelihood,
+            "objective": self.objective,
+            "n_samples": self.n_samples,
+            "missing_share": self.missing_share,
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "method": self.method,
+            "starts": [vars(record) for record in self.starts],
+            "n_reached": self.n_reached,
+            "graph_rows": self.graph_rows,
+            "information_ratio": self.information_ratio,
+            "family_reasons": self.family_reasons,
+            "settings": dict(self.settings),
+            "versions": dict(self.versions),
+            "has_q": self.q_given is not None,
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            "intercept": self.intercept,
+            "loadings": self.loadings,
+            "dispersion": self.dispersion,
+            "trace": self.trace,
+            "graph": np.asarray(self.graph.adjacency),
+        }
+        if self.q_given is not None:
+            arrays["q_given"] = self.q_given
+        if isinstance(self.law, NetworkLaw):
+            header["law_parents"] = self.law.parents
+            for k, table in enumerate(self.law.tables):
+                arrays[f"law_table_{k}"] = table
+        else:
+            arrays["law_probabilities"] = np.asarray(self.law.probabilities)
+        text = json.dumps(header, ensure_ascii=False).encode("utf-8")
+        arrays["header"] = np.frombuffer(text, dtype=np.uint8)
+        try:
+            with path.open("wb") as stream:
+                np.savez_compressed(stream, allow_pickle=False, **arrays)
+        except OSError as error:
+            raise FileError(
+                f"cannot write the result to '{path}': {error.strerror or error}"
+            ) from error
+        return path
+
+
+def load(path: str | Path) -> FitResult:
+    """Return the FitResult that ``FitResult.save`` wrote."""
+    path = Path(path)
+    if not path.exists():
+        raise FileError(f"no result at '{path}': expected a file written by result_.save(path)")
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        header = json.loads(arrays["header"].tobytes().decode("utf-8"))
+        if header["format"] != _FORMAT_NAME:
+            raise KeyError("format")
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        raise FileError(
+            f"'{path}' is not a saved hidag fit, or it is truncated; save it again"
+        ) from error
+    if header["format_version"] > FORMAT_VERSION:
+        raise FileError(
+            f"'{path}' was written by a newer hidag (format {header['format_version']}, this one "
+            f"reads up to {FORMAT_VERSION}); upgrade hidag to read it"
+        )
+    space = StateSpace(tuple(header["levels"]))
+    law: LatentLaw
+    if "law_parents" in header:
+        parents = tuple(tuple(pa) for pa in header["law_parents"])
+        law = NetworkLaw(
+            space, parents, tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
+        )
+    else:
+        law = SaturatedLaw(space, arrays["law_probabilities"])
+    latent_names = tuple(header["latent_names"])
+    return FitResult(
+        item_names=tuple(header["item_names"]),
+        latent_names=latent_names,
+        parameters=MeasurementParameters(
+            tuple(header["families"]),
+            arrays["intercept"],
+            arrays["loadings"],
+            arrays["dispersion"],
+        ),
+        law=law,
+        graph=CPDAG(arrays["graph"], latent_names),
+        q_given=arrays["q_given"] if header["has_q"] else None,
+        log_likelihood=header["log_likelihood"],
+        objective=header["objective"],
+        n_samples=header["n_samples"],
+        missing_share=header["missing_share"],
+        n_iter=header["n_iter"],
+        converged=header["converged"],
+        method=header["method"],
+        trace=arrays["trace"],
+        starts=tuple(StartRecord(**record) for record in header["starts"]),
+        n_reached=header["n_reached"],
+        graph_rows=header["graph_rows"],
+        information_ratio=header["information_ratio"],
+        family_reasons=tuple(header["family_reasons"]),
+        settings=header["settings"],
+        versions=header["versions"],
+    )

@@ -1,0 +1,163 @@
+"""Several seeded starts of Stage I, the best by penalised likelihood kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import SettingError
+from hidag.estimate.loop import Estimate, Schedule, refine_support, run_em, run_saem
+from hidag.estimate.maximise import Basis
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measurement import NO_SPARSITY, Penalty
+from hidag.start.confirmatory import confirmatory_start
+from hidag.start.spectral import StartPoint, predictors, spectral_start
+
+Progress = Callable[[int, int, int, int, float], None]
+
+#: Exact E-steps cost about N * J * 2^K; past this many multiplications sampling is cheaper.
+LARGEST_EXACT_WORK = 4e9
+#: More joint states than this are not listed by the exact E-step on its own choice.
+LARGEST_EXACT_STATES = 1 << 13
+#: Neither method lists more joint states than this.
+LARGEST_STATES = 1 << 16
+#: Starts whose objective is this close to the best, per row, are said to have reached it.
+SAME_OPTIMUM = 1e-3
+
+
+@dataclass(frozen=True)
+class StartRecord:
+    """How one start fared."""
+
+    label: str
+    objective: float
+    log_likelihood: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class StageOne:
+    """The best estimate and what became of every start."""
+
+    best: Estimate
+    records: tuple[StartRecord, ...]
+    n_reached: int
+    method: str
+
+
+def choose_method(method: str, n_samples: int, n_items: int, space: StateSpace) -> str:
+    """Return "em" or "saem"; "auto" goes by the cost of listing all states."""
+    if method not in ("auto", "em", "saem"):
+        raise SettingError(f"method must be 'auto', 'em' or 'saem', got {method!r}")
+    if space.n_states > LARGEST_STATES:
+        raise SettingError(
+            f"n_latents={space.n_latents} means 2^{space.n_latents} latent states; a saturated "
+            f"latent law is limited to 2^{LARGEST_STATES.bit_length() - 1}: ask for fewer latents"
+        )
+    if method != "auto":
+        return method
+    work = float(n_samples) * n_items * space.n_states
+    small = space.n_states <= LARGEST_EXACT_STATES and work <= LARGEST_EXACT_WORK
+    return "em" if small else "saem"
+
+
+def _start_points(
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    q_entries: NDArray[np.int8],
+    generators: list[np.random.Generator],
+) -> list[StartPoint]:
+    known = bool((q_entries >= 0).all())
+    centred = None if known else predictors(data, space.n_latents)
+    points = []
+    for index, generator in enumerate(generators):
+        rng = None if index == 0 else generator
+        if centred is None:
+            points.append(confirmatory_start(data, space, q_entries, rng=rng))
+        else:
+            points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
+    return points
+
+
+def estimate_from_starts(
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    method: str,
+    seed: int,
+    n_starts: int = 1,
+    n_threads: int = 1,
+    progress: Progress | None = None,
+) -> StageOne:
+    """Return Stage I's best estimate over several starts.
+
+    Parameters
+    ----------
+    data : WorkingData
+    space : StateSpace
+    q_entries : ndarray of int8, shape (J, K)
+        1 (loads), 0 (does not), -1 (estimate this). With no -1 the fit is confirmatory: no penalty.
+    penalty : Penalty
+    schedule : Schedule
+    method : {"em", "saem"}
+    seed : int
+        Root seed; start ``i`` draws from ``SeedSequence(seed, spawn_key=(i,))``.
+    n_starts, n_threads : int
+    progress : callable or None
+        Called with (start, n_starts, iteration, max_iter, objective).
+    """
+    basis = Basis.of(space.states().astype(np.float64))
+    allowed = np.hstack([np.ones((data.n_items, 1)), q_entries != 0]).astype(np.uint8)
+    if (q_entries >= 0).all():
+        penalty = NO_SPARSITY
+    generators = [
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(n_starts)
+    ]
+    points = _start_points(data, space, basis, q_entries, generators)
+    estimates: list[Estimate] = []
+    for index, (point, rng) in enumerate(zip(points, generators, strict=True)):
+
+        def observer(iteration: int, last: int, value: float, index: int = index) -> None:
+            if progress is not None:
+                progress(index, n_starts, iteration, last, value)
+
+        begin = (point.parameters, point.probabilities, data)
+        if method == "em":
+            found = run_em(
+                *begin, basis, allowed, penalty, schedule, n_threads=n_threads, observer=observer
+            )
+        else:
+            found = run_saem(
+                *begin,
+                space,
+                basis,
+                allowed,
+                penalty,
+                schedule,
+                rng=rng,
+                n_threads=n_threads,
+                observer=observer,
+            )
+        estimates.append(found)
+    best = max(range(n_starts), key=lambda i: estimates[i].objective)
+    records = tuple(
+        StartRecord(p.label, e.objective, e.log_likelihood, e.n_iter, e.converged)
+        for p, e in zip(points, estimates, strict=True)
+    )
+    top = estimates[best].objective
+    reached = sum(top - e.objective <= SAME_OPTIMUM * data.n_samples for e in estimates)
+    winner = estimates[best]
+    if method == "em":
+        winner = refine_support(
+            winner, data, basis, allowed, penalty, schedule, n_threads=n_threads
+        )
+    return StageOne(winner, records, reached, method)
