@@ -106,9 +106,10 @@ def test_a_frame_without_item_names_is_taken_in_order() -> None:
         ),
         (
             pd.DataFrame({"item": ["a", "b", "c"], "G": [1, "x", 1]}),
-            "cells must be numbers, but item 'G' has the text 'x' in row 1, counting from 0 (1 of "
-            "3 cells of this item; 1 of 1 items); recode the text as numbers, use None for a "
-            "missing answer, or drop the column",
+            "in the Q-matrix, whose columns are read like items: cells must be numbers, but item "
+            "'G' has the text 'x' in row 1, counting from 0 (1 of 3 cells of this item; 1 of 1 "
+            "items); recode the text as numbers, use None for a missing answer, or drop the "
+            "column",
         ),
     ],
 )

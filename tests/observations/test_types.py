@@ -222,8 +222,8 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         ),
         (
             np.append(np.random.default_rng(0).poisson(3, 300), [99, 99, 99]).astype(float),
-            "holds 99 in 3 of 303 cells, apart from the other values (0 to 10): replace it with NaN "
-            "if it stands for a missing answer",
+            "holds 99 in 3 of 303 cells, apart from the other values (0 to 10): replace it with "
+            "NaN if it stands for a missing answer",
             "poisson",
         ),
         (

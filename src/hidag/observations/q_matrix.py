@@ -81,7 +81,11 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     """
     items = tuple(item_names)
     row_names, cells, latent_names, named = _split(q)
-    rows = read_table(cells, names=latent_names if named else None, allow_empty_items=True)
+    try:
+        rows = read_table(cells, names=latent_names if named else None, allow_empty_items=True)
+    except DataError as error:
+        sentence = f"in the Q-matrix, whose columns are read like items: {error}"
+        raise DataError(sentence) from error
     entries = rows.values
     if row_names is not None:
         entries = entries[_match_rows(row_names, items)]
