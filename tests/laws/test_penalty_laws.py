@@ -1,0 +1,105 @@
+"""The shape conditions of the paper on penalties, and the solver that uses them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.errors import SettingError
+from hidag.kernels.item_regression import descend, minimise_one, penalty_value
+from hidag.measurement import Penalty, default_penalty
+
+NAMES = ("tlp", "scad")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("strength", "threshold"), [(7.0, 0.05), (1.0, 2.0), (30.0, 0.4)])
+def test_shape_conditions(name, strength, threshold):
+    penalty = Penalty(name, strength, threshold)
+    b = np.linspace(0, 2 * threshold, 4001)
+    value = penalty.value(b)
+    assert value[0] == 0.0
+    np.testing.assert_array_equal(value, penalty.value(-b))
+    assert (np.diff(value) >= -1e-12).all()
+    np.testing.assert_allclose(value[b >= threshold], strength, rtol=1e-12)
+    slopes = np.diff(value) / np.diff(b)
+    assert slopes.max() <= 2.0 * strength / threshold * (1 + 1e-9)
+    # Not differentiable at zero: the slope from the right does not vanish.
+    assert slopes[0] >= 0.9 * strength / threshold
+    # Differentiable inside: slopes change by no more than the grid allows.
+    inside = slopes[: int(4000 * 0.49)]
+    assert np.abs(np.diff(inside)).max() < 0.01 * strength / threshold
+
+
+@pytest.mark.parametrize("n_samples", [10**3, 10**5, 10**7, 10**9])
+def test_rates_of_the_theorem(n_samples):
+    penalty = default_penalty("tlp", n_samples)
+    root = np.sqrt(n_samples)
+    assert 1 / root < penalty.threshold < penalty.strength / root < 1
+
+
+def test_rates_drift_apart_as_the_theorem_asks():
+    ratios = []
+    for n in (10**3, 10**6, 10**9):
+        p = default_penalty("scad", n)
+        ratios.append((1 / np.sqrt(n) / p.threshold, p.threshold * np.sqrt(n) / p.strength))
+    assert np.all(np.diff(np.array(ratios), axis=0) < 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_coordinate_is_solved_globally(name):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        strength, threshold = rng.uniform(0.5, 20), rng.uniform(0.02, 1.0)
+        centre, curvature = rng.normal(scale=0.7), np.exp(rng.uniform(0, 9))
+        penalty = Penalty(name, strength, threshold)
+        grid = np.linspace(-3, 3, 60001)
+        values = 0.5 * curvature * (grid - centre) ** 2 + penalty.value(grid)
+        found = minimise_one(penalty.code, strength, threshold, centre, curvature)
+        value = 0.5 * curvature * (found - centre) ** 2 + float(penalty.value(np.array(found)))
+        assert value <= values.min() + 1e-9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernel_and_array_penalty_agree(name):
+    penalty = Penalty(name, 3.0, 0.3)
+    b = np.linspace(-1, 1, 401)
+    kernel = [penalty_value(penalty.code, 3.0, 0.3, x) for x in b]
+    np.testing.assert_allclose(kernel, penalty.value(b), atol=1e-12)
+
+
+def test_without_penalty_descent_is_newtons_step():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(5, 4, 4))
+    curvature = root @ root.transpose(0, 2, 1) + 0.5 * np.eye(4)
+    gradient = rng.normal(size=(5, 4))
+    beta = rng.normal(size=(5, 4))
+    allowed = np.ones((5, 4), dtype=np.uint8)
+    found = descend(beta, gradient, curvature, allowed, 0, 0.0, np.ones(5), 5000, 1e-13)
+    exact = beta + np.linalg.solve(curvature, gradient[..., None])[..., 0]
+    np.testing.assert_allclose(found, exact, atol=1e-8)
+
+
+def test_descent_is_its_plain_python_body():
+    import hidag.kernels.item_regression as kernel
+
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(3, 4, 4))
+    arguments = (
+        rng.normal(size=(3, 4)),
+        3 * rng.normal(size=(3, 4)),
+        root @ root.transpose(0, 2, 1) + np.eye(4),
+        np.ones((3, 4), dtype=np.uint8),
+        kernel.SCAD,
+        0.5,
+        np.full(3, 0.4),
+        50,
+        1e-9,
+    )
+    np.testing.assert_allclose(descend(*arguments), descend.py_func(*arguments), rtol=1e-12)
+
+
+def test_an_unknown_penalty_is_refused():
+    with pytest.raises(SettingError) as caught:
+        default_penalty("lasso", 100)
+    assert str(caught.value) == "penalty must be 'tlp', 'scad' or None, got 'lasso'"
