@@ -95,6 +95,11 @@ def test_a_frame_without_item_names_is_taken_in_order() -> None:
             "each item must have one row in the Q-matrix, but item 'b' has 2; drop the others",
         ),
         (
+            pd.DataFrame([["a", 1, 1]], columns=["item", "G", "G"]),
+            "column names must be unique, but 'G' occurs 2 times (1 of 2 names occur more than "
+            "once); rename or drop the columns",
+        ),
+        (
             pd.DataFrame({"item": ["a", "b", "c", "d"], "G": [1, 1, 1, 1]}),
             "the rows of the Q-matrix must be items of the table, but 'd' is none (1 of 4 rows); "
             "drop the row or rename the item",

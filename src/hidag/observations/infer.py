@@ -18,7 +18,13 @@ What looks like counts: counts whose mean depends on the latents are a mixture o
 its mean, as the grades of a scale usually do. So the best mixture of Poisson laws is fitted to the
 column (Simar 1976, by EM on a grid of means) and compared with the observed frequencies by the
 likelihood ratio. A column looks like counts if this test does not reject the mixture and the
-column has enough distinct values for the test to notice a scale of grades.
+column has enough distinct values for the test to notice a scale of grades: at least 6 from 0 up,
+11 if it starts elsewhere, or just 0 to 4 if a single Poisson law fits. From 20 distinct values on,
+no test is made, because capped and heaped counts (days of a month) are still counts.
+
+In simulations with 1000 rows, more than 98 % of Poisson columns with means from 1 to 10, plain or
+mixed, were inferred, and at most 1 % of columns of 4 to 11 grades were taken for counts; with 200
+rows, up to about 8 % of the columns of grades were.
 """
 
 from __future__ import annotations
@@ -36,14 +42,15 @@ LOG_SKEWNESS = 1.0
 COUNT_DISTINCT = 6
 """Fewer distinct values than this, from 0 up, are as likely a scale of up to five grades."""
 RATING_DISTINCT = 11
-"""As many distinct values as a rating from 0 to 10; more of them need not start at 0."""
+"""More than a rating from 1 to 10 has; from here on, counts need not start at 0."""
 SCALE_DISTINCT = 20
 """No scale of grades in use has as many steps; from here on the top value may be a cap."""
 COUNT_START = 20.0
 """Whole numbers of which 99 % lie above this are as likely a rounded measurement."""
-MIXTURE_LEVEL = 0.001
+MIXTURE_LEVEL = 1e-4
 """Level of the test of a mixture; low, because a table has many columns of counts to be tested."""
-PLAIN_LEVEL = 0.05
+PLAIN_LEVEL = 0.01
+"""Level of the test of a single Poisson law, for columns that hold just 0 to 4."""
 PLAIN_ROWS = 200
 """Rows below which the test of a plain Poisson law would not notice a scale of grades."""
 _GRID_SIZE = 60
@@ -60,7 +67,7 @@ class Guess:
     family : str or None
         None if the values are ambiguous.
     reason : str
-        Why, in words that finish "item 'x' ...".
+        Why, in words that follow the name of the item.
     suggestion : str
         The family to try first when the values are ambiguous; else the same as `family`.
     """

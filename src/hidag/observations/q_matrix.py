@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
-from hidag.observations.frames import frame_labels, open_frame
+from hidag.observations.frames import frame_labels, open_frame, refuse_duplicates
 from hidag.observations.table import read_table
 
 UNKNOWN = -1
@@ -111,6 +111,7 @@ def _split(q: Any) -> tuple[tuple[str, ...] | None, Any, tuple[str, ...], bool]:
     if labels is None:
         return None, q, (), False
     names = tuple(str(label) for label in labels)
+    refuse_duplicates(names)
     frame = open_frame(q)
     if names and names[0].strip().lower() == _ITEM_COLUMN:
         row_names = tuple(str(cell) for cell in frame[frame.columns[0]].to_list())

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from hidag.errors import DataError
 from hidag.observations.columns import columns_from_array, columns_from_frame, finish_in_place
-from hidag.observations.frames import frame_labels, open_frame
+from hidag.observations.frames import frame_labels, open_frame, refuse_duplicates
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def read_table(
         values, own_names, named = _read_values(X, names, min_rows)
     if names is not None:
         own_names, named = _given_names(names, values.shape[1]), True
-    _refuse_duplicates(own_names)
+    refuse_duplicates(own_names)
     if not isinstance(X, Observations):
         finish_in_place(values, own_names)
         values.setflags(write=False)
@@ -133,7 +133,7 @@ def _read_values(
     labels = frame_labels(X)
     if labels is not None:
         own_names = tuple(str(label) for label in labels)
-        _refuse_duplicates(own_names)
+        refuse_duplicates(own_names)
         # pandas numbers the columns of a frame that was given no names.
         named = list(labels) != list(range(len(labels)))
         if not named:
@@ -200,17 +200,6 @@ def _given_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:
             f"{n_items} columns"
         )
     return given
-
-
-def _refuse_duplicates(names: tuple[str, ...]) -> None:
-    if len(set(names)) == len(names):
-        return
-    counts = {name: names.count(name) for name in dict.fromkeys(names)}
-    twice = [name for name, count in counts.items() if count > 1]
-    raise DataError(
-        f"column names must be unique, but {twice[0]!r} occurs {counts[twice[0]]} times "
-        f"({len(twice)} of {len(counts)} names occur more than once); rename or drop the columns"
-    )
 
 
 def _refuse_too_small(shape: tuple[int, ...], min_rows: int) -> None:
