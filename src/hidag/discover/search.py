@@ -99,7 +99,8 @@ def discover(
     The answer does not depend on the order of the rows. A new order of the columns reorders the
     answer and nothing else: scores are exact to the last bit in any order, and exact ties are
     settled by content. What remains are variables with the same scores alone and with each
-    other variable, for instance two equal columns; among those the first column goes first.
+    other variable, for instance two columns that are equal up to the names of their levels;
+    among those the first column goes first.
     """
     return search_graph(
         data,

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from hidag.discover import CPDAG, DAG
+from hidag.errors import GraphError
+
+DIAMOND = DAG.from_edges(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
+
+
+def test_default_names_and_read_only() -> None:
+    graph = DAG([[0, 1], [0, 0]])
+    assert graph.names == ("Z1", "Z2")
+    assert graph.edges == [("Z1", "Z2")]
+    assert graph.adjacency.dtype == np.int8
+    with pytest.raises(ValueError, match="read-only"):
+        graph.adjacency[0, 1] = 0
+    with pytest.raises(AttributeError, match="a DAG cannot be changed; build a new one"):
+        graph.names = ("x", "y")  # type: ignore[misc]
+
+
+def test_an_argument_is_copied() -> None:
+    given = np.array([[0, 1], [0, 0]], dtype=np.int8)
+    graph = DAG(given)
+    given[0, 1] = 0
+    assert graph.n_edges == 1
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "names", "sentence"),
+    [
+        (
+            [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
+            ["a", "b", "c"],
+            "the directed edges form a cycle: a -> b -> c -> a; remove or turn one of them",
+        ),
+        (
+            [[0, 1], [1, 0]],
+            None,
+            "the directed edges form a cycle: Z1 -> Z2 -> Z1; remove or turn one of them",
+        ),
+        ([[0, 1]], None, "an adjacency must be a square matrix, got shape (1, 2)"),
+        ([[0, 2], [0, 0]], None, "an adjacency must hold 0 and 1 only"),
+        (
+            [[0, 0], [0, 1]],
+            None,
+            "variable 1 points at itself: the diagonal of an adjacency must be 0",
+        ),
+        ([[0, 1], [0, 0]], ["a"], "2 variables need 2 names, got 1"),
+        ([[0, 1], [0, 0]], ["a", "a"], "names must differ, but 'a' occurs 2 times"),
+    ],
+)
+def test_what_is_not_a_dag_is_refused_in_words(adjacency, names, sentence) -> None:
+    with pytest.raises(GraphError) as caught:
+        DAG(adjacency, names)
+    assert str(caught.value) == sentence
+
+
+def test_cpdag_refuses_a_directed_cycle_but_takes_undirected_edges() -> None:
+    with pytest.raises(GraphError, match="form a cycle: Z1 -> Z2 -> Z3 -> Z1"):
+        CPDAG([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    assert CPDAG(1 - np.eye(3)).undirected_edges == [("Z1", "Z2"), ("Z1", "Z3"), ("Z2", "Z3")]
+
+
+def test_unknown_variable_in_an_edge() -> None:
+    with pytest.raises(GraphError) as caught:
+        DAG.from_edges(["a", "b"], [("a", "x")])
+    assert str(caught.value) == "an edge names 'x', which is not a variable"
+
+
+def test_completion_of_a_diamond() -> None:
+    graph = DIAMOND.to_cpdag()
+    assert graph.directed_edges == [("b", "d"), ("c", "d")]
+    assert graph.undirected_edges == [("a", "b"), ("a", "c")]
+    assert graph.v_structures == DIAMOND.v_structures == [("b", "d", "c")]
+    assert graph.is_valid()
+    assert graph.is_closed()
+    assert graph.n_members() == 3
+    assert all(graph.contains(member) for member in graph.members())
+    assert graph.contains(DIAMOND)
+    assert repr(graph) == "CPDAG(4 variables, 2 directed edges, 2 undirected edges)"
+
+
+def test_no_member_is_said_in_words() -> None:
+    square = CPDAG.from_edges(
+        ["a", "b", "c", "d"], undirected=[("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
+    )
+    assert not square.is_valid()
+    assert not square.is_closed()
+    with pytest.raises(GraphError) as caught:
+        square.to_dag()
+    assert str(caught.value) == (
+        "the graph has no member: its undirected edges cannot be directed without a cycle "
+        "or a new v-structure"
+    )
+
+
+def test_a_directed_edge_that_need_not_be_is_not_completed_but_closed() -> None:
+    graph = CPDAG([[0, 1], [0, 0]])
+    assert not graph.is_valid()
+    assert graph.is_closed()
+    assert graph.n_members() == 1
+    assert graph.members() == [DAG([[0, 1], [0, 0]])]
+
+
+def test_many_members_are_counted_without_listing() -> None:
+    n = 40
+    complete = CPDAG(1 - np.eye(n))
+    assert complete.n_members() == 815915283247897734345611269596115894272000000000
+    assert len(complete.members(limit=5)) == 5
+    chain = np.diag(np.ones(n - 1), 1)
+    assert CPDAG(chain + chain.T).n_members() == n
+
+
+def test_sampled_members_are_uniform() -> None:
+    # Two triangles that share an edge: 14 members, found by listing.
+    graph = CPDAG.from_edges(
+        ["a", "b", "c", "d"],
+        undirected=[("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d")],
+    )
+    members = graph.members()
+    assert graph.n_members() == len(members) == len(set(members))
+    rng = np.random.default_rng(5)
+    n = 6000
+    drawn = [graph.sample_member(rng) for _ in range(n)]
+    seen = np.array([drawn.count(member) for member in members])
+    assert seen.sum() == n
+    expected = n / len(members)
+    # Chi-square with 13 degrees of freedom: 34.5 is its 99.9 % point.
+    assert ((seen - expected) ** 2 / expected).sum() < 34.5
+
+
+def test_sampling_with_extra_directions_stays_inside() -> None:
+    graph = CPDAG.from_edges(["a", "b", "c"], [("a", "b"), ("a", "c")], [("b", "c")])
+    rng = np.random.default_rng(0)
+    drawn = {graph.sample_member(rng) for _ in range(50)}
+    assert drawn == set(graph.members())
+    assert graph.n_members() == 2
+
+
+def test_permute_rename_and_equality() -> None:
+    order = [2, 0, 3, 1]
+    moved = DIAMOND.permute(order)
+    assert set(moved.edges) == set(DIAMOND.edges)
+    assert moved.names == ("c", "a", "d", "b")
+    assert moved.to_cpdag() == DIAMOND.to_cpdag().permute(order)
+    assert hash(DIAMOND) == hash(DAG(DIAMOND.adjacency, DIAMOND.names))
+    assert DIAMOND.rename(["w", "x", "y", "z"]).edges[0] == ("w", "x")
+    assert DIAMOND.to_cpdag() != DIAMOND
+    assert pickle.loads(pickle.dumps(DIAMOND)) == DIAMOND
+    with pytest.raises(GraphError, match=r"order must hold each of 0..3 once"):
+        DIAMOND.permute([0, 0, 1, 2])
+
+
+def test_order_and_parents() -> None:
+    order = DIAMOND.order()
+    assert order.index(0) < order.index(1) < order.index(3)
+    assert DIAMOND.parents == ((), (0,), (0,), (1, 2))
+
+
+def test_empty_graph_of_no_variables() -> None:
+    graph = DAG(np.zeros((0, 0)))
+    assert graph.to_cpdag().n_members() == 1

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from hidag.discover import CPDAG, DAG, CountScore, Knowledge, discover, search_graph
+from hidag.errors import GraphError
+from hidag.latent import LatentCounts
+
+NAMES = ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "sentence"),
+    [
+        (
+            Knowledge(required=[("a", "b")], forbidden=[("a", "b")]),
+            "a -> b is both required and forbidden",
+        ),
+        (
+            Knowledge(required=[("a", "b"), ("b", "c"), ("c", "a")]),
+            "the required edges form a cycle: a -> b -> c -> a",
+        ),
+        (
+            Knowledge(required=[("a", "b"), ("b", "a")]),
+            "the required edges form a cycle: a -> b -> a",
+        ),
+        (
+            Knowledge(required=[("c", "a")], tiers=[["a", "b"], ["c"]]),
+            "c -> a is required, but c is in tier 2 and a in the earlier tier 1",
+        ),
+        (
+            Knowledge(tiers=[["a"], ["b", "a"]]),
+            "a is in tier 1 and in tier 2; a variable has one tier",
+        ),
+        (
+            Knowledge(required=[("a", "x")]),
+            "the knowledge names 'x', but the variables are a, b, c, d",
+        ),
+        (
+            Knowledge(forbidden=[(0, 4)]),
+            "the knowledge names variable 4, but indices go from 0 to 3",
+        ),
+        (
+            Knowledge(required=[("a", "a")]),
+            "a -> a is required, but no variable causes itself",
+        ),
+    ],
+)
+@pytest.mark.parametrize("search", ["ges", "xges", "exact"])
+def test_contradictions_are_refused_in_words(knowledge, sentence, search) -> None:
+    rows = np.random.default_rng(0).integers(0, 2, (20, 4))
+    with pytest.raises(GraphError) as caught:
+        discover(rows, names=NAMES, knowledge=knowledge, search=search)
+    assert str(caught.value) == sentence
+
+
+def random_knowledge(rng: np.random.Generator, n: int) -> Knowledge:
+    order = rng.permutation(n)
+    pairs = [(int(order[i]), int(order[j])) for i, j in combinations(range(n), 2)]
+    picked = rng.permutation(len(pairs))
+    required = [pairs[k] for k in picked[: rng.integers(0, 3)]]
+    forbidden = [pairs[k][::-1] for k in picked[3 : 3 + rng.integers(0, 4)]]
+    tiers = [order[: n // 2].tolist(), order[n // 2 :].tolist()] if rng.random() < 0.5 else []
+    return Knowledge(required=required, forbidden=forbidden, tiers=tiers)
+
+
+def obeys(adjacency: np.ndarray, rules: np.ndarray, required: np.ndarray) -> bool:
+    return not (adjacency & rules & 1).any() and bool((adjacency >= required).all())
+
+
+@pytest.mark.parametrize("search", ["ges", "xges", "exact"])
+def test_knowledge_is_honoured(search) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(25):
+        n = 6
+        rows = np.cumsum(rng.random((200, n)) < 0.4, axis=1) % 2
+        rows = rows[:, rng.permutation(n)]
+        knowledge = random_knowledge(rng, n)
+        names = [f"Z{k + 1}" for k in range(n)]
+        rules, required = knowledge.rules(names), knowledge.required_adjacency(names)
+        found = search_graph(rows, knowledge=knowledge, search=search)
+        graph = found.graph
+        assert graph.is_closed()
+        for member in graph.members(limit=50):
+            assert obeys(member.adjacency, rules, required)
+        # Nothing is lost: the members are all those of the class that obey.
+        whole = graph.to_dag().to_cpdag()
+        obeying = {m for m in whole.members() if obeys(m.adjacency, rules, required)}
+        assert set(graph.members()) == obeying
+        assert found.score <= search_graph(rows, knowledge=knowledge, search="exact").score + 1e-7
+
+
+def test_exact_is_the_best_of_all_that_obey() -> None:
+    rng = np.random.default_rng(2)
+    upper = [(i, j) for i, j in combinations(range(4), 2)]
+    for _ in range(10):
+        rows = np.cumsum(rng.random((150, 4)) < 0.4, axis=1) % 2
+        knowledge = random_knowledge(rng, 4)
+        rules, required = knowledge.rules(NAMES), knowledge.required_adjacency(NAMES)
+        score = CountScore(LatentCounts.from_rows(rows))
+        best = -np.inf
+        for code in range(3**6):
+            adjacency = np.zeros((4, 4), dtype=int)
+            for i, j in upper:
+                code, way = divmod(code, 3)
+                adjacency[i, j], adjacency[j, i] = way == 1, way == 2
+            if not obeys(adjacency, rules, required):
+                continue
+            try:
+                dag = DAG(adjacency)
+            except GraphError:
+                continue
+            total = sum(score.local(k, pa) for k, pa in enumerate(dag.parents))
+            best = max(best, total)
+        found = search_graph(rows, names=NAMES, knowledge=knowledge, search="exact")
+        assert found.score == pytest.approx(best, abs=1e-7)
+
+
+def test_tiers_direct_edges() -> None:
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 2, 500)
+    b = np.where(rng.random(500) < 0.8, a, 1 - a)
+    rows = np.stack([a, b], axis=1)
+    assert discover(rows).undirected_edges == [("Z1", "Z2")]
+    for search in ("ges", "xges", "exact"):
+        later = discover(rows, knowledge=Knowledge(tiers=[["Z2"], ["Z1"]]), search=search)
+        assert later == CPDAG.from_edges(["Z1", "Z2"], [("Z2", "Z1")])
+        apart = Knowledge(forbidden=[(0, 1), (1, 0)])
+        assert discover(rows, knowledge=apart, search=search).n_edges == 0
+
+
+def test_no_knowledge_changes_nothing() -> None:
+    rows = np.random.default_rng(4).integers(0, 2, (100, 5))
+    rows[:, 1] = rows[:, 0] ^ (rows[:, 1] & rows[:, 2])
+    for search in ("ges", "xges", "exact"):
+        assert discover(rows, knowledge=Knowledge(), search=search) == discover(rows, search=search)

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from hidag.discover import (
+    CPDAG,
+    DAG,
+    CountScore,
+    Knowledge,
+    PlainScore,
+    discover,
+    graph_score,
+    search_graph,
+)
+from hidag.errors import DataError, GraphError, SettingError
+from hidag.latent import LatentCounts
+
+SEARCHES = ["ges", "xges", "exact"]
+
+
+def network_rows(rng, n_variables, n, share=0.5, levels=None):
+    """Rows of a random network, shape (n, K), and its graph."""
+    levels = levels or (2,) * n_variables
+    order = rng.permutation(n_variables)
+    adjacency = np.zeros((n_variables, n_variables), dtype=int)
+    adjacency[np.ix_(order, order)] = np.triu(rng.random((n_variables, n_variables)) < share, 1)
+    rows = np.zeros((n, n_variables), dtype=np.int64)
+    for v in order:
+        code = np.zeros(n, dtype=np.int64)
+        for k in np.flatnonzero(adjacency[:, v]):
+            code = code * levels[k] + rows[:, k]
+        tables = rng.dirichlet(np.full(levels[v], 0.6), size=int(code.max()) + 1)
+        rows[:, v] = (rng.random(n)[:, None] > np.cumsum(tables[code], axis=1)[:, :-1]).sum(axis=1)
+    return rows, DAG(adjacency)
+
+
+def every_dag(n):
+    pairs = list(combinations(range(n), 2))
+    for ways in product(range(3), repeat=len(pairs)):
+        adjacency = np.zeros((n, n), dtype=int)
+        for (i, j), way in zip(pairs, ways, strict=True):
+            adjacency[i, j], adjacency[j, i] = way == 1, way == 2
+        try:
+            yield DAG(adjacency)
+        except GraphError:
+            continue
+
+
+ALL = {n: list(every_dag(n)) for n in (2, 3, 4)}
+
+
+def test_against_listing_all_graphs() -> None:
+    rng = np.random.default_rng(0)
+    reached = {"ges": 0, "xges": 0}
+    n_problems = 40
+    for problem in range(n_problems):
+        n = 2 + problem % 3
+        levels = tuple(rng.integers(2, 4, n).tolist())
+        rows, _ = network_rows(rng, n, int(rng.choice([30, 200, 1000])), 0.7, levels)
+        kind = ("bdeu", "bic")[problem % 2]
+        score = CountScore(LatentCounts.from_rows(rows, levels=levels), kind)
+        table = {}
+        best = -np.inf
+        for dag in ALL[n]:
+            total = 0.0
+            for node, parents in enumerate(dag.parents):
+                if (node, parents) not in table:
+                    table[node, parents] = score.local(node, parents)
+                total += table[node, parents]
+            best = max(best, total)
+        for search in SEARCHES:
+            found = search_graph(rows, levels=levels, score=kind, search=search)
+            assert found.graph.is_valid()
+            assert found.score <= best + 1e-7
+            if search == "exact":
+                assert found.score == pytest.approx(best, abs=1e-7)
+            else:
+                reached[search] += found.score > best - 1e-7
+    assert reached["xges"] >= 0.9 * n_problems
+    assert reached["ges"] <= reached["xges"]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("score", ["bdeu", "bic"])
+def test_reported_score_is_the_graphs(search, score) -> None:
+    rng = np.random.default_rng(1)
+    for levels in ((2,) * 6, (2, 3, 2, 4, 2, 3)):
+        rows, _ = network_rows(rng, 6, 400, 0.4, levels)
+        found = search_graph(rows, levels=levels, search=search, score=score)
+        plain = PlainScore(LatentCounts.from_rows(rows, levels=levels), score)
+        for member in found.graph.members(limit=3):
+            assert graph_score(plain, member.parents) == pytest.approx(found.score, rel=1e-10)
+        assert found.n_scores > 0
+
+
+@pytest.mark.parametrize("search", ["ges", "xges"])
+def test_always_a_completed_graph(search) -> None:
+    rng = np.random.default_rng(2)
+    for n_variables, share in ((1, 0.5), (12, 0.3), (25, 0.15), (70, 0.03)):
+        rows, _ = network_rows(rng, n_variables, 300, share)
+        assert discover(rows, search=search).is_valid()
+
+
+def test_xges_is_never_below_its_own_climb_and_beats_ges() -> None:
+    rng = np.random.default_rng(3)
+    better = 0
+    for _ in range(12):
+        rows, _ = network_rows(rng, 12, 1000, 0.3)
+        greedy, extreme = (search_graph(rows, search=s) for s in ("ges", "xges"))
+        better += (extreme.score > greedy.score + 1e-6) - (extreme.score < greedy.score - 1e-6)
+    assert better >= 3
+
+
+def test_a_clear_network_is_found_exactly() -> None:
+    rng = np.random.default_rng(4)
+    n = 20000
+    a, b = rng.integers(0, 2, (2, n))
+    c = np.where(rng.random(n) < 0.9, a | b, rng.integers(0, 2, n))
+    d = np.where(rng.random(n) < 0.8, c, rng.integers(0, 2, n))
+    truth = DAG.from_edges(["a", "b", "c", "d"], [("a", "c"), ("b", "c"), ("c", "d")]).to_cpdag()
+    for search in SEARCHES:
+        assert discover(np.stack([a, b, c, d], 1), names="abcd", search=search) == truth
+
+
+def test_weights_rows_and_counts_say_the_same() -> None:
+    rng = np.random.default_rng(5)
+    rows, _ = network_rows(rng, 5, 800)
+    counts = LatentCounts.from_rows(rows)
+    expected = search_graph(rows)
+    assert search_graph(counts) == expected
+    weighted = search_graph(counts.states, weights=counts.weights)
+    assert weighted.graph == expected.graph
+    assert weighted.score == pytest.approx(expected.score, rel=1e-12)
+    halved = search_graph(counts.states, weights=counts.weights * 0.5)
+    assert halved.graph.n_edges <= expected.graph.n_edges
+
+
+def test_a_score_of_ones_own() -> None:
+    rng = np.random.default_rng(6)
+    rows, _ = network_rows(rng, 5, 300)
+    counts = LatentCounts.from_rows(rows)
+    for search in SEARCHES:
+        built_in = search_graph(counts, search=search, equivalent_sample_size=2.0)
+        own = search_graph(counts, search=search, score=PlainScore(counts, "bdeu", 2.0))
+        assert own.graph == built_in.graph
+        assert own.score == pytest.approx(built_in.score, rel=1e-11)
+
+
+def test_a_search_of_ones_own() -> None:
+    rows = np.random.default_rng(7).integers(0, 2, (50, 3))
+
+    def chain(score, names, knowledge):
+        assert score.local(0, ()) < 0
+        assert knowledge is None
+        return np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+
+    found = search_graph(rows, search=chain, names=["a", "b", "c"])
+    assert found.graph == CPDAG.from_edges("abc", undirected=[("a", "b"), ("b", "c")])
+    by_graph = discover(rows, search=lambda *_: CPDAG([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    assert by_graph.n_edges == 2
+
+    with pytest.raises(GraphError) as caught:
+        discover(rows, search=lambda *_: np.zeros((2, 2)))
+    assert str(caught.value) == "the search returned a graph of shape (2, 2) for 3 variables"
+    with pytest.raises(GraphError) as caught:
+        discover(rows, search=chain_of_three, knowledge=Knowledge(required=[(0, 2)]))
+    assert str(caught.value) == (
+        "the search returned a graph that contradicts the background knowledge"
+    )
+
+
+def chain_of_three(score, names, knowledge):
+    return np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+
+
+def test_max_parents() -> None:
+    rng = np.random.default_rng(8)
+    n = 4000
+    causes = rng.integers(0, 2, (4, n))
+    effect = (causes.sum(axis=0) + (rng.random(n) < 0.1)) % 2
+    noisy = np.where(rng.random(n) < 0.8, causes.sum(axis=0) >= 2, effect)
+    rows = np.stack([*causes, noisy], axis=1)
+    assert discover(rows).to_dag().adjacency[:, 4].sum() == 4
+    for search in SEARCHES:
+        limited = discover(rows, search=search, max_parents=2)
+        assert limited.is_valid()
+        assert limited.to_dag().adjacency.sum(axis=0).max() <= 2
+        assert discover(rows, search=search, max_parents=0).n_edges == 0
+
+
+@pytest.mark.parametrize("search", ["ges", "xges"])
+def test_extreme_data_come_back(search) -> None:
+    rng = np.random.default_rng(9)
+    column = rng.integers(0, 2, (100, 1))
+    assert discover(np.repeat(column, 5, axis=1), search=search).is_valid()  # equal columns
+    constant = np.zeros((100, 3), dtype=int)
+    assert discover(constant, search=search, score="bic").n_edges == 0
+    # BDeu itself favours edges among constant columns; the search only has to agree with it.
+    best = search_graph(constant, search="exact").score
+    assert search_graph(constant, search=search).score == pytest.approx(best)
+    assert discover(rng.integers(0, 2, (1, 4)), search=search).is_valid()  # one row
+    tiny = search_graph(rng.integers(0, 2, (20, 3)), weights=np.full(20, 1e-9), search=search)
+    assert tiny.graph.is_valid()
+    many = rng.integers(0, 200, (300, 3))
+    assert discover(many, search=search).is_valid()
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments", "sentence"),
+    [
+        (
+            GraphError,
+            {"data": np.zeros((4, 13), dtype=int), "search": "exact"},
+            "search='exact' lists all sets of variables and takes at most 12, got 13; "
+            "use search='xges'",
+        ),
+        (
+            SettingError,
+            {"search": "pc"},
+            "search must be 'xges', 'ges', 'exact' or a callable, got 'pc'",
+        ),
+        (SettingError, {"score": "aic"}, "score must be 'bdeu', 'bic' or a LocalScore, got 'aic'"),
+        (SettingError, {"score": 3}, "score must be 'bdeu', 'bic' or a LocalScore, got 3"),
+        (
+            SettingError,
+            {"equivalent_sample_size": 0.0},
+            "equivalent_sample_size must be a positive number, got 0.0",
+        ),
+        (
+            SettingError,
+            {"max_parents": -1},
+            "max_parents must be a whole number >= 0 or None, got -1",
+        ),
+        (
+            DataError,
+            {"data": np.array([[0.5, 1.0]])},
+            "states must be whole numbers 0, 1, ...; make categories of real values first",
+        ),
+        (
+            DataError,
+            {"data": np.zeros(3, dtype=int)},
+            "rows of states must be an array of shape (n, K) with K >= 1, got (3,)",
+        ),
+        (
+            SettingError,
+            {"data": np.zeros((0, 2), dtype=int)},
+            "a score needs data: the weights sum to 0",
+        ),
+        (DataError, {"names": ["a", "a"]}, "the names of the variables must differ"),
+        (
+            DataError,
+            {"weights": [1.0]},
+            "states must be (n, K) and weights (n,), got (4, 2) and (1,)",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_words(error, arguments, sentence) -> None:
+    arguments = {"data": np.array([[0, 1], [1, 0], [1, 1], [0, 0]]), **arguments}
+    with pytest.raises(error) as caught:
+        discover(arguments.pop("data"), **arguments)
+    assert str(caught.value) == sentence
+
+
+def test_levels_come_with_counts() -> None:
+    counts = LatentCounts.from_rows(np.array([[0, 1], [1, 0]]))
+    with pytest.raises(SettingError) as caught:
+        discover(counts, levels=(2, 2))
+    assert str(caught.value) == "weights and levels come with the counts; give them for rows only"
+
+
+def test_names_of_a_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": [0, 1, 1, 0], "y": [0, 1, 1, 0]})
+    assert discover(frame).names == ("x", "y")
