@@ -1,1 +1,10 @@
+"""Plots: one function per figure, axes in, axes out."""
 
+from __future__ import annotations
+
+from hidag.plots.canvas import render_png, size_of_graph, size_of_q
+from hidag.plots.graph import plot_graph
+from hidag.plots.q_matrix import plot_q
+from hidag.plots.trace import plot_trace
+
+__all__ = ["plot_graph", "plot_q", "plot_trace", "render_png", "size_of_graph", "size_of_q"]

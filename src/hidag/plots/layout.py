@@ -1,0 +1,236 @@
+"""A layered layout: causes above effects, edges that run between labels and never across them."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.plots.layering import Layered, layered
+from hidag.plots.spacing import place_across
+
+Point = tuple[float, float]
+
+#: All lengths are in points, so that a layout knows how much room its letters need.
+ROW_GAP = 44.0
+NODE_GAP = 22.0
+EDGE_GAP = 12.0
+COMPONENT_GAP = 40.0
+#: Width over height that packing several components aims at.
+ASPECT = 1.5
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where labels stand and where edges run, in points, y growing upwards.
+
+    Attributes
+    ----------
+    centres : ndarray, shape (K, 2)
+    sizes : list of (width, height), length K
+    routes : mapping from (i, j) to points
+        Each route goes from the box of i to the box of j; between two of its points an edge may
+        bend, and no box stands there. i is above j.
+    width, height : float
+    """
+
+    centres: NDArray[np.float64]
+    sizes: list[tuple[float, float]]
+    routes: dict[tuple[int, int], list[Point]]
+    width: float
+    height: float
+
+
+def lay_out(
+    joined: NDArray[np.int8],
+    directed: NDArray[np.int8],
+    sizes: Sequence[tuple[float, float]],
+) -> Layout:
+    """Return a layout of a graph.
+
+    Parameters
+    ----------
+    joined : ndarray, shape (K, K)
+        Symmetric; 1 where an edge is drawn.
+    directed : ndarray, shape (K, K)
+        ``directed[i, j] = 1`` where i must stand above j; acyclic.
+    sizes : sequence of (width, height), length K
+        Of the labels' boxes.
+    """
+    blocks = [_lay_out_component(nodes, joined, directed, sizes) for nodes in components(joined)]
+    return _packed(blocks, list(sizes))
+
+
+def components(joined: NDArray[np.int8]) -> list[list[int]]:
+    """Return the connected components, the largest first, each in index order."""
+    unseen = set(range(len(joined)))
+    out = []
+    while unseen:
+        stack = [min(unseen)]
+        found = set(stack)
+        while stack:
+            near = {int(b) for b in np.flatnonzero(joined[stack.pop()])} - found
+            found |= near
+            stack.extend(near)
+        unseen -= found
+        out.append(sorted(found))
+    return sorted(out, key=lambda nodes: (-len(nodes), nodes))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One component, laid out with its lower left corner at the origin."""
+
+    nodes: list[int]
+    centres: NDArray[np.float64]
+    routes: dict[tuple[int, int], list[Point]]
+    width: float
+    height: float
+
+
+def _lay_out_component(
+    nodes: list[int],
+    joined: NDArray[np.int8],
+    directed: NDArray[np.int8],
+    sizes: Sequence[tuple[float, float]],
+) -> _Block:
+    part = np.ix_(nodes, nodes)
+    box = np.array([sizes[k] for k in nodes], dtype=np.float64)
+    best: Layered | None = None
+    for arrows in _orientations(joined[part], directed[part]):
+        found = layered(arrows)
+        if best is None or found.cost < best.cost:
+            best = found
+    assert best is not None
+    widths = [
+        np.array([box[v, 0] if v < len(nodes) else EDGE_GAP for v in row]) for row in best.rows
+    ]
+    x = place_across(best, widths, NODE_GAP)
+    heights = [max([box[v, 1] for v in row if v < len(nodes)], default=0.0) for row in best.rows]
+    tops, y = [], 0.0
+    for height in heights:
+        tops.append(y)
+        y -= height + ROW_GAP
+    middle = {v: tops[r] - heights[r] / 2 for r, row in enumerate(best.rows) for v in row}
+    bottom = tops[-1] - heights[-1]
+    left = min(
+        x[v] - w / 2
+        for row, ws in zip(best.rows, widths, strict=True)
+        for v, w in zip(row, ws, strict=True)
+    )
+    right = max(
+        x[v] + w / 2
+        for row, ws in zip(best.rows, widths, strict=True)
+        for v, w in zip(row, ws, strict=True)
+    )
+    centres = np.array([[x[v] - left, middle[v] - bottom] for v in range(len(nodes))])
+    row_of = {v: r for r, row in enumerate(best.rows) for v in row}
+    ports = _ports(best, x, box)
+    routes = {}
+    for (a, b), chain in best.chains.items():
+        points: list[Point] = []
+        steps = [a, *chain, b]
+        for v, w in itertools.pairwise(steps):
+            start = x[v] if v >= len(nodes) else ports[(v, (a, b))]
+            end = x[w] if w >= len(nodes) else ports[(w, (a, b))]
+            r = row_of[v]
+            # An edge leaves the row that it passes through straight down, clear of the boxes.
+            low = middle[v] - (box[v, 1] if v < len(nodes) else heights[r]) / 2
+            high = middle[w] + (box[w, 1] if w < len(nodes) else heights[r + 1]) / 2
+            points += [(start - left, low - bottom), (end - left, high - bottom)]
+        routes[(nodes[a], nodes[b])] = points
+    return _Block(nodes, centres, routes, right - left, -bottom)
+
+
+def _orientations(joined: NDArray[np.int8], directed: NDArray[np.int8]) -> list[NDArray[np.bool_]]:
+    """Return ways of drawing each edge downwards that keep the directed ones downwards.
+
+    Undirected edges may run either way; each node in turn is tried as the top, because a chain
+    hung up at its middle is half as tall.
+    """
+    size = len(joined)
+    out: list[NDArray[np.bool_]] = []
+    for root in range(size):
+        distance = _distances(joined, root)
+        before = directed.sum(axis=0).astype(int)
+        ready = [(distance[k], k) for k in range(size) if before[k] == 0]
+        heapq.heapify(ready)
+        place = np.zeros(size, dtype=int)
+        for position in range(size):
+            _, k = heapq.heappop(ready)
+            place[k] = position
+            for child in np.flatnonzero(directed[k]):
+                before[child] -= 1
+                if before[child] == 0:
+                    heapq.heappush(ready, (distance[child], int(child)))
+        arrows = (joined == 1) & (place[:, None] < place[None, :])
+        if not any(np.array_equal(arrows, other) for other in out):
+            out.append(arrows)
+    return out
+
+
+def _distances(joined: NDArray[np.int8], root: int) -> list[int]:
+    distance = [-1] * len(joined)
+    distance[root] = 0
+    queue = [root]
+    for k in queue:
+        for near in np.flatnonzero(joined[k]):
+            if distance[near] < 0:
+                distance[near] = distance[k] + 1
+                queue.append(int(near))
+    return distance
+
+
+def _ports(
+    graph: Layered, x: dict[int, float], box: NDArray[np.float64]
+) -> dict[tuple[int, tuple[int, int]], float]:
+    """Return where on a box each of its edges starts or ends: spread, in the order they leave."""
+    leaving: dict[tuple[int, bool], list[tuple[float, tuple[int, int]]]] = {}
+    for (a, b), chain in graph.chains.items():
+        leaving.setdefault((a, True), []).append((x[chain[0] if chain else b], (a, b)))
+        leaving.setdefault((b, False), []).append((x[chain[-1] if chain else a], (a, b)))
+    ports = {}
+    for (v, _), edges in leaving.items():
+        room = min(box[v, 0] * 0.75, EDGE_GAP * (len(edges) - 1))
+        for i, (_, edge) in enumerate(sorted(edges)):
+            share = i / (len(edges) - 1) - 0.5 if len(edges) > 1 else 0.0
+            ports[(v, edge)] = x[v] + room * share
+    return ports
+
+
+def _packed(blocks: list[_Block], sizes: list[tuple[float, float]]) -> Layout:
+    """Return the components on shelves, the largest first."""
+    area = sum((b.width + COMPONENT_GAP) * (b.height + COMPONENT_GAP) for b in blocks)
+    widest = max([b.width for b in blocks], default=0.0)
+    limit = max(widest, float(np.sqrt(area * ASPECT)))
+    shelves: list[list[_Block]] = []
+    used = 0.0
+    for block in blocks:
+        if not shelves or used + block.width > limit + 1e-9:
+            shelves.append([])
+            used = 0.0
+        shelves[-1].append(block)
+        used += block.width + COMPONENT_GAP
+    width = max(
+        [sum(b.width for b in s) + COMPONENT_GAP * (len(s) - 1) for s in shelves], default=0.0
+    )
+    heights = [max(b.height for b in shelf) for shelf in shelves]
+    height = sum(heights) + COMPONENT_GAP * max(len(shelves) - 1, 0)
+    centres = np.zeros((len(sizes), 2))
+    routes: dict[tuple[int, int], list[Point]] = {}
+    top = height
+    for shelf, shelf_height in zip(shelves, heights, strict=True):
+        inner = sum(b.width for b in shelf) + COMPONENT_GAP * (len(shelf) - 1)
+        x = (width - inner) / 2
+        for block in shelf:
+            y = top - block.height
+            centres[block.nodes] = block.centres + np.array([x, y])
+            for edge, points in block.routes.items():
+                routes[edge] = [(px + x, py + y) for px, py in points]
+            x += block.width + COMPONENT_GAP
+        top -= shelf_height + COMPONENT_GAP
+    return Layout(centres, sizes, routes, width, height)

@@ -1,0 +1,247 @@
+"""Q and the loadings as one heat map: which latent drives which item, how strongly, which way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hidag.errors import DataError
+from hidag.plots import style
+from hidag.plots.canvas import axes_points, new_axes, size_of_q
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hidag.result import FitResult
+
+#: Up to this many cells each way, the numbers are written into them.
+_WRITTEN_ITEMS, _WRITTEN_LATENTS = 45, 12
+#: Share of the loadings that the colours span; the few beyond get the darkest colour.
+_SPAN = 98.0
+_WITH_VARIANCE = ("gaussian", "lognormal")
+_ROOM_PER_LABEL = 10.0
+_LONGEST_BAR = 240.0
+
+
+def plot_q(
+    result: FitResult | ArrayLike,
+    ax: Axes | None = None,
+    *,
+    truth: ArrayLike | None = None,
+    item_names: tuple[str, ...] | None = None,
+    latent_names: tuple[str, ...] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw Q with the loadings as colours, and return the axes.
+
+    Loadings of gaussian and lognormal items are divided by the item's standard deviation, so
+    that items on different scales can be seen in one picture.
+
+    Parameters
+    ----------
+    result : FitResult or array, shape (J, K)
+        A fitted ``result_``; or loadings, or Q itself.
+    ax : matplotlib Axes, optional
+        A new figure of fitting size unless given.
+    truth : array of 0 and 1, shape (J, K), optional
+        The true Q, its columns in the order of the latents. Entries that were missed get an empty
+        frame, entries too many a cross.
+    item_names, latent_names : tuple of str, optional
+        Those of the result, or X1, X2, ... and Z1, Z2, ...
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from matplotlib import colormaps
+
+    strength, q, label = strengths(result)
+    n_items, n_latents = strength.shape
+    items = item_names or getattr(result, "item_names", None) or _made_up("X", n_items)
+    latents = latent_names or getattr(result, "latent_names", None) or _made_up("Z", n_latents)
+    if ax is None:
+        ax = new_axes(size_of_q(n_items, n_latents))
+    only_zero_one = bool(np.isin(strength, (0.0, 1.0)).all())
+    shown = np.where(q == 1, strength, np.nan)
+    colours = colormaps["Blues"].copy() if only_zero_one else _two_sided()
+    colours.set_bad("#f6f7f9")
+    present = np.abs(strength[q == 1])
+    limit = float(np.percentile(present, _SPAN)) if present.size else 1.0
+    limit = limit or 1.0
+    low, high = (0.0, 1.4) if only_zero_one else (-limit, limit)
+    image = ax.imshow(
+        shown, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
+    )
+    _label(ax, items, latents)
+    if n_items <= _WRITTEN_ITEMS and n_latents <= _WRITTEN_LATENTS and not only_zero_one:
+        for j, k in np.argwhere(q == 1).tolist():
+            dark = abs(strength[j, k]) > 0.62 * limit
+            ax.text(
+                k,
+                j,
+                f"{strength[j, k]:.2f}",
+                ha="center",
+                va="center",
+                fontsize=style.SMALL_FONT_SIZE - 0.5,
+                color=style.PAPER if dark else style.INK,
+            )
+    if not only_zero_one:
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        shrink = min(1.0, _LONGEST_BAR / axes_points(ax)[1])
+        beyond = bool((present > limit).any())
+        bar = figure.colorbar(
+            image,
+            ax=ax,
+            extend="both" if beyond else "neither",
+            fraction=0.05,
+            pad=0.03,
+            aspect=28,
+            shrink=shrink,
+            anchor=(0.0, 1.0),
+        )
+        bar.set_label(label, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
+        bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
+        bar.outline.set_visible(False)  # type: ignore[operator]
+    if truth is not None:
+        _mark_errors(ax, q, _checked_truth(truth, q.shape))
+    if title:
+        ax.set_title(title, fontsize=style.FONT_SIZE + 1, color=style.INK, parse_math=False)
+    return ax
+
+
+def _two_sided() -> Any:
+    """Return purple to orange without the white between, where weak loadings would vanish."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    whole = colormaps["PuOr_r"]
+    return ListedColormap(
+        np.vstack([whole(np.linspace(0.04, 0.40, 128)), whole(np.linspace(0.60, 0.96, 128))])
+    )
+
+
+def strengths(
+    result: FitResult | ArrayLike,
+) -> tuple[NDArray[np.float64], NDArray[np.int8], str]:
+    """Return what is coloured, shape (J, K); which cells count, shape (J, K); and what it is."""
+    if hasattr(result, "loadings") and hasattr(result, "q_matrix"):
+        fit: Any = result
+        loadings = np.array(fit.loadings, dtype=np.float64)
+        with_variance = np.isin(fit.families, _WITH_VARIANCE)
+        loadings[with_variance] /= np.sqrt(np.asarray(fit.dispersion)[with_variance, None])
+        label = "loading"
+        if with_variance.any():
+            label = (
+                "loading / standard deviation"
+                if with_variance.all()
+                else "loading (gaussian and lognormal items: / standard deviation)"
+            )
+        return loadings, np.asarray(fit.q_matrix, dtype=np.int8), label
+    values = np.asarray(result, dtype=np.float64)
+    if values.ndim != 2 or values.size == 0:
+        raise DataError(
+            f"plot_q needs a fitted result or an array of shape (J, K), got shape {values.shape}"
+        )
+    return values, (values != 0).astype(np.int8), "loading"
+
+
+def _label(ax: Axes, items: tuple[str, ...], latents: tuple[str, ...]) -> None:
+    """Write as many names as there is room for, and thin lines between few rows."""
+    width, height = axes_points(ax)
+    every = max(1, int(np.ceil(len(items) * _ROOM_PER_LABEL / max(height, 1.0))))
+    rows = list(range(0, len(items), every))
+    ax.set_yticks(rows)
+    size = style.SMALL_FONT_SIZE if every == 1 else style.SMALL_FONT_SIZE - 1
+    ax.set_yticklabels(
+        [style.shown_name(items[j]) for j in rows], fontsize=size, color=style.INK, parse_math=False
+    )
+    if every > 1:
+        ax.set_ylabel(
+            f"{len(items)} items, every {every}th named", fontsize=size, color=style.FAINT
+        )
+    names = [style.shown_name(name, 22) for name in latents]
+    # Letters are about 0.6 of their size wide; names that do not fit side by side are tilted.
+    tilted = max(len(name) for name in names) * size * 0.62 > width / len(latents)
+    ax.set_xticks(range(len(latents)))
+    ax.set_xticklabels(
+        names,
+        fontsize=style.SMALL_FONT_SIZE,
+        color=style.INK,
+        rotation=50 if tilted else 0,
+        ha="left" if tilted else "center",
+        rotation_mode="anchor",
+        parse_math=False,
+    )
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.set_xticks(np.arange(len(latents) - 1) + 0.5, minor=True)
+    if len(items) <= 80:
+        ax.set_yticks(np.arange(len(items) - 1) + 0.5, minor=True)
+    ax.grid(which="minor", color=style.PAPER, linewidth=1.2)
+    ax.tick_params(which="minor", length=0)
+
+
+def _mark_errors(ax: Axes, q: NDArray[np.int8], truth: NDArray[np.int8]) -> None:
+    """Frame entries that were missed, cross out entries too many."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch, Rectangle
+
+    missed, extra = np.argwhere((truth == 1) & (q == 0)), np.argwhere((truth == 0) & (q == 1))
+    for j, k in missed.tolist():
+        ax.add_patch(
+            Rectangle(
+                (k - 0.44, j - 0.4), 0.88, 0.8, fill=False, edgecolor=style.BLUE, linewidth=1.4
+            )
+        )
+    if len(extra):
+        ax.plot(
+            extra[:, 1] + 0.36,
+            extra[:, 0],
+            linestyle="none",
+            marker="x",
+            markersize=5,
+            markeredgewidth=1.4,
+            color=style.VERMILION,
+        )
+    missing = Patch(
+        fill=False, edgecolor=style.BLUE, linewidth=1.4, label=f"missed ({len(missed)})"
+    )
+    too_many = Line2D(
+        [],
+        [],
+        linestyle="none",
+        marker="x",
+        markersize=5,
+        markeredgewidth=1.4,
+        color=style.VERMILION,
+        label=f"not in the truth ({len(extra)})",
+    )
+    ax.legend(
+        handles=[missing, too_many],
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.01),
+        ncols=2,
+        frameon=False,
+        fontsize=style.SMALL_FONT_SIZE,
+        labelcolor=style.INK,
+    )
+
+
+def _checked_truth(truth: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int8]:
+    values = np.asarray(truth)
+    if values.shape != shape:
+        raise DataError(
+            f"the true Q must have the shape of the estimated one, {shape}, got {values.shape}; "
+            "match the latents first"
+        )
+    return np.asarray(values != 0, dtype=np.int8)
+
+
+def _made_up(letter: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{letter}{i + 1}" for i in range(count))

@@ -1,0 +1,73 @@
+"""How the estimate settled: the objective step by step, and where the other starts ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hidag.plots import style
+from hidag.plots.canvas import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hidag.result import FitResult
+
+SIZE = (5.6, 3.0)
+
+
+def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
+    """Draw the trace of a fit, and return the axes.
+
+    Exact EM knows its objective at every step; a sampler does not, and then the largest move of a
+    coefficient is drawn instead.
+
+    Parameters
+    ----------
+    result : FitResult
+    ax : matplotlib Axes, optional
+        A new figure unless given.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if ax is None:
+        ax = new_axes(SIZE)
+    trace = np.asarray(result.trace, dtype=np.float64).reshape(-1, 2)
+    steps = np.arange(1, len(trace) + 1)
+    known = np.isfinite(trace[:, 0])
+    if known.any():
+        ax.plot(steps[known], trace[known, 0], color=style.BLUE, linewidth=1.8)
+        ax.set_ylabel("penalised log-likelihood", fontsize=style.SMALL_FONT_SIZE)
+        ends = [(record.n_iter, record.objective) for record in result.starts]
+        ax.plot(
+            [end[0] for end in ends],
+            [end[1] for end in ends],
+            linestyle="none",
+            marker="o",
+            markersize=4.5,
+            markerfacecolor=style.PAPER,
+            markeredgecolor=style.VERMILION,
+            label=f"end of each start ({len(ends)})",
+        )
+        ax.legend(
+            loc="lower right",
+            frameon=False,
+            fontsize=style.SMALL_FONT_SIZE,
+            labelcolor=style.INK,
+        )
+    elif np.isfinite(trace[:, 1]).any():
+        ax.plot(steps, trace[:, 1], color=style.BLUE, linewidth=1.4)
+        if np.nanmin(trace[:, 1]) > 0:
+            ax.set_yscale("log")
+        ax.set_ylabel("largest move of a coefficient", fontsize=style.SMALL_FONT_SIZE)
+    ax.set_xlabel("step", fontsize=style.SMALL_FONT_SIZE)
+    ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT, labelcolor=style.INK)
+    ax.ticklabel_format(axis="y", useOffset=False) if ax.get_yscale() == "linear" else None
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(style.FAINT)
+    ax.yaxis.grid(True, color=style.HAIR, linewidth=0.6)
+    ax.set_axisbelow(True)
+    return ax
