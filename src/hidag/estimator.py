@@ -57,7 +57,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         confirmatory: no penalty, the given support.
     penalty : {"tlp", "scad", None}
     penalty_strength, penalty_threshold : float, optional
-        lambda_N and tau_N; by default N^(1/4) and N^(-3/8) / 2.
+        lambda_N and tau_N; by default log(N K) / 2 and sqrt(lambda / N) / 2.
     method : {"auto", "em", "saem"}
         Exact penalised EM, penalised Gibbs-SAEM, or whichever is cheaper.
     resample : "expected", multiple of N, number of rows, or function of N
@@ -257,7 +257,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return names
 
     def _penalty(self, n_samples: int) -> Penalty:
-        standard = default_penalty(self.penalty, n_samples)
+        standard = default_penalty(self.penalty, n_samples, int(self.n_latents))
         strength, threshold = standard.strength, standard.threshold
         if self.penalty_strength is not None:
             strength = float(self.penalty_strength)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from hidag.estimate.gibbs import GibbsSampler
 from hidag.estimate.maximise import (
     Basis,
     coefficient_scales,
-    drop_loadings,
-    loading_gains,
     maximise,
 )
 from hidag.estimate.working import WorkingData
@@ -138,63 +136,6 @@ def run_em(
         converged,
         np.array(trace).reshape(-1, 2),
     )
-
-
-#: Loadings that explain less than this many penalties are put to the test of being dropped.
-WEAK_GAIN = 4.0
-MAX_REFINEMENTS = 3
-
-
-def refine_support(
-    estimate: Estimate,
-    data: WorkingData,
-    basis: Basis,
-    allowed: NDArray[np.uint8],
-    penalty: Penalty,
-    schedule: Schedule,
-    *,
-    n_threads: int = 1,
-    observer: Observer | None = None,
-) -> Estimate:
-    """Return an estimate with weak loadings dropped wherever that raises the objective.
-
-    EM judges a loading by latents that were filled in under that same loading, so a false one can
-    hold itself up. Here weak ones are set to zero together and EM goes on: those that matter come
-    back by themselves, and the result is kept only when the observed-data objective is higher.
-    """
-    if penalty.name is None:
-        return estimate
-    scale = coefficient_scales(data)
-    features = np.ascontiguousarray(basis.features)
-    for _ in range(MAX_REFINEMENTS):
-        statistics, _ = expect(
-            estimate.parameters, estimate.probabilities, data, features, n_threads=n_threads
-        )
-        gain = loading_gains(estimate.parameters, statistics, data, basis)
-        weak = (estimate.parameters.loadings != 0) & (gain < WEAK_GAIN * penalty.strength)
-        if not weak.any():
-            break
-        mean_state = estimate.probabilities @ features
-        trimmed = drop_loadings(estimate.parameters, weak, mean_state)
-        again = run_em(
-            trimmed,
-            estimate.probabilities,
-            data,
-            basis,
-            allowed,
-            penalty,
-            schedule,
-            n_threads=n_threads,
-            observer=observer,
-        )
-        if again.objective <= estimate.objective:
-            break
-        estimate = replace(
-            again,
-            n_iter=estimate.n_iter + again.n_iter,
-            trace=np.vstack([estimate.trace, again.trace]),
-        )
-    return estimate
 
 
 def run_saem(

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.estimate.loop import Estimate, Schedule, refine_support, run_em, run_saem
+from hidag.estimate.loop import Estimate, Schedule, run_em, run_saem
 from hidag.estimate.maximise import Basis
+from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Penalty
@@ -157,7 +158,7 @@ def estimate_from_starts(
     reached = sum(top - e.objective <= SAME_OPTIMUM * data.n_samples for e in estimates)
     winner = estimates[best]
     if method == "em":
-        winner = refine_support(
+        winner = select_support(
             winner, data, basis, allowed, penalty, schedule, n_threads=n_threads
         )
     return StageOne(winner, records, reached, method)
