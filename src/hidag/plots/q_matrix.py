@@ -78,7 +78,7 @@ def plot_q(
     _label(ax, items, latents)
     if n_items <= _WRITTEN_ITEMS and n_latents <= _WRITTEN_LATENTS and not only_zero_one:
         for j, k in np.argwhere(q == 1).tolist():
-            dark = abs(strength[j, k]) > 0.62 * limit
+            dark = abs(strength[j, k]) > 0.55 * limit
             ax.text(
                 k,
                 j,

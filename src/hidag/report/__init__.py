@@ -1,1 +1,15 @@
+"""Report: a fit in plain words, and as one HTML page that needs nothing beside it."""
 
+from __future__ import annotations
+
+from hidag.report.summary import render_summary, write_summary
+from hidag.report.words import concerns, edges_in_words, family_counts, what_was_fitted
+
+__all__ = [
+    "concerns",
+    "edges_in_words",
+    "family_counts",
+    "render_summary",
+    "what_was_fitted",
+    "write_summary",
+]

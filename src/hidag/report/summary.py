@@ -1,0 +1,168 @@
+"""The summary page: one HTML file with its pictures inside."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hidag.errors import FileError
+from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q
+from hidag.plots.canvas import Size
+from hidag.plots.trace import SIZE as TRACE_SIZE
+from hidag.report.words import (
+    concerns,
+    edges_in_words,
+    family_counts,
+    marginals_of,
+    what_was_fitted,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hidag.result import FitResult
+
+_TEMPLATE = "summary.html.jinja"
+_WITH_DISPERSION = ("gaussian", "lognormal")
+#: A table of more items than this is folded away behind a line to click.
+_OPEN_TABLE_ITEMS = 60
+
+
+def render_summary(
+    result: FitResult,
+    *,
+    title: str = "Hidden causes and their graph",
+    warnings: Iterable[str] = (),
+    plots: bool = True,
+) -> str:
+    """Return the summary of a fit as one self-contained HTML page.
+
+    Parameters
+    ----------
+    result : FitResult
+    title : str
+        For instance the name of the study.
+    warnings : iterable of str
+        Warnings of the fit, shown with those that the result itself gives reason for.
+    plots : bool
+        Whether to draw the graph, Q and the trace.
+
+    Returns
+    -------
+    str
+        Without scripts and without links to anything outside. Names of items and latents are
+        escaped wherever they stand.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    template = environment.from_string(
+        files("hidag.report").joinpath(_TEMPLATE).read_text(encoding="utf-8")
+    )
+    return template.render(
+        title=title,
+        result=result,
+        concerns=concerns(result, warnings),
+        sentences=what_was_fitted(result),
+        edges=edges_in_words(result.graph),
+        n_directed=len(result.graph.directed_edges),
+        n_undirected=len(result.graph.undirected_edges),
+        families=family_counts(result),
+        reasons=_reasons(result),
+        marginals=marginals_of(result),
+        rows=_loading_rows(result),
+        fold=len(result.item_names) > _OPEN_TABLE_ITEMS,
+        has_dispersion=any(family in _WITH_DISPERSION for family in result.families),
+        pictures=_pictures(result) if plots else {},
+        settings=sorted((str(k), _plain(v)) for k, v in result.settings.items()),
+        versions=sorted(result.versions.items()),
+    )
+
+
+def write_summary(
+    result: FitResult,
+    path: str | Path,
+    *,
+    title: str = "Hidden causes and their graph",
+    warnings: Iterable[str] = (),
+    plots: bool = True,
+) -> Path:
+    """Write the summary of a fit as one self-contained HTML file and return its path.
+
+    The file appears whole or not at all. Parameters as in `render_summary`.
+    """
+    target = Path(path)
+    text = render_summary(result, title=title, warnings=warnings, plots=plots)
+    try:
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=".hidag-", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+            os.chmod(part, 0o644)
+            os.replace(part, target)
+        except BaseException:
+            os.unlink(part)
+            raise
+    except OSError as error:
+        raise FileError(
+            f"cannot write the summary to '{target}': {error.strerror or error}"
+        ) from error
+    return target
+
+
+def _pictures(result: FitResult) -> dict[str, str]:
+    """Return the figures as data addresses."""
+    drawn: dict[str, tuple[Callable[[Axes], object], Size]] = {
+        "q": (lambda ax: plot_q(result, ax), size_of_q(*result.q_matrix.shape)),
+        "trace": (lambda ax: plot_trace(result, ax), TRACE_SIZE),
+    }
+    if len(result.latent_names) > 1:
+        drawn["graph"] = (lambda ax: plot_graph(result.graph, ax), size_of_graph(result.graph))
+    return {
+        name: "data:image/png;base64," + base64.b64encode(render_png(draw, size)).decode("ascii")
+        for name, (draw, size) in drawn.items()
+    }
+
+
+def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
+    """Return one entry per item; a loading is None where Q is 0."""
+    q = result.q_matrix
+    return [
+        {
+            "item": name,
+            "family": result.families[j],
+            "intercept": float(result.intercept[j]),
+            "loadings": [
+                float(result.loadings[j, k]) if q[j, k] else None for k in range(q.shape[1])
+            ],
+            "dispersion": float(result.dispersion[j])
+            if result.families[j] in _WITH_DISPERSION and np.isfinite(result.dispersion[j])
+            else None,
+        }
+        for j, name in enumerate(result.item_names)
+    ]
+
+
+def _reasons(result: FitResult) -> list[tuple[str, str, int, str]]:
+    """Return (family, reason, number of items, some of their names), alike items together."""
+    pairs = list(zip(result.families, result.family_reasons, strict=True))
+    out = []
+    for (family, reason), count in Counter(pairs).most_common():
+        names = [
+            n for n, pair in zip(result.item_names, pairs, strict=True) if pair == (family, reason)
+        ]
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        out.append((family, reason, count, shown))
+    return out
+
+
+def _plain(value: object) -> str:
+    return "default" if value is None else str(value)

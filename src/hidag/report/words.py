@@ -1,0 +1,158 @@
+"""What a fit says, in plain words: sentences for the page and for the command line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hidag.discover import CPDAG, DAG
+    from hidag.result import FitResult
+
+#: A latent that fewer items measure is rarely pinned down (two blocks and one more item).
+FEWEST_ITEMS = 3
+#: Below this share of the latents' information, the graph rests on much fewer rows than N.
+LITTLE_INFORMATION = 0.5
+_MUCH_MISSING = 0.3
+_SHOWN_NAMES = 5
+
+#: What a family means to somebody who brings a table.
+FAMILY_WORDS = {
+    "bernoulli": "yes/no answers (0 and 1)",
+    "poisson": "counts",
+    "poisson-identity": "counts, effects added on the scale of the mean",
+    "gaussian": "continuous measurements",
+    "lognormal": "positive times or amounts, on a log scale",
+}
+
+
+def family_counts(result: FitResult) -> list[tuple[str, int, str]]:
+    """Return (family, number of items, meaning) for each family that occurs, the largest first."""
+    return [
+        (family, count, FAMILY_WORDS.get(family, family))
+        for family, count in Counter(result.families).most_common()
+    ]
+
+
+def edges_in_words(graph: CPDAG | DAG) -> list[str]:
+    """Return each edge as 'A -> B' or 'A - B', the directed ones first."""
+    return [f"{a} -> {b}" for a, b in graph.directed_edges] + [
+        f"{a} - {b}" for a, b in graph.undirected_edges
+    ]
+
+
+def what_was_fitted(result: FitResult) -> list[str]:
+    """Return sentences that say what was done, for a reader who knows no formulas."""
+    n_items, n_latents = len(result.item_names), len(result.latent_names)
+    latents = _count(n_latents, "hidden yes/no cause", "hidden yes/no causes")
+    q = result.q_given
+    if q is not None and (q >= 0).all():
+        support = "Which cause drives which item was given (the Q-matrix) and not changed."
+    elif q is not None:
+        n_open = int((q < 0).sum())
+        support = (
+            f"Which cause drives which item was given in part; {n_open:,} of {q.size:,} entries of "
+            "the Q-matrix were estimated."
+        )
+    else:
+        support = "Which cause drives which item (the Q-matrix) was estimated from the data."
+    steps = "exact EM" if result.method == "em" else "EM with Gibbs sampling"
+    missing = (
+        f", with {result.missing_share:.1%} of the cells missing" if result.missing_share else ""
+    )
+    rows = (
+        f"The graph among the causes was then searched with as much weight as "
+        f"{result.graph_rows:,.0f} fully observed rows would have."
+        if n_latents > 1
+        else "With a single cause there is no graph to search."
+    )
+    return [
+        f"A table of {result.n_samples:,} rows and {_count(n_items, 'item', 'items')}{missing} was "
+        f"explained by {latents}.",
+        support,
+        f"The estimate comes from {steps}, {_count(result.n_iter, 'step', 'steps')}, best of "
+        f"{_count(len(result.starts), 'start', 'starts')}. {rows}",
+    ]
+
+
+def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
+    """Return what a reader has to know before trusting the fit, as sentences; empty if nothing.
+
+    Parameters
+    ----------
+    result : FitResult
+    more : iterable of str
+        Warnings that were issued during the fit; those said here already are left out.
+    """
+    out: list[str] = []
+    n_items, n_latents = len(result.item_names), len(result.latent_names)
+    if not result.converged:
+        out.append(
+            f"the estimate had not settled after {result.n_iter} steps; fit again with a larger "
+            "max_iter before reading the numbers"
+        )
+    if len(result.starts) > 1 and result.n_reached == 1:
+        out.append(
+            f"only 1 of {len(result.starts)} starts reached the best solution, so a better one may "
+            "exist; fit again with more starts"
+        )
+    if n_items < 2 * n_latents + 1:
+        out.append(
+            f"{n_latents} latents cannot be identified from {n_items} items; at least "
+            f"{2 * n_latents + 1} items are needed"
+        )
+    q = result.q_matrix
+    thin = [
+        name
+        for name, count in zip(result.latent_names, q.sum(axis=0).tolist(), strict=True)
+        if count < FEWEST_ITEMS
+    ]
+    if thin:
+        out.append(
+            f"{_count(len(thin), 'latent is', 'latents are')} measured by fewer than "
+            f"{FEWEST_ITEMS} items ({_listed(thin)}) and may not be identified; ask for fewer "
+            "latents or add items"
+        )
+    idle = [name for name, row in zip(result.item_names, q, strict=True) if not row.any()]
+    if idle:
+        out.append(
+            f"{_count(len(idle), 'item measures', 'items measure')} no latent ({_listed(idle)})"
+        )
+    if n_latents > 1 and result.information_ratio < LITTLE_INFORMATION:
+        out.append(
+            "the items carry little information about the latents "
+            f"({result.information_ratio:.0%} of what seeing them would give), so edges of the "
+            "graph may be missing"
+        )
+    if result.missing_share > _MUCH_MISSING:
+        out.append(
+            f"{result.missing_share:.0%} of the cells are missing; the fit takes them as missing "
+            "at random"
+        )
+    return out + [text for text in more if not _said_already(text)]
+
+
+def _said_already(warning: str) -> bool:
+    return "had not settled" in warning or "cannot be identified from" in warning
+
+
+def marginals_of(result: FitResult) -> list[tuple[str, float, int]]:
+    """Return (latent, P(latent = 1), number of its items) for each latent."""
+    table = np.asarray(result.law.marginals())
+    return [
+        (name, float(table[k, 1]), int(result.q_matrix[:, k].sum()))
+        for k, name in enumerate(result.latent_names)
+    ]
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN_NAMES])
+    rest = len(names) - _SHOWN_NAMES
+    return f"{shown} and {rest} more" if rest > 0 else shown
