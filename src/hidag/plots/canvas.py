@@ -19,13 +19,17 @@ _POINTS_PER_INCH = 72.0
 _TITLE_POINTS = 24.0
 
 
-def new_axes(size: Size) -> Axes:
-    """Return axes on a new pyplot figure of this size in inches."""
+#: Left, bottom, width and height of axes that fill their figure.
+WHOLE = (0.0, 0.0, 1.0, 1.0)
+
+
+def new_axes(size: Size, *, fill: bool = False) -> Axes:
+    """Return axes on a new pyplot figure of this size in inches, filling it if asked."""
     import matplotlib.pyplot as plt
 
-    with style.any_script():
-        figure = plt.figure(figsize=size, layout="constrained")
-        return figure.add_subplot()
+    if fill:
+        return plt.figure(figsize=size).add_axes(WHOLE)
+    return plt.figure(figsize=size, layout="constrained").add_subplot()
 
 
 def axes_points(ax: Axes) -> tuple[float, float]:
@@ -44,12 +48,10 @@ def size_of_graph(
     from hidag.plots.graph import graph_layout
 
     layout = graph_layout(graph, truth)
-    width = max(layout.width + 44.0, 380.0 if truth is not None else 160.0)
-    height = layout.height + 44.0 + (30.0 if truth is not None else 0.0)
-    # Axes fill 77 % of a figure unless told otherwise, and letters are fitted to the axes.
-    share = 0.77
+    width = max(layout.width + 20.0, 380.0 if truth is not None else 160.0)
+    height = layout.height + 20.0 + (30.0 if truth is not None else 0.0)
     height += _TITLE_POINTS if title else 0.0
-    return width / share / _POINTS_PER_INCH, height / share / _POINTS_PER_INCH
+    return width / _POINTS_PER_INCH, height / _POINTS_PER_INCH
 
 
 def size_of_q(n_items: int, n_latents: int) -> Size:
@@ -59,7 +61,13 @@ def size_of_q(n_items: int, n_latents: int) -> Size:
     return width, height
 
 
-def render_png(draw: Callable[[Axes], object], size: Size, *, dots_per_inch: int = 140) -> bytes:
+def render_png(
+    draw: Callable[[Axes], object],
+    size: Size,
+    *,
+    fill: bool = False,
+    dots_per_inch: int = 140,
+) -> bytes:
     """Return a picture as PNG bytes, without touching pyplot's figures or the screen.
 
     Parameters
@@ -68,6 +76,8 @@ def render_png(draw: Callable[[Axes], object], size: Size, *, dots_per_inch: int
         Draws into the axes it is given.
     size : (float, float)
         In inches.
+    fill : bool
+        Whether the axes fill the figure, as suits a figure without ticks.
     dots_per_inch : int
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -75,7 +85,7 @@ def render_png(draw: Callable[[Axes], object], size: Size, *, dots_per_inch: int
 
     figure = Figure(figsize=size)
     FigureCanvasAgg(figure)
-    ax = figure.add_subplot()
+    ax = figure.add_axes(WHOLE) if fill else figure.add_subplot()
     stream = io.BytesIO()
     with style.any_script():
         draw(ax)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PAD_X, _PAD_Y = 9.0, 6.0
 _MARGIN = 10.0
-_LEGEND_ROOM = 26.0
+_LEGEND_ROOM, _TITLE_ROOM = 26.0, 24.0
 _HEAD_LENGTH, _HEAD_HALF = 9.0, 3.6
 #: Room that an arrow head needs beside another.
 _PORT = 9.0
@@ -75,16 +75,17 @@ def plot_graph(
     kinds = _edge_kinds(graph, truth)
     layout = graph_layout(graph, truth)
     if ax is None:
-        ax = new_axes(size_of_graph(graph, truth=truth, title=title))
+        ax = new_axes(size_of_graph(graph, truth=truth, title=title), fill=True)
+    above = _TITLE_ROOM if title else 0.0
+    below = _LEGEND_ROOM if truth is not None else 0.0
     width = layout.width + 2 * _MARGIN
-    height = layout.height + 2 * _MARGIN + (_LEGEND_ROOM if truth is not None else 0.0)
+    height = layout.height + 2 * _MARGIN + above + below
     room = axes_points(ax)
     scale = min(1.0, room[0] / width, room[1] / height)
     ax.set_axis_off()
-    extra = (room[0] / scale - width) / 2, (room[1] / scale - height) / 2
-    ax.set_xlim(-_MARGIN - extra[0], layout.width + _MARGIN + extra[0])
-    low = -_MARGIN - (_LEGEND_ROOM if truth is not None else 0.0)
-    ax.set_ylim(low - extra[1], layout.height + _MARGIN + extra[1])
+    spare = (room[0] / scale - width) / 2, (room[1] / scale - height) / 2
+    ax.set_xlim(-_MARGIN - spare[0], layout.width + _MARGIN + spare[0])
+    ax.set_ylim(-_MARGIN - below - spare[1], layout.height + _MARGIN + above + spare[1])
     for (i, j), (kind, arrow) in kinds.items():
         points = layout.routes.get((i, j)) or layout.routes[(j, i)][::-1]
         colour, dashes, line_width, _ = KINDS[kind]
@@ -134,7 +135,16 @@ def plot_graph(
             zorder=4,
         )
     if title:
-        ax.set_title(title, fontsize=style.FONT_SIZE + 1, color=style.INK, parse_math=False)
+        ax.text(
+            layout.width / 2,
+            layout.height + _MARGIN,
+            title,
+            ha="center",
+            va="bottom",
+            fontsize=style.FONT_SIZE + 1,
+            color=style.INK,
+            parse_math=False,
+        )
     if truth is not None:
         _add_legend(ax, {kind for kind, _ in kinds.values()})
     return ax

@@ -66,12 +66,13 @@ def plot_q(
         ax = new_axes(size_of_q(n_items, n_latents))
     only_zero_one = bool(np.isin(strength, (0.0, 1.0)).all())
     shown = np.where(q == 1, strength, np.nan)
-    colours = colormaps["Blues"].copy() if only_zero_one else _two_sided()
+    one_sided = bool((strength[q == 1] >= 0).all())
+    colours = colormaps["Blues"].copy() if only_zero_one else _coloured(one_sided)
     colours.set_bad("#f6f7f9")
     present = np.abs(strength[q == 1])
     limit = float(np.percentile(present, _SPAN)) if present.size else 1.0
     limit = limit or 1.0
-    low, high = (0.0, 1.4) if only_zero_one else (-limit, limit)
+    low, high = (0.0, 1.4) if only_zero_one else (0.0 if one_sided else -limit, limit)
     image = ax.imshow(
         shown, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
     )
@@ -93,10 +94,11 @@ def plot_q(
         assert figure is not None
         shrink = min(1.0, _LONGEST_BAR / axes_points(ax)[1])
         beyond = bool((present > limit).any())
+        extend = ("max" if one_sided else "both") if beyond else "neither"
         bar = figure.colorbar(
             image,
             ax=ax,
-            extend="both" if beyond else "neither",
+            extend=extend,
             fraction=0.05,
             pad=0.03,
             aspect=28,
@@ -113,15 +115,16 @@ def plot_q(
     return ax
 
 
-def _two_sided() -> Any:
+def _coloured(one_sided: bool) -> Any:
     """Return purple to orange without the white between, where weak loadings would vanish."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
     whole = colormaps["PuOr_r"]
-    return ListedColormap(
-        np.vstack([whole(np.linspace(0.04, 0.40, 128)), whole(np.linspace(0.60, 0.96, 128))])
-    )
+    above = whole(np.linspace(0.60, 0.96, 128))
+    if one_sided:
+        return ListedColormap(above)
+    return ListedColormap(np.vstack([whole(np.linspace(0.04, 0.40, 128)), above]))
 
 
 def strengths(

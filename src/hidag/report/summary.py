@@ -34,6 +34,7 @@ _TEMPLATE = "summary.html.jinja"
 _WITH_DISPERSION = ("gaussian", "lognormal")
 #: A table of more items than this is folded away behind a line to click.
 _OPEN_TABLE_ITEMS = 60
+_LONGEST_SETTING = 160
 
 
 def render_summary(
@@ -127,7 +128,8 @@ def _pictures(result: FitResult) -> dict[str, str]:
     if len(result.latent_names) > 1:
         drawn["graph"] = (lambda ax: plot_graph(result.graph, ax), size_of_graph(result.graph))
     return {
-        name: "data:image/png;base64," + base64.b64encode(render_png(draw, size)).decode("ascii")
+        name: "data:image/png;base64,"
+        + base64.b64encode(render_png(draw, size, fill=name == "graph")).decode("ascii")
         for name, (draw, size) in drawn.items()
     }
 
@@ -165,4 +167,5 @@ def _reasons(result: FitResult) -> list[tuple[str, str, int, str]]:
 
 
 def _plain(value: object) -> str:
-    return "default" if value is None else str(value)
+    text = "default" if value is None else str(value)
+    return text if len(text) <= _LONGEST_SETTING else text[: _LONGEST_SETTING - 3] + "..."
