@@ -1,0 +1,232 @@
+"""The commands and their options; what they do is in the modules beside this one.
+
+Modules are loaded when their command runs, so that `hidag --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hidag.cli.console import show_error
+from hidag.errors import HidagError
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class _Commands(TyperGroup):
+    """Commands whose errors are one sentence and an exit code, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HidagError as error:
+            show_error(str(error))
+            raise typer.Exit(FAILED) from None
+        except MemoryError:
+            show_error(
+                "the machine has not enough memory for this; ask for fewer latents or rows, or use "
+                "--method saem"
+            )
+            raise typer.Exit(FAILED) from None
+        except KeyboardInterrupt:
+            show_error("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with `hidag demo`, then `hidag fit answers.csv --latents 3 --out fit`.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from hidag import __version__
+
+        typer.echo(f"hidag {__version__}")
+        raise typer.Exit(OK)
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Find hidden yes/no causes in a table of mixed answers, and the causal graph among them."""
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "`hidag fit answers.csv --latents 3 --out fit`\n\n"
+    "`hidag fit study/ --out fit` (a folder with responses.csv, types.csv and q.csv)\n\n"
+    "`hidag fit log.csv -k 4 --family 'time_*=lognormal' --family clicks=poisson --seed 1`"
+)
+def fit(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV or Parquet file with one column per item; or a folder with "
+            "responses.csv and perhaps types.csv and q.csv.",
+            show_default=False,
+        ),
+    ],
+    latents: Annotated[
+        int | None,
+        typer.Option(
+            "--latents", "-k", help="Number of hidden causes; not needed with a Q-matrix."
+        ),
+    ] = None,
+    types: Annotated[
+        Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
+    ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Type of all items (bernoulli, poisson, poisson-identity, gaussian, lognormal, "
+            "auto), or ITEM=TYPE for one item or a pattern such as 'time_*=lognormal'; may be "
+            "given several times.",
+            show_default="auto",
+        ),
+    ] = None,
+    q: Annotated[
+        Path | None,
+        typer.Option(
+            "--q",
+            help="CSV with the column item, then one column per latent: 1, 0, or -1 (estimate).",
+            show_default=False,
+        ),
+    ] = None,
+    no_q: Annotated[
+        bool, typer.Option("--no-q", help="Ignore the q.csv of a folder and estimate Q.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the results; made if need be.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    starts: Annotated[int, typer.Option(help="Number of starts; the best is kept.")] = 2,
+    method: Annotated[str, typer.Option(help="auto, em (exact) or saem (sampling).")] = "auto",
+    penalty: Annotated[
+        str, typer.Option(help="tlp, scad or none: what makes the loadings sparse.")
+    ] = "tlp",
+    penalty_strength: Annotated[
+        float | None, typer.Option(help="Weight of the penalty.", show_default="N^(1/4)")
+    ] = None,
+    score: Annotated[str, typer.Option(help="Score of the graph: bdeu or bic.")] = "bdeu",
+    search: Annotated[str, typer.Option(help="Search of the graph: xges, ges or exact.")] = "xges",
+    resample: Annotated[
+        str,
+        typer.Option(help="Rows the graph is searched on: expected, N, 2N, 3N or a number."),
+    ] = "expected",
+    jobs: Annotated[int, typer.Option(help="Threads; never changes a result. -1: all.")] = 1,
+    max_iter: Annotated[int, typer.Option(help="Most steps per start.")] = 300,
+    tol: Annotated[float, typer.Option(help="Gain per row below which a start ends.")] = 1e-4,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw no pictures.")] = False,
+) -> None:
+    """Fit the model to a table and write the results into a folder."""
+    from hidag.cli.fit import FitOrder, run_fit
+
+    run_fit(
+        FitOrder(
+            table=table,
+            latents=latents,
+            types=types,
+            family=tuple(family or ()),
+            q=q,
+            use_folder_q=not no_q,
+            out=out,
+            plots=not no_plots,
+            settings={
+                "random_state": seed,
+                "n_starts": starts,
+                "method": method,
+                "penalty": None if penalty.lower() == "none" else penalty,
+                "penalty_strength": penalty_strength,
+                "score": score,
+                "search": search,
+                "resample": int(resample) if resample.isdigit() else resample,
+                "n_jobs": jobs,
+                "max_iter": max_iter,
+                "tol": tol,
+            },
+        )
+    )
+
+
+@app.command(
+    epilog="Example:\n\n`hidag simulate --model Chain-10 --q Q1 -n 3000 --seed 1 --out sim`"
+)
+def simulate(
+    out: Annotated[Path, typer.Option(help="Folder for the data and the truth.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Chain-5, Tree-5, Model-5, Chain-10, Tree-10, Model-7, Model-8 or Model-13."
+        ),
+    ] = "Chain-5",
+    q: Annotated[str, typer.Option("--q", help="Measurement matrix: Q1 or Q2.")] = "Q1",
+    family: Annotated[
+        str, typer.Option(help="bernoulli, poisson, poisson-identity, gaussian or lognormal.")
+    ] = "gaussian",
+    design: Annotated[
+        str, typer.Option(help="text (as printed) or research-code (as run).")
+    ] = "research-code",
+    rows: Annotated[int, typer.Option("--rows", "-n", help="Number of rows.")] = 3000,
+    missing: Annotated[float, typer.Option(help="Share of cells that go missing.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
+) -> None:
+    """Draw data from a design of the paper: responses.csv, types.csv and truth.json."""
+    from hidag.cli.simulate import run_simulate
+
+    run_simulate(out, model, q, family, design, rows, missing, seed)
+
+
+@app.command(epilog="Example:\n\n`hidag evaluate fit/result.npz sim/truth.json`")
+def evaluate(
+    result: Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")],
+    truth: Annotated[Path, typer.Argument(help="truth.json, or the folder that holds it.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Hold a saved fit against the truth it should have found."""
+    from hidag.cli.evaluate import run_evaluate
+
+    run_evaluate(result, truth, as_json=json)
+
+
+@app.command()
+def info(
+    result: Annotated[
+        Path | None,
+        typer.Argument(help="result.npz, or the folder that holds it.", show_default=False),
+    ] = None,
+) -> None:
+    """Print versions, or what a saved fit says."""
+    from hidag.cli.info import run_info
+
+    run_info(result)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the data, results and pictures.")] = Path(
+        "demo"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same demo.")] = 1,
+) -> None:
+    """Simulate a small assessment, fit it, and show what was found beside the truth."""
+    from hidag.cli.demo import run_demo
+
+    run_demo(out, seed)

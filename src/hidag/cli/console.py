@@ -1,0 +1,129 @@
+"""What reaches the terminal: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import isnan
+from typing import TYPE_CHECKING
+
+from hidag.errors import HidagWarning
+
+if TYPE_CHECKING:
+    from hidag.progress import Progress
+
+#: Faster fits end before a bar could be read.
+_PATIENCE = 0.7
+
+
+def clean(text: str) -> str:
+    """Return text without control characters, which could steer the reader's terminal."""
+    return "".join(
+        letter
+        if letter == "\n" or unicodedata.category(letter) != "Cc"
+        else "\N{REPLACEMENT CHARACTER}"
+        for letter in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Return a message in one line."""
+    return " ".join(clean(part).strip() for part in text.splitlines() if part.strip())
+
+
+def say(text: str = "") -> None:
+    """Print a line of results."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(clean(text).encode(encoding, errors="replace").decode(encoding))
+
+
+def show_error(message: str) -> None:
+    """Print the sentence of an error."""
+    sys.stdout.flush()  # keep the order of the two streams where both reach one place
+    print(f"hidag: {one_line(message)}", file=sys.stderr)
+
+
+def show_warning(message: str) -> None:
+    """Print the sentence of a warning."""
+    show_error(f"warning: {message}")
+
+
+@contextmanager
+def shown_warnings() -> Iterator[list[str]]:
+    """Collect the library's warnings and show each once, as a sentence, at the end."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", category=HidagWarning)
+        try:
+            yield messages
+        finally:
+            messages += dict.fromkeys(str(warning.message) for warning in caught)
+            for message in messages:
+                show_warning(message)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """Give an observer that draws a bar on a terminal; None where standard error is not one."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[value]}"),
+        TimeElapsedColumn(),
+        TextColumn("at most"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("starting", total=None, value="")
+    begun = time.monotonic()
+    running = False
+
+    def observe(progress: Progress) -> None:
+        nonlocal running
+        if not running and time.monotonic() - begun > _PATIENCE:
+            bar.start()
+            running = True
+        value = "" if isnan(progress.objective) else f"objective {progress.objective:,.1f}"
+        bar.update(
+            task,
+            description=f"start {progress.start + 1} of {progress.n_starts}, "
+            f"step {progress.iteration} of {progress.max_iter}",
+            total=progress.n_starts * progress.max_iter,
+            completed=progress.start * progress.max_iter + progress.iteration,
+            value=value,
+        )
+
+    try:
+        yield observe
+    finally:
+        if running:
+            bar.stop()
+
+
+def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """Return rows as lines with aligned columns; those listed in ``right`` end together."""
+    if not rows:
+        return []
+    cells = [[clean(cell).replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
+    return [
+        "  ".join(
+            cell.rjust(width) if c in right else cell.ljust(width)
+            for c, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

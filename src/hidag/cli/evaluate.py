@@ -1,0 +1,59 @@
+"""`hidag evaluate`: a saved fit against a saved truth."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hidag.cli.console import say
+from hidag.cli.truth_file import read_truth
+from hidag.errors import DataError
+from hidag.evaluate import evaluate
+from hidag.result import FitResult, load
+from hidag.simulate import Truth
+
+
+def run_evaluate(result: Path, truth: Path, *, as_json: bool) -> None:
+    """Carry out `hidag evaluate`."""
+    found, true = load_result(result), read_truth(truth)
+    evaluation = evaluate(_in_order(found, true), true)
+    if as_json:
+        say(json.dumps({k: _jsonable(v) for k, v in evaluation.to_dict().items()}, indent=1))
+        return
+    say(evaluation.summary())
+
+
+def load_result(path: Path) -> FitResult:
+    """Return the fit in a file, or in the folder that holds its result.npz."""
+    return load(path / "result.npz" if path.is_dir() else path)
+
+
+def _in_order(result: FitResult, truth: Truth) -> FitResult:
+    """Return the fit with its items in the order of the truth's."""
+    if result.item_names == truth.item_names:
+        return result
+    place = {name: j for j, name in enumerate(result.item_names)}
+    absent = [name for name in truth.item_names if name not in place]
+    if absent or len(place) != truth.n_items:
+        raise DataError(
+            f"the fit and the truth must have the same items, but the fit has {len(place)} and the "
+            f"truth {truth.n_items}"
+            + (f"; the fit lacks {absent[0]!r} ({len(absent)} items)" if absent else "")
+        )
+    import numpy as np
+
+    order = np.array([place[name] for name in truth.item_names], dtype=np.intp)
+    return replace(
+        result,
+        item_names=truth.item_names,
+        parameters=result.parameters.reordered(items=order),
+        q_given=None if result.q_given is None else result.q_given[order],
+        family_reasons=tuple(result.family_reasons[j] for j in order),
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    """Return NaN as null, which JSON has, and numbers and lists as they are."""
+    return None if isinstance(value, float) and value != value else value

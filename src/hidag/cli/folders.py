@@ -1,0 +1,87 @@
+"""Result folders: checked before the work, filled at once after it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from hidag.errors import FileError
+
+#: Writes one file at the path it is given.
+Writer = Callable[[Path], object]
+
+_STAGE = ".hidag-part-"
+
+
+def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path | None] = ()) -> None:
+    """Make a folder and make sure that files can be written there, before any long work.
+
+    Parameters
+    ----------
+    folder : Path
+    names : iterable of str
+        Of the files that may be written.
+    inputs : iterable of Path or None
+        Files that were read; none of them may be among those that will be written.
+
+    Raises
+    ------
+    FileError
+        If it cannot be made or written to, or an input would be overwritten.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise FileError(
+            f"cannot write into the folder {folder}: {error.strerror or error}; choose another one "
+            "with --out"
+        ) from error
+    read = {path.resolve() for path in inputs if path is not None}
+    for name in names:
+        target = (folder / name).resolve()
+        if target in read:
+            raise FileError(
+                f"the results would overwrite {folder / name}, which the fit reads; choose another "
+                "folder with --out"
+            )
+        if target.is_dir():
+            raise FileError(f"cannot write {folder / name}: there is a folder of that name")
+
+
+def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> list[Path]:
+    """Write all files aside, then move each to its place, and return their paths.
+
+    Parameters
+    ----------
+    folder : Path
+    files : mapping from name to writer
+        Moved in this order, so that the last one tells that the others are there.
+    known : iterable of str
+        Names that an earlier run may have left; those not written now are removed, so that no
+        folder holds files of two runs.
+    """
+    try:
+        stage = Path(tempfile.mkdtemp(dir=folder, prefix=_STAGE))
+        try:
+            for name, write in files.items():
+                write(stage / name)
+            for name in known:
+                if name not in files:
+                    (folder / name).unlink(missing_ok=True)
+            written = []
+            for name in files:
+                os.replace(stage / name, folder / name)
+                written.append(folder / name)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+    except OSError as error:
+        raise FileError(
+            f"cannot write into the folder {folder}: {error.strerror or error}; choose another one "
+            "with --out"
+        ) from error
+    return written

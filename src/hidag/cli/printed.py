@@ -1,0 +1,95 @@
+"""A fit as text for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hidag.cli.console import columns, say
+from hidag.report import edges_in_words, family_counts
+from hidag.result import FitResult
+
+#: Longer matrices are cut on the terminal; the files hold them whole.
+_SHOWN_ITEMS = 40
+_SHOWN_LATENTS = 16
+_SHOWN_NAMES = 4
+_LONGEST_NAME = 24
+
+
+def say_types(result: FitResult) -> None:
+    """Print the families of the items, alike ones in one line."""
+    n_given = sum(reason == "set by the user" for reason in result.family_reasons)
+    how = "given" if n_given == len(result.families) else "inferred"
+    if 0 < n_given < len(result.families):
+        how = f"{n_given} given, {len(result.families) - n_given} inferred"
+    say(f"types ({how})")
+    rows = []
+    for family, count, meaning in family_counts(result):
+        names = [n for n, f in zip(result.item_names, result.families, strict=True) if f == family]
+        more = f", ... {names[-1]}" if count > _SHOWN_NAMES else ""
+        shown = ", ".join(names[: _SHOWN_NAMES - 1] if more else names) + more
+        rows.append([f"  {family}", str(count), f"{meaning}: {shown}"])
+    for line in columns(rows, right=(1,)):
+        say(line)
+
+
+def say_q(result: FitResult, *, heading: str = "Q (which latent drives which item)") -> None:
+    """Print Q, or how many items each latent has where Q is large."""
+    q, names = result.q_matrix, result.latent_names
+    if q.shape[0] > _SHOWN_ITEMS or q.shape[1] > _SHOWN_LATENTS:
+        say(f"{heading}: {int(q.sum())} of {q.size} entries")
+        rows = [[f"  {cut(name)}", f"{int(q[:, k].sum())} items"] for k, name in enumerate(names)]
+        for line in columns(rows, right=(1,)):
+            say(line)
+        return
+    say(heading)
+    for line in q_lines(q.tolist(), result.item_names, names):
+        say(f"  {line}")
+
+
+def q_lines(q: Sequence[Sequence[int]], items: Sequence[str], latents: Sequence[str]) -> list[str]:
+    """Return Q as lines: 1 where a latent drives an item, a point elsewhere."""
+    rows = [["", *(cut(name) for name in latents)]]
+    rows += [
+        [cut(item), *("1" if entry else "." for entry in row)]
+        for item, row in zip(items, q, strict=True)
+    ]
+    return columns(rows, right=range(1, len(latents) + 1))
+
+
+def say_graph(result: FitResult) -> None:
+    """Print the graph in words."""
+    if len(result.latent_names) == 1:
+        say("graph among the latents: none, there is a single latent")
+        return
+    edges = edges_in_words(result.graph)
+    n_free = len(result.graph.undirected_edges)
+    note = " (-> cause and effect, - direction not determined)" if n_free else ""
+    say(f"graph among the latents{note}")
+    for edge in edges:
+        say(f"  {edge}")
+    if not edges:
+        say("  no edges")
+
+
+def say_numbers(result: FitResult) -> None:
+    """Print how good the fit is and how it was found."""
+    steps = "step" if result.n_iter == 1 else "steps"
+    say(f"log-likelihood {result.log_likelihood:,.2f} after {result.n_iter} {steps}")
+    starts = "1 start" if len(result.starts) == 1 else f"{len(result.starts)} starts"
+    say(f"{result.n_reached} of {starts} reached the best solution")
+
+
+def say_result(result: FitResult) -> None:
+    """Print all of a fit."""
+    say_types(result)
+    say()
+    say_q(result)
+    say()
+    say_graph(result)
+    say()
+    say_numbers(result)
+
+
+def cut(name: str) -> str:
+    """Return a name short enough for a column."""
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."

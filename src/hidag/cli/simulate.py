@@ -1,0 +1,58 @@
+"""`hidag simulate`: data of a design, and the truth in a file of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hidag.cli.console import say
+from hidag.cli.folders import Writer, check_folder, fill_folder
+from hidag.cli.tables import write_csv
+from hidag.cli.truth_file import write_truth
+from hidag.report import edges_in_words
+from hidag.simulate import Simulation, design
+from hidag.simulate import simulate as draw
+
+SIMULATION_FILES = ("responses.csv", "types.csv", "truth.json")
+
+
+def run_simulate(
+    out: Path, model: str, q: str, family: str, version: str, rows: int, missing: float, seed: int
+) -> None:
+    """Carry out `hidag simulate`."""
+    check_folder(out, SIMULATION_FILES)
+    # Tables and rows have seeds of their own: more rows of the same model are the same model.
+    for_truth, for_rows = np.random.SeedSequence(seed).spawn(2)
+    chosen: Any = version
+    truth = design(model, q, family, design=chosen, rng=for_truth)
+    data = draw(truth, rows, rng=for_rows, missing=missing)
+    fill_folder(out, simulation_files(data), SIMULATION_FILES)
+    say(
+        f"{rows:,} rows, {truth.n_items} items, {truth.n_latents} latents of {model}, {q}, {family}"
+    )
+    say(f"true graph: {', '.join(edges_in_words(truth.cpdag)) or 'no edges'}")
+    say(f"wrote {', '.join(SIMULATION_FILES)} into {out}")
+    say(f"next: hidag fit {out} --latents {truth.n_latents} --out fit && hidag evaluate fit {out}")
+
+
+def simulation_files(data: Simulation) -> dict[str, Writer]:
+    """Return a writer for each file. Q is in the truth only: a fit would use a q.csv."""
+    truth = data.truth
+    return {
+        "responses.csv": lambda path: write_csv(
+            path,
+            truth.item_names,
+            (["" if np.isnan(v) else _shortest(v) for v in row] for row in data.X.tolist()),
+        ),
+        "types.csv": lambda path: write_csv(
+            path, ["item", "type"], zip(truth.item_names, truth.families, strict=True)
+        ),
+        "truth.json": lambda path: write_truth(truth, path),
+    }
+
+
+def _shortest(value: float) -> str:
+    """Return the shortest text that reads back as the same number."""
+    return str(int(value)) if value.is_integer() else repr(value)

@@ -1,0 +1,114 @@
+"""What a user points the command line at: the table, its types and its Q-matrix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from hidag.errors import FileError, SettingError
+from hidag.observations import read_folder
+from hidag.observations.files import _existing_file, _find, _read_q, _read_types
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table with what is known about it.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+    types : mapping from item to type, or None
+    q : pyarrow.Table or None
+    title : str
+    files : tuple of Path
+        All that was read, so that nothing of it is overwritten.
+    notes : tuple of str
+        What was used without being asked for.
+    """
+
+    table: Any
+    types: Mapping[str, str] | None
+    q: Any
+    title: str
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def read_source(path: Path, types: Path | None, q: Path | None, *, use_folder_q: bool) -> Source:
+    """Return the table at a path; files named by the user win over those in its folder."""
+    found = read_folder(_existing_source(path))
+    items = tuple(found.table.column_names)
+    files = [path] if path.is_file() else _files_in(path)
+    notes = []
+    words, matrix = found.types, found.q
+    if words is not None and types is None:
+        notes.append(f"types from {path / 'types.csv'}")
+    if types is not None:
+        words = _read_types(_existing_file(types), items)
+        files.append(types)
+    if matrix is not None and q is None:
+        if use_folder_q:
+            notes.append(f"Q-matrix from {path / 'q.csv'} (ignore it with --no-q)")
+        else:
+            matrix = None
+    if q is not None:
+        matrix = _read_q(_existing_file(q))
+        files.append(q)
+    return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes))
+
+
+def chosen_families(
+    asked: Sequence[str], types: Mapping[str, str] | None, items: Sequence[str]
+) -> str | dict[str, str]:
+    """Return the setting `family` of the estimator.
+
+    Parameters
+    ----------
+    asked : sequence of str
+        Each a type, for all items that nothing else is said about, or PATTERN=TYPE.
+    types : mapping from item to type, or None
+        What types.csv says; patterns win over it.
+    items : sequence of str
+    """
+    general = [word for word in asked if "=" not in word]
+    if len(general) > 1:
+        raise SettingError(
+            f"--family can name one type for all items, but it names {', '.join(general)}; use "
+            "--family ITEM=TYPE for single items"
+        )
+    out = {item: general[0] for item in items} if general else {}
+    out |= dict(types or {})
+    for word in asked:
+        if "=" not in word:
+            continue
+        pattern, _, family = word.rpartition("=")
+        matching = [name for name in items if name == pattern or fnmatchcase(name, pattern)]
+        if not matching:
+            near = difflib.get_close_matches(pattern, items, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the first item is {items[0]!r}"
+            raise SettingError(
+                f"--family names the item {pattern!r}, which the table does not have; {hint}"
+            )
+        out |= dict.fromkeys(matching, family)
+    if general and not types and len(asked) == 1:
+        return general[0]
+    return out or "auto"
+
+
+def _existing_source(path: Path) -> Path:
+    if not path.exists() and path.suffix:
+        # A path with an ending was meant as a file; the sentence about files has better hints.
+        return _existing_file(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise FileError(f"{path} is neither a file nor a folder")
+    return path
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return [
+        file for stem in ("responses", "types", "q") if (file := _find(folder, stem)) is not None
+    ]

@@ -1,0 +1,131 @@
+"""Parts of a fit as CSV files, and the list of files that a fit leaves behind."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.cli.folders import Writer
+from hidag.plots import plot_graph, plot_q, render_png, size_of_graph, size_of_q
+from hidag.report import write_summary
+from hidag.result import FitResult
+
+#: A law over more latents is not listed in a CSV: 2^12 lines can still be looked at.
+LISTED_LATENTS = 12
+
+#: All that a fit may write; result.npz comes last and tells that the others are there.
+FIT_FILES = (
+    "q.csv",
+    "loadings.csv",
+    "latent_law.csv",
+    "graph.json",
+    "graph.dot",
+    "posterior.csv",
+    "trace.csv",
+    "q.png",
+    "graph.png",
+    "summary.html",
+    "result.npz",
+)
+
+
+def fit_files(
+    result: FitResult,
+    values: NDArray[np.float64],
+    *,
+    title: str,
+    warnings: Sequence[str] = (),
+    plots: bool = True,
+) -> dict[str, Writer]:
+    """Return a writer for each file of a fit, in the order of `FIT_FILES`.
+
+    Parameters
+    ----------
+    result : FitResult
+    values : ndarray, shape (N, J)
+        The rows whose posteriors are written.
+    title : str
+    warnings : sequence of str
+    plots : bool
+    """
+    latents = list(result.latent_names)
+    q, loadings = result.q_matrix, result.loadings
+    writers: dict[str, Writer] = {
+        "q.csv": partial(
+            write_csv,
+            header=["item", *latents],
+            rows=([name, *q[j].tolist()] for j, name in enumerate(result.item_names)),
+        ),
+        "loadings.csv": partial(
+            write_csv,
+            header=["item", "family", "intercept", *latents, "dispersion"],
+            rows=(
+                [name, result.families[j], number(result.intercept[j])]
+                + [number(value) for value in loadings[j]]
+                + [_dispersion(result, j)]
+                for j, name in enumerate(result.item_names)
+            ),
+        ),
+        "graph.json": lambda path: path.write_text(result.graph.to_json() + "\n", "utf-8"),
+        "graph.dot": lambda path: path.write_text(result.graph.to_dot(), "utf-8"),
+        "posterior.csv": partial(
+            write_csv,
+            header=["row", *latents],
+            rows=(
+                [row + 1, *(f"{p:.6f}" for p in chances)]
+                for row, chances in enumerate(result.posterior(values))
+            ),
+        ),
+        "trace.csv": partial(
+            write_csv,
+            header=["step", "objective", "largest_move"],
+            rows=([i + 1, *(number(v) for v in row)] for i, row in enumerate(result.trace)),
+        ),
+        "summary.html": lambda path: write_summary(
+            result, path, title=title, warnings=warnings, plots=plots
+        ),
+        "result.npz": result.save,
+    }
+    if len(latents) <= LISTED_LATENTS:
+        states = result.law.space.states()
+        writers["latent_law.csv"] = partial(
+            write_csv,
+            header=[*latents, "probability"],
+            rows=(
+                [*state.tolist(), number(p)]
+                for state, p in zip(states, result.law.probabilities, strict=True)
+            ),
+        )
+    if plots:
+        writers["q.png"] = lambda path: path.write_bytes(
+            render_png(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
+        )
+        writers["graph.png"] = lambda path: path.write_bytes(
+            render_png(
+                lambda ax: plot_graph(result.graph, ax), size_of_graph(result.graph), fill=True
+            )
+        )
+    return {name: writers[name] for name in FIT_FILES if name in writers}
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def number(value: float) -> str:
+    """Return a number as CSV files hold it: ten digits, empty for NaN."""
+    return "" if np.isnan(value) else f"{float(value):.10g}"
+
+
+def _dispersion(result: FitResult, item: int) -> str:
+    has_variance = result.families[item] in ("gaussian", "lognormal")
+    return number(result.dispersion[item]) if has_variance else ""
