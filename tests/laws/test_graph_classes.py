@@ -97,7 +97,7 @@ def test_members_counts_and_extensions(classes) -> None:
 def test_compiled_completion_agrees(classes) -> None:
     for members in classes:
         for member in members:
-            out = np.zeros((4, 4, 1), dtype=np.uint64)
+            out = np.zeros((5, 4, 1), dtype=np.uint64)
             graph_moves.complete(to_words(member.adjacency.T), out)
             assert np.array_equal(from_words(out[1] | out[2], 4), member.to_cpdag().adjacency)
 
@@ -115,7 +115,7 @@ def test_compiled_completion_agrees_across_words(n) -> None:
     rng = np.random.default_rng(n)
     for share in (1.5 / n, 4 / n):
         dag = random_dag(rng, n, share)
-        out = np.zeros((4, n, (n + 63) // 64), dtype=np.uint64)
+        out = np.zeros((5, n, (n + 63) // 64), dtype=np.uint64)
         graph_moves.complete(to_words(dag.adjacency.T), out)
         plain = dag.to_cpdag()
         assert np.array_equal(from_words(out[1] | out[2], n), plain.adjacency)

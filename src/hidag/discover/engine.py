@@ -154,7 +154,7 @@ class Engine:
         self.n_steps = 0
         self.ranks, self.mix, empty_score = self._ranks()
         self.threshold = RELATIVE_THRESHOLD * abs(empty_score) + RELATIVE_THRESHOLD
-        self._after = np.zeros((4, n_variables, self.cache.n_words), dtype=np.uint64)
+        self._after = np.zeros((5, n_variables, self.cache.n_words), dtype=np.uint64)
         self._chosen = np.zeros(self.cache.n_words, dtype=np.uint64)
         self._out = np.zeros(4)
 
@@ -181,7 +181,7 @@ class Engine:
         """Return the state at the class of a DAG, shape (K, K); default the empty graph."""
         n = self.n_variables
         parents = to_words(np.zeros((n, n), dtype=np.int8) if dag is None else dag.T)
-        graph = np.zeros((4, n, self.cache.n_words), dtype=np.uint64)
+        graph = np.zeros((5, n, self.cache.n_words), dtype=np.uint64)
         graph_moves.complete(parents, graph)
         scores = self.cache.many(np.arange(n, dtype=np.int64), parents)
         return State(
@@ -253,6 +253,40 @@ class Engine:
             else:
                 refused_pairs = np.vstack([refused_pairs, [[x, y]]])
                 refused_sets = np.vstack([refused_sets, self._chosen])
+
+    def rate(
+        self, state: State, pairs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+        """Return the best valid gain of each pair (x, y) and its set C, losses included.
+
+        Parameters
+        ----------
+        state : State
+        pairs : ndarray of int64, shape (n, 2)
+
+        Returns
+        -------
+        gains : ndarray, shape (n,)
+            Minus infinity for a pair without a valid operator.
+        sets : ndarray of uint64, shape (n, n_words)
+        """
+        cache = self.cache
+        sets = np.zeros((len(pairs), cache.n_words), dtype=np.uint64)
+        while True:
+            gains: NDArray[np.float64] = graph_operators.rate_pairs(
+                pairs,
+                state.graph,
+                self.mix,
+                self.max_parents,
+                cache.keys,
+                cache.values,
+                cache.asked,
+                cache.counters,
+                sets,
+            )
+            if not np.isnan(gains).any():
+                return gains, sets
+            cache.answer()
 
     def adjacency(self, state: State) -> NDArray[np.int8]:
         """Return the class as an adjacency, shape (K, K), directed further by the rules."""

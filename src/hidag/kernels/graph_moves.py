@@ -1,6 +1,7 @@
 """Moves of the search: change one edge of the equivalence class and complete the graph again.
 
-The class is held as parents, children, neighbours and joined variables, each a (K, n_words)
+The class is held as parents, children, neighbours, joined variables and variables below (those
+that can be reached by going along an arrow first and never against one), each a (K, n_words)
 array of 64-bit words. A move picks the member DAG in which the operator is one edge change,
 changes that edge, and completes the result.
 """
@@ -173,8 +174,88 @@ def _close(graph, active, with_rule_four):
 
 
 @njit(cache=True)
+def _find_below(graph):
+    """Write the variables below each one.
+
+    Variables connected by undirected edges reach the same ones, and the arrows between such
+    components form no cycle: one pass from the last component to the first is enough.
+    """
+    n, n_words = graph.shape[1], graph.shape[2]
+    component = np.full(n, -1, dtype=np.int64)
+    stack = np.empty(n, dtype=np.int64)
+    members = np.empty(n, dtype=np.int64)
+    first = np.empty(n + 1, dtype=np.int64)
+    n_components = 0
+    n_members = 0
+    for k in range(n):
+        if component[k] >= 0:
+            continue
+        first[n_components] = n_members
+        component[k] = n_components
+        stack[0] = k
+        height = 1
+        while height > 0:
+            height -= 1
+            v = stack[height]
+            members[n_members] = v
+            n_members += 1
+            for w in range(n_words):
+                word = graph[2, v, w]
+                while word != _ZERO:
+                    u = w * 64 + _lowest(word)
+                    word &= word - _ONE
+                    if component[u] < 0:
+                        component[u] = n_components
+                        stack[height] = u
+                        height += 1
+        n_components += 1
+    first[n_components] = n
+    n_arrows = np.zeros(n_components, dtype=np.int64)
+    for k in range(n):
+        for w in range(n_words):
+            word = graph[0, k, w]
+            while word != _ZERO:
+                n_arrows[component[k]] += 1
+                word &= word - _ONE
+    order = np.empty(n_components, dtype=np.int64)
+    n_order = 0
+    for c in range(n_components):
+        if n_arrows[c] == 0:
+            order[n_order] = c
+            n_order += 1
+    i = 0
+    while i < n_order:
+        for m in range(first[order[i]], first[order[i] + 1]):
+            for w in range(n_words):
+                word = graph[1, members[m], w]
+                while word != _ZERO:
+                    c = component[w * 64 + _lowest(word)]
+                    word &= word - _ONE
+                    n_arrows[c] -= 1
+                    if n_arrows[c] == 0:
+                        order[n_order] = c
+                        n_order += 1
+        i += 1
+    reach = np.zeros((n_components, n_words), dtype=np.uint64)
+    for i in range(n_order - 1, -1, -1):
+        c = order[i]
+        for m in range(first[c], first[c + 1]):
+            v = members[m]
+            _add(reach[c], v)
+            for w in range(n_words):
+                word = graph[1, v, w]
+                while word != _ZERO:
+                    child = component[w * 64 + _lowest(word)]
+                    word &= word - _ONE
+                    for t in range(n_words):
+                        graph[4, v, t] |= reach[child, t]
+            for t in range(n_words):
+                reach[c, t] |= graph[4, v, t]
+
+
+@njit(cache=True)
 def complete(parents, graph):
-    """Write the completed graph, (4, K, n_words), of the DAG with these parents, (K, n_words)."""
+    """Write the completed graph, (5, K, n_words), of the DAG with these parents, (K, n_words)."""
     n, n_words = parents.shape
     graph[:] = _ZERO
     active = np.zeros(n, dtype=np.uint8)
@@ -206,6 +287,7 @@ def complete(parents, graph):
                     active[a] = 1
                     active[c] = 1
     _close(graph, active, False)
+    _find_below(graph)
 
 
 @njit(cache=True)
@@ -292,6 +374,20 @@ def mark_dirty(before, after, dirty, dirty_rows):
                     word &= word - _ONE
                     dirty[k, y] = 1
                     dirty_rows[k] = 1
+        turned = _ZERO
+        for w in range(n_words):
+            word = before[4, y, w] ^ after[4, y, w]
+            turned |= word
+            while word != _ZERO:
+                dirty[y, w * 64 + _lowest(word)] = 1
+                dirty_rows[y] = 1
+                word &= word - _ONE
+        if turned != _ZERO:
+            for w in range(n_words):
+                word = after[1, y, w]
+                while word != _ZERO:
+                    dirty[y, w * 64 + _lowest(word)] = 1
+                    word &= word - _ONE
     for a in range(n):
         for w in range(n_words):
             word = before[3, a, w] ^ after[3, a, w]

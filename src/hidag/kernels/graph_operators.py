@@ -14,6 +14,9 @@ parents. With A the neighbours of y joined to x, C has to be
 The gain is the change of the local score of y (reverse: and of x). It and the first half of the
 conditions depend on the surroundings of the pair only, so ratings are kept between steps and
 renewed for pairs marked dirty; the second half is checked when a pair is about to be taken.
+A way that leaves y along an arrow cannot meet C, nor can one that enters x along an arrow meet
+a neighbour of x, because a completed graph has no partially directed cycle. Such pairs, the bulk
+of those without a valid C, are told from the variables below y and are not rated at all.
 
 Local scores come from a hash table. What is missing there is written down as a question and the
 call ends; the caller answers and calls again.
@@ -38,8 +41,8 @@ _ZERO = np.uint64(0)
 
 
 @njit(cache=True)
-def _has(row, k):
-    return (row[k >> 6] >> np.uint64(k & 63)) & _ONE != _ZERO
+def _has(sets, i, k):
+    return (sets[i, k >> 6] >> np.uint64(k & 63)) & _ONE != _ZERO
 
 
 @njit(cache=True)
@@ -124,11 +127,26 @@ def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
 
 @njit(cache=True)
 def _kind(x, y, children, joined):
-    if not _has(joined[y], x):
+    if not _has(joined, y, x):
         return INSERT
-    if _has(children[y], x):
+    if _has(children, y, x):
         return REVERSE
     return DELETE
+
+
+@njit(cache=True)
+def _never(x, y, kind, parents, below):
+    """Return whether the variables below y rule out every C."""
+    if kind == INSERT:
+        return _has(below, y, x)
+    if kind == REVERSE:
+        for w in range(parents.shape[1]):
+            word = parents[x, w] & below[y, w]
+            if y >> 6 == w:
+                word &= ~(_ONE << np.uint64(y & 63))
+            if word != _ZERO:
+                return True
+    return False
 
 
 @njit(cache=True)
@@ -137,7 +155,10 @@ def _rate(
     y,
     kind,
     exact,
-    graph,
+    parents,
+    children,
+    neighbours,
+    joined,
     mix,
     max_parents,
     keys,
@@ -148,6 +169,9 @@ def _rate(
     refused_sets,
     n_refused,
     work,
+    chosen,
+    row,
+    seen,
     queue,
     best_set,
 ):
@@ -156,9 +180,7 @@ def _rate(
     Without ``exact`` only the conditions that depend on the surroundings are checked.
     NaN means that a score was missing.
     """
-    parents, children, neighbours, joined = graph[0], graph[1], graph[2], graph[3]
     n_words = parents.shape[1]
-    chosen, base, row, seen = work[0], work[1], work[2], work[3]
     first = 6  # rows of ``work`` from here on: what may still join C, by depth
     for w in range(n_words):
         chosen[w] = _ZERO
@@ -203,11 +225,11 @@ def _rate(
             entered = False
             n_base = 0
             for w in range(n_words):
-                base[w] = parents[y, w] | chosen[w]
-            base[x_word] &= ~x_bit
+                work[1, w] = parents[y, w] | chosen[w]
+            work[1, x_word] &= ~x_bit
             for w in range(n_words):
-                row[w] = base[w]
-                word = base[w]
+                row[w] = work[1, w]
+                word = work[1, w]
                 while word != _ZERO:
                     n_base += 1
                     word &= word - _ONE
@@ -268,7 +290,7 @@ def _rate(
 
 
 @njit(cache=True)
-def _best_of_row(y, graph, ratings, ranks, row_best, row_x):
+def _best_of_row(y, children, joined, ratings, ranks, row_best, row_x):
     """Renew, for each kind of operator, the best x of row y; equal ratings go by rank."""
     for kind in range(3):
         row_best[kind, y] = -np.inf
@@ -277,7 +299,7 @@ def _best_of_row(y, graph, ratings, ranks, row_best, row_x):
         rating = ratings[y, x]
         if rating == -np.inf:
             continue
-        kind = _kind(x, y, graph[1], graph[3])
+        kind = _kind(x, y, children, joined)
         best = row_best[kind, y]
         if rating > best or (rating == best and ranks[x] < ranks[row_x[kind, y]]):
             row_best[kind, y] = rating
@@ -314,8 +336,8 @@ def propose(
 
     Parameters
     ----------
-    graph : uint64, (4, K, n_words)
-        Parents, children, neighbours and all joined variables.
+    graph : uint64, (5, K, n_words)
+        Parents, children, neighbours, all joined variables, and the variables below.
     ratings : float64, (K, K)
         ``ratings[y, x]``: best gain of the operator of pair (x, y).
     dirty, dirty_rows : uint8, (K, K) and (K,)
@@ -335,7 +357,9 @@ def propose(
     """
     n = ratings.shape[0]
     n_words = graph.shape[2]
+    parents, children, neighbours, joined = graph[0], graph[1], graph[2], graph[3]
     work = np.empty((n + 8, n_words), dtype=np.uint64)
+    chosen, row, seen = work[0], work[2], work[3]
     queue = np.empty(2 * n + 2, dtype=np.int64)
     asks = False
     for y in range(n):
@@ -347,7 +371,7 @@ def propose(
                 continue
             ratings[y, x] = -np.inf
             if x != y:
-                kind = _kind(x, y, graph[1], graph[3])
+                kind = _kind(x, y, children, joined)
                 skip = (allowed >> kind) & 1 == 0
                 if kind == DELETE:
                     skip = skip or rules[x, y] & 2 != 0
@@ -355,13 +379,17 @@ def propose(
                     skip = skip or rules[x, y] & 1 != 0
                 if kind == INSERT and x == banned_x and y == banned_y:
                     skip = True
+                skip = skip or _never(x, y, kind, parents, graph[4])
                 if not skip:
                     rating = _rate(
                         x,
                         y,
                         kind,
                         False,
-                        graph,
+                        parents,
+                        children,
+                        neighbours,
+                        joined,
                         mix,
                         max_parents,
                         keys,
@@ -372,6 +400,9 @@ def propose(
                         refused_sets,
                         0,
                         work,
+                        chosen,
+                        row,
+                        seen,
                         queue,
                         best_set,
                     )
@@ -382,7 +413,7 @@ def propose(
             dirty[y, x] = 0
         if clean:
             dirty_rows[y] = 0
-            _best_of_row(y, graph, ratings, ranks, row_best, row_x)
+            _best_of_row(y, children, joined, ratings, ranks, row_best, row_x)
         else:
             asks = True
     if asks:
@@ -415,7 +446,10 @@ def propose(
                 y,
                 kind,
                 True,
-                graph,
+                parents,
+                children,
+                neighbours,
+                joined,
                 mix,
                 max_parents,
                 keys,
@@ -426,6 +460,9 @@ def propose(
                 refused_sets,
                 n_refused,
                 work,
+                chosen,
+                row,
+                seen,
                 queue,
                 best_set,
             )
@@ -441,15 +478,60 @@ def propose(
             before[n_touched] = ratings[y, x]
             n_touched += 1
             ratings[y, x] = gain
-            _best_of_row(y, graph, ratings, ranks, row_best, row_x)
+            _best_of_row(y, children, joined, ratings, ranks, row_best, row_x)
         if answer == FOUND:
             break
     # The lowered ratings hold for this graph only: elsewhere an edge may open the way again.
     for i in range(n_touched - 1, -1, -1):
         y, x = touched[i, 0], touched[i, 1]
         ratings[y, x] = before[i]
-        _best_of_row(y, graph, ratings, ranks, row_best, row_x)
+        _best_of_row(y, children, joined, ratings, ranks, row_best, row_x)
     return answer
+
+
+@njit(cache=True)
+def rate_pairs(pairs, graph, mix, max_parents, keys, values, asked, counters, sets):
+    """Return the best valid gain, losses included, of each pair (x, y); write its C to ``sets``.
+
+    A pair without a valid operator has minus infinity, one with a missing score NaN.
+    """
+    n, n_words = graph.shape[1], graph.shape[2]
+    parents, children, neighbours, joined = graph[0], graph[1], graph[2], graph[3]
+    work = np.empty((n + 8, n_words), dtype=np.uint64)
+    chosen, row, seen = work[0], work[2], work[3]
+    queue = np.empty(2 * n + 2, dtype=np.int64)
+    out = np.empty(pairs.shape[0])
+    for i in range(pairs.shape[0]):
+        x, y = pairs[i, 0], pairs[i, 1]
+        if _never(x, y, _kind(x, y, children, joined), parents, graph[4]):
+            out[i] = -np.inf
+            continue
+        out[i] = _rate(
+            x,
+            y,
+            _kind(x, y, children, joined),
+            True,
+            parents,
+            children,
+            neighbours,
+            joined,
+            mix,
+            max_parents,
+            keys,
+            values,
+            asked,
+            counters,
+            pairs,
+            sets,
+            0,
+            work,
+            chosen,
+            row,
+            seen,
+            queue,
+            sets[i],
+        )
+    return out
 
 
 @njit(cache=True)
