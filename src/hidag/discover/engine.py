@@ -271,6 +271,7 @@ class Engine:
         sets : ndarray of uint64, shape (n, n_words)
         """
         cache = self.cache
+        pairs = np.ascontiguousarray(pairs)
         sets = np.zeros((len(pairs), cache.n_words), dtype=np.uint64)
         while True:
             gains: NDArray[np.float64] = graph_operators.rate_pairs(

@@ -36,28 +36,27 @@ ASKS = 0
 FOUND = 1
 NOTHING = 2
 
+# Constants are passed on as np.int64(..): a literal would make numba compile the callee once more.
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_SHUFFLE = np.uint64(0x03F79D71B4CB0A89)
+_PLACES = np.zeros(64, dtype=np.int64)
+for _place in range(64):
+    _PLACES[(int(_SHUFFLE) << _place & (1 << 64) - 1) >> 58] = _place
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _has(sets, i, k):
     return (sets[i, k >> 6] >> np.uint64(k & 63)) & _ONE != _ZERO
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _lowest(word):
-    position = 0
-    while word & np.uint64(0xFF) == _ZERO:
-        word >>= np.uint64(8)
-        position += 8
-    while word & _ONE == _ZERO:
-        word >>= _ONE
-        position += 1
-    return position
+    # The lowest one times this number has the place of that one in its top six bits, shuffled.
+    return _PLACES[((word & (~word + _ONE)) * _SHUFFLE) >> np.uint64(58)]
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _look_up(keys, values, asked, counters, node, row):
     """Return the local score, or NaN after writing the question down.
 
@@ -93,13 +92,23 @@ def _look_up(keys, values, asked, counters, node, row):
         slot = (slot + _ONE) & mask
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
+def _worth(keys, values, asked, counters, node, row, x):
+    """Return what parent x adds to the local score; ``row`` holds the others, and then x too."""
+    out = 0.0
+    for _ in range(2):
+        out = _look_up(keys, values, asked, counters, node, row) - out
+        row[x >> 6] |= _ONE << np.uint64(x & 63)
+    return out
+
+
+@njit(cache=True, no_cpython_wrapper=True)
 def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
     """Return whether a way from y that avoids ``closed`` and no arrow backwards ends at x."""
     n_words = closed.shape[0]
     for w in range(n_words):
         seen[w] = closed[w]
-        if reverse:
+        if reverse == 1:
             seen[w] |= neighbours[x, w]
     seen[y >> 6] |= _ONE << np.uint64(y & 63)
     queue[0] = y
@@ -110,7 +119,7 @@ def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
         first += 1
         for w in range(n_words):
             fresh = (children[v, w] | neighbours[v, w]) & ~seen[w]
-            if reverse and v == y and x >> 6 == w:
+            if reverse == 1 and v == y and x >> 6 == w:
                 fresh &= ~(_ONE << np.uint64(x & 63))
             if fresh == _ZERO:
                 continue
@@ -125,7 +134,7 @@ def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _kind(x, y, children, joined):
     if not _has(joined, y, x):
         return INSERT
@@ -134,7 +143,7 @@ def _kind(x, y, children, joined):
     return DELETE
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _never(x, y, kind, parents, below):
     """Return whether the variables below y rule out every C."""
     if kind == INSERT:
@@ -149,7 +158,7 @@ def _never(x, y, kind, parents, below):
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _rate(
     x,
     y,
@@ -210,9 +219,8 @@ def _rate(
     if kind == REVERSE:
         for w in range(n_words):
             row[w] = parents[x, w]
-        shift = -_look_up(keys, values, asked, counters, x, row)
         row[y >> 6] &= ~(_ONE << np.uint64(y & 63))
-        shift += _look_up(keys, values, asked, counters, x, row)
+        shift = -_worth(keys, values, asked, counters, x, row, y)
     x_word = x >> 6
     x_bit = _ONE << np.uint64(x & 63)
     best = -np.inf
@@ -234,9 +242,7 @@ def _rate(
                     n_base += 1
                     word &= word - _ONE
             if kind == DELETE or n_base < max_parents:
-                without = _look_up(keys, values, asked, counters, y, row)
-                row[x_word] |= x_bit
-                gain = _look_up(keys, values, asked, counters, y, row) - without
+                gain = _worth(keys, values, asked, counters, y, row, x)
                 gain = -gain if kind == DELETE else gain + shift
                 if np.isnan(gain):
                     missing = True
@@ -248,7 +254,7 @@ def _rate(
                             key += mix[w * 64 + _lowest(word)]
                             word &= word - _ONE
                     fine = gain > best or key > best_key
-                    if fine and exact:
+                    if fine and exact == 1:
                         for i in range(n_refused):
                             if refused_pairs[i, 0] == x and refused_pairs[i, 1] == y:
                                 same = True
@@ -259,7 +265,14 @@ def _rate(
                                     break
                         if fine and kind != DELETE:
                             fine = not _reaches(
-                                y, x, chosen, kind == REVERSE, children, neighbours, seen, queue
+                                y,
+                                x,
+                                chosen,
+                                np.int64(kind == REVERSE),
+                                children,
+                                neighbours,
+                                seen,
+                                queue,
                             )
                     if fine:
                         best = gain
@@ -289,7 +302,7 @@ def _rate(
     return np.nan if missing else best
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _best_of_row(y, children, joined, ratings, ranks, row_best, row_x):
     """Renew, for each kind of operator, the best x of row y; equal ratings go by rank."""
     for kind in range(3):
@@ -385,7 +398,7 @@ def propose(
                         x,
                         y,
                         kind,
-                        False,
+                        np.int64(0),
                         parents,
                         children,
                         neighbours,
@@ -398,7 +411,7 @@ def propose(
                         counters,
                         refused_pairs,
                         refused_sets,
-                        0,
+                        np.int64(0),
                         work,
                         chosen,
                         row,
@@ -426,7 +439,7 @@ def propose(
         if (allowed >> kind) & 1 == 0:
             continue
         while True:
-            y = -1
+            y = np.int64(-1)
             for k in range(n):
                 if row_best[kind, k] <= threshold:
                     continue
@@ -445,7 +458,7 @@ def propose(
                 x,
                 y,
                 kind,
-                True,
+                np.int64(1),
                 parents,
                 children,
                 neighbours,
@@ -510,7 +523,7 @@ def rate_pairs(pairs, graph, mix, max_parents, keys, values, asked, counters, se
             x,
             y,
             _kind(x, y, children, joined),
-            True,
+            np.int64(1),
             parents,
             children,
             neighbours,
@@ -523,7 +536,7 @@ def rate_pairs(pairs, graph, mix, max_parents, keys, values, asked, counters, se
             counters,
             pairs,
             sets,
-            0,
+            np.int64(0),
             work,
             chosen,
             row,
