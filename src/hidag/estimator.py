@@ -14,12 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.discover import CPDAG, search_graph
+from hidag.discover import CPDAG, SearchResult, search_graph
 from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimate.loop import Schedule
 from hidag.estimate.posterior import information_ratio
 from hidag.estimate.working import WorkingData
+from hidag.evidence import EdgeTest, ObservedFit, confirm_edges
 from hidag.latent import (
     LatentCounts,
     LatentLaw,
@@ -40,6 +41,9 @@ from hidag.versions import versions_used
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
 
+#: The weakest pairs of latents put to the test on the observed data, at the most.
+MAX_EDGE_TESTS = 20
+
 
 class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Discrete causal representation learning: latents, Q, the latent law and the causal graph.
@@ -57,7 +61,8 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         confirmatory: no penalty, the given support.
     penalty : {"tlp", "scad", None}
     penalty_strength, penalty_threshold : float, optional
-        lambda_N and tau_N; by default log(N K) / 2 and sqrt(lambda / N) / 2.
+        lambda_N and tau_N. By default estimation begins with log(N K) / 2 and sqrt(lambda / N) / 2,
+        and the strength for the final choice of loadings is learned from the table.
     method : {"auto", "em", "saem"}
         Exact penalised EM, penalised Gibbs-SAEM, or whichever is cheaper.
     resample : "expected", multiple of N, number of rows, or function of N
@@ -65,7 +70,8 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         number, a callable f(N)).
     effective_size : {"auto", "all"} or float
         How many rows expected counts stand for: as many as the items carry information about
-        ("auto"), all N ("all"), or this share of N. Resampled rows are never discounted.
+        ("auto"), all N ("all"), or this share of N. With "auto" the weakest edges also have to be
+        borne out by the observed-data likelihood. Resampled rows are never discounted.
     score : {"bdeu", "bic"}
     equivalent_sample_size : float
         Of the BDeu score.
@@ -140,7 +146,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.resample = resample
         self.effective_size = effective_size
-        self.score = score
+        self.score = score  # type: ignore[assignment]
         self.equivalent_sample_size = equivalent_sample_size
         self.search = search
         self.knowledge = knowledge
@@ -178,12 +184,12 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = self._names_of_latents(n_latents, q_spec.latent_names if q_spec else None)
         seed = _root_seed(self.random_state)
         with threadpool_limits(limits=1, user_api="blas"):
-            stage_one, parameters, law = self._estimate(
+            stage_one, observed, parameters, law = self._estimate(
                 table, choice.families, q_spec.entries if q_spec is not None else None, seed
             )
-            ratio = information_ratio(parameters, law, table.values)
+            ratio = information_ratio(observed.parameters, law, observed.data)
             counts = self._counts(law, names, table.n_samples, ratio, seed)
-            graph = self._search(counts)
+            graph, edge_tests = self._search(counts, observed, law)
         best = stage_one.best
         if not best.converged:
             warnings.warn(
@@ -212,8 +218,9 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_reached=stage_one.n_reached,
                 graph_rows=counts.total,
                 information_ratio=ratio,
+                edge_tests=edge_tests,
                 family_reasons=choice.reasons,
-                settings=self._settings(seed),
+                settings=self._settings(seed, stage_one.penalty),
                 versions=versions_used(),
             )
         )
@@ -276,8 +283,8 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         families: tuple[str, ...],
         q_entries: NDArray[np.int8] | None,
         seed: int,
-    ) -> tuple[StageOne, MeasurementParameters, SaturatedLaw]:
-        """Run Stage I in canonical order and return its answer in the user's."""
+    ) -> tuple[StageOne, ObservedFit, MeasurementParameters, SaturatedLaw]:
+        """Run Stage I in canonical order; return its answer in that order and in the user's."""
         n_latents = int(self.n_latents)
         space = StateSpace.binary(n_latents)
         entries = q_entries
@@ -296,24 +303,24 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Schedule(max_iter=self.max_iter, tolerance=self.tol, n_sweeps=self.n_sweeps),
             method=choose_method(self.method, table.n_samples, table.n_items, space),
             seed=seed,
+            adapt=self.penalty_strength is None,
             n_starts=self.n_starts,
             n_threads=_thread_count(self.n_jobs),
             progress=self._progress(),
         )
         best = stage_one.best
-        parameters = data.to_user(best.parameters)
         cube = best.probabilities.reshape(space.levels)
-        flips = parameters.loadings.sum(axis=0) < 0
-        parameters = parameters.flipped(flips)
+        flips = data.to_user(best.parameters).loadings.sum(axis=0) < 0
+        working = best.parameters.flipped(flips)
         cube = np.flip(cube, axis=tuple(np.flatnonzero(flips)))
         if q_entries is None:
             # Strongest first: an order that does not depend on how columns stand in the table.
-            strength = np.abs(best.parameters.loadings).sum(axis=0)
-            order = np.argsort(-strength, kind="stable")
-            parameters = parameters.reordered(latents=order)
+            order = np.argsort(-np.abs(working.loadings).sum(axis=0), kind="stable")
+            working = working.reordered(latents=order)
             cube = np.transpose(cube, order)
-        parameters = parameters.reordered(items=np.argsort(columns))
-        return stage_one, parameters, SaturatedLaw(space, cube.ravel() / cube.sum())
+        parameters = data.to_user(working).reordered(items=np.argsort(columns))
+        observed = ObservedFit(data, working, space, _thread_count(self.n_jobs))
+        return stage_one, observed, parameters, SaturatedLaw(space, cube.ravel() / cube.sum())
 
     def _counts(
         self, law: LatentLaw, names: tuple[str, ...], n_samples: int, ratio: float, seed: int
@@ -326,18 +333,34 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 << 20,)))
         return resample(law, resampled_rows(self.resample, n_samples), names, rng)
 
-    def _search(self, counts: LatentCounts) -> CPDAG:
-        """Return Stage III's graph."""
+    def _search(
+        self, counts: LatentCounts, observed: ObservedFit, law: LatentLaw
+    ) -> tuple[CPDAG, tuple[EdgeTest, ...]]:
+        """Return Stage III's graph and what the data said about its weakest edges."""
         if counts.n_variables == 1:
-            return CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names)
-        found = search_graph(
-            counts,
-            score=self.score,
-            equivalent_sample_size=self.equivalent_sample_size,
-            search=self.search,
-            knowledge=self.knowledge,
+            return CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), ()
+
+        def search(knowledge: Any) -> SearchResult:
+            return search_graph(
+                counts,
+                score=self.__dict__["score"],
+                equivalent_sample_size=self.equivalent_sample_size,
+                search=self.search,
+                knowledge=knowledge,
+            )
+
+        found = search(self.knowledge)
+        calibrated = self.resample == "expected" and self.effective_size == "auto"
+        if not calibrated or callable(self.search):
+            return found.graph, ()
+        return confirm_edges(
+            found,
+            search,
+            self.knowledge,
+            observed,
+            np.asarray(law.probabilities),
+            max_tests=MAX_EDGE_TESTS,
         )
-        return found.graph
 
     def _progress(self) -> Callable[[int, int, int, int, float], None] | None:
         observers: list[Callable[[Progress], None]] = []
@@ -354,9 +377,13 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         return tell
 
-    def _settings(self, seed: int) -> dict[str, Any]:
+    def _settings(self, seed: int, penalty: Penalty) -> dict[str, Any]:
         """Return the settings as plain values, enough to repeat the fit."""
-        out: dict[str, Any] = {"seed": seed}
+        out: dict[str, Any] = {
+            "seed": seed,
+            "penalty_strength_used": penalty.strength,
+            "penalty_threshold_used": penalty.threshold,
+        }
         for name, value in self.get_params(deep=False).items():
             if name in ("observer", "q_matrix", "random_state"):
                 continue
@@ -393,13 +420,15 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """Return P(Z_k = 1 | row), shape (N, K)."""
+        values = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.posterior(self._rows(X))
+            return self.result_.posterior(values)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
+        values = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.classify(self._rows(X))
+            return self.result_.classify(values)
 
     def transform(self, X: Any) -> Array:
         """Return the posterior marginals, as ``predict_proba``."""
@@ -407,12 +436,29 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: Any) -> Array:
         """Return the observed-data log density of each row, shape (N,)."""
+        values = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.row_log_likelihood(self._rows(X))
+            return self.result_.row_log_likelihood(values)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def _mean_log_likelihood(self, X: Any, y: Any = None) -> float:
         """Return the mean observed-data log-likelihood of the rows."""
         return float(self.score_samples(X).mean())
+
+    # `score` names two things: the graph's score, a setting, and scikit-learn's method. The setting
+    # lives in the instance's dictionary and in get_params; asked for by dot, the method answers.
+    @property
+    def score(self) -> Callable[..., float]:
+        """Mean observed-data log-likelihood of the rows of a table: ``model.score(X)``."""
+        return self._mean_log_likelihood
+
+    @score.setter
+    def score(self, value: Any) -> None:
+        self.__dict__["score"] = value
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name."""
+        names = self._get_param_names()
+        return {name: self.__dict__[name] for name in names}
 
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> tuple[Array, Array]:
         """Return responses (n, J) and latent states (n, K) drawn from the fitted model."""

@@ -19,6 +19,7 @@ from hidag.estimate.posterior import (
     posterior_marginals,
     row_log_likelihood,
 )
+from hidag.evidence import EdgeTest
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.start.several import StartRecord
@@ -56,6 +57,8 @@ class FitResult:
         Number of rows the graph's score counted on.
     information_ratio : float
         Share of the latents' pairwise information that the items carry.
+    edge_tests : tuple of EdgeTest
+        What the observed data said about the weakest edges.
     family_reasons : tuple of str
     settings, versions : mapping
     """
@@ -78,6 +81,7 @@ class FitResult:
     n_reached: int
     graph_rows: float
     information_ratio: float
+    edge_tests: tuple[EdgeTest, ...]
     family_reasons: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -147,6 +151,7 @@ class FitResult:
             "n_reached": self.n_reached,
             "graph_rows": self.graph_rows,
             "information_ratio": self.information_ratio,
+            "edge_tests": [vars(test) for test in self.edge_tests],
             "family_reasons": self.family_reasons,
             "settings": dict(self.settings),
             "versions": dict(self.versions),
@@ -185,7 +190,7 @@ def load(path: str | Path) -> FitResult:
     if not path.exists():
         raise FileError(f"no result at '{path}': expected a file written by result_.save(path)")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays["header"].tobytes().decode("utf-8"))
         if header["format"] != _FORMAT_NAME:
@@ -233,6 +238,9 @@ def load(path: str | Path) -> FitResult:
         n_reached=header["n_reached"],
         graph_rows=header["graph_rows"],
         information_ratio=header["information_ratio"],
+        edge_tests=tuple(
+            EdgeTest(**{**test, "pair": tuple(test["pair"])}) for test in header["edge_tests"]
+        ),
         family_reasons=tuple(header["family_reasons"]),
         settings=header["settings"],
         versions=header["versions"],

@@ -99,7 +99,7 @@ def test_em_never_lowers_its_objective(family, missing, penalty):
     q = np.full((data.n_items, 3), -1, dtype=np.int8)
     point = spectral_start(data, law.space, basis, q, predictors(data, 3))
     allowed = np.ones((data.n_items, 4), dtype=np.uint8)
-    chosen = NO_SPARSITY if penalty is None else default_penalty(penalty, data.n_samples)
+    chosen = NO_SPARSITY if penalty is None else default_penalty(penalty, data.n_samples, 3)
     found = run_em(
         point.parameters,
         point.probabilities,

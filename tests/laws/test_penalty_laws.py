@@ -33,7 +33,7 @@ def test_shape_conditions(name, strength, threshold):
 
 @pytest.mark.parametrize("n_samples", [10**3, 10**5, 10**7, 10**9])
 def test_rates_of_the_theorem(n_samples):
-    penalty = default_penalty("tlp", n_samples)
+    penalty = default_penalty("tlp", n_samples, 10)
     root = np.sqrt(n_samples)
     assert 1 / root < penalty.threshold < penalty.strength / root < 1
 
@@ -41,7 +41,7 @@ def test_rates_of_the_theorem(n_samples):
 def test_rates_drift_apart_as_the_theorem_asks():
     ratios = []
     for n in (10**3, 10**6, 10**9):
-        p = default_penalty("scad", n)
+        p = default_penalty("scad", n, 10)
         ratios.append((1 / np.sqrt(n) / p.threshold, p.threshold * np.sqrt(n) / p.strength))
     assert np.all(np.diff(np.array(ratios), axis=0) < 0)
 
@@ -101,5 +101,5 @@ def test_descent_is_its_plain_python_body():
 
 def test_an_unknown_penalty_is_refused():
     with pytest.raises(SettingError) as caught:
-        default_penalty("lasso", 100)
+        default_penalty("lasso", 100, 2)
     assert str(caught.value) == "penalty must be 'tlp', 'scad' or None, got 'lasso'"

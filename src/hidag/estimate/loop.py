@@ -24,6 +24,8 @@ Observer = Callable[[int, int, float], None]
 
 #: Rows' worth of even mass that keeps unvisited states reachable for the Gibbs sampler.
 SAMPLER_MASS = 1.0
+#: SAEM is settled when coefficients hardly drift over this many averaged steps.
+DRIFT_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Schedule:
     ----------
     max_iter : int
     tolerance : float
-        EM ends when the penalised log-likelihood grows by less than ``tolerance`` per row and step.
+        EM ends when the penalised log-likelihood grows by less than ``tolerance`` per row and step;
+        SAEM when coefficients drift by less than 1/sqrt(N) of their scale in 20 steps.
     burn_in : int
         SAEM steps of size 1 before the Robbins-Monro average sets in.
     decay : float
@@ -159,6 +162,7 @@ def run_saem(
     sampler = GibbsSampler(data, space, states, int(rng.integers(1 << 62)))
     sampler.draw(parameters, probabilities, n_sweeps=5, n_threads=n_threads)
     averaged = None
+    anchor = parameters
     trace: list[tuple[float, float]] = []
     converged = False
     even = SAMPLER_MASS / space.n_states
@@ -175,8 +179,11 @@ def run_saem(
         trace.append((np.nan, change))
         if observer is not None:
             observer(len(trace), schedule.max_iter, np.nan)
-        recent = np.array([c for _, c in trace[-5:]])
-        converged = after > 10 and bool(recent.max() < 1e-3)
+        if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
+            # A drift well inside the statistical error of a coefficient is not worth more steps.
+            converged = _largest_move(anchor, parameters, scale) < data.n_samples**-0.5
+        if after % DRIFT_STEPS == 0:
+            anchor = parameters
     _, log_likelihood = expect(parameters, probabilities, data, features, n_threads=n_threads)
     return Estimate(
         parameters,

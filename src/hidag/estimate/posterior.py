@@ -87,12 +87,13 @@ def row_log_likelihood(
 
 
 def information_ratio(
-    parameters: MeasurementParameters, law: LatentLaw, values: Array
+    parameters: MeasurementParameters, law: LatentLaw, data: WorkingData
 ) -> float:
     """Return which share of the latents' pairwise information the items carry, between 0 and 1.
 
     For each pair of latents with ``s = (z_a - mu_a)(z_b - mu_b)`` the share is
     ``Var(E[s | x]) / Var(s)``; the mean over pairs comes back (1 for a single latent).
+    ``parameters`` are on the working scale of ``data``.
     """
     states = law.space.states().astype(np.float64)
     probabilities = np.asarray(law.probabilities)
@@ -103,11 +104,12 @@ def information_ratio(
     products = centred[:, left] * centred[:, right]
     total = np.zeros(len(left))
     squares = np.zeros(len(left))
-    for _, posterior, _ in _blocks(parameters, law, values):
+    scores = StateScores.of(parameters, probabilities, states, data.gappy)
+    for _, posterior, _ in iterate_posteriors(scores, data):
         expected = posterior @ products
         total += expected.sum(axis=0)
         squares += (expected**2).sum(axis=0)
-    explained = squares / len(values) - (total / len(values)) ** 2
+    explained = squares / data.n_samples - (total / data.n_samples) ** 2
     variance = probabilities @ products**2 - (probabilities @ products) ** 2
     share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
     return float(np.clip(share.mean(), 0.0, 1.0))

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.exact import StateScores, iterate_posteriors
-from hidag.estimate.loop import Estimate, Observer, Schedule, run_em
-from hidag.estimate.maximise import Basis
+from hidag.estimate.loop import Estimate, Observer, Schedule, penalty_of, run_em
+from hidag.estimate.maximise import Basis, coefficient_scales
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters, Penalty
 
@@ -72,6 +72,59 @@ def observed_information(
     return gradient, information
 
 
+def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
+    """Return |z| of every loading given the item's other loadings, shape (J, K).
+
+    Wald scores for loadings that are in, score-test scores for those that are out.
+    """
+    n_items, size = beta.shape
+    out = np.zeros((n_items, size - 1))
+    for j in range(n_items):
+        active = np.flatnonzero(np.concatenate([[True], beta[j, 1:] != 0]))
+        for k in range(1, size):
+            others = active[active != k]
+            block = information[j][np.ix_(others, others)]
+            cross = information[j][others, k]
+            left = information[j, k, k] - cross @ np.linalg.solve(block, cross)
+            root = np.sqrt(max(float(left), 1e-12))
+            out[j, k - 1] = abs(beta[j, k]) * root if beta[j, k] else abs(gradient[j, k]) / root
+    return out
+
+
+#: With fewer loadings than this there is no telling what loadings look like in this table.
+FEWEST_SIGNALS = 8
+
+
+def adapted_strength(z: Array, included: NDArray[np.bool_], penalty: Penalty, bounds: tuple[float, float]) -> float:
+    """Return the penalty strength at which a loading is as likely true as false in this table.
+
+    False loadings have |z| of a standard normal. True ones have the distribution seen among those
+    included, smoothed by the normal error that every z carries. Where the two are equally likely,
+    given how many there are of each, lies the threshold z*; the strength is z*^2 / 2, kept within
+    bounds.
+
+    Parameters
+    ----------
+    z : ndarray, shape (J, K)
+    included : ndarray of bool, shape (J, K)
+    penalty : Penalty
+        What is used when there are too few loadings to learn from.
+    bounds : tuple of float
+    """
+    n_in = int(included.sum())
+    if n_in < FEWEST_SIGNALS:
+        return penalty.strength
+    grid = np.linspace(np.sqrt(2.0 * bounds[0]), np.sqrt(2.0 * bounds[1]), 200)
+    signals = z[included]
+    kernels = np.exp(-0.5 * (grid[:, None] - signals[None, :]) ** 2)
+    # The nearest loading does not speak for itself: a lone weak one would vouch for its own truth.
+    density = kernels.sum(axis=1) - kernels.max(axis=1)
+    noise = 2.0 * (z.size - n_in) * np.exp(-0.5 * grid**2)
+    likely_true = np.flatnonzero(density > noise)
+    threshold = grid[likely_true[0]] if len(likely_true) else grid[-1]
+    return float(0.5 * threshold**2)
+
+
 def best_subset(
     linear: Array, curvature: Array, allowed: NDArray[np.bool_], begin: NDArray[np.bool_], cost: float
 ) -> Array:
@@ -114,7 +167,38 @@ def best_subset(
     return best
 
 
-def _newton_step(
+def _information(
+    estimate: Estimate, data: WorkingData, basis: Basis
+) -> tuple[Array, Array, Array]:
+    """Return coefficients (J, P), their observed-data scores and information, made invertible."""
+    parameters = estimate.parameters
+    gradient, information = observed_information(parameters, estimate.probabilities, data, basis)
+    diagonal = np.arange(information.shape[1])
+    information[:, diagonal, diagonal] *= 1.0 + 1e-6
+    information[:, diagonal, diagonal] += 1e-9
+    beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
+    return beta, gradient, information
+
+
+def adapt_penalty(
+    estimate: Estimate, data: WorkingData, basis: Basis, penalty: Penalty
+) -> Penalty:
+    """Return the penalty with its strength learned from the loadings of this table.
+
+    It stays between what the Bayesian information criterion asks of a parameter, log(N)/2, and
+    four times log(K) more.
+    """
+    if penalty.name is None:
+        return penalty
+    beta, gradient, information = _information(estimate, data, basis)
+    z = loading_z_scores(beta, gradient, information)
+    least = 0.5 * np.log(data.n_samples)
+    most = least + 4.0 * np.log(max(2, beta.shape[1] - 1))
+    strength = adapted_strength(z, beta[:, 1:] != 0, penalty, (least, most))
+    return replace(penalty, strength=strength)
+
+
+def _propose(
     estimate: Estimate,
     data: WorkingData,
     basis: Basis,
@@ -123,13 +207,7 @@ def _newton_step(
 ) -> MeasurementParameters:
     """Return the parameters after a step with support selection on the observed data's scale."""
     parameters = estimate.parameters
-    gradient, information = observed_information(
-        parameters, estimate.probabilities, data, basis
-    )
-    diagonal = np.arange(information.shape[1])
-    information[:, diagonal, diagonal] *= 1.0 + 1e-6
-    information[:, diagonal, diagonal] += 1e-9
-    beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
+    beta, gradient, information = _information(estimate, data, basis)
     linear = gradient + np.einsum("jab,jb->ja", information, beta)
     moved = beta.copy()
     for j in range(len(beta)):
@@ -139,8 +217,8 @@ def _newton_step(
         )
         if not np.array_equal(found[1:] != 0, begin):
             moved[j] = found
-    return MeasurementParameters(
-        parameters.families, moved[:, 0], moved[:, 1:], parameters.dispersion
+    return _feasible(
+        replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters
     )
 
 
@@ -162,13 +240,14 @@ def select_support(
     """
     if penalty.name is None:
         return estimate
+    cost = penalty_of(estimate.parameters, penalty, coefficient_scales(data))
+    estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
-        proposal = _newton_step(estimate, data, basis, allowed, penalty)
-        before = estimate.parameters.loadings != 0
-        if np.array_equal(proposal.loadings != 0, before):
+        proposal = _propose(estimate, data, basis, allowed, penalty)
+        if np.array_equal(proposal.loadings != 0, estimate.parameters.loadings != 0):
             break
         again = run_em(
-            _feasible(proposal, estimate.parameters),
+            proposal,
             estimate.probabilities,
             data,
             basis,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.errors import SettingError
 from hidag.estimate.loop import Estimate, Schedule, run_em, run_saem
 from hidag.estimate.maximise import Basis
-from hidag.estimate.support import select_support
+from hidag.estimate.support import adapt_penalty, select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Penalty
@@ -49,6 +49,7 @@ class StageOne:
     records: tuple[StartRecord, ...]
     n_reached: int
     method: str
+    penalty: Penalty
 
 
 def choose_method(method: str, n_samples: int, n_items: int, space: StateSpace) -> str:
@@ -95,6 +96,7 @@ def estimate_from_starts(
     *,
     method: str,
     seed: int,
+    adapt: bool = True,
     n_starts: int = 1,
     n_threads: int = 1,
     progress: Progress | None = None,
@@ -112,6 +114,8 @@ def estimate_from_starts(
     method : {"em", "saem"}
     seed : int
         Root seed; start ``i`` draws from ``SeedSequence(seed, spawn_key=(i,))``.
+    adapt : bool
+        Whether the penalty's strength is learned from the table once the best start has settled.
     n_starts, n_threads : int
     progress : callable or None
         Called with (start, n_starts, iteration, max_iter, objective).
@@ -157,8 +161,10 @@ def estimate_from_starts(
     top = estimates[best].objective
     reached = sum(top - e.objective <= SAME_OPTIMUM * data.n_samples for e in estimates)
     winner = estimates[best]
+    if adapt:
+        penalty = adapt_penalty(winner, data, basis, penalty)
     if method == "em":
         winner = select_support(
             winner, data, basis, allowed, penalty, schedule, n_threads=n_threads
         )
-    return StageOne(winner, records, reached, method)
+    return StageOne(winner, records, reached, method, penalty)

@@ -1,0 +1,362 @@
+"""DCRL from outside: habits of scikit-learn, truths found, nothing that depends on order."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import hidag
+from hidag import DCRL, design, evaluate, simulate
+from hidag.errors import ConvergenceWarning, DataError, IdentifiabilityWarning, SettingError
+
+#: Checks that cannot hold, each with its reason.
+EXPECTED_FAILURES = {
+    "check_estimators_dtypes": (
+        "feeds whole numbers 0, 1, 2 as if they were measurements; family='auto' refuses to guess "
+        "whether such a column holds counts or grades"
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [DCRL(n_latents=1, n_starts=1, max_iter=20, random_state=0)],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learn_habits(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def small():
+    truth = design("Chain-5", "Q1", "gaussian", design="research-code", rng=3)
+    return truth, simulate(truth, 1500, rng=4)
+
+
+@pytest.fixture(scope="module")
+def fitted(small):
+    truth, data = small
+    return DCRL(5, family="gaussian", random_state=0).fit(data.X)
+
+
+def test_a_known_truth_is_found(small, fitted):
+    truth, _ = small
+    found = evaluate(fitted, truth)
+    assert found.shd == 0
+    assert found.rmse_loadings < 0.15
+    assert found.tv_law < 0.12
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [("bernoulli", "bernoulli"), ("poisson", "poisson-identity"), ("gaussian", "gaussian")],
+)
+@pytest.mark.parametrize("method", ["em", "saem"])
+def test_both_methods_recover_q(family, name, method):
+    truth = design("Tree-5", "Q1", family, design="research-code", rng=5)
+    data = simulate(truth, 4000, rng=6)
+    model = DCRL(5, family=name, method=method, n_starts=1, random_state=1).fit(data.X)
+    assert model.result_.method == method
+    assert evaluate(model, truth).shd_q <= 2
+
+
+def test_attributes_have_their_shapes(fitted):
+    assert fitted.q_matrix_.shape == (15, 5)
+    assert set(np.unique(fitted.q_matrix_)) <= {0, 1}
+    assert fitted.intercept_.shape == fitted.dispersion_.shape == (15,)
+    assert fitted.loadings_.shape == (15, 5)
+    assert (fitted.loadings_.sum(axis=0) > 0).all()
+    assert fitted.latent_law_.probabilities.shape == (32,)
+    assert fitted.latent_law_.probabilities.sum() == pytest.approx(1.0)
+    assert fitted.graph_.adjacency.shape == (5, 5)
+    assert fitted.graph_.is_valid()
+    assert fitted.latent_names_ == ("Z1", "Z2", "Z3", "Z4", "Z5")
+    assert fitted.trace_.shape == (fitted.n_iter_, 2)
+    assert len(fitted.result_.starts) == fitted.n_starts
+    assert 1 <= fitted.result_.n_reached <= fitted.n_starts
+
+
+def test_prediction(small, fitted):
+    truth, data = small
+    probabilities = fitted.predict_proba(data.X)
+    states = fitted.predict(data.X)
+    assert probabilities.shape == states.shape == (1500, 5)
+    assert probabilities.min() >= 0
+    assert probabilities.max() <= 1
+    np.testing.assert_array_equal(fitted.transform(data.X), probabilities)
+    # Matched to the truth, the states are right nearly always: items are clear in this design.
+    match = evaluate(fitted, truth).permutation
+    true = data.states
+    ours = np.empty_like(states)
+    for k, partner in enumerate(match):
+        ours[:, k] = states[:, partner]
+    assert (ours == true).mean() > 0.95
+    assert fitted.score(data.X) == pytest.approx(fitted.log_likelihood_ / 1500, rel=1e-9)
+
+
+def test_rows_with_gaps_and_rows_with_nothing(small, fitted):
+    _, data = small
+    rows = data.X[:6].copy()
+    rows[0] = np.nan
+    rows[1, ::2] = np.nan
+    prior = fitted.latent_law_.marginals()[:, 1]
+    np.testing.assert_allclose(fitted.predict_proba(rows)[0], prior, atol=1e-12)
+    assert fitted.score_samples(rows)[0] == pytest.approx(0.0, abs=1e-12)
+    assert np.isfinite(fitted.score(rows))
+
+
+def test_missing_cells_in_the_fit(small):
+    truth, data = small
+    X = data.X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.15] = np.nan
+    X[7] = np.nan
+    model = DCRL(5, family="gaussian", random_state=0).fit(X)
+    assert evaluate(model, truth).shd <= 1
+    assert model.result_.missing_share == pytest.approx(0.15, abs=0.01)
+
+
+def test_mixed_families_in_one_table():
+    truth = design("Chain-5", "Q1", "gaussian", design="research-code", rng=8)
+    from dataclasses import replace
+
+    families = ("gaussian",) * 5 + ("lognormal",) * 5 + ("bernoulli",) * 5
+    mixed = replace(
+        truth,
+        families=families,
+        loadings=truth.loadings,
+        dispersion=np.where(np.array(families) == "bernoulli", np.nan, 0.5),
+    )
+    data = simulate(mixed, 2500, rng=9)
+    model = DCRL(5, family=list(families), random_state=0).fit(data.X)
+    assert evaluate(model, mixed).shd <= 2
+    assert np.isnan(model.dispersion_[10:]).all()
+    assert not np.isnan(model.dispersion_[:10]).any()
+
+
+def test_same_seed_same_bits(small):
+    _, data = small
+    for method in ("em", "saem"):
+        one = DCRL(5, family="gaussian", method=method, random_state=11, max_iter=60)
+        two = DCRL(5, family="gaussian", method=method, random_state=11, max_iter=60, n_jobs=3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            one.fit(data.X)
+            two.fit(data.X)
+        assert np.array_equal(one.loadings_, two.loadings_)
+        assert np.array_equal(one.latent_law_.probabilities, two.latent_law_.probabilities)
+        assert one.log_likelihood_ == two.log_likelihood_
+
+
+@pytest.mark.parametrize("method", ["em", "saem"])
+@pytest.mark.parametrize("family", ["bernoulli", "gaussian"])
+def test_permuting_rows_and_columns_only_permutes_the_answer(method, family):
+    truth = design("Chain-5", "Q2", family, design="research-code", rng=12)
+    X = np.array(simulate(truth, 800, rng=13, missing=0.05).X)
+    rng = np.random.default_rng(14)
+    rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
+    settings = {"family": family, "method": method, "random_state": 0, "max_iter": 80}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one = DCRL(5, **settings).fit(X)
+        two = DCRL(5, **settings).fit(X[np.ix_(rows, columns)])
+    assert np.array_equal(one.loadings_[columns], two.loadings_)
+    assert np.array_equal(one.intercept_[columns], two.intercept_)
+    assert np.array_equal(one.latent_law_.probabilities, two.latent_law_.probabilities)
+    assert np.array_equal(one.graph_.adjacency, two.graph_.adjacency)
+
+
+def test_units_of_measurement_change_nothing_but_units(small):
+    _, data = small
+    scale = np.exp(np.random.default_rng(1).normal(size=15) * 4)
+    shift = 1e3 * scale
+    one = DCRL(5, family="gaussian", random_state=0).fit(data.X)
+    two = DCRL(5, family="gaussian", random_state=0).fit(data.X * scale + shift)
+    match = evaluate(two, one.result_)
+    assert match.shd == 0
+    np.testing.assert_allclose(
+        np.sort(two.loadings_ / scale[:, None], axis=1), np.sort(one.loadings_, axis=1), atol=2e-3
+    )
+
+
+def test_tables_of_every_kind_give_the_same_fit(small):
+    _, data = small
+    names = [f"item {j}" for j in range(15)]
+    frame = pd.DataFrame(data.X, columns=names)
+    plain = DCRL(5, family="gaussian", n_starts=1, random_state=0).fit(data.X)
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        model = DCRL(5, family="gaussian", n_starts=1, random_state=0).fit(table)
+        assert np.array_equal(model.loadings_, plain.loadings_)
+        assert model.result_.item_names == tuple(names)
+    assert list(DCRL(5, family="gaussian", n_starts=1).fit(frame).feature_names_in_) == names
+
+
+def test_a_known_q_is_kept_and_not_penalised(small):
+    truth, data = small
+    model = DCRL(5, family="gaussian", q_matrix=truth.q_matrix, random_state=0).fit(data.X)
+    np.testing.assert_array_equal(model.q_matrix_, truth.q_matrix)
+    assert (model.loadings_[truth.q_matrix == 0] == 0).all()
+    assert model.result_.objective == model.result_.log_likelihood
+    assert evaluate(model, truth).rmse_loadings < 0.12
+    assert list(evaluate(model, truth).permutation) == [0, 1, 2, 3, 4]
+
+
+def test_a_partly_known_q(small):
+    truth, data = small
+    q = truth.q_matrix.astype(float)
+    q[:5] = np.nan
+    model = DCRL(5, family="gaussian", q_matrix=q, random_state=0).fit(data.X)
+    np.testing.assert_array_equal(model.q_matrix_, truth.q_matrix)
+
+
+def test_without_penalty_em_never_goes_down(small):
+    _, data = small
+    model = DCRL(5, family="gaussian", penalty=None, method="em", tol=1e-9, max_iter=60, n_starts=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(data.X)
+    assert np.diff(model.trace_[:, 0]).min() > -1e-6
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows"), [("N", 1500), ("2N", 3000), ("3N", 4500), (700, 700), (lambda n: n / 2, 750)]
+)
+def test_resampling_rules(small, rule, rows):
+    _, data = small
+    model = DCRL(5, family="gaussian", n_starts=1, resample=rule, random_state=0).fit(data.X)
+    assert model.result_.graph_rows == rows
+    assert model.graph_.is_valid()
+
+
+def test_expected_counts_stand_for_what_the_items_tell(small):
+    _, data = small
+    auto = DCRL(5, family="gaussian", n_starts=1, random_state=0).fit(data.X)
+    ratio = auto.result_.information_ratio
+    assert 0.5 < ratio < 1
+    assert auto.result_.graph_rows == pytest.approx(ratio * 1500)
+    whole = DCRL(5, family="gaussian", n_starts=1, effective_size="all", random_state=0)
+    assert whole.fit(data.X).result_.graph_rows == pytest.approx(1500)
+
+
+def test_a_rule_that_grows_too_fast_is_warned_about(small):
+    _, data = small
+    model = DCRL(5, family="gaussian", n_starts=1, resample=lambda n: n**1.2)
+    with pytest.warns(hidag.errors.HidagWarning, match="grows faster than N log N"):
+        model.fit(data.X)
+
+
+def test_knowledge_reaches_the_search(small):
+    _, data = small
+    forbidden = [(a, b) for a in range(5) for b in range(5) if a != b]
+    model = DCRL(
+        5, family="gaussian", n_starts=1, knowledge=hidag.Knowledge(forbidden=forbidden)
+    ).fit(data.X)
+    assert not model.graph_.adjacency.any()
+
+
+def test_save_and_load_are_exact(fitted, small, tmp_path):
+    _, data = small
+    path = fitted.result_.save(tmp_path / "fit.npz")
+    again = hidag.load(path)
+    for name in ("intercept", "loadings", "dispersion", "q_matrix", "trace"):
+        assert np.array_equal(getattr(again, name), getattr(fitted.result_, name), equal_nan=True)
+    assert np.array_equal(again.law.probabilities, fitted.result_.law.probabilities)
+    assert np.array_equal(again.graph.adjacency, fitted.graph_.adjacency)
+    assert again.starts == fitted.result_.starts
+    assert again.settings == fitted.result_.settings
+    assert again.log_likelihood == fitted.log_likelihood_
+    assert np.array_equal(again.posterior(data.X), fitted.predict_proba(data.X))
+
+
+def test_loading_something_else_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(hidag.errors.FileError) as caught:
+        hidag.load(tmp_path / "nothing.npz")
+    assert str(caught.value) == (
+        f"no result at '{tmp_path / 'nothing.npz'}': expected a file written by result_.save(path)"
+    )
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 half a zip")
+    with pytest.raises(hidag.errors.FileError, match="is not a saved hidag fit, or it is truncated"):
+        hidag.load(tmp_path / "broken.npz")
+
+
+def test_sampling_follows_the_fit(fitted, small):
+    _, data = small
+    values, states = fitted.sample(20_000, random_state=0)
+    assert values.shape == (20_000, 15)
+    np.testing.assert_allclose(values.mean(axis=0), data.X.mean(axis=0), atol=0.15)
+    np.testing.assert_allclose(
+        states.mean(axis=0), fitted.latent_law_.marginals()[:, 1], atol=0.02
+    )
+
+
+def test_types_are_told(small, caplog):
+    _, data = small
+    with caplog.at_level(logging.INFO, logger="hidag"):
+        DCRL(5, n_starts=1, random_state=0).fit(data.X)
+    assert "gaussian" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"n_latents": 0}, "n_latents must be a whole number of at least 1, got 0"),
+        ({"n_latents": 2.5}, "n_latents must be a whole number of at least 1, got 2.5"),
+        (
+            {"n_latents": 16},
+            "n_latents=16 is more than the 15 items of the table; each latent needs items of its "
+            "own: ask for at most 7 latents",
+        ),
+        (
+            {"method": "mcmc"},
+            "method must be 'auto', 'em' or 'saem', got 'mcmc'",
+        ),
+        ({"penalty": "l1"}, "penalty must be 'tlp', 'scad' or None, got 'l1'"),
+        ({"tol": 0}, "tol must be a positive number, got 0"),
+        (
+            {"effective_size": 3},
+            "effective_size must be 'auto', 'all' or a share of N between 0 and 1, got 3",
+        ),
+        (
+            {"resample": "twice"},
+            "resample must be 'expected', a multiple of N such as '2N', a number of rows or a "
+            "function of N, got 'twice'",
+        ),
+    ],
+)
+def test_wrong_settings_get_a_sentence(small, settings, sentence):
+    _, data = small
+    with pytest.raises(SettingError) as caught:
+        DCRL(**{"n_latents": 5, "family": "gaussian", **settings}).fit(data.X)
+    assert str(caught.value) == sentence
+
+
+def test_too_many_latents_are_warned_about(small):
+    _, data = small
+    with pytest.warns(IdentifiabilityWarning, match="3 latents cannot be identified from 6 items"):
+        DCRL(3, family="gaussian", n_starts=1, max_iter=100).fit(data.X[:, :6])
+
+
+def test_a_constant_item_is_named(small):
+    _, data = small
+    X = data.X.copy()
+    X[:, 3] = 1.5
+    with pytest.raises(DataError, match="item_3"):
+        DCRL(5, family="gaussian").fit(X)
+
+
+def test_not_settled_is_said(small):
+    _, data = small
+    with pytest.warns(ConvergenceWarning, match="had not settled after max_iter=2 steps"):
+        DCRL(5, family="gaussian", n_starts=1, max_iter=2, tol=1e-12).fit(data.X)
+
+
+def test_rooms_can_be_called(small):
+    truth, data = small
+    assert hidag.discover(data.states).adjacency.shape == (5, 5)
+    assert hidag.simulate(truth, 10, rng=0).X.shape == (10, 15)
