@@ -23,28 +23,28 @@ for _place in range(64):
     _PLACES[(int(_SHUFFLE) << _place & (1 << 64) - 1) >> 58] = _place
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _has(row, k):
     return (row[k >> 6] >> np.uint64(k & 63)) & _ONE != _ZERO
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _add(row, k):
     row[k >> 6] |= _ONE << np.uint64(k & 63)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _drop(row, k):
     row[k >> 6] &= ~(_ONE << np.uint64(k & 63))
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _lowest(word):
     # The lowest one times this number has the place of that one in its top six bits, shuffled.
     return _PLACES[((word & (~word + _ONE)) * _SHUFFLE) >> np.uint64(58)]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _member(graph, first, n_first, parents):
     """Write the parents of the member DAG in which the variables ``first`` come first.
 
@@ -96,7 +96,7 @@ def _member(graph, first, n_first, parents):
             left -= 1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _must_point(b, c, graph, with_rule_four):
     """Return whether one of Meek's rules directs the undirected edge b - c as b -> c."""
     parents, children, neighbours, joined = graph[0], graph[1], graph[2], graph[3]
@@ -129,7 +129,7 @@ def _must_point(b, c, graph, with_rule_four):
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _orient(graph, b, c, active):
     _drop(graph[2, b], c)
     _drop(graph[2, c], b)
@@ -145,7 +145,7 @@ def _orient(graph, b, c, active):
                 word &= word - _ONE
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _close(graph, active, with_rule_four):
     """Apply Meek's rules around the active variables until nothing changes."""
     n, n_words = graph.shape[1], graph.shape[2]
@@ -171,7 +171,7 @@ def _close(graph, active, with_rule_four):
                         changed = True
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _find_below(graph):
     """Write the variables below each one.
 

@@ -45,18 +45,18 @@ for _place in range(64):
     _PLACES[(int(_SHUFFLE) << _place & (1 << 64) - 1) >> 58] = _place
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _has(sets, i, k):
     return (sets[i, k >> 6] >> np.uint64(k & 63)) & _ONE != _ZERO
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _lowest(word):
     # The lowest one times this number has the place of that one in its top six bits, shuffled.
     return _PLACES[((word & (~word + _ONE)) * _SHUFFLE) >> np.uint64(58)]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _look_up(keys, values, asked, counters, node, row):
     """Return the local score, or NaN after writing the question down.
 
@@ -92,7 +92,7 @@ def _look_up(keys, values, asked, counters, node, row):
         slot = (slot + _ONE) & mask
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _worth(keys, values, asked, counters, node, row, x):
     """Return what parent x adds to the local score; ``row`` holds the others, and then x too."""
     out = 0.0
@@ -102,7 +102,7 @@ def _worth(keys, values, asked, counters, node, row, x):
     return out
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
     """Return whether a way from y that avoids ``closed`` and no arrow backwards ends at x."""
     n_words = closed.shape[0]
@@ -134,7 +134,7 @@ def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _kind(x, y, children, joined):
     if not _has(joined, y, x):
         return INSERT
@@ -143,7 +143,7 @@ def _kind(x, y, children, joined):
     return DELETE
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _never(x, y, kind, parents, below):
     """Return whether the variables below y rule out every C."""
     if kind == INSERT:
@@ -158,7 +158,7 @@ def _never(x, y, kind, parents, below):
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _rate(
     x,
     y,
@@ -302,7 +302,7 @@ def _rate(
     return np.nan if missing else best
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _best_of_row(y, children, joined, ratings, ranks, row_best, row_x):
     """Renew, for each kind of operator, the best x of row y; equal ratings go by rank."""
     for kind in range(3):

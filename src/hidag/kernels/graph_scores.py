@@ -16,7 +16,7 @@ BDEU = 0
 BIC = 1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _ones(word):
     # The usual sideways addition; the compiler turns it into one popcount instruction.
     m1 = np.uint64(0x5555555555555555)
@@ -28,7 +28,7 @@ def _ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _count_planes(node, parents, n_parents, levels, offset, planes, masks, place, table):
     """Fill table[configuration * levels + level] by intersecting one-hot bit planes."""
     n_words = planes.shape[1]
@@ -75,7 +75,7 @@ def _count_planes(node, parents, n_parents, levels, offset, planes, masks, place
         depth += 1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _relabel(code, slots, owner):
     """Replace codes by 0, 1, .. in order of appearance; return how many there are."""
     size = slots.shape[0]
@@ -96,7 +96,7 @@ def _relabel(code, slots, owner):
     return n_labels
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _count_codes(
     node, parents, n_parents, levels, states, weights, code, slots, owner, limit, table
 ):
