@@ -31,8 +31,13 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a message in one line."""
-    return " ".join(clean(part).strip() for part in text.splitlines() if part.strip())
+    """Return a message in one line; the parts that stood in lines of their own stay apart."""
+    out = ""
+    for part in (clean(line).strip() for line in text.splitlines()):
+        if part:
+            glue = "" if not out else " " if out[-1] in ":;,.?" else "; "
+            out += glue + part
+    return out
 
 
 def say(text: str = "") -> None:
@@ -53,8 +58,8 @@ def show_warning(message: str) -> None:
 
 
 @contextmanager
-def shown_warnings() -> Iterator[list[str]]:
-    """Collect the library's warnings and show each once, as a sentence, at the end."""
+def collected_warnings() -> Iterator[list[str]]:
+    """Collect the library's warnings, each once; those of other packages are not for users."""
     messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -63,8 +68,6 @@ def shown_warnings() -> Iterator[list[str]]:
             yield messages
         finally:
             messages += dict.fromkeys(str(warning.message) for warning in caught)
-            for message in messages:
-                show_warning(message)
 
 
 @contextmanager
@@ -79,10 +82,9 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
 
     bar = Bar(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
+        BarColumn(bar_width=12),
         TextColumn("{task.fields[value]}"),
         TimeElapsedColumn(),
-        TextColumn("at most"),
         TimeRemainingColumn(),
         TextColumn("left"),
         console=Console(stderr=True),
@@ -100,8 +102,8 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
         value = "" if isnan(progress.objective) else f"objective {progress.objective:,.1f}"
         bar.update(
             task,
-            description=f"start {progress.start + 1} of {progress.n_starts}, "
-            f"step {progress.iteration} of {progress.max_iter}",
+            description=f"start {progress.start + 1}/{progress.n_starts}, "
+            f"step {progress.iteration}/{progress.max_iter}",
             total=progress.n_starts * progress.max_iter,
             completed=progress.start * progress.max_iter + progress.iteration,
             value=value,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +12,12 @@ from typing import Any
 
 import typer
 
-from hidag.cli.console import progress_bar, say, show_warning, shown_warnings
+from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.printed import say_result
-from hidag.cli.sources import Source, chosen_families, read_source
+from hidag.cli.sources import Source, chosen_families, names_for_all, read_source
 from hidag.cli.tables import FIT_FILES, fit_files
-from hidag.errors import DataError, HidagError, SettingError
+from hidag.errors import HidagError
 from hidag.estimator import DCRL
 from hidag.observations import read_table
 from hidag.report import concerns
@@ -50,7 +53,13 @@ class FitOrder:
 
 def run_fit(order: FitOrder) -> None:
     """Carry out `hidag fit`."""
-    source = read_source(order.table, order.types, order.q, use_folder_q=order.use_folder_q)
+    source = read_source(
+        order.table,
+        order.types,
+        order.q,
+        use_folder_types=not names_for_all(order.family),
+        use_folder_q=order.use_folder_q,
+    )
     if order.out is not None:
         check_folder(order.out, FIT_FILES, source.files)
     n_latents = order.latents
@@ -72,8 +81,7 @@ def run_fit(order: FitOrder) -> None:
     say()
     say_result(result)
     for sentence in concerns(result, warnings):
-        if sentence not in warnings:
-            show_warning(sentence)
+        show_warning(sentence)
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return
@@ -88,7 +96,7 @@ def fit_source(
     """Return the fit of a source, its values, shape (N, J), and the warnings it gave."""
     families = chosen_families(family, source.types, tuple(source.table.column_names))
     try:
-        with shown_warnings() as warnings, progress_bar() as observer:
+        with collected_warnings() as warnings, progress_bar() as observer:
             model = DCRL(
                 n_latents,
                 family=families,
@@ -102,15 +110,29 @@ def fit_source(
 
 
 def _for_the_command_line(error: HidagError) -> HidagError:
-    """Return the error with the option that helps, where the sentence names a setting in Python."""
+    """Return the error with options in place of the settings that its sentence names."""
     text = str(error)
     for setting, option in _OPTIONS.items():
         text = text.replace(setting, option)
-    if "family" in text and isinstance(error, DataError | SettingError):
-        text += " (here: --family 'ITEM=TYPE', or a types.csv with the columns item and type)"
+    pasted = re.search(r"family=(\{.*?\});", text)
+    if pasted:
+        text = text.replace(pasted[0], _family_options(pasted[1]) + ";")
+    elif "not supported yet" in text or "use family=" in text:
+        text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
     return type(error)(text)
 
 
+def _family_options(mapping: str) -> str:
+    """Return the options that say what a dictionary from item to family says, the first few."""
+    try:
+        chosen = list(literal_eval(mapping).items())
+    except (ValueError, SyntaxError):
+        return "--family ITEM=TYPE"
+    options = [f"--family {shlex.quote(f'{item}={family}')}" for item, family in chosen]
+    return " ".join(options[:_SHOWN_OPTIONS]) + (" ..." if len(options) > _SHOWN_OPTIONS else "")
+
+
+_SHOWN_OPTIONS = 3
 #: Settings as the library's sentences name them, and the options that set them.
 _OPTIONS = {
     "n_latents=": "--latents ",
@@ -118,4 +140,5 @@ _OPTIONS = {
     "n_starts must": "--starts must",
     "n_jobs must": "--jobs must",
     "max_iter must": "--max-iter must",
+    "penalty_strength must": "--penalty-strength must",
 }

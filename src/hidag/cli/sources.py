@@ -38,7 +38,14 @@ class Source:
     notes: tuple[str, ...]
 
 
-def read_source(path: Path, types: Path | None, q: Path | None, *, use_folder_q: bool) -> Source:
+def read_source(
+    path: Path,
+    types: Path | None,
+    q: Path | None,
+    *,
+    use_folder_types: bool = True,
+    use_folder_q: bool = True,
+) -> Source:
     """Return the table at a path; files named by the user win over those in its folder."""
     found = read_folder(_existing_source(path))
     items = tuple(found.table.column_names)
@@ -46,7 +53,11 @@ def read_source(path: Path, types: Path | None, q: Path | None, *, use_folder_q:
     notes = []
     words, matrix = found.types, found.q
     if words is not None and types is None:
-        notes.append(f"types from {path / 'types.csv'}")
+        if use_folder_types:
+            notes.append(f"types from {path / 'types.csv'}")
+        else:
+            words = None
+            notes.append(f"{path / 'types.csv'} ignored, as --family names a type for all items")
     if types is not None:
         words = _read_types(_existing_file(types), items)
         files.append(types)
@@ -59,6 +70,11 @@ def read_source(path: Path, types: Path | None, q: Path | None, *, use_folder_q:
         matrix = _read_q(_existing_file(q))
         files.append(q)
     return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes))
+
+
+def names_for_all(asked: Sequence[str]) -> list[str]:
+    """Return the types among the words of --family that are meant for all items."""
+    return [word for word in asked if "=" not in word]
 
 
 def chosen_families(
@@ -74,7 +90,7 @@ def chosen_families(
         What types.csv says; patterns win over it.
     items : sequence of str
     """
-    general = [word for word in asked if "=" not in word]
+    general = names_for_all(asked)
     if len(general) > 1:
         raise SettingError(
             f"--family can name one type for all items, but it names {', '.join(general)}; use "
