@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -164,7 +166,7 @@ def test_row_blocks_add():
     for rows in (slice(0, 130), slice(130, 131), slice(131, None)):
         part = WorkingData.from_values(values[rows], parameters.families, units=units)
         # Blocks of one table share which items have gaps, or their counts could not be added.
-        part = type(part)(**{**vars(part), "gappy": whole.gappy, "gaps": whole.gaps[rows]})
+        part = replace(part, gappy=whole.gappy, extended=whole.extended[rows])
         parts.append(expect(working, law.probabilities, part, features))
     summed = parts[0][0] + parts[1][0] + parts[2][0]
     np.testing.assert_allclose(summed.count, total.count, atol=1e-10)

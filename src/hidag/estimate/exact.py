@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 #: Rows are summed in this many lanes, always, so that sums have the same bits for any threads.
 N_LANES = 4
 #: A block's posterior has about this many numbers: it stays in the processor's cache.
-BLOCK_CELLS = 1 << 18
+BLOCK_CELLS = 1 << 17
 #: A state without mass keeps this log probability, so that sums stay finite.
 LOG_OF_NOTHING = -1e4
 
@@ -35,16 +35,18 @@ class StateScores:
 
     Attributes
     ----------
-    theta : ndarray, shape (J, S)
-    offset : ndarray, shape (S,)
-        Log prior minus the log partitions of items without missing cells.
-    gap_partition : ndarray, shape (M, S)
-        Log partitions of the items with missing cells.
+    weights : ndarray, shape (J + M + 1, S)
+        What a row of ``WorkingData.extended`` is multiplied with: natural parameters, minus the log
+        partitions of the M items with missing cells, and for the column of ones the log prior minus
+        the log partitions of all other items.
     """
 
-    theta: Array
-    offset: Array
-    gap_partition: Array
+    weights: Array
+
+    @property
+    def n_states(self) -> int:
+        """Number of latent states, S."""
+        return int(self.weights.shape[1])
 
     @classmethod
     def of(
@@ -59,7 +61,7 @@ class StateScores:
         full = np.ones(parameters.n_items, dtype=bool)
         full[gappy] = False
         offset = log_probabilities(probabilities) - partition[full].sum(axis=0)
-        return cls(theta, offset, np.ascontiguousarray(partition[gappy]))
+        return cls(np.vstack([theta, -partition[gappy], offset]))
 
 
 def block_rows(n_states: int) -> int:
@@ -67,46 +69,40 @@ def block_rows(n_states: int) -> int:
     return int(np.clip(BLOCK_CELLS // n_states, 16, 2048))
 
 
-def _posterior(scores: StateScores, x: Array, gaps: Array) -> tuple[Array, Array]:
-    """Return posteriors (rows, S) and log marginals (rows,) of a block of rows."""
-    joint = x @ scores.theta
-    if gaps.shape[1]:
-        joint -= gaps @ scores.gap_partition
-    joint += scores.offset
+def _unnormalised(scores: StateScores, rows: Array) -> tuple[Array, Array, Array]:
+    """Return posteriors up to a factor (rows, S), the factors and the log marginals (rows,)."""
+    joint = rows @ scores.weights
     top = joint.max(axis=1)
     joint -= top[:, None]
     np.exp(joint, out=joint)
     mass = joint.sum(axis=1)
-    joint /= mass[:, None]
-    return joint, top + np.log(mass)
+    return joint, 1.0 / mass, top + np.log(mass)
 
 
 def iterate_posteriors(
     scores: StateScores, data: WorkingData
 ) -> Iterator[tuple[slice, Array, Array]]:
     """Yield row ranges with their posteriors (rows, S) and log marginals (rows,)."""
-    step = block_rows(scores.theta.shape[1])
+    step = block_rows(scores.n_states)
     for start in range(0, data.n_samples, step):
         rows = slice(start, min(start + step, data.n_samples))
-        yield rows, *_posterior(scores, data.x[rows], data.gaps[rows])
+        posterior, factor, marginal = _unnormalised(scores, data.extended[rows])
+        posterior *= factor[:, None]
+        yield rows, posterior, marginal
 
 
-def _lane(scores: StateScores, data: WorkingData, lane: int) -> tuple[Statistics, float]:
-    n_states = scores.theta.shape[1]
-    step = block_rows(n_states)
-    count = np.zeros(n_states)
-    sum_x = np.zeros((data.n_items, n_states))
-    gap_count = np.zeros((len(data.gappy), n_states))
+def _lane(scores: StateScores, data: WorkingData, lane: int) -> tuple[Array, float]:
+    """Return the lane's sums of extended rows by state, (J + M + 1, S), and log marginals."""
+    step = block_rows(scores.n_states)
+    sums = np.zeros(scores.weights.shape)
     total = 0.0
     for start in range(lane * step, data.n_samples, N_LANES * step):
-        rows = slice(start, min(start + step, data.n_samples))
-        posterior, marginal = _posterior(scores, data.x[rows], data.gaps[rows])
-        count += posterior.sum(axis=0)
-        sum_x += data.x[rows].T @ posterior
-        if len(data.gappy):
-            gap_count += data.gaps[rows].T @ posterior
+        rows = data.extended[start : start + step]
+        posterior, factor, marginal = _unnormalised(scores, rows)
+        # Scaling the few columns of the data is cheaper than normalising the posterior.
+        sums += (rows * factor[:, None]).T @ posterior
         total += float(marginal.sum())
-    return Statistics(count, sum_x, gap_count), total
+    return sums, total
 
 
 def expect(
@@ -136,8 +132,10 @@ def expect(
             parts = list(pool.map(lambda lane: _lane(scores, data, lane), lanes))
     else:
         parts = [_lane(scores, data, lane) for lane in lanes]
-    statistics, total = parts[0]
+    sums, total = parts[0]
     for more, value in parts[1:]:
-        statistics = statistics + more
+        sums += more
         total += value
+    n_items = data.n_items
+    statistics = Statistics(sums[-1], sums[:n_items], sums[n_items:-1])
     return statistics, total + data.base(parameters.dispersion)

@@ -24,6 +24,9 @@ Observer = Callable[[int, int, float], None]
 
 #: Rows' worth of even mass that keeps unvisited states reachable for the Gibbs sampler.
 SAMPLER_MASS = 1.0
+#: EM steps are stretched more and more while that keeps paying (adaptive over-relaxation).
+STRETCH_GROWTH = 1.3
+LARGEST_STRETCH = 5.0
 #: SAEM is settled when coefficients hardly drift over this many averaged steps.
 DRIFT_STEPS = 20
 
@@ -92,6 +95,33 @@ def _largest_move(old: MeasurementParameters, new: MeasurementParameters, scale:
     return float((np.maximum(moved, np.abs(new.intercept - old.intercept)) / scale).max())
 
 
+def _stretched(
+    old: MeasurementParameters,
+    old_law: Array,
+    new: MeasurementParameters,
+    new_law: Array,
+    stretch: float,
+) -> tuple[MeasurementParameters, Array] | None:
+    """Return the point ``stretch`` times as far from the old one as the new one is, or None.
+
+    Laws move on the log scale and stay positive; loadings that are zero stay zero. None means that
+    a family's range would be left.
+    """
+    extra = stretch - 1.0
+    both = (old.loadings != 0) & (new.loadings != 0)
+    loadings = new.loadings + np.where(both, extra * (new.loadings - old.loadings), 0.0)
+    intercept = new.intercept + extra * (new.intercept - old.intercept)
+    dispersion = new.dispersion * (new.dispersion / old.dispersion) ** extra
+    for family, items in new.groups():
+        lowest = intercept[items] + np.minimum(loadings[items], 0.0).sum(axis=1)
+        if (lowest < family.lowest_predictor).any():
+            return None
+    alive = (new_law > 0) & (old_law > 0)
+    law = new_law.copy()
+    law[alive] *= (new_law[alive] / old_law[alive]) ** extra
+    return MeasurementParameters(new.families, intercept, loadings, dispersion), law / law.sum()
+
+
 def run_em(
     parameters: MeasurementParameters,
     probabilities: Array,
@@ -110,11 +140,17 @@ def run_em(
     trace: list[tuple[float, float]] = []
     previous = -np.inf
     converged = False
+    stretch = 1.0
+    plain: tuple[MeasurementParameters, Array] | None = None
     while True:
         statistics, log_likelihood = expect(
             parameters, probabilities, data, features, n_threads=n_threads
         )
         objective = log_likelihood - penalty_of(parameters, penalty, scale)
+        if plain is not None and objective < previous:
+            # The stretched step overshot: take the plain one, which cannot.
+            (parameters, probabilities), plain, stretch = plain, None, 1.0
+            continue
         if trace:
             trace[-1] = (objective, trace[-1][1])
             if observer is not None:
@@ -127,9 +163,16 @@ def run_em(
         fresh = maximise(
             parameters, statistics, data, basis, allowed, penalty, n_newton=schedule.n_newton
         )
+        law = statistics.count / statistics.count.sum()
         trace.append((np.nan, _largest_move(parameters, fresh, scale)))
-        parameters = fresh
-        probabilities = statistics.count / statistics.count.sum()
+        plain = None
+        if stretch > 1.0:
+            stretched = _stretched(parameters, probabilities, fresh, law, stretch)
+            if stretched is not None:
+                plain = (fresh, law)
+                fresh, law = stretched
+        parameters, probabilities = fresh, law
+        stretch = min(stretch * STRETCH_GROWTH, LARGEST_STRETCH)
     return Estimate(
         parameters,
         probabilities,

@@ -18,8 +18,11 @@ class WorkingData:
 
     Attributes
     ----------
+    extended : ndarray, shape (N, J + M + 1)
+        Responses, then for each item with missing cells whether it was observed, then ones: what
+        the E-step multiplies with.
     x : ndarray, shape (N, J)
-        Working-scale responses; 0 in missing cells. Items with a dispersion are standardised:
+        Working-scale responses; 0 in missing cells (the first columns of ``extended``). Items with a dispersion are standardised:
         ``working = (x - shift) / scale``, so that no item's units decide anything.
     families : tuple of str, length J
     observed : ndarray of uint8, shape (N, J), or None
@@ -27,7 +30,7 @@ class WorkingData:
     gappy : ndarray of int, shape (M,)
         Items with missing cells: they need counts of their own.
     gaps : ndarray of float64, shape (N, M)
-        ``observed`` of the gappy items, ready for matrix products.
+        ``observed`` of the gappy items (the next columns of ``extended``).
     n_observed, mean, variance, sum_squares : ndarray, shape (J,)
         Per item, over observed cells.
     constant : ndarray, shape (J,)
@@ -36,11 +39,10 @@ class WorkingData:
         0 and 1 for items without a dispersion.
     """
 
-    x: Array
+    extended: Array
     families: tuple[str, ...]
     observed: NDArray[np.uint8] | None
     gappy: NDArray[np.intp]
-    gaps: Array
     n_observed: Array
     mean: Array
     variance: Array
@@ -52,12 +54,22 @@ class WorkingData:
     @property
     def n_samples(self) -> int:
         """Number of rows, N."""
-        return self.x.shape[0]
+        return int(self.extended.shape[0])
 
     @property
     def n_items(self) -> int:
         """Number of items, J."""
-        return self.x.shape[1]
+        return len(self.families)
+
+    @property
+    def x(self) -> Array:
+        """Working-scale responses, shape (N, J)."""
+        return self.extended[:, : self.n_items]
+
+    @property
+    def gaps(self) -> Array:
+        """Whether gappy items were observed, shape (N, M)."""
+        return self.extended[:, self.n_items : -1]
 
     @classmethod
     def from_values(
@@ -74,7 +86,11 @@ class WorkingData:
         """
         seen = ~np.isnan(values)
         n_items = values.shape[1]
-        x = np.zeros(values.shape)
+        gappy = np.flatnonzero(~seen.all(axis=0))
+        extended = np.zeros((len(values), n_items + len(gappy) + 1))
+        extended[:, n_items:-1] = seen[:, gappy]
+        extended[:, -1] = 1.0
+        x = extended[:, :n_items]
         constant = np.zeros(n_items)
         shift, scale = np.zeros(n_items), np.ones(n_items)
         for j, name in enumerate(families):
@@ -101,14 +117,11 @@ class WorkingData:
         sum_squares = np.einsum("ij,ij->j", x, x)
         mean = x.sum(axis=0) / safe
         variance = np.maximum(sum_squares / safe - mean**2, 0.0)
-        complete = bool(seen.all())
-        gappy = np.flatnonzero(~seen.all(axis=0))
         return cls(
-            x=x,
+            extended=extended,
             families=families,
-            observed=None if complete else seen.astype(np.uint8),
+            observed=seen.astype(np.uint8) if len(gappy) else None,
             gappy=gappy,
-            gaps=seen[:, gappy].astype(np.float64),
             n_observed=n_observed,
             mean=mean,
             variance=variance,
