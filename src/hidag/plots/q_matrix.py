@@ -67,8 +67,8 @@ def plot_q(
     only_zero_one = bool(np.isin(strength, (0.0, 1.0)).all())
     shown = np.where(q == 1, strength, np.nan)
     one_sided = bool((strength[q == 1] >= 0).all())
-    colours = colormaps["Blues"].copy() if only_zero_one else _coloured(one_sided)
-    colours.set_bad("#f6f7f9")
+    colours = colormaps["Blues"] if only_zero_one else _coloured(one_sided)
+    colours = colours.with_extremes(bad="#f6f7f9")
     present = np.abs(strength[q == 1])
     limit = float(np.percentile(present, _SPAN)) if present.size else 1.0
     limit = limit or 1.0

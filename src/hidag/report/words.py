@@ -61,7 +61,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         support = "Which cause drives which item (the Q-matrix) was estimated from the data."
     steps = "exact EM" if result.method == "em" else "EM with Gibbs sampling"
     missing = (
-        f", with {result.missing_share:.1%} of the cells missing" if result.missing_share else ""
+        f", with {result.missing_share:.1%} of the cells missing," if result.missing_share else ""
     )
     rows = (
         f"The graph among the causes was then searched with as much weight as "

@@ -1,0 +1,213 @@
+"""Every bad input is one sentence on standard error and exit code 1 (2 for wrong usage)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import ITEMS, write_rows
+
+
+def _refused(ran, sentence: str) -> None:
+    assert ran.exception is None or isinstance(ran.exception, SystemExit)
+    assert ran.stderr == f"hidag: {sentence}\n"
+    assert ran.exit_code == 1
+
+
+def _changed(path: Path, name: str, answers, column: int, values) -> Path:
+    rows = answers.tolist()
+    for row, value in zip(rows, values, strict=False):
+        row[column] = value
+    return write_rows(path / name, ITEMS, rows)
+
+
+def test_missing_and_empty_files(hidag, table, tmp_path):
+    _refused(
+        hidag("fit", tmp_path / "answer.csv", "-k", 2),
+        f"there is no file {tmp_path / 'answer.csv'}; did you mean 'answers.csv'?",
+    )
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    _refused(
+        hidag("fit", empty, "-k", 2),
+        f"{empty} is empty; expected a line with the names of the items and one line per sample",
+    )
+
+
+def test_truncated_file(hidag, table):
+    table.write_text(table.read_text()[:-6])
+    _refused(
+        hidag("fit", table, "-k", 2),
+        f"each line of {table} must have 8 cells, as the first has, but line 401 has 6 (1 such "
+        "line); the file seems to be cut off",
+    )
+
+
+def test_text_in_a_column_of_numbers(hidag, tmp_path, answers):
+    path = _changed(tmp_path, "text.csv", answers, 1, ["yes"])
+    _refused(
+        hidag("fit", path, "-k", 2),
+        f"cells must be numbers, but {path} has the text 'yes' in column 'item1', line 2 (1 of 400 "
+        "cells of this column; 1 of 8 columns); recode the text as numbers, or leave the cell "
+        "empty if the answer is missing",
+    )
+
+
+def test_negative_counts(hidag, tmp_path, answers):
+    path = _changed(tmp_path, "negative.csv", answers, 0, [-2])
+    types = write_rows(tmp_path / "types.csv", ["item", "type"], [["item0", "count"]])
+    _refused(
+        hidag("fit", path, "-k", 2, "--types", types),
+        "family='poisson' needs counts >= 0, but item 'item0' has minimum -2 (1 of 8 items); use "
+        "family='gaussian' for real-valued items; say so with --family 'ITEM=TYPE' or in a "
+        "types.csv",
+    )
+
+
+def test_binary_items_coded_one_and_two(hidag, tmp_path, answers):
+    path = _changed(tmp_path, "two.csv", answers, 0, (answers[:, 0] + 1).tolist())
+    _refused(
+        hidag("fit", path, "-k", 2),
+        "family='auto' cannot tell the type of 1 of 8 items: 'item0': holds only 1 and 2: recode "
+        "it as 0 and 1 (for a binary item); say what they are, for instance --family "
+        "item0=bernoulli; the other items stay 'auto'",
+    )
+
+
+def test_constant_and_empty_columns(hidag, tmp_path, answers):
+    path = _changed(tmp_path, "constant.csv", answers, 3, [1] * 400)
+    _refused(
+        hidag("fit", path, "-k", 2),
+        "each item needs at least two different values, but item 'item3' is 1 in all observed rows "
+        "(1 of 8 items); drop the column",
+    )
+    path = _changed(tmp_path, "missing.csv", answers, 3, [""] * 400)
+    _refused(
+        hidag("fit", path, "-k", 2),
+        "each item needs at least one observed cell, but item 'item3' has none in 400 rows (1 of 8 "
+        "items); drop the column",
+    )
+
+
+def test_a_row_without_answers_is_no_error(hidag, tmp_path, answers):
+    rows = answers.tolist()
+    rows[0] = [""] * 8
+    path = write_rows(tmp_path / "row.csv", ITEMS, rows)
+    assert hidag("fit", path, "-k", 2).exit_code == 0
+
+
+def test_duplicate_columns(hidag, tmp_path, answers):
+    path = write_rows(tmp_path / "twice.csv", ["item1", *ITEMS[1:]], answers.tolist())
+    _refused(
+        hidag("fit", path, "-k", 2),
+        f"the column names of {path} must be unique, but 'item1' occurs 2 times (1 of 7 names "
+        "occur more than once); rename or drop the columns",
+    )
+
+
+def test_impossible_numbers_of_latents(hidag, table):
+    _refused(hidag("fit", table, "-k", 0), "--latents must be a whole number of at least 1, got 0")
+    _refused(
+        hidag("fit", table, "-k", 9),
+        "--latents 9 is more than the 8 items of the table; each latent needs items of its own: "
+        "ask for at most 3 latents",
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "sentence"),
+    [
+        (
+            ["item", "A", "B"],
+            [[name, 1, 1] for name in ITEMS[:-1]],
+            "each item must have a row in the Q-matrix, but item 'item7' has none (1 of 8 items); "
+            "add a row, with -1 where you do not know",
+        ),
+        (
+            ["item", "A", "B"],
+            [[name, 1, 0] for name in ITEMS],
+            "each latent needs at least one item, but latent 'B' has only zeros in the Q-matrix (1 "
+            "of 2 latents); drop the column or mark the entries to be estimated with -1",
+        ),
+        (
+            ["item", "A", "B"],
+            [[name, 1, 1] for name in [*ITEMS[:-1], "itemm7"]],
+            "the rows of the Q-matrix must be items of the table, but 'itemm7' is none (1 of 8 "
+            "rows); did you mean 'item7'?",
+        ),
+    ],
+)
+def test_bad_q(hidag, table, tmp_path, header, rows, sentence):
+    path = write_rows(tmp_path / "q.csv", header, rows)
+    _refused(hidag("fit", table, "--q", path), sentence)
+
+
+def test_q_with_another_number_of_latents(hidag, table, q_file):
+    _refused(
+        hidag("fit", table, "--q", q_file, "-k", 3),
+        "the Q-matrix must have shape (8, 3), one row per item and one column per latent, but it "
+        "has shape (8, 2)",
+    )
+
+
+def test_the_folder_is_checked_before_the_fit(hidag, table, monkeypatch):
+    monkeypatch.setattr("hidag.cli.fit.DCRL", None)
+    _refused(
+        hidag("fit", table, "-k", 2, "--out", table / "fit"),
+        f"cannot write into the folder {table / 'fit'}: Not a directory; choose another one with "
+        "--out",
+    )
+
+
+def test_a_failing_writer_leaves_the_folder_as_it_was(hidag, table, tmp_path, monkeypatch):
+    out = tmp_path / "fit"
+    assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hidag.cli.tables.write_summary", full)
+    _refused(
+        hidag("fit", table, "-k", 2, "--out", out, "--seed", 9),
+        f"cannot write into the folder {out}: No space left on device; choose another one with "
+        "--out",
+    )
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+
+
+def test_a_folder_without_a_table(hidag, tmp_path):
+    (tmp_path / "notes.txt").touch()
+    _refused(
+        hidag("fit", tmp_path, "-k", 2),
+        f"the folder {tmp_path} must hold a table named responses.csv or responses.parquet, but it "
+        "holds notes.txt",
+    )
+
+
+def test_ordinal_items_are_told_what_to_do(hidag, table, tmp_path):
+    types = write_rows(tmp_path / "types.csv", ["item", "type"], [["item2", "ordinal"]])
+    _refused(
+        hidag("fit", table, "-k", 2, "--types", types),
+        "item 'item2' (1 of 8 items): family='ordinal' is not supported yet; recode the item as 0 "
+        "and 1 at a cut (family='bernoulli'), or treat its grades as numbers (family='gaussian'); "
+        "say so with --family 'ITEM=TYPE' or in a types.csv",
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit"],
+        ["fit", "{table}"],
+        ["fit", "{table}", "-k", "two"],
+        ["fit", "{table}", "-k", "2", "--seed", "-1"],
+        ["frobnicate"],
+        ["fit", "{table}", "--frobnicate"],
+        ["simulate"],
+    ],
+)
+def test_wrong_usage_is_exit_code_two(hidag, table, words):
+    ran = hidag(*(word.format(table=table) for word in words))
+    assert ran.exit_code == 2
+    assert "Usage: " in ran.stderr

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.cli.conftest import ITEMS, read_rows, write_rows
+
+from hidag import CPDAG, load
+from hidag.cli.tables import FIT_FILES
+
+
+def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path, answers):
+    out = tmp_path / "deep" / "fit"
+    ran = hidag("fit", table, "--latents", 2, "--out", out, "--seed", 1)
+    assert ran.exit_code == 0, ran.stderr
+    assert f"{table}: 400 rows, 8 items, 0.0% of the cells missing" in ran.stdout
+    assert "types (inferred)" in ran.stdout
+    assert "bernoulli  8  yes/no answers (0 and 1): item0, item1, item2, ... item7" in ran.stdout
+    assert "  Z1 - Z2\n" in ran.stdout
+    assert "of 2 starts reached the best solution" in ran.stdout
+    assert sorted(p.name for p in out.iterdir()) == sorted(FIT_FILES)
+    result = load(out / "result.npz")
+    assert f"log-likelihood {result.log_likelihood:,.2f} after" in ran.stdout
+
+    assert read_rows(out / "q.csv")[0] == ["item", "Z1", "Z2"]
+    q = np.array([row[1:] for row in read_rows(out / "q.csv")[1:]], dtype=int)
+    np.testing.assert_array_equal(q, result.q_matrix)
+    loadings = read_rows(out / "loadings.csv")
+    assert loadings[0] == ["item", "family", "intercept", "Z1", "Z2", "dispersion"]
+    np.testing.assert_allclose(
+        np.array([row[3:5] for row in loadings[1:]], dtype=float), result.loadings, rtol=1e-9
+    )
+    law = read_rows(out / "latent_law.csv")
+    assert [row[:2] for row in law[1:]] == [["0", "0"], ["0", "1"], ["1", "0"], ["1", "1"]]
+    assert sum(float(row[2]) for row in law[1:]) == pytest.approx(1.0)
+    graph = CPDAG.from_json((out / "graph.json").read_text("utf-8"))
+    assert graph == result.graph
+    assert CPDAG.from_dot((out / "graph.dot").read_text("utf-8")) == result.graph
+    posterior = np.array(read_rows(out / "posterior.csv")[1:], dtype=float)
+    np.testing.assert_allclose(posterior[:, 1:], result.posterior(answers.astype(float)), atol=1e-6)
+    assert posterior[0, 0] == 1
+    assert len(read_rows(out / "trace.csv")) == len(result.trace) + 1
+    for name in ("q.png", "graph.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+    assert (out / "summary.html").read_text("utf-8").count("<img") == 3
+
+
+def test_the_same_seed_gives_the_same_files(hidag, table, tmp_path):
+    for name in ("a", "b"):
+        ran = hidag("fit", table, "-k", 2, "--out", tmp_path / name, "--seed", 3, "--no-plots")
+        assert ran.exit_code == 0
+    for file in (tmp_path / "a").iterdir():
+        if file.suffix in (".csv", ".json", ".dot", ".html"):
+            assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+
+
+def test_nothing_is_written_without_a_folder(hidag, table, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    ran = hidag("fit", table, "-k", 2)
+    assert ran.exit_code == 0
+    assert "nothing was written; add --out FOLDER to keep the result" in ran.stdout
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_second_fit_leaves_no_files_of_the_first(hidag, table, tmp_path):
+    out = tmp_path / "fit"
+    assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
+    (out / "notes.txt").write_text("mine")
+    assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
+    expected = {*FIT_FILES, "notes.txt"} - {"q.png", "graph.png"}
+    assert {p.name for p in out.iterdir()} == expected
+
+
+def test_a_folder_brings_its_types_and_its_q(hidag, table, q_file, tmp_path):
+    study = tmp_path / "study"
+    study.mkdir()
+    table.rename(study / "responses.csv")
+    q_file.rename(study / "q.csv")
+    write_rows(study / "types.csv", ["item", "type"], [[name, "binary"] for name in ITEMS])
+    ran = hidag("fit", study)
+    assert ran.exit_code == 0, ran.stderr
+    assert f"types from {study / 'types.csv'}" in ran.stdout
+    assert f"Q-matrix from {study / 'q.csv'} (ignore it with --no-q)" in ran.stdout
+    assert "types (given)" in ran.stdout
+    assert "  Verbal - Spatial\n" in ran.stdout
+
+    free = hidag("fit", study, "--no-q", "-k", 2)
+    assert "Q-matrix from" not in free.stdout
+    assert "  Z1 - Z2\n" in free.stdout
+
+    normal = hidag("fit", study, "--family", "gaussian")
+    assert f"{study / 'types.csv'} ignored, as --family names a type for all items" in normal.stdout
+    assert "gaussian  8" in normal.stdout
+
+
+def test_the_folder_of_the_data_is_not_overwritten(hidag, table, q_file, tmp_path):
+    study = tmp_path / "study"
+    study.mkdir()
+    table.rename(study / "responses.csv")
+    q_file.rename(study / "q.csv")
+    before = (study / "q.csv").read_bytes()
+    ran = hidag("fit", study, "--out", study)
+    assert ran.exit_code == 1
+    assert ran.stderr == (
+        f"hidag: the results would overwrite {study / 'q.csv'}, which the fit reads; choose "
+        "another folder with --out\n"
+    )
+    assert (study / "q.csv").read_bytes() == before
+
+
+def test_types_of_single_items_and_patterns(hidag, tmp_path, answers):
+    rng = np.random.default_rng(1)
+    times = np.exp(rng.normal(2, 0.5, (400, 2)) + answers[:, [0, 4]])
+    rows = np.hstack([answers, times.round(3)])
+    header = [*ITEMS, "time_a", "time_b"]
+    path = write_rows(tmp_path / "mixed.csv", header, rows.tolist())
+    ran = hidag("fit", path, "-k", 2, "--family", "time_*=lognormal", "--family", "item0=normal")
+    assert ran.exit_code == 0, ran.stderr
+    assert "types (3 given, 7 inferred)" in ran.stdout
+    assert "lognormal  2  positive times or amounts, on a log scale: time_a, time_b" in ran.stdout
+    assert "gaussian   1  continuous measurements: item0" in ran.stdout
+    wrong = hidag("fit", path, "-k", 2, "--family", "item9=normal")
+    assert wrong.exit_code == 1
+    assert wrong.stderr == (
+        "hidag: --family names the item 'item9', which the table does not have; did you mean "
+        "'item7'?\n"
+    )
+
+
+def test_options_reach_the_estimator(hidag, table, tmp_path):
+    out = tmp_path / "fit"
+    ran = hidag(
+        *("fit", table, "-k", 2, "--out", out, "--no-plots", "--seed", 5, "--starts", 1),
+        *("--method", "saem", "--penalty", "scad", "--score", "bic", "--search", "ges"),
+        *("--resample", "2N", "--max-iter", 40, "--tol", 0.001, "--penalty-strength", 3),
+    )
+    assert ran.exit_code == 0, ran.stderr
+    settings = load(out / "result.npz").settings
+    expected = {
+        "seed": 5,
+        "n_starts": 1,
+        "method": "saem",
+        "penalty": "scad",
+        "score": "bic",
+        "search": "ges",
+        "resample": "2N",
+        "max_iter": 40,
+        "tol": 0.001,
+        "penalty_strength": 3.0,
+    }
+    assert {name: settings[name] for name in expected} == expected
+
+
+def test_a_fit_that_has_not_settled_warns_in_one_line(hidag, table):
+    ran = hidag("fit", table, "-k", 2, "--max-iter", 1)
+    assert ran.exit_code == 0
+    first = ran.stderr.splitlines()[0]
+    assert first.startswith("hidag: warning: the estimate had not settled after ")
+    assert all(line.startswith("hidag: warning: ") for line in ran.stderr.splitlines())
+
+
+def test_hostile_names_reach_files_unharmed(hidag, tmp_path, answers):
+    names = ['<script>alert("x")</script>', "a,b", "=1+1", "\u202eabc", "x\x1b[31mred", *ITEMS[5:]]
+    path = write_rows(tmp_path / "hostile.csv", names, answers.tolist())
+    out = tmp_path / "fit"
+    ran = hidag("fit", path, "-k", 2, "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert "\x1b" not in ran.stdout
+    assert [row[0] for row in read_rows(out / "q.csv")[1:]] == names
+    assert "<script>" not in (out / "summary.html").read_text("utf-8")
+    assert json.loads((out / "graph.json").read_text("utf-8"))["names"] == ["Z1", "Z2"]

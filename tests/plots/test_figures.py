@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
+
+from hidag import CPDAG, DCRL
+from hidag.errors import DataError, GraphError
+from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q
+from hidag.plots.style import shown_name
+from hidag.simulate import design, random_dag, random_q, simulate
+
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture(scope="module")
+def result():
+    data = simulate(design("Chain-5", rng=1), 300, rng=2)
+    return DCRL(5, random_state=0, n_starts=1).fit(data.X).result_
+
+
+def _lines(ax: Axes) -> dict[str, PathPatch]:
+    return {str(p.get_label()): p for p in ax.patches if isinstance(p, PathPatch)}
+
+
+def _count(ax: Axes, kind: type) -> int:
+    return sum(type(patch) is kind for patch in ax.patches)
+
+
+def test_arrows_for_directed_edges_and_plain_lines_for_others():
+    graph = CPDAG.from_edges("ABCD", [("A", "C"), ("B", "C")], [("C", "D")])
+    ax = plot_graph(graph)
+    assert set(_lines(ax)) == {"A -> C", "B -> C", "C - D"}
+    assert _count(ax, Polygon) == 2
+    assert _count(ax, FancyBboxPatch) == 4
+    assert [text.get_text() for text in ax.texts] == ["A", "B", "C", "D"]
+
+
+def test_truth_tells_edges_apart_by_colour_and_dashes():
+    graph = CPDAG.from_edges("ABCD", [("A", "C"), ("B", "C")], [("C", "D")])
+    truth = CPDAG.from_edges("DCBA", [("A", "C"), ("C", "B")], [("A", "D")])
+    ax = plot_graph(graph, truth=truth)
+    lines = _lines(ax)
+    assert set(lines) == {"A -> C", "B -> C", "C - D", "A - D"}
+    assert len({line.get_edgecolor() for line in lines.values()}) == 4
+    legend = ax.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "found",
+        "found, direction differs",
+        "not in the truth",
+        "missed",
+    ]
+
+
+def test_a_truth_of_another_size_is_refused():
+    with pytest.raises(GraphError) as caught:
+        plot_graph(CPDAG(np.zeros((2, 2))), truth=CPDAG(np.zeros((3, 3))))
+    assert str(caught.value) == (
+        "the truth must have the same variables as the graph, but it has 3 and the graph has 2; "
+        "match the latents first"
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 30])
+def test_graphs_without_edges_and_of_any_size(size):
+    graph = CPDAG(np.zeros((size, size)))
+    ax = plot_graph(graph)
+    assert _lines(ax) == {}
+    assert len(ax.texts) == size
+
+
+def test_thirty_latents_are_drawn_at_full_letter_size():
+    graph = random_dag(30, 2.0, rng=1).to_cpdag()
+    ax = plot_graph(graph)
+    assert {text.get_fontsize() for text in ax.texts} == {10.0}
+    assert len(_lines(ax)) == graph.n_edges
+
+
+def test_given_axes_are_used_and_letters_shrink_to_fit():
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2, figsize=(6, 3))
+    graph = random_dag(20, 1.5, rng=1).to_cpdag()
+    assert plot_graph(graph, axes[0]) is axes[0]
+    assert axes[0].texts[0].get_fontsize() < 10.0
+    matrix = np.eye(3)
+    assert plot_q(matrix, axes[1]) is axes[1]
+
+
+def test_q_of_a_fit_carries_its_names_and_numbers(result):
+    ax = plot_q(result)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["Z1", "Z2", "Z3", "Z4", "Z5"]
+    assert len(ax.get_yticklabels()) == 15
+    assert len(ax.texts) == int(result.q_matrix.sum())
+    standardised = result.loadings / np.sqrt(result.dispersion)[:, None]
+    shown = np.asarray(ax.images[0].get_array().filled(0.0))
+    np.testing.assert_allclose(shown, standardised)
+
+
+def test_names_are_thinned_for_many_items():
+    q = random_q(500, 30, rng=1) * np.random.default_rng(0).normal(size=(500, 30))
+    ax = plot_q(q)
+    assert ax.images[0].get_array().shape == (500, 30)
+    assert 20 < len(ax.get_yticklabels()) < 110
+    assert ax.get_ylabel().startswith("500 items, every ")
+
+
+def test_truth_marks_missed_and_extra_entries():
+    ax = plot_q(np.array([[1, 0], [0, 1], [0, 0]]), truth=np.array([[1, 1], [0, 0], [0, 0]]))
+    legend = ax.get_legend()
+    assert [t.get_text() for t in legend.get_texts()] == ["missed (1)", "not in the truth (1)"]
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(DataError) as caught:
+        plot_q(np.ones((3, 2)), truth=np.ones((2, 3)))
+    assert str(caught.value) == (
+        "the true Q must have the shape of the estimated one, (3, 2), got (2, 3); match the "
+        "latents first"
+    )
+    with pytest.raises(DataError, match=r"an array of shape \(J, K\), got shape \(3,\)"):
+        plot_q(np.ones(3))
+
+
+@pytest.mark.parametrize("matrix", [np.ones((3, 1)), np.zeros((4, 2)), -np.ones((2, 2))])
+def test_small_and_empty_matrices_are_drawn(matrix):
+    picture = render_png(lambda ax: plot_q(matrix, ax), size_of_q(*matrix.shape))
+    assert picture.startswith(PNG)
+
+
+def test_trace_of_em_and_of_a_sampler(result):
+    ax = plot_trace(result)
+    assert ax.get_ylabel() == "penalised log-likelihood"
+    assert len(ax.lines[0].get_xdata()) == result.n_iter
+    unknown = result.trace.copy()
+    unknown[:, 0] = np.nan
+    ax = plot_trace(dataclasses.replace(result, trace=unknown))
+    assert ax.get_ylabel() == "largest move of a coefficient"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["$x_2", "a\nb", "\u202eabc", "\u0627\u0644\u0642\u0631", "\u6570\u5b66", "", "x" * 300],
+)
+def test_any_name_can_be_drawn(name):
+    graph = CPDAG.from_edges([name, "other"], [], [(name, "other")])
+    size = size_of_graph(graph)
+    assert render_png(lambda ax: plot_graph(graph, ax), size, fill=True).startswith(PNG)
+    draw = lambda ax: plot_q(np.eye(2), ax, item_names=(name, "b"), latent_names=(name, "c"))  # noqa: E731
+    assert render_png(draw, size_of_q(2, 2)).startswith(PNG)
+
+
+def test_shown_names_are_short_and_in_one_line():
+    assert shown_name("a\tb\nc") == "a b c"
+    assert shown_name("x" * 40) == "x" * 27 + "…"
+
+
+def test_pictures_leave_no_pyplot_figures():
+    import matplotlib.pyplot as plt
+
+    render_png(lambda ax: plot_q(np.eye(3), ax), (3, 3))
+    assert plt.get_fignums() == []

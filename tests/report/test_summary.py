@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from hidag import CPDAG, DCRL
+from hidag.errors import FileError
+from hidag.report import (
+    concerns,
+    edges_in_words,
+    family_counts,
+    render_summary,
+    what_was_fitted,
+    write_summary,
+)
+from hidag.simulate import design, simulate
+
+HOSTILE = ('<script>alert("1")</script>', '"><img src=x onerror=alert(1)>', "\u202eRTL & 'quotes'")
+
+
+@pytest.fixture(scope="module")
+def result():
+    data = simulate(design("Tree-5", rng=1), 400, rng=2, missing=0.02)
+    return DCRL(5, random_state=0, n_starts=2).fit(data.X).result_
+
+
+@pytest.fixture(scope="module")
+def page(result):
+    return render_summary(result, title="A study")
+
+
+class _Outline(HTMLParser):
+    """Open elements, images, headings and elements that would run or load something."""
+
+    VOID = frozenset({"meta", "img", "br", "link", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.headings: list[str] = []
+        self.images: list[dict[str, str | None]] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag == "img":
+            self.images.append(dict(attrs))
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if self.stack and self.stack[-1] == "h2":
+            self.headings.append(data)
+
+
+def _outline(text: str) -> _Outline:
+    parser = _Outline()
+    parser.feed(text)
+    parser.close()
+    assert parser.stack == []
+    return parser
+
+
+def test_the_page_is_well_formed_and_needs_nothing_beside_it(page):
+    outline = _outline(page)
+    assert outline.headings == [
+        "What was fitted",
+        "The graph among the latents",
+        "How common each latent is",
+        "Which latent drives which item",
+        "Types of the items",
+        "How the estimate settled",
+        "Settings and versions",
+    ]
+    assert len(outline.images) == 3
+    for image in outline.images:
+        assert image["src"].startswith("data:image/png;base64,iVBOR")
+        assert image["alt"]
+    assert not outline.tags & {"script", "link", "iframe", "object", "form"}
+    assert not re.search(r"https?://", page)
+
+
+def test_names_are_escaped_wherever_they_stand(result):
+    latents = (*HOSTILE, "Z4", "Z5")
+    hostile = dataclasses.replace(
+        result,
+        item_names=(*HOSTILE, *result.item_names[3:]),
+        latent_names=latents,
+        graph=result.graph.rename(latents),
+        settings={**result.settings, "family": HOSTILE[0]},
+        family_reasons=(HOSTILE[1],) * len(result.item_names),
+    )
+    page = render_summary(hostile, title=HOSTILE[0], warnings=[HOSTILE[1]])
+    outline = _outline(page)
+    assert "script" not in outline.tags
+    assert not any(name.startswith("on") for name in outline.attributes)
+    assert len(outline.images) == 3
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;" in page
+    assert "<bdi>\u202eRTL &amp; &#39;quotes&#39;</bdi>" in page
+
+
+def test_what_was_fitted_is_said_in_words(result):
+    sentences = what_was_fitted(result)
+    share = f"{result.missing_share:.1%}"
+    assert sentences[0] == (
+        f"A table of 400 rows and 15 items, with {share} of the cells missing, was explained by "
+        "5 hidden yes/no causes."
+    )
+    assert sentences[1] == (
+        "Which cause drives which item (the Q-matrix) was estimated from the data."
+    )
+    given = dataclasses.replace(result, q_given=np.array(result.q_matrix))
+    assert what_was_fitted(given)[1] == (
+        "Which cause drives which item was given (the Q-matrix) and not changed."
+    )
+    partly = np.array(result.q_matrix)
+    partly[0] = -1
+    assert what_was_fitted(dataclasses.replace(result, q_given=partly))[1] == (
+        "Which cause drives which item was given in part; 5 of 75 entries of the Q-matrix were "
+        "estimated."
+    )
+
+
+def test_concerns_are_sentences(result):
+    calm = dataclasses.replace(result, converged=True, n_reached=2, information_ratio=0.9)
+    assert concerns(calm) == []
+    q = np.ones_like(result.q_matrix)
+    q[:, 0] = 0
+    q[0] = [1, 0, 0, 0, 0]
+    q[1] = 0
+    worried = dataclasses.replace(
+        result,
+        converged=False,
+        n_iter=300,
+        n_reached=1,
+        information_ratio=0.2,
+        missing_share=0.5,
+        q_given=q,
+    )
+    idle, thin = result.item_names[1], result.latent_names[0]
+    assert concerns(worried, ["something else"]) == [
+        "the estimate had not settled after 300 steps; fit again with a larger max_iter before "
+        "reading the numbers",
+        "only 1 of 2 starts reached the best solution, so a better one may exist; fit again with "
+        "more starts",
+        f"1 latent is measured by fewer than 3 items ({thin}) and may not be identified; ask for "
+        "fewer latents or add items",
+        f"1 item measures no latent ({idle})",
+        "the items carry little information about the latents (20% of what seeing them would "
+        "give), so edges of the graph may be missing",
+        "50% of the cells are missing; the fit takes them as missing at random",
+        "something else",
+    ]
+
+
+def test_concerns_come_before_everything_else(result):
+    page = render_summary(dataclasses.replace(result, converged=False), plots=False)
+    assert page.index("Read this first") < page.index("What was fitted")
+    assert "<img" not in page
+
+
+def test_edges_in_words():
+    graph = CPDAG.from_edges("ABCD", [("A", "C"), ("B", "C")], [("A", "D")])
+    assert edges_in_words(graph) == ["A -> C", "B -> C", "A - D"]
+
+
+def test_family_counts(result):
+    assert family_counts(result) == [("gaussian", 15, "continuous measurements")]
+
+
+def test_a_single_latent(tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 300)
+    X = (rng.random((300, 5)) < np.where(z, 0.85, 0.2)[:, None]).astype(float)
+    fit = DCRL(1, random_state=0, n_starts=1).fit(X).result_
+    text = write_summary(fit, tmp_path / "one.html").read_text("utf-8")
+    assert "There is a single latent, so there is no graph." in text
+    assert len(_outline(text).images) == 2
+
+
+def test_a_page_appears_whole_or_not_at_all(result, tmp_path):
+    blocker = tmp_path / "file"
+    blocker.write_text("x")
+    with pytest.raises(FileError, match="cannot write the summary to '"):
+        write_summary(result, blocker / "summary.html", plots=False)
+    path = write_summary(result, tmp_path / "summary.html", plots=False)
+    assert path.read_text("utf-8").endswith("</html>")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "summary.html"]
