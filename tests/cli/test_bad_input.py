@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import ITEMS, write_rows
+
+from .conftest import ITEMS, write_rows
 
 
 def _refused(ran, sentence: str) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.conftest import read_rows, write_rows
 
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
 from hidag.cli.truth_file import read_truth, write_truth
 from hidag.simulate import design
+
+from .conftest import read_rows, write_rows
 
 COMMAND = [sys.executable, "-c", "from hidag.cli import main; main()"]
 DATA = Path(__file__).parents[3] / "shared" / "data"

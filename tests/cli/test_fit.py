@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from tests.cli.conftest import ITEMS, read_rows, write_rows
 
 from hidag import CPDAG, load
 from hidag.cli.tables import FIT_FILES
+
+from .conftest import ITEMS, read_rows, write_rows
 
 
 def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path, answers):

@@ -9,6 +9,7 @@ import pytest
 
 from hidag import CPDAG, DCRL
 from hidag.errors import FileError
+from hidag.evidence import EdgeTest
 from hidag.report import (
     concerns,
     edges_in_words,
@@ -172,6 +173,19 @@ def test_concerns_come_before_everything_else(result):
 def test_edges_in_words():
     graph = CPDAG.from_edges("ABCD", [("A", "C"), ("B", "C")], [("A", "D")])
     assert edges_in_words(graph) == ["A -> C", "B -> C", "A - D"]
+
+
+def test_edges_put_to_the_test_are_listed(result):
+    tests = (
+        EdgeTest(("Z1", "<b>"), 3.0, 12.34, 8.0, True),
+        EdgeTest(("Z1", "Z3"), 1.0, 2.0, 8.0, False),
+    )
+    page = render_summary(dataclasses.replace(result, edge_tests=tests), plots=False)
+    assert "<bdi>Z1</bdi>, <bdi>&lt;b&gt;</bdi>" in page
+    assert '<td class="n">12.3</td><td class="n">8.0</td><td>kept</td>' in page
+    assert "<td>dropped</td>" in page
+    plain = render_summary(dataclasses.replace(result, edge_tests=()), plots=False)
+    assert "put to the test" not in plain
 
 
 def test_family_counts(result):
