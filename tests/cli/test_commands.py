@@ -18,7 +18,7 @@ from hidag.simulate import design
 from .conftest import read_rows, write_rows
 
 COMMAND = [sys.executable, "-c", "from hidag.cli import main; main()"]
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def test_version_and_help(hidag):

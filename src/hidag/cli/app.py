@@ -123,7 +123,8 @@ def fit(
         str, typer.Option(help="tlp, scad or none: what makes the loadings sparse.")
     ] = "tlp",
     penalty_strength: Annotated[
-        float | None, typer.Option(help="Weight of the penalty.", show_default="N^(1/4)")
+        float | None,
+        typer.Option(help="Weight of the penalty.", show_default="chosen from the table"),
     ] = None,
     score: Annotated[str, typer.Option(help="Score of the graph: bdeu or bic.")] = "bdeu",
     search: Annotated[str, typer.Option(help="Search of the graph: xges, ges or exact.")] = "xges",
