@@ -42,7 +42,7 @@ def small():
 
 @pytest.fixture(scope="module")
 def fitted(small):
-    truth, data = small
+    _, data = small
     return DCRL(5, family="gaussian", random_state=0).fit(data.X)
 
 
@@ -281,7 +281,7 @@ def test_loading_something_else_is_refused_in_a_sentence(tmp_path):
         f"no result at '{tmp_path / 'nothing.npz'}': expected a file written by result_.save(path)"
     )
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 half a zip")
-    with pytest.raises(hidag.errors.FileError, match="is not a saved hidag fit, or it is truncated"):
+    with pytest.raises(hidag.errors.FileError, match="not a saved hidag fit, or it is truncated"):
         hidag.load(tmp_path / "broken.npz")
 
 
@@ -290,9 +290,7 @@ def test_sampling_follows_the_fit(fitted, small):
     values, states = fitted.sample(20_000, random_state=0)
     assert values.shape == (20_000, 15)
     np.testing.assert_allclose(values.mean(axis=0), data.X.mean(axis=0), atol=0.15)
-    np.testing.assert_allclose(
-        states.mean(axis=0), fitted.latent_law_.marginals()[:, 1], atol=0.02
-    )
+    np.testing.assert_allclose(states.mean(axis=0), fitted.latent_law_.marginals()[:, 1], atol=0.02)
 
 
 def test_types_are_told(small, caplog):

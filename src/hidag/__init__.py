@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 from hidag.versions import versions_used
 
 if TYPE_CHECKING:
-    from hidag import discover, evaluate, simulate
-    from hidag.discover import CPDAG, DAG, Knowledge
-    from hidag.estimator import DCRL
-    from hidag.result import FitResult, load
-    from hidag.simulate import design
+    from hidag import discover as discover
+    from hidag import evaluate as evaluate
+    from hidag import simulate as simulate
+    from hidag.discover import CPDAG as CPDAG
+    from hidag.discover import DAG as DAG
+    from hidag.discover import Knowledge as Knowledge
+    from hidag.estimator import DCRL as DCRL
+    from hidag.result import FitResult as FitResult
+    from hidag.result import load as load
+    from hidag.simulate import design as design
 
 __version__ = versions_used()["hidag"]
 

@@ -251,9 +251,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         else:
             resampled_rows(self.resample, table.n_samples)
 
-    def _names_of_latents(
-        self, n_latents: int, from_q: tuple[str, ...] | None
-    ) -> tuple[str, ...]:
+    def _names_of_latents(self, n_latents: int, from_q: tuple[str, ...] | None) -> tuple[str, ...]:
         if self.latent_names is None:
             return from_q or tuple(f"Z{k + 1}" for k in range(n_latents))
         names = tuple(str(name) for name in self.latent_names)
@@ -412,9 +410,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _rows(self, X: Any) -> Array:
         check_is_fitted(self)
         table = read_table(X, allow_empty_items=True)
-        validate_data(
-            self, X if table.named else table.values, skip_check_array=True, reset=False
-        )
+        validate_data(self, X if table.named else table.values, skip_check_array=True, reset=False)
         check_values(table, self.families_, allow_constant=True)
         return table.values
 
@@ -460,7 +456,9 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = self._get_param_names()
         return {name: self.__dict__[name] for name in names}
 
-    def sample(self, n_samples: int = 1, *, random_state: Any = None) -> tuple[Array, Array]:
+    def sample(
+        self, n_samples: int = 1, *, random_state: Any = None
+    ) -> tuple[Array, NDArray[np.uint8]]:
         """Return responses (n, J) and latent states (n, K) drawn from the fitted model."""
         check_is_fitted(self)
         rng = np.random.default_rng(_root_seed(random_state))

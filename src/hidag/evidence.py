@@ -90,9 +90,7 @@ class ObservedFit:
         return total
 
 
-def factorised(
-    counts: Array, parents: tuple[tuple[int, ...], ...], space: StateSpace
-) -> Array:
+def factorised(counts: Array, parents: tuple[tuple[int, ...], ...], space: StateSpace) -> Array:
     """Return the law over a graph with the families' shares of ``counts``, shape (S,)."""
     cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)
     axes = range(space.n_latents)

@@ -42,13 +42,19 @@ def canonical_order(
     seeds = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in labels]
     column = np.array(seeds, dtype=np.uint64)
     row = np.zeros(len(values), dtype=np.uint64)
-    # Minus zero equals zero and must look the same.
-    cells = (np.ascontiguousarray(values) + 0.0).view(np.uint64)
-    cells = np.where(np.isnan(values), np.uint64(0x7FF8000000000000), cells)
-    with np.errstate(over="ignore"):
-        for _ in range(_ROUNDS):
-            keyed = _mix(_mix(cells ^ column[None, :]) ^ row[:, None])
-            row = _mix(row ^ keyed.sum(axis=1, dtype=np.uint64))
-            keyed = _mix(_mix(cells ^ row[:, None]) ^ column[None, :])
-            column = _mix(column ^ keyed.sum(axis=0, dtype=np.uint64))
+    for _ in range(_ROUNDS):
+        # Column by column, so that no array of the table's size is made.
+        total = np.zeros(len(values), dtype=np.uint64)
+        for j in range(len(column)):
+            total += _mix(_mix(_words(values[:, j]) ^ column[j]) ^ row)
+        row = _mix(row ^ total)
+        for j in range(len(column)):
+            keyed = _mix(_mix(_words(values[:, j]) ^ row) ^ column[j])
+            column[j] = _mix(column[j : j + 1] ^ keyed.sum(dtype=np.uint64))[0]
     return np.argsort(row, kind="stable"), np.argsort(column, kind="stable")
+
+
+def _words(cells: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return the bits of the cells; minus zero looks like zero, every missing cell alike."""
+    bits = (np.ascontiguousarray(cells) + 0.0).view(np.uint64)
+    return np.where(np.isnan(cells), np.uint64(0x7FF8000000000000), bits)

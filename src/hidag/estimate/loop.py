@@ -40,7 +40,7 @@ class Schedule:
     max_iter : int
     tolerance : float
         EM ends when the penalised log-likelihood grows by less than ``tolerance`` per row and step;
-        SAEM when coefficients drift by less than 1/sqrt(N) of their scale in 20 steps.
+        SAEM when coefficients drift by less than 2/sqrt(N) of their scale in 20 steps.
     burn_in : int
         SAEM steps of size 1 before the Robbins-Monro average sets in.
     decay : float
@@ -224,7 +224,7 @@ def run_saem(
             observer(len(trace), schedule.max_iter, np.nan)
         if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
             # A drift well inside the statistical error of a coefficient is not worth more steps.
-            converged = _largest_move(anchor, parameters, scale) < data.n_samples**-0.5
+            converged = _largest_move(anchor, parameters, scale) < 2.0 * data.n_samples**-0.5
         if after % DRIFT_STEPS == 0:
             anchor = parameters
     _, log_likelihood = expect(parameters, probabilities, data, features, n_threads=n_threads)

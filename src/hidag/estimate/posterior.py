@@ -36,9 +36,7 @@ def _blocks(
             yield slice(start + rows.start, start + rows.stop), posterior, marginal
 
 
-def posterior_marginals(
-    parameters: MeasurementParameters, law: LatentLaw, values: Array
-) -> Array:
+def posterior_marginals(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
     """Return the expected level of each latent given each row, shape (N, K); NaN cells are missing.
 
     For binary latents that is the probability of level 1.
@@ -61,10 +59,8 @@ def most_probable_states(
     return out
 
 
-def row_log_likelihood(
-    parameters: MeasurementParameters, law: LatentLaw, values: Array
-) -> Array:
-    """Return the observed-data log density of each row, shape (N,); 0 where nothing was observed."""
+def row_log_likelihood(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
+    """Return the observed-data log density of each row, shape (N,); 0 for empty rows."""
     out = np.empty(len(values))
     for rows, _, marginal in _blocks(parameters, law, values):
         out[rows] = marginal

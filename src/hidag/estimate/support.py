@@ -44,14 +44,16 @@ def observed_information(
         slopes = family.slopes(eta, parameters.dispersion[items, None])
         dtheta[items], dpartition[items] = slopes[0], slopes[1]
     # Columns run over (item, coefficient): one matrix product serves all of them.
-    weighted = (dpartition[:, None, :] * basis.design.T[None]).reshape(
-        n_items * size, len(basis.design)
-    ).T
+    weighted = (
+        (dpartition[:, None, :] * basis.design.T[None]).reshape(n_items * size, len(basis.design)).T
+    )
     flat = np.ptp(dtheta, axis=1) == 0
     steep = np.flatnonzero(~flat)
-    slanted = (dtheta[steep, None, :] * basis.design.T[None]).reshape(
-        len(steep) * size, len(basis.design)
-    ).T
+    slanted = (
+        (dtheta[steep, None, :] * basis.design.T[None])
+        .reshape(len(steep) * size, len(basis.design))
+        .T
+    )
     weighted, slanted = np.ascontiguousarray(weighted), np.ascontiguousarray(slanted)
     scores = StateScores.of(
         parameters, probabilities, np.ascontiguousarray(basis.features), data.gappy
@@ -95,7 +97,9 @@ def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
 FEWEST_SIGNALS = 8
 
 
-def adapted_strength(z: Array, included: NDArray[np.bool_], penalty: Penalty, bounds: tuple[float, float]) -> float:
+def adapted_strength(
+    z: Array, included: NDArray[np.bool_], penalty: Penalty, bounds: tuple[float, float]
+) -> float:
     """Return the penalty strength at which a loading is as likely true as false in this table.
 
     False loadings have |z| of a standard normal. True ones have the distribution seen among those
@@ -126,7 +130,11 @@ def adapted_strength(z: Array, included: NDArray[np.bool_], penalty: Penalty, bo
 
 
 def best_subset(
-    linear: Array, curvature: Array, allowed: NDArray[np.bool_], begin: NDArray[np.bool_], cost: float
+    linear: Array,
+    curvature: Array,
+    allowed: NDArray[np.bool_],
+    begin: NDArray[np.bool_],
+    cost: float,
 ) -> Array:
     """Return coefficients that maximise ``h'b - b'Gb/2 - cost * (number of loadings)``.
 
@@ -167,9 +175,7 @@ def best_subset(
     return best
 
 
-def _information(
-    estimate: Estimate, data: WorkingData, basis: Basis
-) -> tuple[Array, Array, Array]:
+def _information(estimate: Estimate, data: WorkingData, basis: Basis) -> tuple[Array, Array, Array]:
     """Return coefficients (J, P), their observed-data scores and information, made invertible."""
     parameters = estimate.parameters
     gradient, information = observed_information(parameters, estimate.probabilities, data, basis)
@@ -180,9 +186,7 @@ def _information(
     return beta, gradient, information
 
 
-def adapt_penalty(
-    estimate: Estimate, data: WorkingData, basis: Basis, penalty: Penalty
-) -> Penalty:
+def adapt_penalty(estimate: Estimate, data: WorkingData, basis: Basis, penalty: Penalty) -> Penalty:
     """Return the penalty with its strength learned from the loadings of this table.
 
     It stays between what the Bayesian information criterion asks of a parameter, log(N)/2, and
@@ -212,14 +216,10 @@ def _propose(
     moved = beta.copy()
     for j in range(len(beta)):
         begin = beta[j, 1:] != 0
-        found = best_subset(
-            linear[j], information[j], allowed[j, 1:] == 1, begin, penalty.strength
-        )
+        found = best_subset(linear[j], information[j], allowed[j, 1:] == 1, begin, penalty.strength)
         if not np.array_equal(found[1:] != 0, begin):
             moved[j] = found
-    return _feasible(
-        replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters
-    )
+    return _feasible(replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters)
 
 
 def select_support(

@@ -22,8 +22,9 @@ class WorkingData:
         Responses, then for each item with missing cells whether it was observed, then ones: what
         the E-step multiplies with.
     x : ndarray, shape (N, J)
-        Working-scale responses; 0 in missing cells (the first columns of ``extended``). Items with a dispersion are standardised:
-        ``working = (x - shift) / scale``, so that no item's units decide anything.
+        Working-scale responses; 0 in missing cells (the first columns of ``extended``).
+        Items with a dispersion are standardised, ``working = (x - shift) / scale``, so that no
+        item's units decide anything.
     families : tuple of str, length J
     observed : ndarray of uint8, shape (N, J), or None
         1 where a cell was observed; None when nothing is missing.

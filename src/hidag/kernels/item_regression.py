@@ -92,7 +92,7 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
     kind, strength, thresholds : int, float, float64 (J,)
         The penalty; thresholds are on the items' own scales.
     max_sweeps, tolerance : int, float
-        Sweeps end when no coefficient moves by more than ``tolerance`` times the threshold.
+        Sweeps end when no coefficient moves by more than ``tolerance`` standard errors.
     """
     n_items, size = beta.shape
     out = beta.copy()
@@ -110,9 +110,8 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
                     continue
                 old = out[j, a]
                 centre = old + residual[a] / h
-                if a == 0:
-                    new = centre
-                else:
+                new = centre
+                if a > 0:
                     new = minimise_one(kind, strength, thresholds[j], centre, h)
                 step = new - old
                 if step != 0.0:

@@ -57,7 +57,7 @@ class LatentCounts:
     @property
     def n_variables(self) -> int:
         """Number of latents, K."""
-        return self.states.shape[1]
+        return int(self.states.shape[1])
 
     @property
     def total(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from math import isfinite, log
 
 import numpy as np
@@ -32,7 +33,7 @@ def resampled_rows(rule: ResampleRule, n_samples: int) -> int:
     if callable(rule):
         rows = float(rule(n_samples))
         growth = [float(rule(n)) / (n * log(n)) for n in _PROBES]
-        if all(b > a for a, b in zip(growth, growth[1:], strict=False)):
+        if all(b > a for a, b in pairwise(growth)):
             warnings.warn(
                 "the resampling rule grows faster than N log N; the graph is only guaranteed to be "
                 "recovered when f(N) / (N log N) goes to zero",

@@ -1,4 +1,4 @@
-"""Measurement parameters: intercepts, loadings and dispersions of the items, with their families."""
+"""Measurement parameters: intercepts, loadings and dispersions of items, and their families."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MeasurementParameters:
     @property
     def q_matrix(self) -> NDArray[np.int8]:
         """Support of the loadings, shape (J, K)."""
-        return (self.loadings != 0).astype(np.int8)
+        return np.asarray(self.loadings != 0, dtype=np.int8)
 
     def groups(self) -> Iterator[tuple[Family, NDArray[np.intp]]]:
         """Yield each family that occurs with the positions of its items."""

@@ -61,10 +61,10 @@ def default_penalty(name: str | None, n_samples: int, n_latents: int) -> Penalty
     """Return the penalty with lambda = log(N K) / 2 and tau = sqrt(lambda / N) / 2.
 
     A loading then has to be worth what the extended Bayesian information criterion (gamma = 1/2)
-    asks of one of K candidates. The rates satisfy 1/sqrt(N) << tau << lambda/sqrt(N) << 1 (Theorem "estimation
-    consistency"): tau goes down as the geometric mean of its two bounds. A larger tau, such as the
-    research code's 2 N^(-0.275), has a slope below the noise of a gradient and leaves small
-    loadings standing.
+    asks of one of K candidates. The rates satisfy 1/sqrt(N) << tau << lambda/sqrt(N) << 1 (Theorem
+    "estimation consistency"): tau goes down as the geometric mean of its two bounds. A larger tau,
+    such as the research code's 2 N^(-0.275), has a slope below the noise of a gradient and leaves
+    small loadings standing.
     """
     if name not in _CODES:
         raise SettingError(f"penalty must be 'tlp', 'scad' or None, got {name!r}")

@@ -1,1 +1,1 @@
-
+"""Where Stage I begins: spectral, given Q, several."""

@@ -149,7 +149,7 @@ def _from_scores(
     states = space.number((rotation.scores > 0).astype(np.int64))
     n_states = space.n_states
     count = np.bincount(states, minlength=n_states).astype(np.float64)
-    sum_x = np.stack(
+    sum_x: Array = np.stack(
         [np.bincount(states, weights=data.x[:, j], minlength=n_states) for j in range(data.n_items)]
     )
     gap_count = np.zeros((len(data.gappy), n_states))

@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 
 
 def varimax(loadings: Array, *, max_iter: int = 500, tolerance: float = 1e-10) -> Array:
-    """Return the orthogonal matrix R (K, K) that maximises the Varimax criterion of ``loadings @ R``.
+    """Return the rotation R (K, K) that maximises the Varimax criterion of ``loadings @ R``.
 
     Parameters
     ----------
