@@ -14,35 +14,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.discover import CPDAG, SearchResult, search_graph
 from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, SettingError
-from hidag.estimate.canonical import canonical_order
 from hidag.estimate.loop import Schedule
-from hidag.estimate.posterior import information_ratio
-from hidag.estimate.working import WorkingData
-from hidag.evidence import EdgeTest, ObservedFit, confirm_edges
-from hidag.latent import (
-    LatentCounts,
-    LatentLaw,
-    SaturatedLaw,
-    StateSpace,
-    expected_counts,
-    resample,
-    resampled_rows,
-)
-from hidag.measurement import MeasurementParameters, Penalty, default_penalty, family_named
+from hidag.latent import resampled_rows
+from hidag.measurement import Penalty, default_penalty, family_named
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
+from hidag.pipeline import count_latents, effective_share, estimate_measurement, find_graph
 from hidag.progress import Progress, StderrProgress
 from hidag.result import FitResult
-from hidag.start.several import StageOne, choose_method, estimate_from_starts
 from hidag.versions import versions_used
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
 
-#: The weakest pairs of latents put to the test on the observed data, at the most.
-MAX_EDGE_TESTS = 20
+#: Below this share of the latents' pairwise information a graph is not to be trusted.
+LITTLE_INFORMATION = 0.05
 
 
 class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -184,12 +171,49 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = self._names_of_latents(n_latents, q_spec.latent_names if q_spec else None)
         seed = _root_seed(self.random_state)
         with threadpool_limits(limits=1, user_api="blas"):
-            stage_one, observed, parameters, law = self._estimate(
-                table, choice.families, q_spec.entries if q_spec is not None else None, seed
+            measured = estimate_measurement(
+                table.values,
+                choice.families,
+                n_latents,
+                q_entries=None if q_spec is None else q_spec.entries,
+                penalty=self._penalty(table.n_samples),
+                schedule=Schedule(
+                    max_iter=self.max_iter, tolerance=self.tol, n_sweeps=self.n_sweeps
+                ),
+                method=self.method,
+                seed=seed,
+                adapt=self.penalty_strength is None,
+                n_starts=self.n_starts,
+                n_threads=_thread_count(self.n_jobs),
+                progress=self._progress(),
             )
-            ratio = information_ratio(observed.parameters, law, observed.data)
-            counts = self._counts(law, names, table.n_samples, ratio, seed)
-            graph, edge_tests = self._search(counts, observed, law)
+            ratio = measured.information_ratio()
+            if ratio < LITTLE_INFORMATION:
+                warnings.warn(
+                    f"the items carry {ratio:.1%} of the information about how the latents go "
+                    f"together; the graph is little more than a guess: ask for fewer latents or "
+                    f"add items",
+                    IdentifiabilityWarning,
+                    stacklevel=2,
+                )
+            counts = count_latents(
+                measured.law,
+                table.n_samples,
+                names,
+                rule=self.resample,
+                share=effective_share(self.effective_size, ratio),
+                seed=seed,
+            )
+            calibrated = self.resample == "expected" and self.effective_size == "auto"
+            graph, edge_tests = find_graph(
+                counts,
+                score=self.__dict__["score"],
+                equivalent_sample_size=self.equivalent_sample_size,
+                search=self.search,
+                knowledge=self.knowledge,
+                measurement=measured if calibrated else None,
+            )
+        stage_one = measured.stage_one
         best = stage_one.best
         if not best.converged:
             warnings.warn(
@@ -202,8 +226,8 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             FitResult(
                 item_names=table.names,
                 latent_names=names,
-                parameters=parameters,
-                law=law,
+                parameters=measured.parameters,
+                law=measured.law,
                 graph=graph,
                 q_given=None if q_spec is None else np.array(q_spec.entries),
                 log_likelihood=best.log_likelihood,
@@ -247,7 +271,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not (isinstance(self.tol, (int, float)) and self.tol > 0):
             raise SettingError(f"tol must be a positive number, got {self.tol!r}")
         if isinstance(self.resample, str) and self.resample == "expected":
-            _effective_share(self.effective_size, 1.0)
+            effective_share(self.effective_size, 1.0)
         else:
             resampled_rows(self.resample, table.n_samples)
 
@@ -275,91 +299,6 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return Penalty(standard.name, strength, threshold)
 
-    def _estimate(
-        self,
-        table: Observations,
-        families: tuple[str, ...],
-        q_entries: NDArray[np.int8] | None,
-        seed: int,
-    ) -> tuple[StageOne, ObservedFit, MeasurementParameters, SaturatedLaw]:
-        """Run Stage I in canonical order; return its answer in that order and in the user's."""
-        n_latents = int(self.n_latents)
-        space = StateSpace.binary(n_latents)
-        entries = q_entries
-        if entries is None:
-            entries = np.full((table.n_items, n_latents), -1, dtype=np.int8)
-        labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
-        rows, columns = canonical_order(table.values, labels)
-        data = WorkingData.from_values(
-            table.values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
-        )
-        stage_one = estimate_from_starts(
-            data,
-            space,
-            np.ascontiguousarray(entries[columns]),
-            self._penalty(table.n_samples),
-            Schedule(max_iter=self.max_iter, tolerance=self.tol, n_sweeps=self.n_sweeps),
-            method=choose_method(self.method, table.n_samples, table.n_items, space),
-            seed=seed,
-            adapt=self.penalty_strength is None,
-            n_starts=self.n_starts,
-            n_threads=_thread_count(self.n_jobs),
-            progress=self._progress(),
-        )
-        best = stage_one.best
-        cube = best.probabilities.reshape(space.levels)
-        flips = data.to_user(best.parameters).loadings.sum(axis=0) < 0
-        working = best.parameters.flipped(flips)
-        cube = np.flip(cube, axis=tuple(np.flatnonzero(flips)))
-        if q_entries is None:
-            # Strongest first: an order that does not depend on how columns stand in the table.
-            order = np.argsort(-np.abs(working.loadings).sum(axis=0), kind="stable")
-            working = working.reordered(latents=order)
-            cube = np.transpose(cube, order)
-        parameters = data.to_user(working).reordered(items=np.argsort(columns))
-        observed = ObservedFit(data, working, space, _thread_count(self.n_jobs))
-        return stage_one, observed, parameters, SaturatedLaw(space, cube.ravel() / cube.sum())
-
-    def _counts(
-        self, law: LatentLaw, names: tuple[str, ...], n_samples: int, ratio: float, seed: int
-    ) -> LatentCounts:
-        """Return Stage II's counts."""
-        if isinstance(self.resample, str) and self.resample == "expected":
-            return expected_counts(
-                law, _effective_share(self.effective_size, ratio) * n_samples, names
-            )
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 << 20,)))
-        return resample(law, resampled_rows(self.resample, n_samples), names, rng)
-
-    def _search(
-        self, counts: LatentCounts, observed: ObservedFit, law: LatentLaw
-    ) -> tuple[CPDAG, tuple[EdgeTest, ...]]:
-        """Return Stage III's graph and what the data said about its weakest edges."""
-        if counts.n_variables == 1:
-            return CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), ()
-
-        def search(knowledge: Any) -> SearchResult:
-            return search_graph(
-                counts,
-                score=self.__dict__["score"],
-                equivalent_sample_size=self.equivalent_sample_size,
-                search=self.search,
-                knowledge=knowledge,
-            )
-
-        found = search(self.knowledge)
-        calibrated = self.resample == "expected" and self.effective_size == "auto"
-        if not calibrated or callable(self.search):
-            return found.graph, ()
-        return confirm_edges(
-            found,
-            search,
-            self.knowledge,
-            observed,
-            np.asarray(law.probabilities),
-            max_tests=MAX_EDGE_TESTS,
-        )
-
     def _progress(self) -> Callable[[int, int, int, int, float], None] | None:
         observers: list[Callable[[Progress], None]] = []
         if self.observer is not None:
@@ -385,8 +324,13 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, value in self.get_params(deep=False).items():
             if name in ("observer", "q_matrix", "random_state"):
                 continue
-            plain = isinstance(value, (str, int, float, bool, type(None)))
-            out[name] = value if plain else repr(value)
+            if isinstance(value, Mapping):
+                value = {str(key): entry for key, entry in value.items()}
+            elif isinstance(value, (list, tuple)):
+                value = list(value)
+            elif not isinstance(value, (str, int, float, bool, type(None))):
+                value = repr(value)
+            out[name] = value
         return out
 
     def _store(self, result: FitResult) -> None:
@@ -485,19 +429,6 @@ def _checked_count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
     return int(value)
-
-
-def _effective_share(effective_size: str | float, ratio: float) -> float:
-    if effective_size == "auto":
-        return ratio
-    if effective_size == "all":
-        return 1.0
-    if isinstance(effective_size, (int, float)) and 0 < effective_size <= 1:
-        return float(effective_size)
-    raise SettingError(
-        f"effective_size must be 'auto', 'all' or a share of N between 0 and 1, "
-        f"got {effective_size!r}"
-    )
 
 
 def _root_seed(random_state: Any) -> int:

@@ -154,10 +154,10 @@ def confirm_edges(
         if law is None:
             law, value = observed.law_under(current.graph, probabilities)
         other_law, other_value = observed.law_under(other.graph, probabilities)
-        saved = half_log * (
-            observed.n_parameters(current.graph) - observed.n_parameters(other.graph)
+        saved = float(
+            half_log * (observed.n_parameters(current.graph) - observed.n_parameters(other.graph))
         )
-        kept = value - other_value > saved
+        kept = bool(value - other_value > saved)
         tests.append(
             EdgeTest((names[pair[0]], names[pair[1]]), loss, value - other_value, saved, kept)
         )

@@ -12,8 +12,8 @@ import pytest
 
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
-from hidag.cli.truth_file import read_truth, write_truth
 from hidag.simulate import design
+from hidag.simulate.truth_file import read_truth, write_truth
 
 from .conftest import read_rows, write_rows
 

@@ -149,6 +149,19 @@ def test_a_score_of_ones_own() -> None:
         assert own.score == pytest.approx(built_in.score, rel=1e-11)
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_score_that_is_no_number(search) -> None:
+    class Broken:
+        def local(self, node, parents):
+            return float("nan") if parents == (0,) else -1.0
+
+    with pytest.raises(SettingError) as caught:
+        discover(np.zeros((5, 3), dtype=int), score=Broken(), search=search)
+    assert str(caught.value) == (
+        "the score of variable 1 with parents (0,) is nan; a local score must be a finite number"
+    )
+
+
 def test_a_search_of_ones_own() -> None:
     rows = np.random.default_rng(7).integers(0, 2, (50, 3))
 

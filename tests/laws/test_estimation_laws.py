@@ -17,7 +17,6 @@ from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import (
     NO_SPARSITY,
     MeasurementParameters,
-    Penalty,
     default_penalty,
     family_named,
 )

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import say
-from hidag.cli.truth_file import read_truth
 from hidag.errors import DataError
 from hidag.evaluate import evaluate
 from hidag.result import FitResult, load
 from hidag.simulate import Truth
+from hidag.simulate.truth_file import read_truth
 
 
 def run_evaluate(result: Path, truth: Path, *, as_json: bool) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 from hidag.cli.console import say
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.tables import write_csv
-from hidag.cli.truth_file import write_truth
 from hidag.report import edges_in_words
 from hidag.simulate import Simulation, design
 from hidag.simulate import simulate as draw
+from hidag.simulate.truth_file import write_truth
 
 SIMULATION_FILES = ("responses.csv", "types.csv", "truth.json")
 

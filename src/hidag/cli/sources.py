@@ -11,7 +11,7 @@ from typing import Any
 
 from hidag.errors import FileError, SettingError
 from hidag.observations import read_folder
-from hidag.observations.files import _existing_file, _find, _read_q, _read_types
+from hidag.observations.files import existing_file, find_part, read_q, read_types
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def read_source(
             words = None
             notes.append(f"{path / 'types.csv'} ignored, as --family names a type for all items")
     if types is not None:
-        words = _read_types(_existing_file(types), items)
+        words = read_types(existing_file(types), items)
         files.append(types)
     if matrix is not None and q is None:
         if use_folder_q:
@@ -67,7 +67,7 @@ def read_source(
         else:
             matrix = None
     if q is not None:
-        matrix = _read_q(_existing_file(q))
+        matrix = read_q(existing_file(q))
         files.append(q)
     return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes))
 
@@ -118,7 +118,7 @@ def chosen_families(
 def _existing_source(path: Path) -> Path:
     if not path.exists() and path.suffix:
         # A path with an ending was meant as a file; the sentence about files has better hints.
-        return _existing_file(path)
+        return existing_file(path)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise FileError(f"{path} is neither a file nor a folder")
     return path
@@ -126,5 +126,5 @@ def _existing_source(path: Path) -> Path:
 
 def _files_in(folder: Path) -> list[Path]:
     return [
-        file for stem in ("responses", "types", "q") if (file := _find(folder, stem)) is not None
+        file for stem in ("responses", "types", "q") if (file := find_part(folder, stem)) is not None
     ]

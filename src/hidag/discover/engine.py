@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover.scores import LocalScore
+from hidag.errors import SettingError
 from hidag.kernels import graph_moves, graph_operators
 
 #: Sets of kinds of operators.
@@ -52,12 +53,16 @@ class ScoreCache:
                 float(self.score.local(int(node), _members(row)))
                 for node, row in zip(nodes, words, strict=True)
             ]
-        if np.isnan(self.values[slots]).any():
-            # A search would wait for this score for ever.
-            self.values[slots] = np.nan_to_num(self.values[slots], nan=-np.inf)
+        finite = np.isfinite(self.values[slots])
+        if not finite.all():
+            first = int(np.argmin(finite))
+            raise SettingError(
+                f"the score of variable {nodes[first]} with parents {_members(words[first])} is "
+                f"{self.values[slots[first]]}; a local score must be a finite number"
+            )
         self.counters[1] = 0
-        if 4 * self.n_scores > len(self.values):
-            keys = np.zeros((4 * len(self.values), self.n_words + 1), dtype=np.uint64)
+        if 3 * self.n_scores > len(self.values):
+            keys = np.zeros((2 * len(self.values), self.n_words + 1), dtype=np.uint64)
             values = np.zeros(len(keys))
             graph_operators.move_scores(
                 self.keys, self.values, keys, values, self.asked, self.counters

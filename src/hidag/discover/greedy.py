@@ -10,9 +10,10 @@ from hidag.discover.knowledge import FORBIDDEN, KEPT
 from hidag.discover.orientation import MixedGraph, bits
 from hidag.kernels import graph_operators
 
-#: Forced insertions tried at an optimum, per variable: all of them up to about 13 variables,
-#: beyond that a share that keeps the whole search within ten times the cost of GES.
-MAX_FORCED_INSERTIONS = 10
+#: Forced insertions tried at an optimum: per variable, and in all. All of them up to about 13
+#: variables, beyond that a share that keeps the search within ten times the cost of GES.
+MAX_FORCED_INSERTIONS_EACH = 10
+MAX_FORCED_INSERTIONS = 1000
 
 _EVERY = DELETE | REVERSE | INSERT
 
@@ -137,7 +138,8 @@ def _insertions(engine: Engine, state: State) -> list[tuple[int, int, NDArray[np
     gains, sets = engine.rate(state, pairs)
     x, y = pairs[:, 0], pairs[:, 1]
     order = np.lexsort((engine.ranks[x], engine.ranks[y], -gains))
-    order = order[np.isfinite(gains[order])][: MAX_FORCED_INSERTIONS * n]
+    most = min(MAX_FORCED_INSERTIONS_EACH * n, MAX_FORCED_INSERTIONS)
+    order = order[np.isfinite(gains[order])][:most]
     return [(int(x[i]), int(y[i]), sets[i], float(gains[i])) for i in order]
 
 

@@ -224,7 +224,8 @@ def run_saem(
             observer(len(trace), schedule.max_iter, np.nan)
         if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
             # A drift well inside the statistical error of a coefficient is not worth more steps.
-            converged = _largest_move(anchor, parameters, scale) < 2.0 * data.n_samples**-0.5
+            drift = _largest_move(anchor, parameters, scale)
+            converged = bool(drift < 2.0 * data.n_samples**-0.5)
         if after % DRIFT_STEPS == 0:
             anchor = parameters
     _, log_likelihood = expect(parameters, probabilities, data, features, n_threads=n_threads)

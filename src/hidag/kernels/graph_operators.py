@@ -67,7 +67,10 @@ def _look_up(keys, values, asked, counters, node, row):
     h = np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15)
     for w in range(n_words):
         h = (h ^ row[w]) * np.uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> np.uint64(29)
+        h ^= h >> np.uint64(32)
+    # A product's low bits know nothing of its factors' high bits: fold once more.
+    h *= np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(32)
     slot = h & mask
     while True:
         if keys[slot, 0] == _ZERO:
@@ -93,12 +96,27 @@ def _look_up(keys, values, asked, counters, node, row):
 
 
 @njit(cache=True)
-def _worth(keys, values, asked, counters, node, row, x):
-    """Return what parent x adds to the local score; ``row`` holds the others, and then x too."""
+def _worth(keys, values, asked, counters, node, row, x, memo, memo_value):
+    """Return what parent x adds to the local score; ``row`` holds the others, and then x too.
+
+    The score without x is the same for most x in a row of pairs; the last one is remembered.
+    """
+    known = memo[0] == np.uint64(node + 1)
+    for w in range(row.shape[0]):
+        known = known and memo[w + 1] == row[w]
     out = 0.0
-    for _ in range(2):
-        out = _look_up(keys, values, asked, counters, node, row) - out
-        row[x >> 6] |= _ONE << np.uint64(x & 63)
+    for turn in range(2):
+        if turn == 0 and known:
+            out = memo_value[0]
+        else:
+            out = _look_up(keys, values, asked, counters, node, row) - out
+        if turn == 0:
+            if not known and not np.isnan(out):
+                memo[0] = np.uint64(node + 1)
+                for w in range(row.shape[0]):
+                    memo[w + 1] = row[w]
+                memo_value[0] = out
+            row[x >> 6] |= _ONE << np.uint64(x & 63)
     return out
 
 
@@ -181,6 +199,8 @@ def _rate(
     chosen,
     row,
     seen,
+    memo,
+    memo_value,
     queue,
     best_set,
 ):
@@ -220,7 +240,7 @@ def _rate(
         for w in range(n_words):
             row[w] = parents[x, w]
         row[y >> 6] &= ~(_ONE << np.uint64(y & 63))
-        shift = -_worth(keys, values, asked, counters, x, row, y)
+        shift = -_worth(keys, values, asked, counters, x, row, y, memo, memo_value)
     x_word = x >> 6
     x_bit = _ONE << np.uint64(x & 63)
     best = -np.inf
@@ -242,7 +262,7 @@ def _rate(
                     n_base += 1
                     word &= word - _ONE
             if kind == DELETE or n_base < max_parents:
-                gain = _worth(keys, values, asked, counters, y, row, x)
+                gain = _worth(keys, values, asked, counters, y, row, x, memo, memo_value)
                 gain = -gain if kind == DELETE else gain + shift
                 if np.isnan(gain):
                     missing = True
@@ -373,6 +393,8 @@ def propose(
     parents, children, neighbours, joined = graph[0], graph[1], graph[2], graph[3]
     work = np.empty((n + 8, n_words), dtype=np.uint64)
     chosen, row, seen = work[0], work[2], work[3]
+    memo = np.zeros(n_words + 1, dtype=np.uint64)
+    memo_value = np.zeros(1)
     queue = np.empty(2 * n + 2, dtype=np.int64)
     asks = False
     for y in range(n):
@@ -416,6 +438,8 @@ def propose(
                         chosen,
                         row,
                         seen,
+                        memo,
+                        memo_value,
                         queue,
                         best_set,
                     )
@@ -476,6 +500,8 @@ def propose(
                 chosen,
                 row,
                 seen,
+                memo,
+                memo_value,
                 queue,
                 best_set,
             )
@@ -512,6 +538,8 @@ def rate_pairs(pairs, graph, mix, max_parents, keys, values, asked, counters, se
     parents, children, neighbours, joined = graph[0], graph[1], graph[2], graph[3]
     work = np.empty((n + 8, n_words), dtype=np.uint64)
     chosen, row, seen = work[0], work[2], work[3]
+    memo = np.zeros(n_words + 1, dtype=np.uint64)
+    memo_value = np.zeros(1)
     queue = np.empty(2 * n + 2, dtype=np.int64)
     out = np.empty(pairs.shape[0])
     for i in range(pairs.shape[0]):
@@ -541,6 +569,8 @@ def rate_pairs(pairs, graph, mix, max_parents, keys, values, asked, counters, se
             chosen,
             row,
             seen,
+            memo,
+            memo_value,
             queue,
             sets[i],
         )

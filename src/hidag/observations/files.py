@@ -71,7 +71,7 @@ def read_file(path: str | PathLike[str]) -> Any:
     DataError
         If a cell is not a number; the sentence says in which line.
     """
-    file = _existing_file(Path(path))
+    file = existing_file(Path(path))
     if _ending(file) in _BINARY_ENDINGS:
         return _read_parquet(file)
     return _numbers(read_text_columns(file), file)
@@ -104,7 +104,7 @@ def read_folder(path: str | PathLike[str]) -> TableSource:
         return TableSource(table=read_file(folder), types=None, q=None, title=title)
     if not folder.exists():
         raise FileError(f"there is no folder {folder}{_near(folder)}")
-    responses = _find(folder, "responses")
+    responses = find_part(folder, "responses")
     if responses is None:
         held = sorted(file.name for file in folder.iterdir())
         listed = ", ".join(held[:5]) + (", ..." if len(held) > 5 else "")
@@ -113,13 +113,13 @@ def read_folder(path: str | PathLike[str]) -> TableSource:
             f"it holds {listed or 'nothing'}"
         )
     table = read_file(responses)
-    types_file, q_file = _find(folder, "types"), _find(folder, "q")
-    types = None if types_file is None else _read_types(types_file, tuple(table.column_names))
-    q = None if q_file is None else _read_q(q_file)
+    types_file, q_file = find_part(folder, "types"), find_part(folder, "q")
+    types = None if types_file is None else read_types(types_file, tuple(table.column_names))
+    q = None if q_file is None else read_q(q_file)
     return TableSource(table=table, types=types, q=q, title=folder.resolve().name)
 
 
-def _read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
+def read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
     """Return item -> type, after checking that the items are those of the table."""
     table = _read_any(file)
     names = [name.strip().lower() for name in table.column_names]
@@ -152,7 +152,7 @@ def _read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
     return MappingProxyType(types)
 
 
-def _read_q(file: Path) -> Any:
+def read_q(file: Path) -> Any:
     """Return the Q-matrix as a table: item names as text, then numbers."""
     table = _read_any(file)
     if table.column_names[0].strip().lower() != _ITEM:
@@ -217,7 +217,7 @@ def _read_parquet(file: Path) -> Any:
         ) from error
 
 
-def _find(folder: Path, stem: str) -> Path | None:
+def find_part(folder: Path, stem: str) -> Path | None:
     """Return the one file in the folder with this name and a known ending, or None."""
     found = [
         file
@@ -232,7 +232,7 @@ def _find(folder: Path, stem: str) -> Path | None:
     return found[0] if found else None
 
 
-def _existing_file(path: Path) -> Path:
+def existing_file(path: Path) -> Path:
     """Return the path if it is a file of a known format."""
     if path.is_dir():
         raise FileError(f"{path} is a folder, expected a file; use read_folder for a folder")

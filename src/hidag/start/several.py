@@ -18,7 +18,8 @@ from hidag.measurement import NO_SPARSITY, Penalty
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.spectral import StartPoint, predictors, spectral_start
 
-Progress = Callable[[int, int, int, int, float], None]
+#: Told (start, n_starts, iteration, max_iter, objective) after every step.
+StartProgress = Callable[[int, int, int, int, float], None]
 
 #: Exact E-steps cost about N * J * 2^K; past this many multiplications sampling is cheaper.
 LARGEST_EXACT_WORK = 4e9
@@ -99,7 +100,7 @@ def estimate_from_starts(
     adapt: bool = True,
     n_starts: int = 1,
     n_threads: int = 1,
-    progress: Progress | None = None,
+    progress: StartProgress | None = None,
 ) -> StageOne:
     """Return Stage I's best estimate over several starts.
 

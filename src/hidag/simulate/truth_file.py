@@ -10,7 +10,7 @@ import numpy as np
 
 from hidag.errors import FileError, HidagError
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Truth
+from hidag.simulate.truth import Truth
 
 _FORMAT = "hidag-truth"
 _VERSION = 1
