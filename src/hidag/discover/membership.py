@@ -12,23 +12,29 @@ from numpy.typing import NDArray
 from hidag.discover.orientation import MixedGraph, bits, close
 
 
-def _walk(graph: MixedGraph) -> Iterator[NDArray[np.int8]]:
-    # In a graph closed under Meek's rules both ways of an undirected edge have members,
-    # so no branch of this walk is empty.
-    open_edge = next(((i, j) for i in range(graph.n) for j in bits(graph.neighbours[i])), None)
-    if open_edge is None:
-        yield graph.adjacency()
-        return
-    i, j = open_edge
-    for a, b in ((i, j), (j, i)):
-        branch = graph.copy()
-        branch.orient(a, b)
-        yield from _walk(close(branch))
+def _walk(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:
+    """Yield all ways to direct the undirected edges among the variables ``inside``.
+
+    In a graph closed under Meek's rules both ways of an undirected edge have members, so no
+    branch of this walk is empty.
+    """
+    waiting = [graph]
+    while waiting:
+        at = waiting.pop()
+        edge = next(((i, j) for i in bits(inside) for j in bits(at.neighbours[i])), None)
+        if edge is None:
+            yield at
+            continue
+        for a, b in (edge[::-1], edge):
+            branch = at.copy()
+            branch.orient(a, b)
+            waiting.append(close(branch))
 
 
 def list_members(graph: MixedGraph, limit: int | None) -> list[NDArray[np.int8]]:
     """Return the adjacencies, each (K, K), of at most ``limit`` members."""
-    return list(islice(_walk(close(graph.copy())), limit))
+    everyone = (1 << graph.n) - 1
+    return [at.adjacency() for at in islice(_walk(close(graph.copy()), everyone), limit)]
 
 
 def _components(neighbours: list[int], inside: int) -> list[int]:
@@ -85,13 +91,20 @@ def _count_component(graph: MixedGraph, component: int, known: dict[int, int]) -
 
 
 def count_members(graph: MixedGraph, *, completed: bool) -> int:
-    """Return the number of members; they are listed only if the graph is not completed."""
-    if not completed:
-        return sum(1 for _ in _walk(close(graph.copy())))
+    """Return the number of members.
+
+    Components of undirected edges are directed independently of each other. In a completed
+    graph each is counted by recursion; else, with directions from background knowledge, its
+    ways are walked through.
+    """
     known: dict[int, int] = {}
+    closed = close(graph.copy())
     total = 1
-    for component in _components(graph.neighbours, (1 << graph.n) - 1):
-        total *= _count_component(graph, component, known)
+    for component in _components(closed.neighbours, (1 << graph.n) - 1):
+        if completed:
+            total *= _count_component(closed, component, known)
+        else:
+            total *= sum(1 for _ in _walk(closed, component))
     return total
 
 
@@ -114,10 +127,12 @@ def sample_member(
     graph: MixedGraph, rng: np.random.Generator, *, completed: bool
 ) -> NDArray[np.int8]:
     """Return the adjacency, shape (K, K), of a member drawn with equal probabilities."""
+    out = close(graph.copy())
     if not completed:
-        members = list_members(graph, None)
-        return members[int(rng.integers(len(members)))]
-    out = graph.copy()
+        for component in _components(out.neighbours, (1 << graph.n) - 1):
+            directed = list(_walk(out, component))
+            out = directed[int(rng.integers(len(directed)))]
+        return out.adjacency()
     known: dict[int, int] = {}
     waiting = _components(out.neighbours, (1 << out.n) - 1)
     while waiting:
