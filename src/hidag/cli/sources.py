@@ -125,6 +125,5 @@ def _existing_source(path: Path) -> Path:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    return [
-        file for stem in ("responses", "types", "q") if (file := find_part(folder, stem)) is not None
-    ]
+    parts = (find_part(folder, stem) for stem in ("responses", "types", "q"))
+    return [file for file in parts if file is not None]
