@@ -79,8 +79,15 @@ def test_attributes_have_their_shapes(fitted):
     assert fitted.graph_.is_valid()
     assert fitted.latent_names_ == ("Z1", "Z2", "Z3", "Z4", "Z5")
     assert fitted.trace_.shape == (fitted.n_iter_, 2)
-    assert len(fitted.result_.starts) == fitted.n_starts
-    assert 1 <= fitted.result_.n_reached <= fitted.n_starts
+    assert 1 <= fitted.result_.n_reached <= len(fitted.result_.starts)
+
+
+def test_the_number_of_starts_is_kept(small):
+    _, data = small
+    model = DCRL(5, family="gaussian", n_starts=3, penalty_strength=5.0, random_state=0)
+    model.fit(data.X)
+    assert len(model.result_.starts) == 3
+    assert max(r.objective for r in model.result_.starts) <= model.result_.objective + 1e-6
 
 
 def test_prediction(small, fitted):
@@ -315,6 +322,7 @@ def test_types_are_told(small, caplog):
             "method must be 'auto', 'em' or 'saem', got 'mcmc'",
         ),
         ({"penalty": "l1"}, "penalty must be 'tlp', 'scad' or None, got 'l1'"),
+        ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
         ({"tol": 0}, "tol must be a positive number, got 0"),
         (
             {"effective_size": 3},

@@ -65,8 +65,9 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     search : {"xges", "ges", "exact"} or callable
     knowledge : hidag.Knowledge, optional
         Required and forbidden edges and tiers among the latents.
-    n_starts : int
-        Stage I is run from this many starts; the best by penalised likelihood is kept.
+    n_starts : int or "auto"
+        Stage I is run from this many starts; the best by penalised likelihood is kept. "auto" takes
+        as many as are worth their cost: more with a given Q, whose likelihood has more optima.
     max_iter : int
     tol : float
         EM ends when a step gains less than ``tol`` per row.
@@ -114,7 +115,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         equivalent_sample_size: float = 1.0,
         search: str | Callable[..., Any] = "xges",
         knowledge: Any = None,
-        n_starts: int = 2,
+        n_starts: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
         n_sweeps: int = 1,
@@ -265,7 +266,8 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 IdentifiabilityWarning,
                 stacklevel=3,
             )
-        _checked_count("n_starts", self.n_starts)
+        if self.n_starts != "auto":
+            _checked_count("n_starts", self.n_starts)
         _checked_count("max_iter", self.max_iter)
         _checked_count("n_sweeps", self.n_sweeps)
         if not (isinstance(self.tol, (int, float)) and self.tol > 0):

@@ -27,7 +27,13 @@ from hidag.latent import (
 )
 from hidag.latent.resample import ResampleRule
 from hidag.measurement import MeasurementParameters, Penalty
-from hidag.start.several import StageOne, StartProgress, choose_method, estimate_from_starts
+from hidag.start.several import (
+    StageOne,
+    StartProgress,
+    choose_method,
+    choose_n_starts,
+    estimate_from_starts,
+)
 
 Array = NDArray[np.float64]
 
@@ -73,7 +79,7 @@ def estimate_measurement(
     method: str = "auto",
     seed: int = 0,
     adapt: bool = True,
-    n_starts: int = 1,
+    n_starts: int | str = "auto",
     n_threads: int = 1,
     progress: StartProgress | None = None,
 ) -> Measurement:
@@ -87,7 +93,9 @@ def estimate_measurement(
     n_latents : int
     q_entries : ndarray of int8, shape (J, K), optional
         1, 0, or -1 where Q is to be estimated; None estimates all of it.
-    penalty, schedule, method, seed, adapt, n_starts, n_threads, progress
+    n_starts : int or "auto"
+        "auto" takes as many as are worth their cost.
+    penalty, schedule, method, seed, adapt, n_threads, progress
         As in ``hidag.start.several.estimate_from_starts``.
     """
     space = StateSpace.binary(n_latents)
@@ -100,6 +108,10 @@ def estimate_measurement(
     data = WorkingData.from_values(
         values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
     )
+    starts = n_starts
+    if isinstance(starts, str):
+        known = bool((entries >= 0).all())
+        starts = choose_n_starts(n_samples, n_items, space, known=known)
     stage_one = estimate_from_starts(
         data,
         space,
@@ -109,7 +121,7 @@ def estimate_measurement(
         method=choose_method(method, n_samples, n_items, space),
         seed=seed,
         adapt=adapt,
-        n_starts=n_starts,
+        n_starts=starts,
         n_threads=n_threads,
         progress=progress,
     )

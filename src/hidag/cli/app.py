@@ -117,7 +117,13 @@ def fit(
         typer.Option(help="Folder for the results; made if need be.", show_default=False),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    starts: Annotated[int, typer.Option(help="Number of starts; the best is kept.")] = 2,
+    starts: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of starts; the best is kept. [default: as many as are worth their cost]",
+            show_default=False,
+        ),
+    ] = None,
     method: Annotated[str, typer.Option(help="auto, em (exact) or saem (sampling).")] = "auto",
     penalty: Annotated[
         str, typer.Option(help="tlp, scad or none: what makes the loadings sparse.")
@@ -152,7 +158,7 @@ def fit(
             plots=not no_plots,
             settings={
                 "random_state": seed,
-                "n_starts": starts,
+                "n_starts": "auto" if starts is None else starts,
                 "method": method,
                 "penalty": None if penalty.lower() == "none" else penalty,
                 "penalty_strength": penalty_strength,

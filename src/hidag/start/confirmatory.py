@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.start.spectral import StartPoint, from_loadings
+from hidag.start.spectral import StartPoint, from_loadings, spread_law
 
 #: Effect of an item's latents together, in units of its scale: items say something, not all.
 TOTAL_EFFECT = 1.5
+#: Dirichlet weight per state of a random law; below 1 some states are rare.
+UNEVENNESS = 0.3
 
 
 def confirmatory_start(
@@ -23,6 +25,9 @@ def confirmatory_start(
     rng: np.random.Generator | None = None,
 ) -> StartPoint:
     """Return a start with the given support; with ``rng``, uneven effects and an uneven law.
+
+    Random starts do not take for granted that an item's latents pull the same way: half of them
+    give each latent a sign of its own, a quarter each effect, a quarter none.
 
     Parameters
     ----------
@@ -35,5 +40,12 @@ def confirmatory_start(
     size = TOTAL_EFFECT / np.sqrt(np.maximum(q.sum(axis=1, keepdims=True), 1.0))
     if rng is None:
         return from_loadings(data, space, q * size, "given Q")
-    point = from_loadings(data, space, q * size * rng.uniform(0.3, 1.7, q.shape), "given Q, random")
-    return replace(point, probabilities=rng.dirichlet(np.ones(space.n_states)))
+    effects = q * size * rng.uniform(0.3, 1.7, q.shape)
+    kind = int(rng.integers(4))
+    if kind < 2:
+        effects *= rng.choice([-1.0, 1.0], size=q.shape[1])
+    elif kind == 2:
+        effects = q * size * rng.standard_normal(q.shape)
+    point = from_loadings(data, space, effects, "given Q, random")
+    uneven = rng.dirichlet(np.full(space.n_states, UNEVENNESS))
+    return replace(point, probabilities=spread_law(uneven))

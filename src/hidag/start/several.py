@@ -69,6 +69,18 @@ def choose_method(method: str, n_samples: int, n_items: int, space: StateSpace) 
     return "em" if small else "saem"
 
 
+#: Multiplications that all starts' E-steps together may take per step, when the user does not say.
+WORK_FOR_STARTS = 2e8
+#: Bounds on the number of starts: a given Q has more local optima, and cheaper fits.
+FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 24, False: 4}
+
+
+def choose_n_starts(n_samples: int, n_items: int, space: StateSpace, *, known: bool) -> int:
+    """Return how many starts are worth their cost; ``known`` says whether Q is given in full."""
+    work = float(n_samples) * n_items * space.n_states
+    return int(np.clip(WORK_FOR_STARTS // work, FEWEST_STARTS[known], MOST_STARTS[known]))
+
+
 def _start_points(
     data: WorkingData,
     space: StateSpace,

@@ -1,0 +1,72 @@
+"""Real data sets, when they lie beside the project; never part of it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hidag import DCRL
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+needs = pytest.mark.data
+
+
+def folder(name: str) -> Path:
+    path = DATA / name
+    if not path.is_dir():
+        pytest.skip(f"the {name} data are not here")
+    return path
+
+
+def edges(graph) -> set[frozenset[str]]:
+    return {frozenset(pair) for pair in (*graph.directed_edges, *graph.undirected_edges)}
+
+
+@needs
+def test_ecpe_is_a_chain_with_the_known_profiles():
+    path = folder("ecpe")
+    model = DCRL(3, q_matrix=pd.read_csv(path / "q.csv"), tol=1e-6, max_iter=500, random_state=0)
+    model.fit(pd.read_csv(path / "responses.csv"))
+    # A saturated model reaches -42738.56; main effects cannot, but come close.
+    assert -42748 < model.log_likelihood_ < -42738.56
+    shares = model.latent_law_.probabilities
+    np.testing.assert_allclose(shares[[0, 1, 3, 7]], [0.303, 0.124, 0.182, 0.350], atol=0.02)
+    assert model.graph_.directed_edges == []
+    assert edges(model.graph_) == {
+        frozenset({"Lexical", "Cohesive"}),
+        frozenset({"Cohesive", "Morphosyntactic"}),
+    }
+
+
+@needs
+def test_timss_times_fit_without_a_warning():
+    path = folder("timss2019_rt")
+    table = pd.read_csv(path / "responses.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = DCRL(
+            7, family="lognormal", q_matrix=pd.read_csv(path / "q.csv"), random_state=0
+        ).fit(table)
+    # On the scale of log seconds, as an independent EM reports it.
+    on_log_scale = model.log_likelihood_ + np.nansum(np.log(table.to_numpy()))
+    assert on_log_scale > -18330
+    assert model.converged_
+
+
+@needs
+def test_mixed_accuracy_and_times():
+    path = folder("timss2019_mixed")
+    types = pd.read_csv(path / "types.csv")
+    model = DCRL(
+        7,
+        family=dict(zip(types["item"], types["type"], strict=True)),
+        q_matrix=pd.read_csv(path / "q.csv"),
+        n_starts=2,
+        random_state=0,
+    ).fit(pd.read_csv(path / "responses.csv"))
+    assert model.q_matrix_.shape == (58, 7)
+    assert model.graph_.is_valid()
