@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,11 @@ from hidag.estimate.maximise import Basis
 from hidag.estimate.support import adapt_penalty, select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measurement import NO_SPARSITY, Penalty
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.spectral import StartPoint, predictors, spectral_start
 
+Array = NDArray[np.float64]
 #: Told (start, n_starts, iteration, max_iter, objective) after every step.
 StartProgress = Callable[[int, int, int, int, float], None]
 
@@ -33,7 +34,7 @@ SAME_OPTIMUM = 1e-3
 
 @dataclass(frozen=True)
 class StartRecord:
-    """How one start fared."""
+    """How one start fared; one that was given up after a rough look has not converged."""
 
     label: str
     objective: float
@@ -70,9 +71,15 @@ def choose_method(method: str, n_samples: int, n_items: int, space: StateSpace) 
 
 
 #: Multiplications that all starts' E-steps together may take per step, when the user does not say.
-WORK_FOR_STARTS = 2e8
+WORK_FOR_STARTS = 3e8
 #: Bounds on the number of starts: a given Q has more local optima, and cheaper fits.
-FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 24, False: 4}
+FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 60, False: 4}
+#: From this many starts on, all get a rough look first: so many steps, so much more tolerance.
+SCREENED_FROM = 9
+ROUGH_STEPS = 40
+ROUGH_TOLERANCE = 30.0
+#: How much finer the last steps of a fit without penalty are.
+FINAL_TOLERANCE = 0.01
 
 
 def choose_n_starts(n_samples: int, n_items: int, space: StateSpace, *, known: bool) -> int:
@@ -98,6 +105,15 @@ def _start_points(
         else:
             points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
     return points
+
+
+def _continued(seen: Estimate, further: Estimate) -> Estimate:
+    """Return the later estimate with the steps of both."""
+    return replace(
+        further,
+        n_iter=seen.n_iter + further.n_iter,
+        trace=np.vstack([seen.trace, further.trace]),
+    )
 
 
 def estimate_from_starts(
@@ -141,31 +157,58 @@ def estimate_from_starts(
         np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(n_starts)
     ]
     points = _start_points(data, space, basis, q_entries, generators)
-    estimates: list[Estimate] = []
-    for index, (point, rng) in enumerate(zip(points, generators, strict=True)):
 
-        def observer(iteration: int, last: int, value: float, index: int = index) -> None:
+    def run(index: int, begin: tuple[MeasurementParameters, Array], plan: Schedule) -> Estimate:
+        def observer(iteration: int, last: int, value: float) -> None:
             if progress is not None:
                 progress(index, n_starts, iteration, last, value)
 
-        begin = (point.parameters, point.probabilities, data)
+        parameters, law = begin
         if method == "em":
-            found = run_em(
-                *begin, basis, allowed, penalty, schedule, n_threads=n_threads, observer=observer
-            )
-        else:
-            found = run_saem(
-                *begin,
-                space,
+            return run_em(
+                parameters,
+                law,
+                data,
                 basis,
                 allowed,
                 penalty,
-                schedule,
-                rng=rng,
+                plan,
                 n_threads=n_threads,
                 observer=observer,
             )
-        estimates.append(found)
+        return run_saem(
+            parameters,
+            law,
+            data,
+            basis,
+            allowed,
+            penalty,
+            plan,
+            space=space,
+            rng=generators[index],
+            n_threads=n_threads,
+            observer=observer,
+        )
+
+    first = [(point.parameters, point.probabilities) for point in points]
+    screened = method == "em" and n_starts >= SCREENED_FROM
+    if screened:
+        # Many starts: a rough look at each, and only the best third goes all the way.
+        rough = replace(
+            schedule,
+            tolerance=ROUGH_TOLERANCE * schedule.tolerance,
+            max_iter=min(ROUGH_STEPS, schedule.max_iter),
+        )
+        estimates = [run(i, first[i], rough) for i in range(n_starts)]
+        order = sorted(range(n_starts), key=lambda i: -estimates[i].objective)
+        for i in order[: -(-n_starts // 3)]:
+            seen = estimates[i]
+            further = run(i, (seen.parameters, seen.probabilities), schedule)
+            estimates[i] = _continued(seen, further)
+        for i in order[-(-n_starts // 3) :]:
+            estimates[i] = replace(estimates[i], converged=False)
+    else:
+        estimates = [run(i, first[i], schedule) for i in range(n_starts)]
     best = max(range(n_starts), key=lambda i: estimates[i].objective)
     records = tuple(
         StartRecord(p.label, e.objective, e.log_likelihood, e.n_iter, e.converged)
@@ -174,6 +217,10 @@ def estimate_from_starts(
     top = estimates[best].objective
     reached = sum(top - e.objective <= SAME_OPTIMUM * data.n_samples for e in estimates)
     winner = estimates[best]
+    if method == "em" and penalty.name is None:
+        # With a given support nothing is left to choose: the likelihood itself is the answer.
+        fine = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
+        winner = _continued(winner, run(best, (winner.parameters, winner.probabilities), fine))
     if adapt:
         penalty = adapt_penalty(winner, data, basis, penalty)
     if method == "em":

@@ -1,0 +1,254 @@
+"""The documents keep their word: examples run, links lead somewhere, names exist."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import runpy
+import sys
+from dataclasses import is_dataclass
+from pathlib import Path
+
+import pytest
+
+from hidag import DCRL
+from hidag.errors import SettingError
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+NOTATION = ROOT / "docs" / "notation.md"
+PATHS = r"`((?:src|tests|examples|benchmarks|docs)/[\w./-]+)`"
+LARGEST_PICTURE = 150_000
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def python_blocks(path: Path) -> str:
+    """Return all Python of a page as one program: later blocks may use earlier ones."""
+    return "\n".join(re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.S))
+
+
+@pytest.fixture(scope="module")
+def readme() -> dict:
+    names: dict = {}
+    exec(compile(python_blocks(ROOT / "README.md"), "README.md", "exec"), names)
+    return names
+
+
+def test_the_readme_example_finds_the_truth(readme, capsys) -> None:
+    import hidag
+
+    assert hidag.evaluate(readme["model"], readme["truth"]).shd == 0
+
+
+def test_the_readme_example_is_about_ten_lines() -> None:
+    lines = [line for line in python_blocks(ROOT / "README.md").splitlines() if line.strip()]
+    assert len(lines) <= 10
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in DOCUMENTS if p.name in ("how_to_add.md", "method.md")], ids=relative
+)
+def test_python_in_the_pages_runs(path, capsys) -> None:
+    exec(compile(python_blocks(path), path.name, "exec"), {"__name__": "page"})
+
+
+def test_the_papers_settings_fit() -> None:
+    from hidag import design, simulate
+
+    names: dict = {"__name__": "page"}
+    exec(compile(python_blocks(ROOT / "docs" / "method.md"), "method.md", "exec"), names)
+    truth = design("Chain-5", "Q1", "gaussian", rng=1)
+    model = names["paper"].set_params(n_latents=5, family="gaussian", random_state=0)
+    model.fit(simulate(truth, 500, rng=2).X)
+    assert model.result_.method == "saem"
+    assert model.result_.graph_rows == 500
+    assert model.result_.edge_tests == ()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_every_relative_link_leads_somewhere(path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text("utf-8"))
+    missing = [
+        target
+        for target in targets
+        if not target.startswith(("http://", "https://")) and not (path.parent / target).exists()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_every_file_that_is_named_exists(path) -> None:
+    named = re.findall(PATHS, path.read_text("utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    text = "\n".join(path.read_text("utf-8") for path in DOCUMENTS)
+    named = set(re.findall(r"(?:^|`)make (\w+)", text, re.M))
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_names_in_tables_of_how_to_add_are_in_their_files() -> None:
+    text = (ROOT / "docs" / "how_to_add.md").read_text("utf-8")
+    seen = 0
+    for line in text.splitlines():
+        files = re.findall(PATHS, line)
+        if not line.startswith("|") or len(files) != 1 or not files[0].endswith(".py"):
+            continue
+        source = (ROOT / files[0]).read_text("utf-8")
+        for name in re.findall(r"`([A-Za-z_]\w+(?:\.\w+)?)`", line.split("|")[2]):
+            if (ROOT / Path(files[0]).parent / name).exists():
+                continue
+            assert name.split(".")[-1] in source, f"{name} is not in {files[0]}"
+            seen += 1
+    assert seen >= 12
+
+
+def code_names() -> list[str]:
+    """Return the names in the second column of the tables of notation.md."""
+    rows = [line for line in NOTATION.read_text("utf-8").splitlines() if line.startswith("|")]
+    cells = [row.split("|")[2] for row in rows]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def resolved(path: str) -> bool:
+    """Return whether a dotted path leads to a module, a thing in it, or a field of that."""
+    parts = path.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            thing = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            if is_dataclass(thing) and name in thing.__dataclass_fields__:
+                return name == parts[-1]
+            if not hasattr(thing, name):
+                return False
+            thing = getattr(thing, name)
+        return True
+    return False
+
+
+def test_notation_has_the_papers_symbols() -> None:
+    assert len(code_names()) >= 35
+
+
+@pytest.mark.parametrize("name", sorted(set(code_names())))
+def test_names_of_the_notation_exist(name, readme) -> None:
+    setting = re.fullmatch(r"DCRL\((\w+)\)", name)
+    if setting:
+        assert setting[1] in inspect.signature(DCRL).parameters
+    elif name.startswith("DCRL."):
+        assert hasattr(readme["model"], name.removeprefix("DCRL."))
+    else:
+        assert name.startswith("hidag.")
+        assert resolved(name)
+
+
+def test_a_name_that_does_not_exist_is_noticed() -> None:
+    assert not resolved("hidag.latent.StateSpace.nothing")
+    assert not resolved("hidag.nothing")
+
+
+def test_attributes_in_the_readme_exist(readme) -> None:
+    rows = re.findall(r"^\| (`\w+_`[^|]*)\|", (ROOT / "README.md").read_text("utf-8"), re.M)
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert len(names) >= 12
+    assert [name for name in names if not hasattr(readme["model"], name)] == []
+    documented = re.findall(r"(\w+_)\b(?=[ ,:])", DCRL.__doc__.split("Attributes")[1])
+    assert set(documented) <= set(names)
+
+
+def test_the_readme_says_how_many_latents_are_too_many() -> None:
+    from hidag.latent import StateSpace
+    from hidag.start.several import choose_method
+
+    assert "**K up to 16**" in (ROOT / "README.md").read_text("utf-8")
+    assert choose_method("saem", 100, 40, StateSpace.binary(16)) == "saem"
+    with pytest.raises(SettingError):
+        choose_method("saem", 100, 40, StateSpace.binary(17))
+
+
+#: Written in two parts, so that this file does not name them itself.
+PRIVATE = [
+    re.compile(pattern, re.I)
+    for pattern in (
+        r"(?<![\w.])/" + r"(?:work|home|root|Users|tmp|mnt)/",
+        r"[A-Z]:\\" + r"Users",
+        r"\bses" + r"sions?\b",
+        r"\bissue" + r"s? #?\d",
+        r"\bissue" + r" #",
+        r"\bTO" + r"DO\b",
+    )
+]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *DOCUMENTS,
+        ROOT / "LICENSE",
+        ROOT / ".pre-commit-config.yaml",
+        *sorted((ROOT / "examples").glob("*.py")),
+    ],
+    ids=relative,
+)
+def test_documents_speak_of_the_project_alone(path) -> None:
+    text = path.read_text("utf-8")
+    assert [found[0] for pattern in PRIVATE if (found := pattern.search(text))] == []
+
+
+def test_pictures_are_small() -> None:
+    pictures = sorted((ROOT / "docs" / "images").glob("*.png"))
+    assert pictures
+    assert [p.name for p in pictures if p.stat().st_size >= LARGEST_PICTURE] == []
+
+
+def test_hooks_are_those_of_continuous_integration() -> None:
+    hooks = re.findall(r"entry: \.venv/bin/(.+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert len(hooks) == 4
+    assert [hook for hook in hooks if f"$(BIN)/{hook}\n" not in makefile] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=relative)
+def test_examples_say_what_they_are(path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+
+
+def test_the_exploratory_example_finds_its_truth(capsys) -> None:
+    runpy.run_path(str(ROOT / "examples" / "exploratory.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "Z1" in printed
+    assert "(0 latent pairs, 0 entries of Q)" in printed
+
+
+def test_the_confirmatory_example_says_the_graph_in_words(tmp_path, monkeypatch, capsys) -> None:
+    import numpy as np
+
+    from hidag import design, simulate
+
+    truth = design("Chain-5", "Q1", "gaussian", rng=1)
+    X = simulate(truth, 1500, rng=2).X
+    np.savetxt(
+        tmp_path / "responses.csv", X, "%.6g", ",", header=",".join(truth.item_names), comments=""
+    )
+    lines = ["item,A,B,C,D,E"]
+    lines += [
+        f"{name},{','.join(str(q) for q in row)}"
+        for name, row in zip(truth.item_names, truth.q_matrix.tolist(), strict=True)
+    ]
+    (tmp_path / "q.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["confirmatory.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "confirmatory.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "A and B are joined; the data cannot tell which one is the cause.\n" in printed
