@@ -1,0 +1,86 @@
+"""Choosing loadings by the observed data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.estimate.exact import expect
+from hidag.estimate.maximise import Basis
+from hidag.estimate.support import adapted_strength, best_subset, observed_information
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measurement import MeasurementParameters, Penalty
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "poisson", "poisson-identity", "gaussian"])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_score_is_the_gradient_of_the_observed_likelihood(family, missing):
+    rng = np.random.default_rng(0)
+    n_items, n_latents = 5, 2
+    families = (family,) * n_items
+    loadings = rng.uniform(0.3, 1.0, (n_items, n_latents))
+    intercept = np.full(n_items, 0.6)
+    parameters = MeasurementParameters(families, intercept, loadings, np.ones(n_items))
+    values = rng.poisson(1.5, (300, n_items)).astype(float)
+    if family == "bernoulli":
+        values = (values > 1).astype(float)
+    values[rng.random(values.shape) < missing] = np.nan
+    data = WorkingData.from_values(values, families, units=(np.zeros(5), np.ones(5)))
+    space = StateSpace.binary(n_latents)
+    basis = Basis.of(space.states().astype(float))
+    law = np.array([0.3, 0.2, 0.1, 0.4])
+    gradient, information = observed_information(parameters, law, data, basis)
+
+    def value(j: int, a: int, step: float) -> float:
+        beta = np.hstack([intercept[:, None], loadings])
+        beta[j, a] += step
+        moved = MeasurementParameters(families, beta[:, 0], beta[:, 1:], np.ones(n_items))
+        return expect(moved, law, data, np.ascontiguousarray(basis.features))[1]
+
+    for j in range(n_items):
+        for a in range(3):
+            slope = (value(j, a, 1e-5) - value(j, a, -1e-5)) / 2e-5
+            assert gradient[j, a] == pytest.approx(slope, abs=1e-3)
+        assert (np.linalg.eigvalsh(information[j]) > -1e-9).all()
+
+
+def test_best_subset_is_the_best_of_all():
+    rng = np.random.default_rng(1)
+    better = 0
+    for _ in range(40):
+        root = rng.normal(size=(6, 30))
+        curvature = root @ root.T
+        beta = np.array([1.0, 0.8, 0.0, 0.0, -0.5, 0.0])
+        linear = curvature @ beta + 2 * rng.normal(size=6)
+        found = best_subset(linear, curvature, np.ones(5, bool), rng.random(5) < 0.5, cost=3.0)
+
+        def value(b: np.ndarray, h: np.ndarray = linear, g: np.ndarray = curvature) -> float:
+            return h @ b - 0.5 * b @ g @ b - 3.0 * (b[1:] != 0).sum()
+
+        best = -np.inf
+        for code in range(32):
+            active = [0, *(k + 1 for k in range(5) if code >> k & 1)]
+            b = np.zeros(6)
+            b[active] = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])
+            best = max(best, value(b))
+        assert value(found) <= best + 1e-9
+        better += value(found) > best - 1e-9
+    # Stepwise is not exhaustive, but nearly always ends at the optimum of such small problems.
+    assert better >= 36
+
+
+def test_the_strength_follows_the_gap_between_true_and_false():
+    rng = np.random.default_rng(2)
+    noise = np.abs(rng.normal(size=(30, 8)))
+    penalty = Penalty("tlp", 5.0, 0.1)
+    included = np.zeros((30, 10), bool)
+    included[:, :2] = True
+    bounds = (4.0, 12.0)
+    clear = np.hstack([20 + rng.normal(size=(30, 2)), noise])
+    close = np.hstack([np.abs(4.0 + rng.normal(size=(30, 2))), noise])
+    far, near = (adapted_strength(z, included, penalty, bounds) for z in (clear, close))
+    assert far == pytest.approx(bounds[1])
+    assert near < 5.0
+    # Too few loadings to learn from: the penalty stays what it was.
+    assert adapted_strength(clear, np.zeros((30, 10), bool), penalty, bounds) == 5.0

@@ -1,0 +1,87 @@
+"""Edges that the fitted law shows and the data do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.discover import DAG, search_graph
+from hidag.estimate.working import WorkingData
+from hidag.evidence import ObservedFit, confirm_edges, factorised
+from hidag.latent import LatentCounts, SaturatedLaw, StateSpace
+from hidag.measurement import MeasurementParameters
+
+SPACE = StateSpace.binary(3)
+CHAIN = ((), (0,), (1,))
+
+
+def chain_law(strength: float = 0.35) -> np.ndarray:
+    up, down = 0.5 + strength, 0.5 - strength
+    p = np.ones((2, 2, 2)) * 0.5
+    for a in range(2):
+        for b in range(2):
+            for c in range(2):
+                p[a, b, c] *= (up if a == b else down) * (up if b == c else down)
+    return p.ravel()
+
+
+def test_factorising_over_the_true_graph_changes_nothing():
+    law = chain_law()
+    np.testing.assert_allclose(factorised(law, CHAIN, SPACE), law, atol=1e-12)
+    apart = factorised(law, ((), (), ()), SPACE).reshape(2, 2, 2)
+    np.testing.assert_allclose(apart, 0.125, atol=1e-12)
+
+
+def test_factorising_over_a_complete_graph_changes_nothing():
+    law = np.random.default_rng(0).dirichlet(np.ones(8))
+    np.testing.assert_allclose(factorised(law, ((), (0,), (0, 1)), SPACE), law, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """A chain of latents seen through items that tell little about the third."""
+    rng = np.random.default_rng(1)
+    q = np.repeat(np.eye(3), 4, axis=0)
+    loadings = q * np.array([3.0, 3.0, 1.0])
+    families = ("bernoulli",) * 12
+    parameters = MeasurementParameters(families, -0.5 * loadings.sum(axis=1), loadings, np.ones(12))
+    states = SaturatedLaw(SPACE, chain_law()).sample(2000, rng)
+    eta = parameters.intercept + states @ loadings.T
+    values = (rng.random(eta.shape) < 1 / (1 + np.exp(-eta))).astype(float)
+    data = WorkingData.from_values(values, families)
+    return ObservedFit(data, parameters, SPACE)
+
+
+def test_restricting_the_law_never_raises_the_likelihood(noisy):
+    full = DAG(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])).to_cpdag()
+    chain = DAG(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])).to_cpdag()
+    empty = DAG(np.zeros((3, 3), dtype=int)).to_cpdag()
+    values = [noisy.law_under(g, chain_law())[1] for g in (full, chain, empty)]
+    assert values[0] > values[1] - 0.5
+    assert values[1] > values[2] + 50
+    assert [noisy.n_parameters(g) for g in (full, chain, empty)] == [7, 5, 3]
+
+
+def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
+    # A law with a spurious dependence between the ends of the chain, as a fit might leave it.
+    bent = chain_law().reshape(2, 2, 2).copy()
+    bent[0, 1, 0] *= 2.2
+    bent[1, 1, 0] *= 0.4
+    bent /= bent.sum()
+    states = SPACE.states().astype(np.uint8)
+    counts = LatentCounts(states, 1000 * bent.ravel(), SPACE.levels, ("a", "b", "c"))
+
+    def search(knowledge):
+        return search_graph(counts, knowledge=knowledge)
+
+    found = search(None)
+    assert ((found.graph.adjacency + found.graph.adjacency.T) > 0).sum() == 6
+    graph, tests = confirm_edges(found, search, None, noisy, bent.ravel(), max_tests=10)
+    joined = (graph.adjacency | graph.adjacency.T) == 1
+    assert joined[0, 1]
+    assert joined[1, 2]
+    assert not joined[0, 2]
+    assert graph.is_valid()
+    dropped = [t for t in tests if not t.kept]
+    assert [t.pair for t in dropped] == [("a", "c")]
+    assert dropped[0].likelihood_loss < dropped[0].saved
