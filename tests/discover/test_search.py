@@ -162,6 +162,20 @@ def test_a_score_that_is_no_number(search) -> None:
     )
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_score_that_tells_equivalent_graphs_apart_ends(search) -> None:
+    class Uneven:
+        """Numbers that have nothing to do with each other."""
+
+        def local(self, node, parents):
+            key = (node * 7919 + sum(104729 * (k + 1) ** 2 for k in parents)) % 1009
+            return -float(key)
+
+    for n_variables in (3, 5, 7):
+        rows = np.zeros((5, n_variables), dtype=int)
+        assert discover(rows, score=Uneven(), search=search).is_valid()
+
+
 def test_a_search_of_ones_own() -> None:
     rows = np.random.default_rng(7).integers(0, 2, (50, 3))
 

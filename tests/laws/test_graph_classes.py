@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from hidag.discover import DAG
+from hidag.discover import DAG, knowledge
 from hidag.discover.engine import from_words, to_words
 from hidag.errors import GraphError
 from hidag.kernels import graph_moves
@@ -127,3 +127,34 @@ def test_counting_agrees_with_listing() -> None:
     for _ in range(40):
         graph = random_dag(rng, 7, 0.5).to_cpdag()
         assert graph.n_members() == len(set(graph.members()))
+
+
+def test_knowledge_directs_what_all_obeying_members_share(classes) -> None:
+    rng = np.random.default_rng(2)
+    for members in classes:
+        graph = members[0].to_cpdag().adjacency
+        undirected = np.argwhere(np.triu(graph & graph.T))
+        if not len(undirected):
+            continue
+        for member in members:
+            # Any directions that some member has are a piece of knowledge without contradiction.
+            for size in range(1, len(undirected) + 1):
+                rules = np.zeros((4, 4), dtype=np.uint8)
+                for i, j in undirected[rng.permutation(len(undirected))[:size]]:
+                    a, b = (i, j) if member.adjacency[i, j] else (j, i)
+                    rules[b, a] = knowledge.FORBIDDEN
+                obeying = [m.adjacency for m in members if not (m.adjacency & rules).any()]
+                union = np.max(obeying, axis=0)
+                plain = knowledge.direct_by_rules(graph, rules)
+                np.testing.assert_array_equal(plain, union)
+                compiled = np.zeros((5, 4, 1), dtype=np.uint64)
+                graph_moves.complete(to_words(member.adjacency.T), compiled)
+                assert graph_moves.direct_by_rules(compiled, rules)
+                np.testing.assert_array_equal(from_words(compiled[1] | compiled[2], 4), union)
+
+
+def test_rules_without_an_obeying_member_are_found_out() -> None:
+    collider = DAG.from_edges(["a", "b", "c"], [("a", "c"), ("b", "c")]).to_cpdag()
+    rules = np.zeros((3, 3), dtype=np.uint8)
+    rules[0, 2] = knowledge.FORBIDDEN
+    assert knowledge.direct_by_rules(collider.adjacency, rules) is None

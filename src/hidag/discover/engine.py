@@ -217,8 +217,13 @@ class Engine:
         return True
 
     def climb(self, state: State, allowed: int, banned: tuple[int, int] = (-1, -1)) -> None:
-        """Apply the best operator of the allowed kinds until none gains."""
+        """Apply the best operator of the allowed kinds until none gains.
+
+        With a score that tells equivalent graphs apart gains need not add up, and the climb
+        could go round in circles; it ends when it comes back to a graph.
+        """
         cache = self.cache
+        visited = {state.graph.tobytes()}
         refused_pairs = np.zeros((0, 2), dtype=np.int64)
         refused_sets = np.zeros((0, cache.n_words), dtype=np.uint64)
         while True:
@@ -255,6 +260,10 @@ class Engine:
             kind, x, y = (int(v) for v in self._out[:3])
             if self.apply(state, kind, x, y, self._chosen, float(self._out[3])):
                 refused_pairs, refused_sets = refused_pairs[:0], refused_sets[:0]
+                seen = state.graph.tobytes()
+                if seen in visited:
+                    return
+                visited.add(seen)
             else:
                 refused_pairs = np.vstack([refused_pairs, [[x, y]]])
                 refused_sets = np.vstack([refused_sets, self._chosen])

@@ -44,11 +44,14 @@ def xges(engine: Engine, start: NDArray[np.int8] | None = None) -> State:
     """
     state = engine.start(start)
     engine.climb(state, _EVERY)
+    visited = {state.graph.tobytes()}
     while True:
         better = _force_deletions(engine, state) or _force_insertions(engine, state)
-        if better is None:
+        # Coming back happens only with a score that tells equivalent graphs apart.
+        if better is None or better.graph.tobytes() in visited:
             return state
         state = better
+        visited.add(state.graph.tobytes())
 
 
 def _force_deletions(engine: Engine, state: State) -> State | None:

@@ -29,7 +29,11 @@ MAX_ROWS_PER_CONFIGURATION = 16.0
 
 @runtime_checkable
 class LocalScore(Protocol):
-    """What every score offers; the searches only maximise a sum of these numbers."""
+    """What every score offers; the searches only maximise a sum of these numbers.
+
+    It should give equal sums to Markov-equivalent graphs. With one that does not, a search still
+    ends and returns a completed graph, but its score depends on the member looked at.
+    """
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents (ascending indices)."""
