@@ -13,7 +13,7 @@ from hidag.kernels import graph_operators
 #: Forced insertions tried at an optimum: per variable, and in all. All of them up to about 13
 #: variables, beyond that a share that keeps the search within ten times the cost of GES.
 MAX_FORCED_INSERTIONS_EACH = 10
-MAX_FORCED_INSERTIONS = 1000
+MAX_FORCED_INSERTIONS = 600
 
 _EVERY = DELETE | REVERSE | INSERT
 
