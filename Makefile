@@ -12,7 +12,14 @@ WORKERS ?= 2
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,test,dev,oracles]'
 	touch $@
 
-demo: .venv/.installed
+.venv/.demo: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("hidag needs Python 3.11 or newer, found " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	touch $@
+
+demo: .venv/.demo
 	$(BIN)/hidag demo --out demo
 
 test: .venv/.installed
@@ -27,6 +34,12 @@ types: .venv/.installed
 
 contracts: .venv/.installed
 	$(BIN)/lint-imports
+
+# Takes about ten minutes; prints ratios measured in one run.
+bench: .venv/.installed
+	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/recovery.py
+	$(BIN)/python benchmarks/graph_search.py
 
 clean:
 	rm -rf .venv demo

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
 from hidag.latent import resampled_rows
-from hidag.measurement import Penalty, default_penalty, family_named
+from hidag.measurement import Penalty, default_penalty
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
 from hidag.pipeline import count_latents, effective_share, estimate_measurement, find_graph
@@ -170,6 +170,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.q_matrix is not None:
             q_spec = read_q_matrix(self.q_matrix, table.names, n_latents)
         names = self._names_of_latents(n_latents, q_spec.latent_names if q_spec else None)
+        self._check_search(names)
         seed = _root_seed(self.random_state)
         with threadpool_limits(limits=1, user_api="blas"):
             measured = estimate_measurement(
@@ -217,9 +218,11 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         stage_one = measured.stage_one
         best = stage_one.best
         if not best.converged:
+            advice = f"raise max_iter or tol (now {self.tol:g})"
+            if stage_one.method == "saem":
+                advice = "raise max_iter"
             warnings.warn(
-                f"Stage I had not settled after max_iter={self.max_iter} steps; raise max_iter or "
-                f"tol (now {self.tol:g})",
+                f"Stage I had not settled after max_iter={self.max_iter} steps; {advice}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -276,6 +279,18 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             effective_share(self.effective_size, 1.0)
         else:
             resampled_rows(self.resample, table.n_samples)
+
+    def _check_search(self, names: tuple[str, ...]) -> None:
+        """Refuse what Stage III could not use, before Stage I has cost any time."""
+        if not callable(self.search) and self.search not in ("xges", "ges", "exact"):
+            raise SettingError(
+                f"search must be 'xges', 'ges', 'exact' or a callable, got {self.search!r}"
+            )
+        score = self.__dict__["score"]
+        if not hasattr(score, "local") and score not in ("bdeu", "bic"):
+            raise SettingError(f"score must be 'bdeu', 'bic' or a local score, got {score!r}")
+        if self.knowledge is not None:
+            self.knowledge.rules(names)
 
     def _names_of_latents(self, n_latents: int, from_q: tuple[str, ...] | None) -> tuple[str, ...]:
         if self.latent_names is None:
@@ -340,8 +355,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.q_matrix_ = result.q_matrix
         self.intercept_ = result.intercept
         self.loadings_ = result.loadings
-        with_dispersion = [family_named(f).has_dispersion for f in result.families]
-        self.dispersion_ = np.where(with_dispersion, result.dispersion, np.nan)
+        self.dispersion_ = result.dispersion
         self.latent_law_ = result.law
         self.graph_ = result.graph
         self.log_likelihood_ = result.log_likelihood
@@ -412,7 +426,9 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         values = np.empty((len(states), len(self.families_)))
         eta = self.intercept_ + states @ self.loadings_.T
         for family, items in self.result_.parameters.groups():
-            values[:, items] = family.sample(eta[:, items], self.result_.dispersion[items], rng)
+            values[:, items] = family.sample(
+                eta[:, items], self.result_.parameters.dispersion[items], rng
+            )
         return values, states
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -21,7 +21,7 @@ from hidag.estimate.posterior import (
 )
 from hidag.evidence import EdgeTest
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
-from hidag.measurement import MeasurementParameters
+from hidag.measurement import MeasurementParameters, family_named
 from hidag.start.several import StartRecord
 
 Array = NDArray[np.float64]
@@ -51,6 +51,8 @@ class FitResult:
     trace : ndarray, shape (n_iter, 2)
         Objective and largest coefficient move per step.
     starts : tuple of StartRecord
+        Their objectives are under the penalty that estimation began with; the final choice of
+        loadings may have been made under another (``settings["penalty_strength_used"]``).
     n_reached : int
         How many starts came as high as the best.
     graph_rows : float
@@ -105,8 +107,9 @@ class FitResult:
 
     @property
     def dispersion(self) -> Array:
-        """Dispersions, shape (J,)."""
-        return self.parameters.dispersion
+        """Variances of Gaussian and lognormal items, NaN elsewhere, shape (J,)."""
+        known = [family_named(name).has_dispersion for name in self.families]
+        return np.where(known, self.parameters.dispersion, np.nan)
 
     @property
     def latent_law(self) -> LatentLaw:
@@ -160,7 +163,7 @@ class FitResult:
         arrays: dict[str, NDArray[Any]] = {
             "intercept": self.intercept,
             "loadings": self.loadings,
-            "dispersion": self.dispersion,
+            "dispersion": self.parameters.dispersion,
             "trace": self.trace,
             "graph": np.asarray(self.graph.adjacency),
         }

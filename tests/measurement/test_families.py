@@ -1,4 +1,4 @@
-"""Every family, held to one contract. A new family is one more line in FAMILIES."""
+"""Every family, held to one contract. A new family is one more line in CASES."""
 
 from __future__ import annotations
 
@@ -81,3 +81,9 @@ def test_clipped_means_have_finite_predictors(case):
     family, _, _ = case
     clipped = family.clip_mean(np.array([-5.0, 0.0, 0.5, 1.0, 7.0]), 1e-4)
     assert np.isfinite(family.predictor(clipped)).all()
+
+
+def test_a_first_look_grows_with_the_response(case):
+    family, _, _ = case
+    x = np.array([0.0, 1.0, 2.0, 5.0])
+    assert (np.diff(family.first_look(x)) > 0).all()

@@ -39,7 +39,7 @@ def write(path: Path, content: str | bytes) -> Path:
         ("t.csv", "a;b\n1;null\n0;2.5\n"),
         ("t.tsv", "a\tb\n1\tNone\n0\t2.5\n"),
         ("T.CSV", "a,b\nTRUE,nan\nFALSE,2.5\n"),
-        ("t.csv.gz", gzip.compress(b"a,b\n1,NA\n0,2.5\n")),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,NA\n0,2.5\n", mtime=0)),
     ],
 )
 def test_text_files(tmp_path: Path, name: str, content: str | bytes) -> None:
@@ -146,7 +146,9 @@ def test_files_that_cannot_be_read(
     assert str(caught.value) == sentence.format(path)
 
 
-@pytest.mark.parametrize("content", [b"abc", gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:-20]])
+@pytest.mark.parametrize(
+    "content", [b"abc", gzip.compress(b"a,b\n" + b"1,2\n" * 9999, mtime=0)[:-20]]
+)
 def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path / "t.csv.gz", content)
     with pytest.raises(FileError, match="cut off or of another format"):

@@ -9,7 +9,14 @@ from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import family_named
-from hidag.simulate import design, simulate
+from hidag.simulate import (
+    banded_q,
+    chain_dag,
+    design,
+    make_truth,
+    random_law,
+    simulate,
+)
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.several import choose_method, choose_n_starts
 from hidag.start.spectral import predictors, spectral_start
@@ -96,3 +103,14 @@ def test_costs_decide_the_method_and_the_starts():
         500, 10, small, known=False
     )
     assert choose_n_starts(10**5, 50, large, known=False) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_families_of_different_scales_do_not_drown_each_other(seed):
+    # Logs of counts near zero and log odds spread far wider than standardised measurements.
+    rng = np.random.default_rng(seed)
+    families = ["bernoulli"] * 4 + ["gaussian"] * 4 + ["poisson"] * 4
+    law = random_law(chain_dag(4), rng=rng)
+    truth = make_truth(law, banded_q(4, 1), families, rng=rng)
+    _, point = spectral(truth, simulate(truth, 4000, rng=rng).X)
+    assert matched_error(point.parameters.loadings, truth.q_matrix) <= 8

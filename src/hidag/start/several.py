@@ -144,7 +144,7 @@ def estimate_from_starts(
     seed : int
         Root seed; start ``i`` draws from ``SeedSequence(seed, spawn_key=(i,))``.
     adapt : bool
-        Whether the penalty's strength is learned from the table once the best start has settled.
+        Whether EM learns the penalty's strength from the table once the best start has settled.
     n_starts, n_threads : int
     progress : callable or None
         Called with (start, n_starts, iteration, max_iter, objective).
@@ -221,7 +221,7 @@ def estimate_from_starts(
         # With a given support nothing is left to choose: the likelihood itself is the answer.
         fine = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
         winner = _continued(winner, run(best, (winner.parameters, winner.probabilities), fine))
-    if adapt:
+    if adapt and method == "em":
         penalty = adapt_penalty(winner, data, basis, penalty)
     if method == "em":
         winner = select_support(

@@ -6,7 +6,7 @@ Differences from the printed algorithm, each for a reason:
 - coefficients come from the items' own regressions on the scores, not from a masked least squares;
 - binary items are too noisy for hard-assigned scores: their coefficients start from the loadings;
 - missing cells are filled from the low-rank fit, a few rounds over;
-- columns are brought to a common scale, so that items of different families can stand together.
+- a table of several families starts from standardised responses: links would tear scales apart.
 """
 
 from __future__ import annotations
@@ -61,42 +61,56 @@ def _eigen(gram: Array) -> tuple[Array, Array]:
     return np.maximum(values[order], 0.0), vectors[:, order]
 
 
-def predictors(data: WorkingData, n_latents: int) -> Array:
-    """Return denoised linear predictors on a common scale, centred by column (steps 1 to 5)."""
-    n_samples = data.n_samples
-    names = np.array(data.families)
-    scale = coefficient_scales(data)
-    if len(set(data.families)) == 1:
-        spread = np.ones(data.n_items)
-    else:
-        spread = np.ones(data.n_items)
-        for name in set(data.families):
-            items = np.flatnonzero(names == name)
-            spread[items] = np.sqrt(max(float(data.variance[items].mean()), 1e-12))
-    filled = data.x / spread
-    means = data.mean / spread
-    rounds = 1
-    if data.observed is not None:
-        filled = np.where(data.observed == 1, filled, means)
-        rounds = FILL_ROUNDS
-    only_gaussian = all(family_named(name).has_dispersion for name in set(data.families))
-    low_rank = filled
-    if not only_gaussian or data.observed is not None:
-        for _ in range(rounds):
-            values, vectors = _eigen(filled.T @ filled)
-            strong = int((np.sqrt(values) >= 1.01 * np.sqrt(n_samples)).sum())
-            rank = min(max(n_latents + 1, strong), data.n_items)
-            low_rank = (filled @ vectors[:, :rank]) @ vectors[:, :rank].T
-            if data.observed is not None:
-                filled = np.where(data.observed == 1, filled, low_rank)
-    out = np.empty_like(filled)
-    for name in set(data.families):
-        family = family_named(name)
-        items = np.flatnonzero(names == name)
+def _low_rank(filled: Array, rank: int) -> Array:
+    """Return the best approximation of that rank, shape (N, J)."""
+    _, vectors = _eigen(filled.T @ filled)
+    return (filled @ vectors[:, :rank]) @ vectors[:, :rank].T
+
+
+def _filled(x: Array, data: WorkingData, means: Array, rank: int) -> Array:
+    """Return responses with missing cells filled from a low-rank fit, a few rounds over."""
+    if data.observed is None:
+        return x
+    seen = data.observed == 1
+    out = np.where(seen, x, means)
+    for _ in range(FILL_ROUNDS):
+        out = np.where(seen, x, _low_rank(out, rank))
+    return out
+
+
+def _one_family(data: WorkingData, n_latents: int) -> Array:
+    """Return predictors of a table whose items share a family (steps 1 to 4)."""
+    family = family_named(data.families[0])
+    rank = min(n_latents + 1, data.n_items)
+    filled = _filled(data.x, data, data.mean, rank)
+    if not family.has_dispersion:
         # Gaussian responses need no truncation and no link: their own values are the predictors.
-        source = filled if family.has_dispersion else low_rank
-        mean = family.clip_mean(source[:, items] * spread[items], TRUNCATION)
-        out[:, items] = family.predictor(mean) / scale[items]
+        singular = np.sqrt(_eigen(filled.T @ filled)[0])
+        strong = int((singular >= 1.01 * np.sqrt(data.n_samples)).sum())
+        filled = _low_rank(filled, min(max(rank, strong), data.n_items))
+        filled = family.predictor(family.clip_mean(filled, TRUNCATION))
+    return filled / coefficient_scales(data)
+
+
+def _several_families(data: WorkingData, n_latents: int) -> Array:
+    """Return a first look at the predictors of a mixed table, every column with variance one.
+
+    Inverse links of a joint low-rank fit stretch scales so differently that a few counts near zero
+    would rule the table; standardised responses keep what matters, who goes with whom.
+    """
+    seen = np.ones(data.x.shape, bool) if data.observed is None else data.observed == 1
+    out = np.empty(data.x.shape)
+    for j, name in enumerate(data.families):
+        look = family_named(name).first_look(data.x[:, j])
+        cells = look[seen[:, j]]
+        out[:, j] = (look - cells.mean()) / max(float(cells.std()), 1e-12)
+    return _filled(out, data, np.zeros(data.n_items), min(n_latents + 1, data.n_items))
+
+
+def predictors(data: WorkingData, n_latents: int) -> Array:
+    """Return linear predictors on a common scale, centred by column (steps 1 to 5), (N, J)."""
+    single = len(set(data.families)) == 1
+    out = _one_family(data, n_latents) if single else _several_families(data, n_latents)
     return np.asarray(out - out.mean(axis=0))
 
 

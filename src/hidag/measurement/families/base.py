@@ -54,6 +54,10 @@ class Family(Protocol):
         """Return means moved into the range of the responses, at distance ``epsilon``."""
         ...
 
+    def first_look(self, x: Array) -> Array:
+        """Return working-scale responses where latents act about linearly, without a fit."""
+        ...
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the size of a typical coefficient, given the items' means and variances."""
         ...

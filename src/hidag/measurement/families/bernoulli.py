@@ -48,6 +48,10 @@ class Bernoulli:
         """Return means in [epsilon, 1 - epsilon]."""
         return np.clip(mean, epsilon, 1.0 - epsilon)
 
+    def first_look(self, x: Array) -> Array:
+        """Return the responses as they are."""
+        return x
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: log odds have a scale of their own."""
         return np.ones_like(mean)

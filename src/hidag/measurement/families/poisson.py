@@ -53,6 +53,10 @@ class Poisson:
         """Return means of at least epsilon."""
         return np.maximum(mean, epsilon)
 
+    def first_look(self, x: Array) -> Array:
+        """Return ``log(x + 1/2)``."""
+        return np.log(x + 0.5)
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: ratios of means have a scale of their own."""
         return np.ones_like(mean)
@@ -85,6 +89,10 @@ class PoissonIdentity(Poisson):
     def predictor(self, mean: Array) -> Array:
         """Return the mean itself."""
         return np.asarray(mean, dtype=np.float64)
+
+    def first_look(self, x: Array) -> Array:
+        """Return the counts as they are."""
+        return x
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the standard deviation of a count with the item's mean."""
