@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--design", default="research-code", choices=sorted(LINK))
-    parser.add_argument("--starts", type=int, default=1)
+    parser.add_argument("--starts", default="auto")
     parser.add_argument("--method", default="auto")
     parser.add_argument("--published")
     args = parser.parse_args()
@@ -101,7 +101,7 @@ def main() -> None:
                     fitted = DCRL(
                         truth.n_latents,
                         family=LINK[args.design].get(family, family),
-                        n_starts=args.starts,
+                        n_starts=args.starts if args.starts == "auto" else int(args.starts),
                         method=args.method,
                         random_state=replicate,
                     ).fit(data.X)
