@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult
-from hidag.estimate.exact import expect
+from hidag.estimate.exact import expect_states
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 #: Pairs whose removal costs the graph's score more than this many units are beyond doubt.
 BEYOND_DOUBT = 30.0
 #: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
-LAW_TOLERANCE = 0.02
+LAW_TOLERANCE = 0.05
 MAX_LAW_STEPS = 40
 
 
@@ -69,13 +69,13 @@ class ObservedFit:
         current = factorised(probabilities, parents, self.space)
         last = -np.inf
         for _ in range(MAX_LAW_STEPS):
-            statistics, value = expect(
+            counts, value = expect_states(
                 self.parameters, current, self.data, features, n_threads=self.n_threads
             )
             if value - last < LAW_TOLERANCE:
                 break
             last = value
-            current = factorised(statistics.count, parents, self.space)
+            current = factorised(counts, parents, self.space)
         return current, value
 
     def n_parameters(self, graph: CPDAG) -> int:

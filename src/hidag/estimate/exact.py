@@ -91,17 +91,37 @@ def iterate_posteriors(
         yield rows, posterior, marginal
 
 
-def _lane(scores: StateScores, data: WorkingData, lane: int) -> tuple[Array, float]:
-    """Return the lane's sums of extended rows by state, (J + M + 1, S), and log marginals."""
+def _lane(scores: StateScores, data: WorkingData, first: int, lane: int) -> tuple[Array, float]:
+    """Return the lane's sums of extended rows by state and its sum of log marginals.
+
+    Columns before ``first`` are left out of the sums.
+    """
     step = block_rows(scores.n_states)
-    sums = np.zeros(scores.weights.shape)
+    sums = np.zeros((len(scores.weights) - first, scores.n_states))
     total = 0.0
     for start in range(lane * step, data.n_samples, N_LANES * step):
         rows = data.extended[start : start + step]
         posterior, factor, marginal = _unnormalised(scores, rows)
         # Scaling the few columns of the data is cheaper than normalising the posterior.
-        sums += (rows * factor[:, None]).T @ posterior
+        sums += (rows[:, first:] * factor[:, None]).T @ posterior
         total += float(marginal.sum())
+    return sums, total
+
+
+def _sums(
+    scores: StateScores, data: WorkingData, first: int, n_threads: int
+) -> tuple[Array, float]:
+    """Return sums of extended rows by state, lanes added in their order, and of log marginals."""
+    lanes = range(N_LANES)
+    if n_threads > 1:
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = list(pool.map(lambda lane: _lane(scores, data, first, lane), lanes))
+    else:
+        parts = [_lane(scores, data, first, lane) for lane in lanes]
+    sums, total = parts[0]
+    for more, value in parts[1:]:
+        sums += more
+        total += value
     return sums, total
 
 
@@ -126,16 +146,21 @@ def expect(
         Changes the time, never the bits.
     """
     scores = StateScores.of(parameters, probabilities, features, data.gappy)
-    lanes = range(N_LANES)
-    if n_threads > 1:
-        with ThreadPoolExecutor(n_threads) as pool:
-            parts = list(pool.map(lambda lane: _lane(scores, data, lane), lanes))
-    else:
-        parts = [_lane(scores, data, lane) for lane in lanes]
-    sums, total = parts[0]
-    for more, value in parts[1:]:
-        sums += more
-        total += value
+    sums, total = _sums(scores, data, 0, n_threads)
     n_items = data.n_items
     statistics = Statistics(sums[-1], sums[:n_items], sums[n_items:-1])
     return statistics, total + data.base(parameters.dispersion)
+
+
+def expect_states(
+    parameters: MeasurementParameters,
+    probabilities: Array,
+    data: WorkingData,
+    features: Array,
+    *,
+    n_threads: int = 1,
+) -> tuple[Array, float]:
+    """Return expected counts of states (S,) and the log-likelihood: all that a law needs."""
+    scores = StateScores.of(parameters, probabilities, features, data.gappy)
+    sums, total = _sums(scores, data, len(scores.weights) - 1, n_threads)
+    return sums[0], total + data.base(parameters.dispersion)

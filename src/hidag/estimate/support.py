@@ -175,7 +175,11 @@ def best_subset(
     return best
 
 
-def _information(estimate: Estimate, data: WorkingData, basis: Basis) -> tuple[Array, Array, Array]:
+#: Coefficients (J, P) with their observed-data scores (J, P) and information (J, P, P).
+Judged = tuple[Array, Array, Array]
+
+
+def _judge(estimate: Estimate, data: WorkingData, basis: Basis) -> Judged:
     """Return coefficients (J, P), their observed-data scores and information, made invertible."""
     parameters = estimate.parameters
     gradient, information = observed_information(parameters, estimate.probabilities, data, basis)
@@ -186,32 +190,28 @@ def _information(estimate: Estimate, data: WorkingData, basis: Basis) -> tuple[A
     return beta, gradient, information
 
 
-def adapt_penalty(estimate: Estimate, data: WorkingData, basis: Basis, penalty: Penalty) -> Penalty:
+def adapt_penalty(judged: Judged, n_samples: int, penalty: Penalty) -> Penalty:
     """Return the penalty with its strength learned from the loadings of this table.
 
     It stays between what the Bayesian information criterion asks of a parameter, log(N)/2, and
     four times log(K) more.
     """
-    if penalty.name is None:
-        return penalty
-    beta, gradient, information = _information(estimate, data, basis)
+    beta, gradient, information = judged
     z = loading_z_scores(beta, gradient, information)
-    least = 0.5 * np.log(data.n_samples)
+    least = 0.5 * np.log(n_samples)
     most = least + 4.0 * np.log(max(2, beta.shape[1] - 1))
     strength = adapted_strength(z, beta[:, 1:] != 0, penalty, (least, most))
     return replace(penalty, strength=strength)
 
 
 def _propose(
-    estimate: Estimate,
-    data: WorkingData,
-    basis: Basis,
+    parameters: MeasurementParameters,
+    judged: Judged,
     allowed: NDArray[np.uint8],
     penalty: Penalty,
 ) -> MeasurementParameters:
     """Return the parameters after a step with support selection on the observed data's scale."""
-    parameters = estimate.parameters
-    beta, gradient, information = _information(estimate, data, basis)
+    beta, gradient, information = judged
     linear = gradient + np.einsum("jab,jb->ja", information, beta)
     moved = beta.copy()
     for j in range(len(beta)):
@@ -230,20 +230,25 @@ def select_support(
     penalty: Penalty,
     schedule: Schedule,
     *,
+    adapt: bool = True,
     n_threads: int = 1,
     observer: Observer | None = None,
-) -> Estimate:
-    """Return an estimate whose support was judged by the observed data.
+) -> tuple[Estimate, Penalty]:
+    """Return an estimate whose support was judged by the observed data, and the penalty used.
 
-    A step is kept only when, after EM has settled again, the penalised observed-data likelihood is
-    higher; so the objective never gets worse.
+    With ``adapt`` the penalty's strength is first learned from the table. A step is kept only when,
+    after EM has settled again, the penalised observed-data likelihood is higher; so under that
+    penalty the objective never gets worse.
     """
     if penalty.name is None:
-        return estimate
+        return estimate, penalty
+    judged = _judge(estimate, data, basis)
+    if adapt:
+        penalty = adapt_penalty(judged, data.n_samples, penalty)
     cost = penalty_of(estimate.parameters, penalty, coefficient_scales(data))
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
-        proposal = _propose(estimate, data, basis, allowed, penalty)
+        proposal = _propose(estimate.parameters, judged, allowed, penalty)
         if np.array_equal(proposal.loadings != 0, estimate.parameters.loadings != 0):
             break
         again = run_em(
@@ -264,7 +269,8 @@ def select_support(
             n_iter=estimate.n_iter + again.n_iter,
             trace=np.vstack([estimate.trace, again.trace]),
         )
-    return estimate
+        judged = _judge(estimate, data, basis)
+    return estimate, penalty
 
 
 def _feasible(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.errors import SettingError
 from hidag.estimate.loop import Estimate, Schedule, run_em, run_saem
 from hidag.estimate.maximise import Basis
-from hidag.estimate.support import adapt_penalty, select_support
+from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty
@@ -221,10 +221,8 @@ def estimate_from_starts(
         # With a given support nothing is left to choose: the likelihood itself is the answer.
         fine = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
         winner = _continued(winner, run(best, (winner.parameters, winner.probabilities), fine))
-    if adapt and method == "em":
-        penalty = adapt_penalty(winner, data, basis, penalty)
     if method == "em":
-        winner = select_support(
-            winner, data, basis, allowed, penalty, schedule, n_threads=n_threads
+        winner, penalty = select_support(
+            winner, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
         )
     return StageOne(winner, records, reached, method, penalty)
