@@ -79,6 +79,7 @@ def main() -> None:
     parser.add_argument("--design", default="research-code", choices=sorted(LINK))
     parser.add_argument("--starts", default="auto")
     parser.add_argument("--method", default="auto")
+    parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--published")
     args = parser.parse_args()
     known = published(args.published)
@@ -103,6 +104,7 @@ def main() -> None:
                         family=LINK[args.design].get(family, family),
                         n_starts=args.starts if args.starts == "auto" else int(args.starts),
                         method=args.method,
+                        tol=args.tol,
                         random_state=replicate,
                     ).fit(data.X)
                     seconds = time.process_time() - begin

@@ -76,7 +76,9 @@ def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
 
     found = search(None)
     assert ((found.graph.adjacency + found.graph.adjacency.T) > 0).sum() == 6
-    graph, tests = confirm_edges(found, search, None, noisy, bent.ravel(), max_tests=10)
+    graph, tests = confirm_edges(
+        found, search, None, noisy, bent.ravel(), n_rows=1000, max_tests=10
+    )
     joined = (graph.adjacency | graph.adjacency.T) == 1
     assert joined[0, 1]
     assert joined[1, 2]

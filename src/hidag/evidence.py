@@ -42,7 +42,7 @@ class EdgeTest:
     likelihood_loss : float
         What the observed-data log-likelihood lost.
     saved : float
-        Half the parameters saved times log N.
+        Half the parameters saved times the log of the effective number of rows.
     kept : bool
     """
 
@@ -113,6 +113,7 @@ def confirm_edges(
     observed: ObservedFit,
     probabilities: Array,
     *,
+    n_rows: float,
     max_tests: int,
 ) -> tuple[CPDAG, tuple[EdgeTest, ...]]:
     """Return the graph without the weak edges that the observed data do not bear out.
@@ -127,6 +128,9 @@ def confirm_edges(
     observed : ObservedFit
     probabilities : ndarray, shape (S,)
         The fitted law, where restricted laws start from.
+    n_rows : float
+        Rows that the counts stood for. A criterion that charged log N would charge for information
+        that the items do not carry.
     max_tests : int
     """
     names = found.graph.names
@@ -137,7 +141,7 @@ def confirm_edges(
     cleared: set[tuple[int, int]] = set()
     current = found
     law, value = None, 0.0
-    half_log = 0.5 * np.log(observed.data.n_samples)
+    half_log = 0.5 * np.log(max(n_rows, 2.0))
     while len(tests) < max_tests:
         weakest = None
         for pair in _neighbours(current.graph):

@@ -207,5 +207,6 @@ def find_graph(
         knowledge,
         measurement.observed,
         np.asarray(measurement.law.probabilities),
+        n_rows=counts.total,
         max_tests=MAX_EDGE_TESTS,
     )
