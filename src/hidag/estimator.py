@@ -10,19 +10,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
+from hidag.fitted import FittedModel
 from hidag.latent import resampled_rows
-from hidag.measurement import Penalty, default_penalty
+from hidag.measurement import Penalty
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
 from hidag.pipeline import count_latents, effective_share, estimate_measurement, find_graph
 from hidag.progress import Progress, StderrProgress
 from hidag.result import FitResult
+from hidag.settings import checked_count, chosen_penalty, plain_value, root_seed, thread_count
 from hidag.versions import versions_used
 
 Array = NDArray[np.float64]
@@ -32,7 +33,7 @@ logger = logging.getLogger("hidag")
 LITTLE_INFORMATION = 0.05
 
 
-class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Discrete causal representation learning: latents, Q, the latent law and the causal graph.
 
     Parameters
@@ -148,8 +149,6 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
         self.observer = observer
 
-    # ------------------------------------------------------------------ fitting
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit all three stages to a table of responses.
 
@@ -161,7 +160,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = read_table(X, min_rows=2)
         validate_data(self, X if table.named else table.values, skip_check_array=True)
-        n_latents = _checked_count("n_latents", self.n_latents)
+        n_latents = checked_count("n_latents", self.n_latents)
         self._check_settings(table, n_latents)
         choice = _resolve_families(table, self.family)
         check_values(table, choice.families)
@@ -171,14 +170,21 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             q_spec = read_q_matrix(self.q_matrix, table.names, n_latents)
         names = self._names_of_latents(n_latents, q_spec.latent_names if q_spec else None)
         self._check_search(names)
-        seed = _root_seed(self.random_state)
+        penalty = chosen_penalty(
+            self.penalty,
+            table.n_samples,
+            n_latents,
+            self.penalty_strength,
+            self.penalty_threshold,
+        )
+        seed = root_seed(self.random_state)
         with threadpool_limits(limits=1, user_api="blas"):
             measured = estimate_measurement(
                 table.values,
                 choice.families,
                 n_latents,
                 q_entries=None if q_spec is None else q_spec.entries,
-                penalty=self._penalty(table.n_samples),
+                penalty=penalty,
                 schedule=Schedule(
                     max_iter=self.max_iter, tolerance=self.tol, n_sweeps=self.n_sweeps
                 ),
@@ -186,7 +192,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 seed=seed,
                 adapt=self.penalty_strength is None,
                 n_starts=self.n_starts,
-                n_threads=_thread_count(self.n_jobs),
+                n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),
             )
             ratio = measured.information_ratio()
@@ -270,9 +276,9 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         if self.n_starts != "auto":
-            _checked_count("n_starts", self.n_starts)
-        _checked_count("max_iter", self.max_iter)
-        _checked_count("n_sweeps", self.n_sweeps)
+            checked_count("n_starts", self.n_starts)
+        checked_count("max_iter", self.max_iter)
+        checked_count("n_sweeps", self.n_sweeps)
         if not (isinstance(self.tol, (int, float)) and self.tol > 0):
             raise SettingError(f"tol must be a positive number, got {self.tol!r}")
         if isinstance(self.resample, str) and self.resample == "expected":
@@ -302,20 +308,6 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return names
 
-    def _penalty(self, n_samples: int) -> Penalty:
-        standard = default_penalty(self.penalty, n_samples, int(self.n_latents))
-        strength, threshold = standard.strength, standard.threshold
-        if self.penalty_strength is not None:
-            strength = float(self.penalty_strength)
-        if self.penalty_threshold is not None:
-            threshold = float(self.penalty_threshold)
-        if not (strength >= 0 and threshold > 0):
-            raise SettingError(
-                f"penalty_strength must be >= 0 and penalty_threshold > 0, got {strength:g} and "
-                f"{threshold:g}"
-            )
-        return Penalty(standard.name, strength, threshold)
-
     def _progress(self) -> Callable[[int, int, int, int, float], None] | None:
         observers: list[Callable[[Progress], None]] = []
         if self.observer is not None:
@@ -341,13 +333,7 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, value in self.get_params(deep=False).items():
             if name in ("observer", "q_matrix", "random_state"):
                 continue
-            if isinstance(value, Mapping):
-                value = {str(key): entry for key, entry in value.items()}
-            elif isinstance(value, (list, tuple)):
-                value = list(value)
-            elif not isinstance(value, (str, int, float, bool, type(None))):
-                value = repr(value)
-            out[name] = value
+            out[name] = plain_value(value)
         return out
 
     def _store(self, result: FitResult) -> None:
@@ -365,41 +351,6 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.families_ = result.families
         self.latent_names_ = result.latent_names
 
-    # --------------------------------------------------------------- after the fit
-
-    def _rows(self, X: Any) -> Array:
-        check_is_fitted(self)
-        table = read_table(X, allow_empty_items=True)
-        validate_data(self, X if table.named else table.values, skip_check_array=True, reset=False)
-        check_values(table, self.families_, allow_constant=True)
-        return table.values
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return P(Z_k = 1 | row), shape (N, K)."""
-        values = self._rows(X)
-        with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.posterior(values)
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable joint latent state of each row, shape (N, K)."""
-        values = self._rows(X)
-        with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.classify(values)
-
-    def transform(self, X: Any) -> Array:
-        """Return the posterior marginals, as ``predict_proba``."""
-        return self.predict_proba(X)
-
-    def score_samples(self, X: Any) -> Array:
-        """Return the observed-data log density of each row, shape (N,)."""
-        values = self._rows(X)
-        with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.row_log_likelihood(values)
-
-    def _mean_log_likelihood(self, X: Any, y: Any = None) -> float:
-        """Return the mean observed-data log-likelihood of the rows."""
-        return float(self.score_samples(X).mean())
-
     # `score` names two things: the graph's score, a setting, and scikit-learn's method. The setting
     # lives in the instance's dictionary and in get_params; asked for by dot, the method answers.
     @property
@@ -416,56 +367,8 @@ class DCRL(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = self._get_param_names()
         return {name: self.__dict__[name] for name in names}
 
-    def sample(
-        self, n_samples: int = 1, *, random_state: Any = None
-    ) -> tuple[Array, NDArray[np.uint8]]:
-        """Return responses (n, J) and latent states (n, K) drawn from the fitted model."""
-        check_is_fitted(self)
-        rng = np.random.default_rng(_root_seed(random_state))
-        states = self.latent_law_.sample(_checked_count("n_samples", n_samples), rng)
-        values = np.empty((len(states), len(self.families_)))
-        eta = self.intercept_ + states @ self.loadings_.T
-        for family, items in self.result_.parameters.groups():
-            values[:, items] = family.sample(
-                eta[:, items], self.result_.parameters.dispersion[items], rng
-            )
-        return values, states
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the latents' names, shape (K,)."""
-        check_is_fitted(self)
-        return np.array(self.latent_names_, dtype=object)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
-
-
-def _checked_count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return int(value)
-
-
-def _root_seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise SettingError(f"random_state must not be negative, got {random_state}")
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(1 << 62))
-    return int(check_random_state(random_state).randint(0, 2**31 - 1))
-
-
-def _thread_count(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    if n_jobs == -1:
-        import os
-
-        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
-    return _checked_count("n_jobs", n_jobs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hidag.errors import SettingError
-from hidag.simulate.families import item_family
+from hidag.measurement import family_named
 from hidag.simulate.truth import Simulation, Truth
 
 #: What every function here that draws accepts: a seed, a seed sequence, a generator, or nothing.
@@ -39,7 +39,7 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     eta = truth.predictor(states)
     X = np.empty(eta.shape)
     for j, name in enumerate(truth.families):
-        X[:, j] = item_family(name).draw(eta[:, j], float(truth.dispersion[j]), generator)
+        X[:, j] = family_named(name).sample(eta[:, j], truth.dispersion[j], generator)
     # The mask is drawn last, so that asking for missing cells changes no other draw.
     if missing > 0.0:
         X[generator.random(X.shape) < missing] = np.nan

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.errors import SettingError
 from hidag.latent import NetworkLaw
-from hidag.simulate.families import item_family, refuse_impossible_means
+from hidag.measurement import family_named
+from hidag.simulate.possible_means import refuse_impossible_means
 
 
 def _numbers(values: object, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
@@ -71,7 +72,7 @@ class Truth:
         families = tuple(self.families)
         if len(families) != n_items:
             raise SettingError(f"{n_items} items need as many families, got {len(families)}")
-        kinds = [item_family(name) for name in families]
+        kinds = [family_named(name) for name in families]
         items = tuple(self.item_names) or tuple(f"X{j + 1}" for j in range(n_items))
         latents = tuple(self.latent_names) or tuple(f"Z{k + 1}" for k in range(n_latents))
         for names, size, what in ((items, n_items, "item"), (latents, n_latents, "latent")):
@@ -147,7 +148,7 @@ class Truth:
         """Return the items' expectations at rows of latent levels, shape (n, J)."""
         eta = self.predictor(states)
         for j, name in enumerate(self.families):
-            eta[:, j] = item_family(name).mean(eta[:, j], float(self.dispersion[j]))
+            eta[:, j] = family_named(name).response_mean(eta[:, j], self.dispersion[j])
         return eta
 
 

@@ -17,7 +17,8 @@ FAMILIES: dict[str, Family] = {
 def family_named(name: str) -> Family:
     """Return the family of that name."""
     if name not in FAMILIES:
-        raise SettingError(f"unknown family {name!r}; known are {', '.join(sorted(FAMILIES))}")
+        known = ", ".join(repr(known) for known in FAMILIES)
+        raise SettingError(f"family must be one of {known}, got {name!r}")
     return FAMILIES[name]
 
 

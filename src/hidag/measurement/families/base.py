@@ -46,6 +46,10 @@ class Family(Protocol):
         """Return the working-scale mean."""
         ...
 
+    def response_mean(self, eta: Array, dispersion: Array) -> Array:
+        """Return the mean on the user's scale."""
+        ...
+
     def predictor(self, mean: Array) -> Array:
         """Return the predictor of a working-scale mean; the inverse of ``mean``."""
         ...
@@ -65,3 +69,27 @@ class Family(Protocol):
     def sample(self, eta: Array, dispersion: Array, rng: np.random.Generator) -> Array:
         """Return draws on the user's scale."""
         ...
+
+
+class OwnScale:
+    """Families whose responses are worked with as they are."""
+
+    def to_working(self, x: Array) -> Array:
+        """Return the responses as they are."""
+        return x
+
+    def from_working(self, x: Array) -> Array:
+        """Return the responses as they are."""
+        return x
+
+    def first_look(self, x: Array) -> Array:
+        """Return the responses as they are."""
+        return x
+
+    def mean(self, eta: Array) -> Array:
+        """Return the mean."""
+        raise NotImplementedError
+
+    def response_mean(self, eta: Array, dispersion: Array) -> Array:
+        """Return the mean: there is one scale only."""
+        return self.mean(eta)

@@ -5,23 +5,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit
 
-from hidag.measurement.families.base import Array
+from hidag.measurement.families.base import Array, OwnScale
 
 
-class Bernoulli:
+class Bernoulli(OwnScale):
     """``P(X = 1) = 1 / (1 + exp(-eta))``."""
 
     name = "bernoulli"
     has_dispersion = False
     lowest_predictor = -np.inf
-
-    def to_working(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
-
-    def from_working(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
 
     def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = log(1 + exp(eta))``."""
@@ -47,10 +39,6 @@ class Bernoulli:
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
         """Return means in [epsilon, 1 - epsilon]."""
         return np.clip(mean, epsilon, 1.0 - epsilon)
-
-    def first_look(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: log odds have a scale of their own."""

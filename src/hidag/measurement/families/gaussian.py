@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.measurement.families.base import Array
+from hidag.measurement.families.base import Array, OwnScale
 
 
-class Gaussian:
+class Gaussian(OwnScale):
     """``X ~ Normal(eta, gamma)``; the dispersion gamma is the variance."""
 
     name = "gaussian"
     has_dispersion = True
     lowest_predictor = -np.inf
-
-    def to_working(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
-
-    def from_working(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
 
     def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
         """Return ``theta = eta / gamma`` and ``A = eta**2 / (2 gamma)``."""
@@ -48,10 +40,6 @@ class Gaussian:
         """Return the mean: every real number is in range."""
         return mean
 
-    def first_look(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
-
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the items' standard deviations."""
         return np.sqrt(variance)
@@ -73,6 +61,10 @@ class Lognormal(Gaussian):
     def from_working(self, x: Array) -> Array:
         """Return the exponential."""
         return np.exp(x)
+
+    def response_mean(self, eta: Array, dispersion: Array) -> Array:
+        """Return ``exp(eta + gamma / 2)``."""
+        return np.exp(eta + 0.5 * dispersion)
 
     def base(self, x: Array, dispersion: Array) -> Array:
         """Return the Gaussian base of ``log x`` and the Jacobian ``-log x``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from hidag.measurement.families.base import Array
+from hidag.measurement.families.base import Array, OwnScale
 
 #: A linear predictor beyond this would overflow the mean long before it explains a count.
 LARGEST_LOG_MEAN = 40.0
@@ -13,20 +13,12 @@ LARGEST_LOG_MEAN = 40.0
 SMALLEST_MEAN = 1e-3
 
 
-class Poisson:
+class Poisson(OwnScale):
     """``E X = exp(eta)``."""
 
     name = "poisson"
     has_dispersion = False
     lowest_predictor = -np.inf
-
-    def to_working(self, x: Array) -> Array:
-        """Return the counts as they are."""
-        return x
-
-    def from_working(self, x: Array) -> Array:
-        """Return the counts as they are."""
-        return x
 
     def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = exp(eta)``."""

@@ -1,0 +1,75 @@
+"""What a fitted model does with rows: posteriors, states, likelihoods, draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from hidag.observations import check_values, read_table
+from hidag.result import FitResult
+from hidag.settings import checked_count, root_seed
+
+Array = NDArray[np.float64]
+
+
+class FittedModel:
+    """The methods of an estimator that need ``result_`` and nothing else."""
+
+    result_: FitResult
+
+    def _rows(self, X: Any) -> Array:
+        check_is_fitted(self)
+        table = read_table(X, allow_empty_items=True)
+        validate_data(self, X if table.named else table.values, skip_check_array=True, reset=False)
+        check_values(table, self.result_.families, allow_constant=True)
+        return table.values
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return P(Z_k = 1 | row), shape (N, K)."""
+        values = self._rows(X)
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.result_.posterior(values)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the most probable joint latent state of each row, shape (N, K)."""
+        values = self._rows(X)
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.result_.classify(values)
+
+    def transform(self, X: Any) -> Array:
+        """Return the posterior marginals, as ``predict_proba``."""
+        return self.predict_proba(X)
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the observed-data log density of each row, shape (N,)."""
+        values = self._rows(X)
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.result_.row_log_likelihood(values)
+
+    def _mean_log_likelihood(self, X: Any, y: Any = None) -> float:
+        """Return the mean observed-data log-likelihood of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def sample(
+        self, n_samples: int = 1, *, random_state: Any = None
+    ) -> tuple[Array, NDArray[np.uint8]]:
+        """Return responses (n, J) and latent states (n, K) drawn from the fitted model."""
+        check_is_fitted(self)
+        rng = np.random.default_rng(root_seed(random_state))
+        states = self.result_.law.sample(checked_count("n_samples", n_samples), rng)
+        values = np.empty((len(states), len(self.result_.families)))
+        eta = self.result_.intercept + states @ self.result_.loadings.T
+        for family, items in self.result_.parameters.groups():
+            values[:, items] = family.sample(
+                eta[:, items], self.result_.parameters.dispersion[items], rng
+            )
+        return values, states
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the latents' names, shape (K,)."""
+        check_is_fitted(self)
+        return np.array(self.result_.latent_names, dtype=object)
