@@ -16,7 +16,7 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty
 from hidag.start.confirmatory import confirmatory_start
-from hidag.start.spectral import StartPoint, predictors, spectral_start
+from hidag.start.spectral import StartPoint, predictors, spectral_start, spread_law
 
 Array = NDArray[np.float64]
 #: Told (start, n_starts, iteration, max_iter, objective) after every step.
@@ -78,6 +78,8 @@ FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 60, False: 4}
 SCREENED_FROM = 9
 ROUGH_STEPS = 40
 ROUGH_TOLERANCE = 30.0
+#: Sampled steps that settle a start before loadings may come and go.
+WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
 #: How much finer the last steps of a fit without penalty are.
 FINAL_TOLERANCE = 0.01
 
@@ -105,6 +107,36 @@ def _start_points(
         else:
             points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
     return points
+
+
+def _warmed_up(
+    point: StartPoint,
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> tuple[MeasurementParameters, Array]:
+    """Return a start whose coefficients a few SAEM steps have settled on its own support.
+
+    While posteriors are still poor they make false loadings look useful, and a loading once let in
+    is slow to leave. So no loading is let in before the given ones have found their size. A few
+    sampled steps do that at a fraction of the cost of exact ones, and leave the law less sharp.
+    """
+    support = np.hstack([np.ones((data.n_items, 1)), point.parameters.loadings != 0])
+    found = run_saem(
+        point.parameters,
+        point.probabilities,
+        data,
+        basis,
+        support.astype(np.uint8),
+        NO_SPARSITY,
+        WARM_UP,
+        space=space,
+        rng=rng,
+        n_threads=n_threads,
+    )
+    return found.parameters, spread_law(found.probabilities)
 
 
 def _continued(seen: Estimate, further: Estimate) -> Estimate:
@@ -191,6 +223,11 @@ def estimate_from_starts(
         )
 
     first = [(point.parameters, point.probabilities) for point in points]
+    if method == "em" and penalty.name is not None:
+        first = [
+            _warmed_up(point, data, space, basis, rng, n_threads)
+            for point, rng in zip(points, generators, strict=True)
+        ]
     screened = method == "em" and n_starts >= SCREENED_FROM
     if screened:
         # Many starts: a rough look at each, and only the best third goes all the way.
