@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -13,24 +14,30 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, SettingError
+from hidag.discover import CPDAG, Knowledge
+from hidag.errors import ConvergenceWarning, HidagWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
+from hidag.evidence import EdgeTest
 from hidag.fitted import FittedModel
 from hidag.latent import resampled_rows
 from hidag.measurement import Penalty
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
-from hidag.pipeline import count_latents, effective_share, estimate_measurement, find_graph
+from hidag.pipeline import (
+    count_latents,
+    effective_share,
+    estimate_measurement,
+    find_graph,
+    with_isolated,
+)
 from hidag.progress import Progress, StderrProgress
 from hidag.result import FitResult
 from hidag.settings import checked_count, chosen_penalty, plain_value, root_seed, thread_count
+from hidag.thin_evidence import warn_of_thin_evidence
 from hidag.versions import versions_used
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
-
-#: Below this share of the latents' pairwise information a graph is not to be trusted.
-LITTLE_INFORMATION = 0.05
 
 
 class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -159,7 +166,6 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored
         """
         table = read_table(X, min_rows=2)
-        validate_data(self, X if table.named else table.values, skip_check_array=True)
         n_latents = checked_count("n_latents", self.n_latents)
         self._check_settings(table, n_latents)
         choice = _resolve_families(table, self.family)
@@ -168,7 +174,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         q_spec = None
         if self.q_matrix is not None:
             q_spec = read_q_matrix(self.q_matrix, table.names, n_latents)
-        names = self._names_of_latents(n_latents, q_spec.latent_names if q_spec else None)
+        names = self._names_of_latents(
+            n_latents, q_spec.latent_names if q_spec is not None and q_spec.named else None
+        )
         self._check_search(names)
         penalty = chosen_penalty(
             self.penalty,
@@ -195,32 +203,34 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),
             )
-            ratio = measured.information_ratio()
-            if ratio < LITTLE_INFORMATION:
-                warnings.warn(
-                    f"the items carry {ratio:.1%} of the information about how the latents go "
-                    f"together; the graph is little more than a guess: ask for fewer latents or "
-                    f"add items",
-                    IdentifiabilityWarning,
-                    stacklevel=2,
+            idle = measured.idle()
+            busy = np.setdiff1d(np.arange(n_latents), idle)
+            graph = CPDAG(np.zeros((n_latents, n_latents), dtype=np.int8), names)
+            edge_tests: tuple[EdgeTest, ...] = ()
+            ratio, rows = 0.0, 0.0
+            if len(busy):
+                part = measured.restricted(busy) if len(idle) else measured
+                ratio = part.information_ratio()
+                counts = count_latents(
+                    part.law,
+                    table.n_samples,
+                    tuple(names[k] for k in busy),
+                    rule=self.resample,
+                    share=effective_share(self.effective_size, ratio),
+                    seed=seed,
                 )
-            counts = count_latents(
-                measured.law,
-                table.n_samples,
-                names,
-                rule=self.resample,
-                share=effective_share(self.effective_size, ratio),
-                seed=seed,
-            )
-            calibrated = self.resample == "expected" and self.effective_size == "auto"
-            graph, edge_tests = find_graph(
-                counts,
-                score=self.__dict__["score"],
-                equivalent_sample_size=self.equivalent_sample_size,
-                search=self.search,
-                knowledge=self.knowledge,
-                measurement=measured if calibrated else None,
-            )
+                rows = counts.total
+                calibrated = self.resample == "expected" and self.effective_size == "auto"
+                found, edge_tests = find_graph(
+                    counts,
+                    score=self.__dict__["score"],
+                    equivalent_sample_size=self.equivalent_sample_size,
+                    search=self.search,
+                    knowledge=self.knowledge if not len(idle) else None,
+                    measurement=part if calibrated else None,
+                )
+                graph = with_isolated(found, busy, names) if len(idle) else found
+        warn_of_thin_evidence(measured.parameters, names, table.n_samples, ratio)
         stage_one = measured.stage_one
         best = stage_one.best
         if not best.converged:
@@ -232,6 +242,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        validate_data(self, X if table.named else table.values, skip_check_array=True)
         self._store(
             FitResult(
                 item_names=table.names,
@@ -250,7 +261,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 trace=best.trace,
                 starts=stage_one.records,
                 n_reached=stage_one.n_reached,
-                graph_rows=counts.total,
+                graph_rows=rows,
                 information_ratio=ratio,
                 edge_tests=edge_tests,
                 family_reasons=choice.reasons,
@@ -279,12 +290,18 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             checked_count("n_starts", self.n_starts)
         checked_count("max_iter", self.max_iter)
         checked_count("n_sweeps", self.n_sweeps)
-        if not (isinstance(self.tol, (int, float)) and self.tol > 0):
+        if not (isinstance(self.tol, Real) and 0 < self.tol < np.inf):
             raise SettingError(f"tol must be a positive number, got {self.tol!r}")
         if isinstance(self.resample, str) and self.resample == "expected":
             effective_share(self.effective_size, 1.0)
         else:
-            resampled_rows(self.resample, table.n_samples)
+            with warnings.catch_warnings():
+                # Stage II says it once more, and then it is shown.
+                warnings.simplefilter("ignore", HidagWarning)
+                resampled_rows(self.resample, table.n_samples)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "result_")
 
     def _check_search(self, names: tuple[str, ...]) -> None:
         """Refuse what Stage III could not use, before Stage I has cost any time."""
@@ -295,12 +312,25 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         score = self.__dict__["score"]
         if not hasattr(score, "local") and score not in ("bdeu", "bic"):
             raise SettingError(f"score must be 'bdeu', 'bic' or a local score, got {score!r}")
+        size = self.equivalent_sample_size
+        if not isinstance(size, Real) or not 0 < size < np.inf:
+            raise SettingError(f"equivalent_sample_size must be a positive number, got {size!r}")
         if self.knowledge is not None:
+            if not isinstance(self.knowledge, Knowledge):
+                raise SettingError(
+                    f"knowledge must be a hidag.Knowledge, got {type(self.knowledge).__name__}"
+                )
             self.knowledge.rules(names)
+        if self.observer is not None and not callable(self.observer):
+            raise SettingError(f"observer must be callable, got {self.observer!r}")
 
     def _names_of_latents(self, n_latents: int, from_q: tuple[str, ...] | None) -> tuple[str, ...]:
         if self.latent_names is None:
             return from_q or tuple(f"Z{k + 1}" for k in range(n_latents))
+        if isinstance(self.latent_names, str) or not hasattr(self.latent_names, "__iter__"):
+            raise SettingError(
+                f"latent_names must be {n_latents} different names, got {self.latent_names!r}"
+            )
         names = tuple(str(name) for name in self.latent_names)
         if len(names) != n_latents or len(set(names)) != n_latents:
             raise SettingError(

@@ -78,6 +78,10 @@ class ObservedFit:
             current = factorised(counts, parents, self.space)
         return current, value
 
+    def work(self) -> float:
+        """Return about how many multiplications an E-step takes."""
+        return float(self.data.n_samples) * self.data.n_items * self.space.n_states
+
     def n_parameters(self, graph: CPDAG) -> int:
         """Return how many free probabilities a law over the graph has."""
         levels = self.space.levels

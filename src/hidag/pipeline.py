@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 
 #: The weakest pairs of latents put to the test on the observed data, at the most.
 MAX_EDGE_TESTS = 20
+#: Fewer are made when an E-step is dear: this many multiplications divided by one E-step's.
+WORK_FOR_EDGE_TESTS = 1e10
 #: Stage II's draws are far from any start's in the tree of seeds.
 _RESAMPLING_KEY = 1 << 20
 
@@ -66,6 +68,26 @@ class Measurement:
     def information_ratio(self) -> float:
         """Return which share of the latents' pairwise information the items carry."""
         return information_ratio(self.observed.parameters, self.law, self.observed.data)
+
+    def idle(self) -> NDArray[np.intp]:
+        """Return the latents that drive no item: nothing but the law speaks of them."""
+        return np.flatnonzero(~(self.observed.parameters.loadings != 0).any(axis=0))
+
+    def restricted(self, latents: NDArray[np.intp]) -> Measurement:
+        """Return the measurement of some of the latents, the others summed out of the law."""
+        space = StateSpace(tuple(self.law.space.levels[k] for k in latents))
+        others = tuple(k for k in range(self.law.space.n_latents) if k not in latents)
+        cube = self.law.probabilities.reshape(self.law.space.levels).sum(axis=others)
+        return Measurement(
+            self.stage_one,
+            replace(
+                self.observed,
+                parameters=self.observed.parameters.reordered(latents=latents),
+                space=space,
+            ),
+            self.parameters.reordered(latents=latents),
+            SaturatedLaw(space, cube.ravel() / cube.sum()),
+        )
 
 
 def estimate_measurement(
@@ -208,5 +230,12 @@ def find_graph(
         measurement.observed,
         np.asarray(measurement.law.probabilities),
         n_rows=counts.total,
-        max_tests=MAX_EDGE_TESTS,
+        max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // measurement.observed.work())),
     )
+
+
+def with_isolated(graph: CPDAG, latents: NDArray[np.intp], names: tuple[str, ...]) -> CPDAG:
+    """Return the graph among ``latents`` with all other latents standing alone."""
+    adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
+    adjacency[np.ix_(latents, latents)] = graph.adjacency
+    return CPDAG(adjacency, names)

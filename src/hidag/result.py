@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,9 +195,9 @@ def load(path: str | Path) -> FitResult:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays["header"].tobytes().decode("utf-8"))
-        if header["format"] != _FORMAT_NAME:
+        if header["format"] != _FORMAT_NAME or int(header["format_version"]) < 1:
             raise KeyError("format")
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+    except Exception as error:  # a damaged file can fail in any way a reader knows
         raise FileError(
             f"'{path}' is not a saved hidag fit, or it is truncated; save it again"
         ) from error

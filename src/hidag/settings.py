@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,12 @@ def root_seed(random_state: Any) -> int:
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(1 << 62))
-    return int(check_random_state(random_state).randint(0, 2**31 - 1))
+    try:
+        return int(check_random_state(random_state).randint(0, 2**31 - 1))
+    except ValueError as error:
+        raise SettingError(
+            f"random_state must be a whole number, a NumPy generator or None, got {random_state!r}"
+        ) from error
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -38,7 +45,9 @@ def thread_count(n_jobs: int | None) -> int:
         return 1
     if n_jobs == -1:
         return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
-    return checked_count("n_jobs", n_jobs)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+        raise SettingError(f"n_jobs must be None, -1 or at least 1, got {n_jobs!r}")
+    return int(n_jobs)
 
 
 def chosen_penalty(
@@ -49,13 +58,18 @@ def chosen_penalty(
     threshold: float | None = None,
 ) -> Penalty:
     """Return the penalty that estimation begins with; None leaves a number to the default."""
+    for given in (strength, threshold):
+        if given is not None and not isinstance(given, Real):
+            raise SettingError(
+                f"penalty_strength and penalty_threshold must be numbers or None, got {given!r}"
+            )
     standard = default_penalty(name, n_samples, n_latents)
     chosen = Penalty(
         standard.name,
         standard.strength if strength is None else float(strength),
         standard.threshold if threshold is None else float(threshold),
     )
-    if not (chosen.strength >= 0 and chosen.threshold > 0):
+    if not (0 <= chosen.strength < np.inf and 0 < chosen.threshold < np.inf):
         raise SettingError(
             f"penalty_strength must be >= 0 and penalty_threshold > 0, got {chosen.strength:g} and "
             f"{chosen.threshold:g}"
@@ -65,10 +79,12 @@ def chosen_penalty(
 
 def plain_value(value: Any) -> Any:
     """Return a setting as something JSON can hold."""
-    if hasattr(value, "items"):
-        return {str(key): entry for key, entry in value.items()}
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return list(value)
+        return [plain_value(entry) for entry in value]
     if isinstance(value, (str, int, float, bool, type(None))):
         return value
+    if isinstance(value, np.generic):
+        return value.item()
     return repr(value)

@@ -53,7 +53,7 @@ def test_best_subset_is_the_best_of_all():
         curvature = root @ root.T
         beta = np.array([1.0, 0.8, 0.0, 0.0, -0.5, 0.0])
         linear = curvature @ beta + 2 * rng.normal(size=6)
-        found = best_subset(linear, curvature, np.ones(5, bool), rng.random(5) < 0.5, cost=3.0)
+        found = best_subset(linear, curvature, np.ones(5, np.uint8), rng.random(5) < 0.5, cost=3.0)
 
         def value(b: np.ndarray, h: np.ndarray = linear, g: np.ndarray = curvature) -> float:
             return h @ b - 0.5 * b @ g @ b - 3.0 * (b[1:] != 0).sum()

@@ -106,7 +106,7 @@ def test_rules_that_make_no_sense():
 
 
 def test_growth_is_judged_by_n_log_n():
-    with pytest.warns(HidagWarning, match="grows faster than N log N"):
+    with pytest.warns(HidagWarning, match="grows as fast as N log N or faster"):
         resampled_rows(lambda n: n**1.5, 50)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

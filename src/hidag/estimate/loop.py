@@ -16,6 +16,7 @@ from hidag.estimate.maximise import (
     maximise,
 )
 from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import PENALISED
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty
 
@@ -24,6 +25,8 @@ Observer = Callable[[int, int, float], None]
 
 #: Rows' worth of even mass that keeps unvisited states reachable for the Gibbs sampler.
 SAMPLER_MASS = 1.0
+#: Rows beyond these make EM's stopping rule no more tolerant.
+MOST_TOLERANT_ROWS = 3000
 #: EM steps are stretched more and more while that keeps paying (adaptive over-relaxation).
 STRETCH_GROWTH = 1.3
 LARGEST_STRETCH = 5.0
@@ -39,7 +42,8 @@ class Schedule:
     ----------
     max_iter : int
     tolerance : float
-        EM ends when the penalised log-likelihood grows by less than ``tolerance`` per row and step;
+        EM ends when the penalised log-likelihood grows by less than ``tolerance`` per row and step,
+        counting at most 3000 rows: what a step gains matters however large the table is;
         SAEM when coefficients drift by less than 2/sqrt(N) of their scale in 20 steps.
     burn_in : int
         SAEM steps of size 1 before the Robbins-Monro average sets in.
@@ -85,9 +89,15 @@ class Estimate:
     trace: Array
 
 
-def penalty_of(parameters: MeasurementParameters, penalty: Penalty, scale: Array) -> float:
-    """Return the total penalty of the loadings."""
-    return float(penalty.value(parameters.loadings, scale[:, None]).sum())
+def penalty_of(
+    parameters: MeasurementParameters,
+    penalty: Penalty,
+    scale: Array,
+    allowed: NDArray[np.uint8],
+) -> float:
+    """Return the total penalty of the loadings that are not known to be there."""
+    cost = penalty.value(parameters.loadings, scale[:, None])
+    return float((cost * (allowed[:, 1:] == PENALISED)).sum())
 
 
 def _largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
@@ -146,7 +156,7 @@ def run_em(
         statistics, log_likelihood = expect(
             parameters, probabilities, data, features, n_threads=n_threads
         )
-        objective = log_likelihood - penalty_of(parameters, penalty, scale)
+        objective = log_likelihood - penalty_of(parameters, penalty, scale, allowed)
         if plain is not None and objective < previous:
             # The stretched step overshot: take the plain one, which cannot.
             (parameters, probabilities), plain, stretch = plain, None, 1.0
@@ -155,7 +165,7 @@ def run_em(
             trace[-1] = (objective, trace[-1][1])
             if observer is not None:
                 observer(len(trace), schedule.max_iter, objective)
-        if objective - previous < schedule.tolerance * data.n_samples:
+        if objective - previous < schedule.tolerance * min(data.n_samples, MOST_TOLERANT_ROWS):
             converged = True
         if converged or len(trace) >= schedule.max_iter:
             break
@@ -233,7 +243,7 @@ def run_saem(
         parameters,
         probabilities,
         log_likelihood,
-        log_likelihood - penalty_of(parameters, penalty, scale),
+        log_likelihood - penalty_of(parameters, penalty, scale, allowed),
         len(trace),
         converged,
         np.array(trace).reshape(-1, 2),

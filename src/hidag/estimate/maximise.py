@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
-from hidag.kernels.item_regression import descend
+from hidag.kernels.item_regression import FREE, PENALISED, ZERO, descend
 from hidag.measurement import Family, MeasurementParameters, Penalty, family_named
 
 Array = NDArray[np.float64]
@@ -86,7 +86,8 @@ class _Problem:
         value = np.einsum("js,js->j", self.sum_x, theta) - np.einsum(
             "js,js->j", self.counts, partition
         )
-        value -= self.penalty.value(beta[:, 1:], self.scale[:, None]).sum(axis=1)
+        cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
+        value -= (cost * (self.allowed[:, 1:] == PENALISED)).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
             value[_lowest_predictor(beta) < self.family.lowest_predictor] = -np.inf
         return np.asarray(value)
@@ -163,13 +164,13 @@ def maximise(
         Only its per-item sums are used, never its rows.
     basis : Basis
     allowed : ndarray of uint8, shape (J, 1 + K)
-        Which coefficients may differ from zero; column 0, the intercept, is all ones.
+        ZERO, PENALISED or FREE for each coefficient; the intercept, column 0, is free.
     penalty : Penalty
     n_newton : int
         Newton steps; items without a dispersion and with a quadratic likelihood need one.
     """
     beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
-    beta[:, 1:] *= allowed[:, 1:]
+    beta[:, 1:] *= allowed[:, 1:] != ZERO
     dispersion = parameters.dispersion.copy()
     scale = coefficient_scales(data)
     for family, items in parameters.groups():
@@ -201,6 +202,16 @@ def maximise(
             if change < 1e-8:
                 break
     return MeasurementParameters(parameters.families, beta[:, 0], beta[:, 1:], dispersion)
+
+
+def permissions(q_entries: NDArray[np.int8]) -> NDArray[np.uint8]:
+    """Return ZERO, PENALISED or FREE for each coefficient, shape (J, 1 + K).
+
+    Entries of Q that are known to be 1 are free: no data can argue them away.
+    """
+    loadings = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
+    intercept = np.full((len(q_entries), 1), FREE)
+    return np.hstack([intercept, loadings]).astype(np.uint8)
 
 
 def coefficient_scales(data: WorkingData) -> Array:

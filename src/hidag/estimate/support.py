@@ -18,6 +18,7 @@ from hidag.estimate.exact import StateScores, iterate_posteriors
 from hidag.estimate.loop import Estimate, Observer, Schedule, penalty_of, run_em
 from hidag.estimate.maximise import Basis, coefficient_scales
 from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import FREE, PENALISED, ZERO
 from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
@@ -132,7 +133,7 @@ def adapted_strength(
 def best_subset(
     linear: Array,
     curvature: Array,
-    allowed: NDArray[np.bool_],
+    allowed: NDArray[np.uint8],
     begin: NDArray[np.bool_],
     cost: float,
 ) -> Array:
@@ -146,7 +147,9 @@ def best_subset(
     ----------
     linear, curvature : ndarray, shapes (P,) and (P, P)
         h and G; position 0 is the intercept, which is free of cost.
-    allowed, begin : ndarray of bool, shape (P - 1,)
+    allowed : ndarray of uint8, shape (P - 1,)
+        ZERO, PENALISED or FREE; free loadings always stay.
+    begin : ndarray of bool, shape (P - 1,)
     cost : float
     """
 
@@ -155,13 +158,14 @@ def best_subset(
         solution = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])
         out = np.zeros(len(linear))
         out[active] = solution
-        return 0.5 * float(linear[active] @ solution) - cost * (len(active) - 1), out
+        paid = int((support & (allowed == PENALISED)).sum())
+        return 0.5 * float(linear[active] @ solution) - cost * paid, out
 
-    support = begin & allowed
+    support = (begin & (allowed != ZERO)) | (allowed == FREE)
     value, best = solve(support)
     for _ in range(2 * len(support)):
         trials = []
-        for k in np.flatnonzero(allowed):
+        for k in np.flatnonzero(allowed == PENALISED):
             other = support.copy()
             other[k] = ~other[k]
             trials.append((*solve(other), k))
@@ -216,7 +220,7 @@ def _propose(
     moved = beta.copy()
     for j in range(len(beta)):
         begin = beta[j, 1:] != 0
-        found = best_subset(linear[j], information[j], allowed[j, 1:] == 1, begin, penalty.strength)
+        found = best_subset(linear[j], information[j], allowed[j, 1:], begin, penalty.strength)
         if not np.array_equal(found[1:] != 0, begin):
             moved[j] = found
     return _feasible(replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters)
@@ -245,7 +249,7 @@ def select_support(
     judged = _judge(estimate, data, basis)
     if adapt:
         penalty = adapt_penalty(judged, data.n_samples, penalty)
-    cost = penalty_of(estimate.parameters, penalty, coefficient_scales(data))
+    cost = penalty_of(estimate.parameters, penalty, coefficient_scales(data), allowed)
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
         proposal = _propose(estimate.parameters, judged, allowed, penalty)

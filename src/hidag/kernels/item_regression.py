@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
+#: Whether a coefficient must stay zero, may be at a cost, or may be for free.
+ZERO, PENALISED, FREE = 0, 1, 2
 NO_PENALTY = 0
 TLP = 1
 SCAD = 2
@@ -88,7 +90,7 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
     gradient, curvature : float64 (J, P), (J, P, P)
         Of the log-likelihood at ``beta``; curvature is positive semi-definite.
     allowed : uint8 (J, P)
-        Coefficients that may differ from zero.
+        0 for coefficients that stay zero, 1 (PENALISED) and 2 (FREE) for the others.
     kind, strength, thresholds : int, float, float64 (J,)
         The penalty; thresholds are on the items' own scales.
     max_sweeps, tolerance : int, float
@@ -111,7 +113,7 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
                 old = out[j, a]
                 centre = old + residual[a] / h
                 new = centre
-                if a > 0:
+                if a > 0 and allowed[j, a] == PENALISED:
                     new = minimise_one(kind, strength, thresholds[j], centre, h)
                 step = new - old
                 if step != 0.0:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from math import isfinite, log
+from numbers import Real
 
 import numpy as np
 
@@ -19,6 +20,8 @@ ResampleRule = str | int | float | Callable[[int], float]
 _MULTIPLE = re.compile(r"^\s*(\d+(?:\.\d+)?)?\s*\*?\s*N\s*$")
 #: Sample sizes at which a callable's growth is compared with N log N.
 _PROBES = (10**3, 10**4, 10**5, 10**6)
+#: More resampled rows than this would not fit into memory.
+MOST_ROWS = 10**8
 
 
 def resampled_rows(rule: ResampleRule, n_samples: int) -> int:
@@ -33,10 +36,10 @@ def resampled_rows(rule: ResampleRule, n_samples: int) -> int:
     if callable(rule):
         rows = float(rule(n_samples))
         growth = [float(rule(n)) / (n * log(n)) for n in _PROBES]
-        if all(b > a for a, b in pairwise(growth)):
+        if all(b >= a * (1.0 - 1e-9) for a, b in pairwise(growth)):
             warnings.warn(
-                "the resampling rule grows faster than N log N; the graph is only guaranteed to be "
-                "recovered when f(N) / (N log N) goes to zero",
+                "the resampling rule grows as fast as N log N or faster; the graph is only "
+                "guaranteed to be recovered when f(N) / (N log N) goes to zero",
                 HidagWarning,
                 stacklevel=2,
             )
@@ -48,10 +51,17 @@ def resampled_rows(rule: ResampleRule, n_samples: int) -> int:
                 f"function of N, got {rule!r}"
             )
         rows = float(match.group(1) or 1.0) * n_samples
-    else:
+    elif isinstance(rule, Real):
         rows = float(rule)
-    if not isfinite(rows) or rows < 1:
-        raise SettingError(f"resample must give at least one row, got {rows:g}")
+    else:
+        raise SettingError(
+            f"resample must be 'expected', a multiple of N such as '2N', a number of rows or a "
+            f"function of N, got {rule!r}"
+        )
+    if not isfinite(rows) or not 1 <= rows <= MOST_ROWS:
+        raise SettingError(
+            f"resample must give at least one row and at most {MOST_ROWS:g}, got {rows:g}"
+        )
     return round(rows)
 
 

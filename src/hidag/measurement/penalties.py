@@ -66,7 +66,7 @@ def default_penalty(name: str | None, n_samples: int, n_latents: int) -> Penalty
     such as the research code's 2 N^(-0.275), has a slope below the noise of a gradient and leaves
     small loadings standing.
     """
-    if name not in _CODES:
+    if not isinstance(name, (str, type(None))) or name not in _CODES:
         raise SettingError(f"penalty must be 'tlp', 'scad' or None, got {name!r}")
     strength = 0.5 * np.log(n_samples * n_latents)
     return Penalty(name, float(strength), 0.5 * float(np.sqrt(strength / n_samples)))

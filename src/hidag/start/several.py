@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hidag.errors import SettingError
 from hidag.estimate.loop import Estimate, Schedule, run_em, run_saem
-from hidag.estimate.maximise import Basis
+from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
@@ -182,7 +182,7 @@ def estimate_from_starts(
         Called with (start, n_starts, iteration, max_iter, objective).
     """
     basis = Basis.of(space.states().astype(np.float64))
-    allowed = np.hstack([np.ones((data.n_items, 1)), q_entries != 0]).astype(np.uint8)
+    allowed = permissions(q_entries)
     if (q_entries >= 0).all():
         penalty = NO_SPARSITY
     generators = [

@@ -146,6 +146,9 @@ def _rotate(
             j = int(np.argmax(np.abs(loadings[:, k])))
             sparse[j, k] = loadings[j, k] if loadings[j, k] else 1.0
     sparse = np.where(q_entries == 0, 0.0, sparse)
+    # A loading that is known to be there starts at no less than the threshold.
+    missing = (q_entries == 1) & (sparse == 0.0)
+    sparse = np.where(missing, np.where(loadings < 0, -cut, cut), sparse)
     sparse *= np.where(sparse.sum(axis=0) < 0, -1.0, 1.0)
     gram = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
     return _Rotation(sparse, centred @ sparse @ np.linalg.inv(gram))

@@ -21,8 +21,8 @@ class Poisson(OwnScale):
     lowest_predictor = -np.inf
 
     def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
-        """Return ``theta = eta`` and ``A = exp(eta)``."""
-        return eta, self.mean(eta)
+        """Return ``theta = eta`` and ``A = exp(eta)``, both held at the largest mean."""
+        return np.minimum(eta, LARGEST_LOG_MEAN), self.mean(eta)
 
     def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
         """Return ``1``, the mean and the mean again (it is the variance too)."""
