@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import warnings
 
@@ -366,3 +367,91 @@ def test_rooms_can_be_called(small):
     truth, data = small
     assert hidag.discover(data.states).adjacency.shape == (5, 5)
     assert hidag.simulate(truth, 10, rng=0).X.shape == (10, 15)
+
+
+def test_known_loadings_stay_whatever_the_data_say(small):
+    truth, data = small
+    q = np.full(truth.q_matrix.shape, -1)
+    q[0] = 1
+    q[7] = truth.q_matrix[7]
+    model = DCRL(5, family="gaussian", q_matrix=q, n_starts=1, random_state=0).fit(data.X)
+    assert (model.q_matrix_[0] == 1).all()
+    assert (model.loadings_[0] != 0).all()
+    np.testing.assert_array_equal(model.q_matrix_[7] == 1, truth.q_matrix[7] == 1)
+
+
+def test_latents_that_no_item_shows_stand_alone():
+    rng = np.random.default_rng(0)
+    states = rng.random((1000, 2)) < 0.5
+    states[:, 1] = np.where(rng.random(1000) < 0.7, states[:, 0], states[:, 1])
+    X = -1 + 2 * states[:, np.arange(9) % 2] + 0.7 * rng.standard_normal((1000, 9))
+    q = np.zeros((9, 3))
+    q[np.arange(9), np.arange(9) % 2] = 1
+    q[:, 2] = -1
+    with pytest.warns(IdentifiabilityWarning) as caught:
+        model = DCRL(3, q_matrix=q, penalty_strength=40.0, random_state=0).fit(X)
+    assert model.q_matrix_[:, 2].sum() == 0
+    assert not model.graph_.adjacency[2].any()
+    assert not model.graph_.adjacency[:, 2].any()
+    assert model.graph_.undirected_edges == [("Z1", "Z2")]
+    assert str(caught[0].message) == (
+        "no item depends on Z3: the data do not show so many latents; ask for 2 instead of 3"
+    )
+
+
+def test_a_refused_fit_leaves_the_estimator_as_it_was(small):
+    _, data = small
+    from sklearn.exceptions import NotFittedError
+
+    model = DCRL(5, family="poisson")
+    with pytest.raises(DataError):
+        model.fit(data.X)
+    with pytest.raises(NotFittedError):
+        model.predict(data.X)
+    model.set_params(family="gaussian", n_starts=1, random_state=0).fit(data.X)
+    before = model.predict(data.X[:5])
+    with pytest.raises(DataError):
+        model.fit(np.full((4, 7), np.nan))
+    np.testing.assert_array_equal(model.predict(data.X[:5]), before)
+
+
+def test_few_rows_are_warned_about(small):
+    _, data = small
+    with pytest.warns(IdentifiabilityWarning, match="20 rows are few for"):
+        DCRL(2, family="gaussian", n_starts=1, random_state=0).fit(data.X[:20])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"penalty_strength": np.inf},
+        {"penalty_strength": "a"},
+        {"penalty": ["tlp"]},
+        {"equivalent_sample_size": None},
+        {"knowledge": {"required": []}},
+        {"resample": None},
+        {"resample": 1e12},
+        {"latent_names": 5},
+        {"observer": 3},
+        {"random_state": "a"},
+        {"n_jobs": -2},
+        {"search": "pc"},
+    ],
+)
+def test_odd_settings_are_refused_before_any_work(small, settings):
+    _, data = small
+    told = []
+    with pytest.raises(SettingError):
+        DCRL(5, **{"family": "gaussian", "observer": told.append, **settings}).fit(data.X)
+    assert told == []
+
+
+def test_a_damaged_file_is_refused_whatever_is_damaged(fitted, tmp_path):
+    path = fitted.result_.save(tmp_path / "fit.npz")
+    content = path.read_bytes()
+    for place in range(40, len(content), len(content) // 60):
+        damaged = bytearray(content)
+        damaged[place] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        with contextlib.suppress(hidag.errors.FileError):
+            hidag.load(path)

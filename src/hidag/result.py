@@ -88,6 +88,11 @@ class FitResult:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def n_finished(self) -> int:
+        """How many starts were run to the end; the others were given up after a rough look."""
+        return max(self.n_reached, sum(record.converged for record in self.starts))
+
+    @property
     def q_matrix(self) -> NDArray[np.int8]:
         """Which latent drives which item, shape (J, K)."""
         if self.q_given is not None and (self.q_given >= 0).all():

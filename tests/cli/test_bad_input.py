@@ -212,3 +212,23 @@ def test_wrong_usage_is_exit_code_two(hidag, table, words):
     ran = hidag(*(word.format(table=table) for word in words))
     assert ran.exit_code == 2
     assert "Usage: " in ran.stderr
+
+
+def test_a_file_that_no_fit_wrote_is_not_overwritten(hidag, table, tmp_path):
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "q.csv").write_text("item,skill\nx,1\n")
+    ran = hidag("fit", table, "-k", 2, "--out", study)
+    assert ran.exit_code == 1
+    assert ran.stderr == (
+        f"hidag: the results would overwrite {study / 'q.csv'}, which no fit has written; choose "
+        "another folder with --out\n"
+    )
+    assert (study / "q.csv").read_text() == "item,skill\nx,1\n"
+
+
+def test_a_q_file_without_latents(hidag, table, tmp_path):
+    (tmp_path / "empty_q.csv").write_text("item\nitem0\n")
+    ran = hidag("fit", table, "-k", 2, "--q", tmp_path / "empty_q.csv")
+    assert ran.exit_code == 1
+    assert "must have a column per latent beside the column item" in ran.stderr

@@ -61,7 +61,7 @@ def run_fit(order: FitOrder) -> None:
         use_folder_q=order.use_folder_q,
     )
     if order.out is not None:
-        check_folder(order.out, FIT_FILES, source.files)
+        check_folder(order.out, FIT_FILES, source.files, sign="result.npz")
     n_latents = order.latents
     if n_latents is None:
         if source.q is None:

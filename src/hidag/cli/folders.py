@@ -16,7 +16,13 @@ Writer = Callable[[Path], object]
 _STAGE = ".hidag-part-"
 
 
-def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path | None] = ()) -> None:
+def check_folder(
+    folder: Path,
+    names: Iterable[str],
+    inputs: Iterable[Path | None] = (),
+    *,
+    sign: str | None = None,
+) -> None:
     """Make a folder and make sure that files can be written there, before any long work.
 
     Parameters
@@ -26,11 +32,14 @@ def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path | Non
         Of the files that may be written.
     inputs : iterable of Path or None
         Files that were read; none of them may be among those that will be written.
+    sign : str, optional
+        The file that tells a folder we filled before, whose files may be written anew. Without it
+        there, files of our names are somebody else's and stay.
 
     Raises
     ------
     FileError
-        If it cannot be made or written to, or an input would be overwritten.
+        If it cannot be made or written to, or a file that is not ours would be overwritten.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,6 +60,11 @@ def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path | Non
             )
         if target.is_dir():
             raise FileError(f"cannot write {folder / name}: there is a folder of that name")
+        if sign is not None and target.exists() and not (folder / sign).exists():
+            raise FileError(
+                f"the results would overwrite {folder / name}, which no fit has written; choose "
+                "another folder with --out"
+            )
 
 
 def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> list[Path]:

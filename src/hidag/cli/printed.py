@@ -76,7 +76,9 @@ def say_numbers(result: FitResult) -> None:
     steps = "step" if result.n_iter == 1 else "steps"
     say(f"log-likelihood {result.log_likelihood:,.2f} after {result.n_iter} {steps}")
     starts = "1 start" if len(result.starts) == 1 else f"{len(result.starts)} starts"
-    say(f"{result.n_reached} of {starts} reached the best solution")
+    given_up = len(result.starts) - result.n_finished
+    after = f" ({given_up} were given up after a rough look)" if given_up else ""
+    say(f"{result.n_reached} of {starts} reached the best solution{after}")
 
 
 def say_result(result: FitResult) -> None:

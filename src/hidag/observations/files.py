@@ -161,6 +161,11 @@ def read_q(file: Path) -> Any:
             f"it is called {table.column_names[0]!r}"
         )
     latents = table.column_names[1:]
+    if not latents:
+        raise FileError(
+            f"{file} must have a column per latent beside the column {table.column_names[0]}, but "
+            "it has none"
+        )
     if _ending(file) in _BINARY_ENDINGS:
         return table
     numbers = _numbers(table.select(latents), file, n_columns=len(latents) + 1)

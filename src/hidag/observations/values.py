@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from hidag.errors import DataError, SettingError
 from hidag.observations.table import Observations
 
+# Squares of larger sizes overflow, squares of smaller spreads vanish.
+_LARGEST_SIZE, _SMALLEST_SPREAD = 1e100, 1e-100
+
 # What is wrong with one column (None: nothing), and what would help.
 _Finding = tuple[str, str] | None
 
@@ -50,8 +53,26 @@ def check_values(
                 f"family={family!r} needs {need}, but item {name!r} has {problem} "
                 f"({len(found)} of {observations.n_items} items); {advice}"
             )
+    _refuse_extreme(observations)
     if not allow_constant:
         _refuse_constant(observations)
+
+
+def _refuse_extreme(observations: Observations) -> None:
+    """Refuse sizes whose squares leave the range of floating point numbers."""
+    for item, name in enumerate(observations.names):
+        values = observations.column(item)
+        if not len(values):
+            continue
+        largest, spread = float(np.abs(values).max()), float(np.ptp(values))
+        if largest > _LARGEST_SIZE or 0 < spread < _SMALLEST_SPREAD:
+            came = (
+                f"sizes up to {largest:.3g}" if largest > _LARGEST_SIZE else f"spread {spread:.3g}"
+            )
+            raise DataError(
+                f"item {name!r} has {came}, beyond what can be squared and added; measure it in "
+                f"other units"
+            )
 
 
 def _refuse_constant(observations: Observations) -> None:
