@@ -11,7 +11,7 @@ import pytest
 from hidag.discover import DAG, knowledge
 from hidag.discover.engine import from_words, to_words
 from hidag.errors import GraphError
-from hidag.kernels import graph_moves
+from hidag.kernels import graph_classes
 
 
 def all_dags(n: int) -> list[DAG]:
@@ -98,7 +98,7 @@ def test_compiled_completion_agrees(classes) -> None:
     for members in classes:
         for member in members:
             out = np.zeros((5, 4, 1), dtype=np.uint64)
-            graph_moves.complete(to_words(member.adjacency.T), out)
+            graph_classes.complete(to_words(member.adjacency.T), out)
             assert np.array_equal(from_words(out[1] | out[2], 4), member.to_cpdag().adjacency)
 
 
@@ -116,7 +116,7 @@ def test_compiled_completion_agrees_across_words(n) -> None:
     for share in (1.5 / n, 4 / n):
         dag = random_dag(rng, n, share)
         out = np.zeros((5, n, (n + 63) // 64), dtype=np.uint64)
-        graph_moves.complete(to_words(dag.adjacency.T), out)
+        graph_classes.complete(to_words(dag.adjacency.T), out)
         plain = dag.to_cpdag()
         assert np.array_equal(from_words(out[1] | out[2], n), plain.adjacency)
         assert plain.is_valid()
@@ -148,8 +148,8 @@ def test_knowledge_directs_what_all_obeying_members_share(classes) -> None:
                 plain = knowledge.direct_by_rules(graph, rules)
                 np.testing.assert_array_equal(plain, union)
                 compiled = np.zeros((5, 4, 1), dtype=np.uint64)
-                graph_moves.complete(to_words(member.adjacency.T), compiled)
-                assert graph_moves.direct_by_rules(compiled, rules)
+                graph_classes.complete(to_words(member.adjacency.T), compiled)
+                assert graph_classes.direct_by_rules(compiled, rules)
                 np.testing.assert_array_equal(from_words(compiled[1] | compiled[2], 4), union)
 
 

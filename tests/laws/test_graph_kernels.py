@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.discover import Knowledge, engine, search_graph
-from hidag.kernels import graph_moves, graph_operators
+from hidag.kernels import graph_classes, graph_moves, graph_operators
 
 
 class PlainBodies:
@@ -28,6 +28,7 @@ def test_a_whole_search_with_plain_bodies(search, knowledge, monkeypatch) -> Non
     compiled = search_graph(rows, search=search, knowledge=knowledge)
     monkeypatch.setattr(engine, "graph_operators", PlainBodies(graph_operators))
     monkeypatch.setattr(engine, "graph_moves", PlainBodies(graph_moves))
+    monkeypatch.setattr(engine, "graph_classes", PlainBodies(graph_classes))
     with np.errstate(over="ignore"):  # plain Python warns where machine numbers wrap around
         plain = search_graph(rows, search=search, knowledge=knowledge)
     assert plain == compiled
@@ -54,7 +55,7 @@ def test_variables_below(n) -> None:
         dag = np.zeros((n, n), dtype=np.int8)
         dag[np.ix_(order, order)] = np.triu(rng.random((n, n)) < 3 / n, 1)
         graph = np.zeros((5, n, (n + 63) // 64), dtype=np.uint64)
-        graph_moves.complete(engine.to_words(dag.T), graph)
+        graph_classes.complete(engine.to_words(dag.T), graph)
         adjacency = engine.from_words(graph[1] | graph[2], n)
         found = engine.from_words(graph[4], n)
         for y in range(n):

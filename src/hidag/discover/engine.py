@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from hidag.discover.scores import LocalScore
 from hidag.errors import SettingError
-from hidag.kernels import graph_moves, graph_operators
+from hidag.kernels import graph_classes, graph_moves, graph_numbers, graph_operators
 
 #: Sets of kinds of operators.
-DELETE = 1 << graph_operators.DELETE
-REVERSE = 1 << graph_operators.REVERSE
-INSERT = 1 << graph_operators.INSERT
+DELETE = 1 << graph_numbers.DELETE
+REVERSE = 1 << graph_numbers.REVERSE
+INSERT = 1 << graph_numbers.INSERT
 
 #: A gain counts if it exceeds this share of the empty graph's score: far above rounding, far
 #: below anything that data can tell.
@@ -160,6 +160,7 @@ class Engine:
         self.ranks, self.mix, empty_score = self._ranks()
         self.threshold = RELATIVE_THRESHOLD * abs(empty_score) + RELATIVE_THRESHOLD
         self._after = np.zeros((5, n_variables, self.cache.n_words), dtype=np.uint64)
+        self._parents = np.zeros(self._after.shape[1:], dtype=np.uint64)
         self._chosen = np.zeros(self.cache.n_words, dtype=np.uint64)
         self._out = np.zeros(4)
 
@@ -187,7 +188,7 @@ class Engine:
         n = self.n_variables
         parents = to_words(np.zeros((n, n), dtype=np.int8) if dag is None else dag.T)
         graph = np.zeros((5, n, self.cache.n_words), dtype=np.uint64)
-        graph_moves.complete(parents, graph)
+        graph_classes.complete(parents, graph)
         scores = self.cache.many(np.arange(n, dtype=np.int64), parents)
         return State(
             graph,
@@ -201,13 +202,14 @@ class Engine:
 
     def obeys(self, graph: NDArray[np.uint64]) -> bool:
         """Return whether the class has a member that obeys the rules."""
-        return not self.has_rules or bool(graph_moves.direct_by_rules(graph.copy(), self.rules))
+        return not self.has_rules or bool(graph_classes.direct_by_rules(graph.copy(), self.rules))
 
     def apply(
         self, state: State, kind: int, x: int, y: int, chosen: NDArray[np.uint64], gain: float
     ) -> bool:
         """Move the state by one operator; return False, and stay, if the rules forbid it."""
-        graph_moves.move(state.graph, kind, x, y, chosen, self._after)
+        graph_moves.move(state.graph, kind, x, y, chosen, self._parents)
+        graph_classes.complete(self._parents, self._after)
         if not self.obeys(self._after):
             return False
         graph_moves.mark_dirty(state.graph, self._after, state.dirty, state.dirty_rows)
@@ -307,5 +309,5 @@ class Engine:
         """Return the class as an adjacency, shape (K, K), directed further by the rules."""
         graph = state.graph.copy()
         if self.has_rules:
-            graph_moves.direct_by_rules(graph, self.rules)
+            graph_classes.direct_by_rules(graph, self.rules)
         return from_words(graph[1] | graph[2], self.n_variables)

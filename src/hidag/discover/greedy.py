@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hidag.discover.engine import DELETE, INSERT, REVERSE, Engine, State, from_words
 from hidag.discover.knowledge import FORBIDDEN, KEPT
 from hidag.discover.orientation import MixedGraph, bits
-from hidag.kernels import graph_operators
+from hidag.kernels import graph_numbers
 
 #: Forced insertions tried at an optimum: per variable, and in all. All of them up to about 13
 #: variables, beyond that a share that keeps the search within ten times the cost of GES.
@@ -58,7 +58,7 @@ def _force_deletions(engine: Engine, state: State) -> State | None:
     """Return the first better state behind a forced deletion, or None."""
     for x, y, chosen, gain in _deletions(engine, state):
         trial = state.copy()
-        if not engine.apply(trial, graph_operators.DELETE, x, y, chosen, gain):
+        if not engine.apply(trial, graph_numbers.DELETE, x, y, chosen, gain):
             continue
         engine.climb(trial, _EVERY, banned=(x, y))
         if trial.score > state.score + engine.threshold:
@@ -71,7 +71,7 @@ def _force_insertions(engine: Engine, state: State) -> State | None:
     rules = engine.rules
     for x, y, chosen, gain in _insertions(engine, state):
         trial = state.copy()
-        if not engine.apply(trial, graph_operators.INSERT, x, y, chosen, gain):
+        if not engine.apply(trial, graph_numbers.INSERT, x, y, chosen, gain):
             continue
         engine.rules = rules.copy()
         engine.rules[x, y] |= KEPT
@@ -152,7 +152,8 @@ def _masks(rows: NDArray[np.uint64]) -> list[int]:
 
 def _words(masks: list[int], n_words: int) -> NDArray[np.uint64]:
     data = b"".join(mask.to_bytes(8 * n_words, "little") for mask in masks)
-    return np.frombuffer(data, dtype=np.uint64).reshape(len(masks), n_words)
+    # A copy: for a read-only array every kernel that gets it would be compiled once more.
+    return np.frombuffer(data, dtype=np.uint64).reshape(len(masks), n_words).copy()
 
 
 __all__ = ["ges", "xges"]

@@ -59,7 +59,25 @@ def _checked_total(counts: LatentCounts) -> float:
     return total
 
 
-class PlainScore:
+def _checked_kind(kind: str) -> str:
+    if kind not in ("bdeu", "bic"):
+        raise SettingError(f"score must be 'bdeu', 'bic' or a LocalScore, got {kind!r}")
+    return kind
+
+
+class _ScoreOfCounts:
+    """The counts, and which score of them."""
+
+    def __init__(
+        self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
+    ) -> None:
+        self.counts = counts
+        self.kind = _checked_kind(kind)
+        self.equivalent_sample_size = _checked_sample_size(equivalent_sample_size)
+        self._total = _checked_total(counts)
+
+
+class PlainScore(_ScoreOfCounts):
     """Reference scores: the formulas, cell by cell, in plain Python.
 
     Parameters
@@ -69,14 +87,6 @@ class PlainScore:
     equivalent_sample_size : float
         Weight of BDeu's prior, in rows; not used by BIC.
     """
-
-    def __init__(
-        self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
-    ) -> None:
-        self.counts = counts
-        self.kind = _checked_kind(kind)
-        self.equivalent_sample_size = _checked_sample_size(equivalent_sample_size)
-        self._total = _checked_total(counts)
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents."""
@@ -104,33 +114,19 @@ class PlainScore:
         return math.fsum(terms)
 
 
-def _checked_kind(kind: str) -> str:
-    if kind not in ("bdeu", "bic"):
-        raise SettingError(f"score must be 'bdeu', 'bic' or a LocalScore, got {kind!r}")
-    return kind
-
-
-class CountScore:
+class CountScore(_ScoreOfCounts):
     """BDeu or BIC with compiled counting; answers many questions at once.
 
     Scores do not depend on the order of rows, columns or levels, not even in the last bit:
     weights and terms are added in fixed point.
 
-    Parameters
-    ----------
-    counts : LatentCounts
-    kind : "bdeu" or "bic"
-    equivalent_sample_size : float
-        Weight of BDeu's prior, in rows; not used by BIC.
+    Parameters as of :class:`PlainScore`.
     """
 
     def __init__(
         self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
     ) -> None:
-        self.counts = counts
-        self.kind = _checked_kind(kind)
-        self.equivalent_sample_size = _checked_sample_size(equivalent_sample_size)
-        self._total = _checked_total(counts)
+        super().__init__(counts, kind, equivalent_sample_size)
         self._levels = np.asarray(counts.levels, dtype=np.int64)
         self._offset = np.concatenate([[0], np.cumsum(self._levels)[:-1]]).astype(np.int64)
         weights = counts.weights

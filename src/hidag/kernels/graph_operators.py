@@ -27,9 +27,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-DELETE = 0
-REVERSE = 1
-INSERT = 2
+from hidag.kernels.graph_numbers import DELETE, INSERT, ONE, PLACES, REVERSE, SHUFFLE, ZERO
 
 #: Answers of ``propose``.
 ASKS = 0
@@ -37,23 +35,16 @@ FOUND = 1
 NOTHING = 2
 
 # Constants are passed on as np.int64(..): a literal would make numba compile the callee once more.
-_ONE = np.uint64(1)
-_ZERO = np.uint64(0)
-_SHUFFLE = np.uint64(0x03F79D71B4CB0A89)
-_PLACES = np.zeros(64, dtype=np.int64)
-for _place in range(64):
-    _PLACES[(int(_SHUFFLE) << _place & (1 << 64) - 1) >> 58] = _place
 
 
 @njit(cache=True)
 def _has(sets, i, k):
-    return (sets[i, k >> 6] >> np.uint64(k & 63)) & _ONE != _ZERO
+    return (sets[i, k >> 6] >> np.uint64(k & 63)) & ONE != ZERO
 
 
 @njit(cache=True)
 def _lowest(word):
-    # The lowest one times this number has the place of that one in its top six bits, shuffled.
-    return _PLACES[((word & (~word + _ONE)) * _SHUFFLE) >> np.uint64(58)]
+    return PLACES[((word & (~word + ONE)) * SHUFFLE) >> np.uint64(58)]
 
 
 @njit(cache=True)
@@ -73,7 +64,7 @@ def _look_up(keys, values, asked, counters, node, row):
     h ^= h >> np.uint64(32)
     slot = h & mask
     while True:
-        if keys[slot, 0] == _ZERO:
+        if keys[slot, 0] == ZERO:
             if counters[1] == asked.shape[0] or 2 * counters[0] >= keys.shape[0]:
                 return np.nan
             keys[slot, 0] = np.uint64(node + 1)
@@ -92,7 +83,7 @@ def _look_up(keys, values, asked, counters, node, row):
                     break
             if same:
                 return values[slot]
-        slot = (slot + _ONE) & mask
+        slot = (slot + ONE) & mask
 
 
 @njit(cache=True)
@@ -116,7 +107,7 @@ def _worth(keys, values, asked, counters, node, row, x, memo, memo_value):
                 for w in range(row.shape[0]):
                     memo[w + 1] = row[w]
                 memo_value[0] = out
-            row[x >> 6] |= _ONE << np.uint64(x & 63)
+            row[x >> 6] |= ONE << np.uint64(x & 63)
     return out
 
 
@@ -128,7 +119,7 @@ def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
         seen[w] = closed[w]
         if reverse == 1:
             seen[w] |= neighbours[x, w]
-    seen[y >> 6] |= _ONE << np.uint64(y & 63)
+    seen[y >> 6] |= ONE << np.uint64(y & 63)
     queue[0] = y
     first = 0
     last = 1
@@ -138,17 +129,17 @@ def _reaches(y, x, closed, reverse, children, neighbours, seen, queue):
         for w in range(n_words):
             fresh = (children[v, w] | neighbours[v, w]) & ~seen[w]
             if reverse == 1 and v == y and x >> 6 == w:
-                fresh &= ~(_ONE << np.uint64(x & 63))
-            if fresh == _ZERO:
+                fresh &= ~(ONE << np.uint64(x & 63))
+            if fresh == ZERO:
                 continue
-            if x >> 6 == w and (fresh >> np.uint64(x & 63)) & _ONE != _ZERO:
+            if x >> 6 == w and (fresh >> np.uint64(x & 63)) & ONE != ZERO:
                 return True
             seen[w] |= fresh
-            while fresh != _ZERO:
+            while fresh != ZERO:
                 bit = _lowest(fresh)
                 queue[last] = w * 64 + bit
                 last += 1
-                fresh &= fresh - _ONE
+                fresh &= fresh - ONE
     return False
 
 
@@ -170,8 +161,8 @@ def _never(x, y, kind, parents, below):
         for w in range(parents.shape[1]):
             word = parents[x, w] & below[y, w]
             if y >> 6 == w:
-                word &= ~(_ONE << np.uint64(y & 63))
-            if word != _ZERO:
+                word &= ~(ONE << np.uint64(y & 63))
+            if word != ZERO:
                 return True
     return False
 
@@ -212,7 +203,7 @@ def _rate(
     n_words = parents.shape[1]
     first = 6  # rows of ``work`` from here on: what may still join C, by depth
     for w in range(n_words):
-        chosen[w] = _ZERO
+        chosen[w] = ZERO
         work[4, w] = neighbours[y, w] & joined[x, w]
     if kind != DELETE:
         # A must be complete; what is added must be joined to all of A.
@@ -221,14 +212,14 @@ def _rate(
             work[5, w] = neighbours[y, w] & ~joined[x, w]
         for w in range(n_words):
             word = chosen[w]
-            while word != _ZERO:
+            while word != ZERO:
                 k = w * 64 + _lowest(word)
-                word &= word - _ONE
+                word &= word - ONE
                 for v in range(n_words):
                     rest = chosen[v]
                     if k >> 6 == v:
-                        rest &= ~(_ONE << np.uint64(k & 63))
-                    if rest & ~joined[k, v] != _ZERO:
+                        rest &= ~(ONE << np.uint64(k & 63))
+                    if rest & ~joined[k, v] != ZERO:
                         return -np.inf
                     work[5, v] &= joined[k, v]
         for w in range(n_words):
@@ -239,12 +230,12 @@ def _rate(
     if kind == REVERSE:
         for w in range(n_words):
             row[w] = parents[x, w]
-        row[y >> 6] &= ~(_ONE << np.uint64(y & 63))
+        row[y >> 6] &= ~(ONE << np.uint64(y & 63))
         shift = -_worth(keys, values, asked, counters, x, row, y, memo, memo_value)
     x_word = x >> 6
-    x_bit = _ONE << np.uint64(x & 63)
+    x_bit = ONE << np.uint64(x & 63)
     best = -np.inf
-    best_key = _ZERO
+    best_key = ZERO
     missing = False
     depth = 0
     entered = True
@@ -258,21 +249,21 @@ def _rate(
             for w in range(n_words):
                 row[w] = work[1, w]
                 word = work[1, w]
-                while word != _ZERO:
+                while word != ZERO:
                     n_base += 1
-                    word &= word - _ONE
+                    word &= word - ONE
             if kind == DELETE or n_base < max_parents:
                 gain = _worth(keys, values, asked, counters, y, row, x, memo, memo_value)
                 gain = -gain if kind == DELETE else gain + shift
                 if np.isnan(gain):
                     missing = True
                 elif gain >= best:
-                    key = _ZERO
+                    key = ZERO
                     for w in range(n_words):
                         word = chosen[w]
-                        while word != _ZERO:
+                        while word != ZERO:
                             key += mix[w * 64 + _lowest(word)]
-                            word &= word - _ONE
+                            word &= word - ONE
                     fine = gain > best or key > best_key
                     if fine and exact == 1:
                         for i in range(n_refused):
@@ -302,13 +293,13 @@ def _rate(
         # Next clique: take the lowest variable still allowed at this depth.
         k = -1
         for w in range(n_words):
-            if work[first + depth, w] != _ZERO:
+            if work[first + depth, w] != ZERO:
                 k = w * 64 + _lowest(work[first + depth, w])
-                work[first + depth, w] &= work[first + depth, w] - _ONE
+                work[first + depth, w] &= work[first + depth, w] - ONE
                 break
         if k >= 0:
             queue[queue.shape[0] - 1 - depth] = k
-            chosen[k >> 6] |= _ONE << np.uint64(k & 63)
+            chosen[k >> 6] |= ONE << np.uint64(k & 63)
             for w in range(n_words):
                 work[first + depth + 1, w] = work[first + depth, w] & joined[k, w]
             depth += 1
@@ -318,7 +309,7 @@ def _rate(
             if depth < 0:
                 break
             k = queue[queue.shape[0] - 1 - depth]
-            chosen[k >> 6] &= ~(_ONE << np.uint64(k & 63))
+            chosen[k >> 6] &= ~(ONE << np.uint64(k & 63))
     return np.nan if missing else best
 
 
@@ -591,7 +582,7 @@ def move_scores(keys, values, new_keys, new_values, asked, counters):
     """Copy all scores to a larger, empty table."""
     counters[0] = 0
     for slot in range(keys.shape[0]):
-        if keys[slot, 0] != _ZERO:
+        if keys[slot, 0] != ZERO:
             counters[1] = 0
             _look_up(
                 new_keys, new_values, asked, counters, np.int64(keys[slot, 0]) - 1, keys[slot, 1:]
