@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.estimate.loop import Estimate, Schedule, run_em, run_saem
+from hidag.estimate.loop import MOST_TOLERANT_ROWS, Estimate, Schedule, run_em, run_saem
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
@@ -252,12 +252,16 @@ def estimate_from_starts(
         for p, e in zip(points, estimates, strict=True)
     )
     top = estimates[best].objective
-    reached = sum(top - e.objective <= SAME_OPTIMUM * data.n_samples for e in estimates)
+    near = SAME_OPTIMUM * min(data.n_samples, MOST_TOLERANT_ROWS)
+    reached = sum(top - e.objective <= near for e in estimates)
     winner = estimates[best]
     if method == "em" and penalty.name is None:
         # With a given support nothing is left to choose: the likelihood itself is the answer.
         fine = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
-        winner = _continued(winner, run(best, (winner.parameters, winner.probabilities), fine))
+        polished = run(best, (winner.parameters, winner.probabilities), fine)
+        # What had settled stays settled, even when the finer tolerance was not reached.
+        settled = winner.converged or polished.converged
+        winner = replace(_continued(winner, polished), converged=settled)
     if method == "em":
         winner, penalty = select_support(
             winner, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
