@@ -308,6 +308,15 @@ def test_types_are_told(small, caplog):
     assert "gaussian" in caplog.text
 
 
+def test_verbose_says_types_and_method(small, capsys):
+    _, data = small
+    DCRL(5, n_starts=1, random_state=0, verbose=1).fit(data.X)
+    told = capsys.readouterr().err
+    assert "hidag: item types" in told
+    assert "item_0" in told
+    assert "Stage I by method='em'" in told
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

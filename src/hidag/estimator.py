@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
@@ -86,7 +87,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     latent_names : sequence of str, optional
     random_state : int, RandomState or None
     verbose : int
-        1 writes progress to standard error.
+        1 writes the items' types, the method and progress to standard error.
     observer : callable, optional
         Called with a ``hidag.progress.Progress`` after every step.
 
@@ -170,7 +171,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_settings(table, n_latents)
         choice = _resolve_families(table, self.family)
         check_values(table, choice.families)
-        logger.info("item types\n%s", choice.table())
+        self._tell(f"item types\n{choice.table()}")
         q_spec = None
         if self.q_matrix is not None:
             q_spec = read_q_matrix(self.q_matrix, table.names, n_latents)
@@ -233,6 +234,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_thin_evidence(measured.parameters, names, table.n_samples, ratio)
         stage_one = measured.stage_one
         best = stage_one.best
+        self._tell(f"Stage I by method={stage_one.method!r}, {best.n_iter} steps")
         if not best.converged:
             advice = f"raise max_iter or tol (now {self.tol:g})"
             if stage_one.method == "saem":
@@ -337,6 +339,12 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"latent_names must be {n_latents} different names, got {list(names)}"
             )
         return names
+
+    def _tell(self, text: str) -> None:
+        """Log a message, and write it to standard error when the user asked for words."""
+        logger.info(text)
+        if self.verbose:
+            sys.stderr.write(f"hidag: {text}\n")
 
     def _progress(self) -> Callable[[int, int, int, int, float], None] | None:
         observers: list[Callable[[Progress], None]] = []
