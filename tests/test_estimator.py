@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import warnings
 
@@ -458,9 +457,14 @@ def test_odd_settings_are_refused_before_any_work(small, settings):
 def test_a_damaged_file_is_refused_whatever_is_damaged(fitted, tmp_path):
     path = fitted.result_.save(tmp_path / "fit.npz")
     content = path.read_bytes()
+    refused = 0
     for place in range(40, len(content), len(content) // 60):
         damaged = bytearray(content)
         damaged[place] ^= 0xFF
         path.write_bytes(bytes(damaged))
-        with contextlib.suppress(hidag.errors.FileError):
+        try:
             hidag.load(path)
+        except hidag.errors.FileError:
+            refused += 1
+    # Some bytes of a zip are read by nobody; most damage has to be noticed.
+    assert refused > 30

@@ -15,22 +15,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.discover import CPDAG, Knowledge
+from hidag.discover import Knowledge
 from hidag.errors import ConvergenceWarning, HidagWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
-from hidag.evidence import EdgeTest
 from hidag.fitted import FittedModel
 from hidag.latent import resampled_rows
 from hidag.measurement import Penalty
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
-from hidag.pipeline import (
-    count_latents,
-    effective_share,
-    estimate_measurement,
-    find_graph,
-    with_isolated,
-)
+from hidag.pipeline import effective_share, estimate_measurement, latent_graph
 from hidag.progress import Progress, StderrProgress
 from hidag.result import FitResult
 from hidag.settings import checked_count, chosen_penalty, plain_value, root_seed, thread_count
@@ -204,34 +197,18 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),
             )
-            idle = measured.idle()
-            busy = np.setdiff1d(np.arange(n_latents), idle)
-            graph = CPDAG(np.zeros((n_latents, n_latents), dtype=np.int8), names)
-            edge_tests: tuple[EdgeTest, ...] = ()
-            ratio, rows = 0.0, 0.0
-            if len(busy):
-                part = measured.restricted(busy) if len(idle) else measured
-                ratio = part.information_ratio()
-                counts = count_latents(
-                    part.law,
-                    table.n_samples,
-                    tuple(names[k] for k in busy),
-                    rule=self.resample,
-                    share=effective_share(self.effective_size, ratio),
-                    seed=seed,
-                )
-                rows = counts.total
-                calibrated = self.resample == "expected" and self.effective_size == "auto"
-                found, edge_tests = find_graph(
-                    counts,
-                    score=self.__dict__["score"],
-                    equivalent_sample_size=self.equivalent_sample_size,
-                    search=self.search,
-                    knowledge=self.knowledge if not len(idle) else None,
-                    measurement=part if calibrated else None,
-                )
-                graph = with_isolated(found, busy, names) if len(idle) else found
-        warn_of_thin_evidence(measured.parameters, names, table.n_samples, ratio)
+            found = latent_graph(
+                measured,
+                names,
+                rule=self.resample,
+                effective_size=self.effective_size,
+                seed=seed,
+                score=self.__dict__["score"],
+                equivalent_sample_size=self.equivalent_sample_size,
+                search=self.search,
+                knowledge=self.knowledge,
+            )
+        warn_of_thin_evidence(measured.parameters, names, table.n_samples, found.information_ratio)
         stage_one = measured.stage_one
         best = stage_one.best
         self._tell(f"Stage I by method={stage_one.method!r}, {best.n_iter} steps")
@@ -251,7 +228,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 latent_names=names,
                 parameters=measured.parameters,
                 law=measured.law,
-                graph=graph,
+                graph=found.graph,
                 q_given=None if q_spec is None else np.array(q_spec.entries),
                 log_likelihood=best.log_likelihood,
                 objective=best.objective,
@@ -263,9 +240,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 trace=best.trace,
                 starts=stage_one.records,
                 n_reached=stage_one.n_reached,
-                graph_rows=rows,
-                information_ratio=ratio,
-                edge_tests=edge_tests,
+                graph_rows=found.n_rows,
+                information_ratio=found.information_ratio,
+                edge_tests=found.edge_tests,
                 family_reasons=choice.reasons,
                 settings=self._settings(seed, stage_one.penalty),
                 versions=versions_used(),

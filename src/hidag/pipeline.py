@@ -234,8 +234,67 @@ def find_graph(
     )
 
 
-def with_isolated(graph: CPDAG, latents: NDArray[np.intp], names: tuple[str, ...]) -> CPDAG:
-    """Return the graph among ``latents`` with all other latents standing alone."""
+@dataclass(frozen=True)
+class GraphFound:
+    """What Stages II and III leave.
+
+    Attributes
+    ----------
+    graph : CPDAG
+        Among all latents; those that drive no item stand alone.
+    edge_tests : tuple of EdgeTest
+    information_ratio : float
+        Share of the latents' pairwise information that the items carry.
+    n_rows : float
+        Rows that the graph's score counted on.
+    """
+
+    graph: CPDAG
+    edge_tests: tuple[EdgeTest, ...]
+    information_ratio: float
+    n_rows: float
+
+
+def latent_graph(
+    measurement: Measurement,
+    names: tuple[str, ...],
+    *,
+    rule: ResampleRule = "expected",
+    effective_size: str | float = "auto",
+    seed: int = 0,
+    score: Any = "bdeu",
+    equivalent_sample_size: float = 1.0,
+    search: str | Callable[..., Any] = "xges",
+    knowledge: Knowledge | None = None,
+) -> GraphFound:
+    """Return the graph among the latents that drive items: Stages II and III in one call.
+
+    Knowledge is about the latents as they were asked for; it is set aside when some of them turn
+    out to drive no item.
+    """
     adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
-    adjacency[np.ix_(latents, latents)] = graph.adjacency
-    return CPDAG(adjacency, names)
+    idle = measurement.idle()
+    busy = np.setdiff1d(np.arange(len(names)), idle)
+    if len(busy) == 0:
+        return GraphFound(CPDAG(adjacency, names), (), 0.0, 0.0)
+    part = measurement.restricted(busy) if len(idle) else measurement
+    ratio = part.information_ratio()
+    counts = count_latents(
+        part.law,
+        part.observed.data.n_samples,
+        tuple(names[k] for k in busy),
+        rule=rule,
+        share=effective_share(effective_size, ratio),
+        seed=seed,
+    )
+    calibrated = rule == "expected" and effective_size == "auto"
+    graph, tests = find_graph(
+        counts,
+        score=score,
+        equivalent_sample_size=equivalent_sample_size,
+        search=search,
+        knowledge=None if len(idle) else knowledge,
+        measurement=part if calibrated else None,
+    )
+    adjacency[np.ix_(busy, busy)] = graph.adjacency
+    return GraphFound(CPDAG(adjacency, names), tests, ratio, counts.total)
