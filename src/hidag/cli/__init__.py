@@ -1,4 +1,4 @@
-"""The command line: `hidag fit`, `simulate`, `evaluate`, `info` and `demo`."""
+"""The command line: `hidag fit`, `simulate`, `evaluate`, `info`, `demo` and `study`."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from hidag.cli.console import show_error
+from hidag.cli.study_commands import study_app
 from hidag.errors import HidagError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -237,3 +238,6 @@ def demo(
     from hidag.cli.demo import run_demo
 
     run_demo(out, seed)
+
+
+app.add_typer(study_app, name="study")

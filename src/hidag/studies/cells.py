@@ -1,0 +1,101 @@
+"""Cells of a study: what one line of a table is about, and which of them are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import product
+
+from hidag.errors import SettingError
+from hidag.simulate.designs import BANDWIDTHS, COEFFICIENTS, GRAPHS
+
+#: Families that a cell can have: those the designs have coefficients for.
+FAMILIES = tuple(COEFFICIENTS["text"])
+_GLOB = "*?["
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One condition of a study, of which there are many replicates.
+
+    Attributes
+    ----------
+    model : str
+        Latent graph, a key of the designs' ``GRAPHS``.
+    q : str
+        Measurement matrix, "Q1" or "Q2".
+    family : str
+        As the paper names it: "poisson" has the link that the design gives it.
+    n : int
+        Number of rows, N.
+    """
+
+    model: str
+    q: str
+    family: str
+    n: int
+
+    @property
+    def name(self) -> str:
+        """What the cell is called everywhere, for instance "Chain-10/Q1/bernoulli/3000"."""
+        return f"{self.model}/{self.q}/{self.family}/{self.n}"
+
+    @classmethod
+    def named(cls, name: str) -> Cell:
+        """Return the cell of that name."""
+        model, q, family, n = name.split("/")
+        return cls(model, q, family, int(n))
+
+
+def cell_grid(
+    models: Sequence[str], q: Sequence[str], families: Sequence[str], n: Sequence[int]
+) -> tuple[Cell, ...]:
+    """Return the cells of all combinations, each checked; the last factor changes fastest."""
+    for what, values, known in (
+        ("model", models, tuple(GRAPHS)),
+        ("q", q, tuple(BANDWIDTHS)),
+        ("family", families, FAMILIES),
+    ):
+        for value in values:
+            if value not in known:
+                raise SettingError(f"{what} must be one of {', '.join(known)}, got {value!r}")
+    for rows in n:
+        if rows < 2:
+            raise SettingError(f"n must be at least 2 rows, got {rows}")
+    cells = (Cell(*combination) for combination in product(models, q, families, n))
+    return tuple(dict.fromkeys(cells))
+
+
+def select_cells(cells: Iterable[Cell], patterns: Sequence[str]) -> tuple[Cell, ...]:
+    """Return the cells whose names match any of the patterns; all of them without patterns.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+    patterns : sequence of str
+        A part of a name ("Chain-10", "Q2/poisson"), or a pattern for a whole one
+        ("Chain-*/Q1/*/3000").
+
+    Raises
+    ------
+    SettingError
+        If a pattern matches nothing: a typing error must not shrink a study.
+    """
+    everything = tuple(cells)
+    wanted: set[Cell] = set()
+    for pattern in patterns:
+        found = [cell for cell in everything if _matches(cell.name, pattern)]
+        if not found:
+            raise SettingError(
+                f"no cell is called anything like {pattern!r}; the {len(everything)} cells have "
+                f"names such as {everything[0].name!r} and {everything[-1].name!r}"
+            )
+        wanted.update(found)
+    return tuple(cell for cell in everything if cell in wanted) if patterns else everything
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if any(letter in pattern for letter in _GLOB):
+        return fnmatchcase(name, pattern)
+    return pattern in name

@@ -1,0 +1,174 @@
+"""Carrying out a plan: what is not done yet, on one process or several, row by row."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from hidag.errors import HidagError
+from hidag.settings import checked_count
+from hidag.studies.addresses import Address
+from hidag.studies.catalogue import Plan, study_named
+from hidag.studies.cells import Cell
+from hidag.studies.folder import StudyFolder, only_writer, open_folder
+from hidag.studies.rows import Row
+from hidag.versions import versions_used
+
+#: Seconds between a worker's looks for the process that started it.
+_LOOK_FOR_PARENT = 1.0
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """Where a study is.
+
+    Attributes
+    ----------
+    n_done, n_runs : int
+        Runs that are in the file, those of earlier processes included, of how many.
+    n_failed : int
+        Of those done, how many fits gave nothing.
+    n_new : int
+        Runs that this process has added.
+    row : dict or None
+        The run that has just ended; None at the beginning.
+    """
+
+    n_done: int
+    n_runs: int
+    n_failed: int
+    n_new: int
+    row: Row | None
+
+
+def run_study(
+    plan: Plan,
+    path: Path,
+    *,
+    workers: int = 1,
+    published: dict[Cell, float] | None = None,
+    observer: Callable[[StudyProgress], None] | None = None,
+) -> StudyFolder:
+    """Return the folder of a study after running what it lacks.
+
+    Parameters
+    ----------
+    plan : Plan
+    path : Path
+        Folder; if it holds rows of the same study, only the others are run.
+    workers : int
+        Processes; never changes what a row says, except CPU seconds.
+    published : mapping from cell to float, optional
+        Kept in the folder for reports.
+    observer : callable, optional
+        Called with a `StudyProgress` at the beginning and after each run.
+    """
+    checked_count("workers", workers)
+    with only_writer(path):
+        folder = open_folder(path, plan, published)
+        wanted = {address.name for address in plan.addresses()}
+        done = [row for row in folder.rows() if row.get("address") in wanted]
+        names = {row["address"] for row in done}
+        n_failed = sum(row["status"] != "ok" for row in done)
+        tell = observer or (lambda progress: None)
+        tell(StudyProgress(len(names), len(wanted), n_failed, 0, None))
+        for n_new, row in enumerate(run_plan(plan, workers=workers, done=names), start=1):
+            folder.append(row)
+            n_failed += row["status"] != "ok"
+            tell(StudyProgress(len(names) + n_new, len(wanted), n_failed, n_new, row))
+    return folder
+
+
+def run_plan(plan: Plan, *, workers: int = 1, done: Container[str] = ()) -> Iterator[Row]:
+    """Give the rows of a plan as they are ready; those whose address is in ``done`` are not run.
+
+    Parameters
+    ----------
+    plan : Plan
+    workers : int
+    done : container of str
+        Names of addresses.
+    """
+    missing = [address for address in plan.addresses() if address.name not in done]
+    workers = min(workers, len(missing))
+    if workers <= 1:
+        return (run_address(plan, address) for address in missing)
+    return _in_processes(plan, missing, workers)
+
+
+def run_address(plan: Plan, address: Address) -> Row:
+    """Return the row of one run: its address, how it was made, and its numbers."""
+    source = source_digest()  # before the run: files may change while it lasts
+    with threadpool_limits(limits=1):
+        measured = study_named(plan.study).run(
+            address.cell, plan.design, plan.estimator, address.seeds(plan.seed)
+        )
+    cell = address.cell
+    return {
+        "address": address.name,
+        "study": address.study,
+        "cell": cell.name,
+        "replicate": address.replicate,
+        "model": cell.model,
+        "q": cell.q,
+        "family": cell.family,
+        "n": cell.n,
+        "design": plan.design,
+        "seed": plan.seed,
+        **measured,
+        **{f"version_{name}": number for name, number in versions_used().items()},
+        "source": source,
+    }
+
+
+def _in_processes(plan: Plan, missing: Sequence[Address], workers: int) -> Iterator[Row]:
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    with parallel_config(backend="loky", inner_max_num_threads=1, initializer=_leave_with_parent):
+        pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+        results: Any = pool(delayed(run_address)(plan, address) for address in missing)
+    try:
+        yield from results
+    except TerminatedWorkerError as error:
+        raise HidagError(
+            "a worker process was ended from outside, most often for want of memory; the rows "
+            "written so far are kept: run the same command again with fewer --workers"
+        ) from error
+
+
+def _leave_with_parent() -> None:
+    """End this worker soon after the process that started it: nobody would take its rows.
+
+    A process that is killed cannot tell its workers, and they would stay for minutes.
+    """
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_FOR_PARENT)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@cache
+def source_digest() -> str:
+    """Return a short digest of the library's source, to tell rows of different code apart.
+
+    A version number stays the same while code is being worked on.
+    """
+    root = Path(__file__).resolve().parents[1]
+    total = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        total.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    return total.hexdigest()[:12]

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import pytest
+
+from hidag.cli.study_commands import STUDY_HELP
+from hidag.studies import STUDIES
+
+SMALL = ("--n", 300, "--replicates", 2)
+MODELS = ("Chain-5", "Tree-5", "Model-5")
+
+
+@pytest.fixture
+def published(tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    with (folder / "study1_shd.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["model", "q", "family", "n", "method", "f_n", "mean_shd"])
+        writer.writerows([[m, "Q1", "gaussian", 300, "dcrl", "N", 0.75] for m in MODELS])
+    return folder
+
+
+def test_every_study_of_the_catalogue_is_a_command(hidag) -> None:
+    assert list(STUDY_HELP) == list(STUDIES)
+    for name in STUDIES:
+        ran = hidag("study", name, "--help")
+        assert ran.exit_code == 0
+        assert f"hidag study {name} --cells" in ran.stdout
+
+
+def test_a_study_runs_reports_and_is_not_run_twice(hidag, tmp_path, published) -> None:
+    out = tmp_path / "study"
+    words = ("study", "table1", *SMALL, "--out", out)
+    ran = hidag(*words, "--published", published)
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stderr == ""
+    lines = ran.stdout.splitlines()
+    assert lines[0] == f"table1, design research-code, seed 0: {out}"
+    assert re.split(r"  +", lines[2]) == [
+        "cell",
+        "runs",
+        "ours (s.e.)",
+        "graph",
+        "Q",
+        "published",
+        "truth-started",
+        "true latents",
+        "CPU s",
+    ]
+    assert [line.split()[0] for line in lines[3:6]] == [f"{m}/Q1/gaussian/300" for m in MODELS]
+    rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+    mean = sum(row["shd"] for row in rows if row["model"] == "Model-5") / 2
+    assert f" {mean:.2f} (" in lines[5]
+    assert "cells at or below published:  " in ran.stdout
+    file = (out / "rows.jsonl").read_bytes()
+    assert hidag(*words).stdout == ran.stdout
+    assert hidag("study", "report", out).stdout == ran.stdout
+    assert (out / "rows.jsonl").read_bytes() == file
+
+
+def test_without_published_numbers_the_column_is_empty(hidag, tmp_path, published) -> None:
+    out = tmp_path / "study"
+    ran = hidag("study", "table1", *SMALL, "--cells", "Chain-5", "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert re.split(r"  +", ran.stdout.splitlines()[3])[5] == "-"
+    assert "no cell was compared with a published number" in ran.stdout
+    later = hidag("study", "report", out, "--published", published)
+    assert re.split(r"  +", later.stdout.splitlines()[3])[5] == "0.75"
+
+
+def test_published_numbers_do_not_stand_beside_another_design(hidag, tmp_path, published) -> None:
+    words = ("--design", "text", "--cells", "Chain-5", "--published", published)
+    ran = hidag("study", "table1", *SMALL, *words, "--out", tmp_path / "study")
+    assert ran.exit_code == 0, ran.stderr
+    assert re.split(r"  +", ran.stdout.splitlines()[3])[5] == "-"
+
+
+def test_a_report_names_failed_fits_and_their_reason(hidag, tmp_path, monkeypatch) -> None:
+    def broken(data, seed, estimator):
+        raise FloatingPointError("overflow in the second step")
+
+    monkeypatch.setattr("hidag.studies.recovery._fit", broken)
+    words = ("--cells", "Chain-5", "--out", tmp_path / "study")
+    ran = hidag("study", "table1", *SMALL, *words)
+    assert ran.exit_code == 0, ran.stderr
+    assert "Chain-5/Q1/gaussian/300  2, 2 failed        - (-)" in ran.stdout
+    assert "cells with failed fits, not compared: 1: Chain-5/Q1/gaussian/300" in ran.stdout
+    assert ran.stderr == (
+        "hidag: warning: Chain-5/Q1/gaussian/300: 2 of 2 fits failed and are not in the means: "
+        "FloatingPointError: overflow in the second step\n"
+    )
+
+
+def test_rows_of_different_code_are_told(hidag, tmp_path) -> None:
+    out = tmp_path / "study"
+    assert hidag("study", "table1", *SMALL, "--cells", "Chain-5", "--out", out).exit_code == 0
+    lines = (out / "rows.jsonl").read_text().splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | {"source": "another"})
+    (out / "rows.jsonl").write_text("\n".join(lines) + "\n")
+    assert hidag("study", "report", out).stderr == (
+        f"hidag: warning: the rows of {out} were made by different states of the library's "
+        "source; run the study into a new folder for numbers of one of them\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("--cells", "Chain-7"),
+            "no cell is called anything like 'Chain-7'; the 9 cells have names such as "
+            "'Chain-5/Q1/gaussian/1000' and 'Model-5/Q1/gaussian/10000'",
+        ),
+        (("--design", "mine"), "design must be 'text' or 'research-code', got 'mine'"),
+        (("--replicates", 0), "replicates must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_bad_options_are_one_sentence(hidag, tmp_path, words, sentence) -> None:
+    ran = hidag("study", "table1", *words, "--out", tmp_path / "study")
+    assert ran.exit_code == 1
+    assert ran.stderr == f"hidag: {sentence}\n"
+    assert not (tmp_path / "study").exists()
+
+
+def test_other_settings_are_refused_in_a_sentence(hidag, tmp_path) -> None:
+    out = tmp_path / "study"
+    words = ("study", "table1", *SMALL, "--cells", "Chain-5", "--out", out)
+    assert hidag(*words).exit_code == 0
+    ran = hidag(*words, "--seed", 1)
+    assert ran.exit_code == 1
+    assert ran.stderr == (
+        f"hidag: {out} holds a study with --seed 0, but 1 was asked for; repeat the settings to go "
+        "on with it, or choose another folder with --out\n"
+    )
+    assert "expected whole numbers of rows" in hidag(*words[:2], "--n", "many").stderr

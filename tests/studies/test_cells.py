@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hidag.errors import FileError, SettingError
+from hidag.studies import STUDIES, Address, Cell, plan_study, read_published, select_cells
+
+TABLES = Path(__file__).resolve().parents[3] / "shared" / "reference" / "paper-tables"
+
+
+def test_a_cell_is_called_by_its_levels_and_found_by_its_name() -> None:
+    cell = Cell("Chain-10", "Q1", "bernoulli", 3000)
+    assert cell.name == "Chain-10/Q1/bernoulli/3000"
+    assert Cell.named(cell.name) == cell
+
+
+def test_the_tables_have_the_papers_cells() -> None:
+    assert len(plan_study("table1").cells) == 9
+    assert len(plan_study("table2").cells) == 90
+    assert [cell.name for cell in plan_study("table1").cells[:2]] == [
+        "Chain-5/Q1/gaussian/1000",
+        "Chain-5/Q1/gaussian/5000",
+    ]
+
+
+@pytest.mark.skipif(not TABLES.exists(), reason="the published tables are not beside the project")
+@pytest.mark.parametrize("name", sorted(STUDIES))
+def test_every_cell_of_a_table_has_a_published_number(name) -> None:
+    assert set(read_published(TABLES, [name])) == set(plan_study(name).cells)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "n_cells"),
+    [
+        ([], 90),
+        (["Chain-10"], 18),
+        (["Q2/poisson"], 15),
+        (["Chain-*/Q1/*/3000"], 3),
+        (["Chain-10/Q1", "Chain-10/*/bernoulli/*"], 12),
+    ],
+)
+def test_cells_are_chosen_by_a_part_of_the_name_or_a_pattern(patterns, n_cells) -> None:
+    assert len(select_cells(plan_study("table2").cells, patterns)) == n_cells
+
+
+def test_levels_may_be_others_than_the_papers() -> None:
+    plan = plan_study("table1", models=["Tree-5"], families=["poisson"], q=["Q2"], n=[400, 800])
+    assert [cell.name for cell in plan.cells] == ["Tree-5/Q2/poisson/400", "Tree-5/Q2/poisson/800"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"cells": ["Chian"]},
+            "no cell is called anything like 'Chian'; the 9 cells have names such as "
+            "'Chain-5/Q1/gaussian/1000' and 'Model-5/Q1/gaussian/10000'",
+        ),
+        (
+            {"families": ["gamma"]},
+            "family must be one of gaussian, lognormal, poisson, poisson-identity, bernoulli, got "
+            "'gamma'",
+        ),
+        ({"q": ["Q3"]}, "q must be one of Q1, Q2, got 'Q3'"),
+        ({"n": [1]}, "n must be at least 2 rows, got 1"),
+        ({"replicates": 0}, "replicates must be a whole number of at least 1, got 0"),
+        ({"design": "mine"}, "design must be 'text' or 'research-code', got 'mine'"),
+        ({"seed": -1}, "seed must not be negative, got -1"),
+        ({"families": []}, "a study needs at least one cell"),
+    ],
+)
+def test_plans_that_make_no_sense_are_refused(settings, sentence) -> None:
+    with pytest.raises(SettingError) as caught:
+        plan_study("table1", **settings)
+    assert str(caught.value) == sentence
+
+
+def test_seeds_come_from_root_and_address_alone() -> None:
+    cell = Cell("Chain-5", "Q1", "gaussian", 300)
+    address = Address("table1", cell, 4)
+    assert address.name == "table1/Chain-5/Q1/gaussian/300/4"
+    assert address.seeds(0).fit == address.seeds(0).fit
+    others = [
+        Address("table2", cell, 4).seeds(0),
+        Address("table1", Cell("Chain-5", "Q1", "gaussian", 301), 4).seeds(0),
+        Address("table1", cell, 5).seeds(0),
+        address.seeds(1),
+    ]
+    seeds = {s.fit for s in [address.seeds(0), *others]}
+    assert len(seeds) == 5
+    draws = {int(np.random.default_rng(s.rows).integers(1 << 60)) for s in others}
+    assert len(draws) == 4
+
+
+def test_a_run_keeps_its_seed_when_other_cells_are_left_out() -> None:
+    everything = plan_study("table2", replicates=2).addresses()
+    few = plan_study("table2", cells=["Model-7/Q2"], replicates=2).addresses()
+    assert set(few) < set(everything)
+
+
+def test_published_numbers_are_those_of_the_same_method_and_size(tmp_path) -> None:
+    rows = [
+        ["model", "q", "family", "n", "method", "f_n", "mean_shd", "replicates"],
+        ["Chain-5", "Q1", "gaussian", "1000", "dcrl", "N", "0.38", "100"],
+        ["Chain-5", "Q1", "gaussian", "1000", "dcrl", "2N", "0.99", "100"],
+        ["Chain-5", "Q1", "gaussian", "1000", "mixture-oracle", "", "23.66", "100"],
+    ]
+    with (tmp_path / "study1_shd.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    assert read_published(tmp_path, ["table1"]) == {Cell("Chain-5", "Q1", "gaussian", 1000): 0.38}
+    with pytest.raises(FileError) as caught:
+        read_published(tmp_path, ["table2"])
+    assert str(caught.value) == (
+        f"cannot read published numbers from {tmp_path / 'study2_shd.csv'}: No such file or "
+        "directory; --published takes the folder that holds this file"
+    )
+    (tmp_path / "study2_shd.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(FileError) as caught:
+        read_published(tmp_path, ["table2"])
+    assert str(caught.value) == (
+        f"{tmp_path / 'study2_shd.csv'} is not a table of published numbers: expected the columns "
+        "model, q, family, n, method, f_n and mean_shd"
+    )

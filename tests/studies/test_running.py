@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from hidag.errors import FileError, SettingError
+from hidag.studies import plan_study, read_folder, run_plan, run_study
+from hidag.studies.folder import only_writer
+
+from .conftest import contents
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The same plan as the fixture's, run once without any accident."""
+    plan = plan_study("table1", cells=["Chain-5", "Tree-5"], n=[300], replicates=2, seed=3)
+    return run_study(plan, tmp_path_factory.mktemp("whole") / "study").rows()
+
+
+def test_a_row_says_where_it_stands_and_how_it_was_made(whole) -> None:
+    assert [row["address"] for row in whole] == [
+        f"table1/{model}-5/Q1/gaussian/300/{replicate}"
+        for replicate in (0, 1)
+        for model in ("Chain", "Tree")
+    ]
+    for row in whole:
+        assert row["status"] == "ok"
+        assert row["reason"] is None
+        assert row["shd"] == row["shd_graph"] + row["shd_q"]
+        assert row["truth_started_shd"] == (
+            row["truth_started_shd_graph"] + row["truth_started_shd_q"]
+        )
+        assert row["true_latents_shd_graph"] >= 0
+        assert 0 < row["tv_law"] < 1
+        assert 0 < row["rmse_loadings"] < 1
+        assert row["cpu_seconds"] > 0
+        assert row["version_hidag"]
+        assert not any(isinstance(value, (list, dict)) for value in row.values())
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2, 3])
+@pytest.mark.parametrize("tear", ["", "torn", "torn at its newline"])
+def test_a_study_cut_off_anywhere_ends_with_the_same_rows(
+    whole, plan, tmp_path, keep, tear, monkeypatch
+) -> None:
+    # Rows that were there are copied, so only what is missing has to be run again.
+    ready = {row["address"]: row for row in whole}
+    ran = []
+
+    def look_up(plan, address):
+        ran.append(address.name)
+        return ready[address.name]
+
+    monkeypatch.setattr("hidag.studies.execute.run_address", look_up)
+    out = tmp_path / "study"
+    run_study(plan, out)
+    assert len(ran) == 4
+    ran.clear()
+    lines = (out / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    rest = {"": b"", "torn": lines[keep][:40], "torn at its newline": lines[keep][:-1]}[tear]
+    (out / "rows.jsonl").write_bytes(b"".join(lines[:keep]) + rest)
+    assert run_study(plan, out).rows() == whole
+    assert ran == [row["address"] for row in whole[keep:]]
+    ran.clear()
+    assert run_study(plan, out).rows() == whole
+    assert ran == []
+
+
+def test_a_torn_line_is_run_again_and_says_the_same(whole, plan, tmp_path) -> None:
+    out = tmp_path / "study"
+    run_study(replace(plan, cells=plan.cells[:1]), out)
+    file = out / "rows.jsonl"
+    file.write_bytes(file.read_bytes()[:-25])
+    assert len(read_folder(out).rows()) == 1
+    assert contents(run_study(plan, out).rows()) == contents(whole)
+
+
+def test_the_number_of_workers_changes_no_row(whole, plan) -> None:
+    assert contents(list(run_plan(plan, workers=2))) == contents(whole)
+
+
+def test_a_killed_study_goes_on_where_it_ended(whole, plan, tmp_path) -> None:
+    out = tmp_path / "study"
+    words = ["study", "table1", "--cells", "Chain-5,Tree-5", "--n", "300", "--replicates", "2"]
+    command = [sys.executable, "-c", "from hidag.cli import main; main()", *words]
+    process = subprocess.Popen(
+        [*command, "--seed", "3", "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        patience = time.monotonic() + 60
+        while time.monotonic() < patience:
+            if (out / "rows.jsonl").exists() and (out / "rows.jsonl").stat().st_size:
+                break
+            time.sleep(0.002)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert contents(run_study(plan, out).rows()) == contents(whole)
+
+
+def test_more_of_the_same_study_may_be_asked_for(whole, plan, tmp_path) -> None:
+    out = tmp_path / "study"
+    run_study(replace(plan, cells=plan.cells[:1], replicates=1), out)
+    seen = []
+    folder = run_study(plan, out, observer=seen.append)
+    assert contents(folder.rows()) == contents(whole)
+    assert [(p.n_done, p.n_runs, p.n_new) for p in seen] == [
+        (1, 4, 0),
+        (2, 4, 1),
+        (3, 4, 2),
+        (4, 4, 3),
+    ]
+    fewer = run_study(replace(plan, replicates=1), out)
+    assert set(fewer.asked.values()) == {2}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 4}, "--seed 3, but 4 was"),
+        ({"design": "text"}, "--design research-code, but text was"),
+        ({"estimator": {"n_starts": 2}}, 'estimator {}, but {"n_starts": 2} was'),
+        ({"study": "table2"}, "study table1, but table2 was"),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused(plan, tmp_path, change, said) -> None:
+    one = replace(plan, cells=plan.cells[:1], replicates=1)
+    run_study(one, tmp_path)
+    files = [tmp_path / "study.json", tmp_path / "rows.jsonl"]
+    before = [file.read_bytes() for file in files]
+    with pytest.raises(SettingError) as caught:
+        run_study(replace(one, **change), tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} holds a study with {said} asked for; repeat the settings to go on with it, or "
+        "choose another folder with --out"
+    )
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_a_fit_that_fails_is_a_row_with_its_reason(plan, tmp_path) -> None:
+    failing = replace(plan, cells=plan.cells[:1], replicates=1, estimator={"method": "guess"})
+    (row,) = run_study(failing, tmp_path).rows()
+    assert row["status"] == "failed"
+    assert row["reason"].startswith("SettingError: method must be ")
+    assert row["shd"] is None
+    assert row["truth_started_shd"] is not None
+    assert row["true_latents_shd_graph"] is not None
+    assert run_study(failing, tmp_path).rows() == [row]
+
+
+def test_failed_and_successful_rows_have_the_same_names(whole, plan) -> None:
+    failing = replace(plan, cells=plan.cells[:1], replicates=1, estimator={"method": "guess"})
+    (row,) = run_plan(failing)
+    assert list(row) == list(whole[0])
+
+
+def test_a_yardstick_that_fails_leaves_the_fit_in_the_row(plan, monkeypatch) -> None:
+    def broken(truth, X):
+        raise ValueError("nothing found")
+
+    monkeypatch.setattr("hidag.studies.recovery.truth_started", broken)
+    (row,) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
+    assert row["status"] == "ok"
+    assert row["truth_started_shd"] is None
+    assert row["truth_started_reason"] == "ValueError: nothing found"
+
+
+def test_a_line_that_was_altered_is_refused(plan, tmp_path) -> None:
+    one = replace(plan, cells=plan.cells[:1], replicates=1)
+    run_study(one, tmp_path)
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b"12\n" + file.read_bytes())
+    with pytest.raises(FileError) as caught:
+        run_study(one, tmp_path)
+    assert str(caught.value) == (
+        f"line 1 of {file} is not a row of a study; restore the file, or delete the line and run "
+        "the study again to fill it in"
+    )
+
+
+def test_folders_that_are_not_of_a_study_are_refused(plan, tmp_path) -> None:
+    with pytest.raises(FileError) as caught:
+        read_folder(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} holds no study: expected a study.json there, as hidag study writes it"
+    )
+    (tmp_path / "rows.jsonl").touch()
+    with pytest.raises(FileError) as caught:
+        run_study(plan, tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} has a rows.jsonl but no study.json, so nobody can tell how its rows were "
+        "made; choose another folder with --out"
+    )
+    (tmp_path / "study.json").write_text(json.dumps({"format": "another"}))
+    with pytest.raises(FileError) as caught:
+        read_folder(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'study.json'} was not written by hidag study, or it is damaged; choose "
+        "another folder"
+    )
+
+
+def test_two_processes_do_not_write_into_one_folder(plan, tmp_path) -> None:
+    pytest.importorskip("fcntl")
+    with only_writer(tmp_path), pytest.raises(FileError) as caught:
+        run_study(plan, tmp_path)
+    assert str(caught.value) == (
+        f"another process is running a study into {tmp_path}; wait until it ends, or choose "
+        "another folder with --out"
+    )
