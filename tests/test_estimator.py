@@ -84,7 +84,9 @@ def test_attributes_have_their_shapes(fitted):
 
 def test_the_number_of_starts_is_kept(small):
     _, data = small
-    model = DCRL(5, family="gaussian", n_starts=3, penalty_strength=5.0, random_state=0)
+    model = DCRL(
+        5, family="gaussian", law="saturated", n_starts=3, penalty_strength=5.0, random_state=0
+    )
     model.fit(data.X)
     assert len(model.result_.starts) == 3
     assert max(r.objective for r in model.result_.starts) <= model.result_.objective + 1e-6
@@ -224,7 +226,16 @@ def test_a_partly_known_q(small):
 
 def test_without_penalty_em_never_goes_down(small):
     _, data = small
-    model = DCRL(5, family="gaussian", penalty=None, method="em", tol=1e-9, max_iter=60, n_starts=1)
+    model = DCRL(
+        5,
+        family="gaussian",
+        penalty=None,
+        method="em",
+        law="saturated",
+        tol=1e-9,
+        max_iter=60,
+        n_starts=1,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(data.X)

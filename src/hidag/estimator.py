@@ -20,10 +20,11 @@ from hidag.errors import ConvergenceWarning, HidagWarning, IdentifiabilityWarnin
 from hidag.estimate.loop import Schedule
 from hidag.fitted import FittedModel
 from hidag.latent import resampled_rows
+from hidag.measure import LAWS, estimate_measurement
 from hidag.measurement import Penalty
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
-from hidag.pipeline import effective_share, estimate_measurement, latent_graph
+from hidag.pipeline import effective_share, latent_graph
 from hidag.progress import Progress, StderrProgress
 from hidag.result import FitResult
 from hidag.settings import checked_count, chosen_penalty, plain_value, root_seed, thread_count
@@ -54,6 +55,10 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         and the strength for the final choice of loadings is learned from the table.
     method : {"auto", "em", "saem"}
         Exact penalised EM, penalised Gibbs-SAEM, or whichever is cheaper.
+    law : {"auto", "network", "saturated"}
+        The latent law: one probability per joint state, as in the paper ("saturated"), or a
+        directed graph with conditional tables, learned along with everything else ("network").
+        "auto" keeps the one with the better information criterion.
     resample : "expected", multiple of N, number of rows, or function of N
         Stage II: expected counts, or this many rows drawn from the fitted law ("N", "2N", "3N", a
         number, a callable f(N)).
@@ -96,6 +101,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     log_likelihood_ : float
     n_iter_, converged_ : int, bool
     trace_ : ndarray, shape (n_iter_, 2)
+        Objective and largest move of each step; the objective falls where the law is first
+        restricted to a graph.
     families_ : tuple of str
     latent_names_ : tuple of str
     result_ : FitResult
@@ -111,6 +118,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         penalty_strength: float | None = None,
         penalty_threshold: float | None = None,
         method: str = "auto",
+        law: str = "auto",
         resample: str | int | float | Callable[[int], float] = "expected",
         effective_size: str | float = "auto",
         score: str = "bdeu",
@@ -134,6 +142,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.penalty_strength = penalty_strength
         self.penalty_threshold = penalty_threshold
         self.method = method
+        self.law = law
         self.resample = resample
         self.effective_size = effective_size
         self.score = score  # type: ignore[assignment]
@@ -194,6 +203,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 seed=seed,
                 adapt=self.penalty_strength is None,
                 n_starts=self.n_starts,
+                law=self.law,
                 n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),
             )
@@ -210,7 +220,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         warn_of_thin_evidence(measured.parameters, names, table.n_samples, found.information_ratio)
         stage_one = measured.stage_one
-        best = stage_one.best
+        best = measured.estimate
         self._tell(f"Stage I by method={stage_one.method!r}, {best.n_iter} steps")
         if not best.converged:
             advice = f"raise max_iter or tol (now {self.tol:g})"
@@ -227,7 +237,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 item_names=table.names,
                 latent_names=names,
                 parameters=measured.parameters,
-                law=measured.law,
+                law=found.law,
                 graph=found.graph,
                 q_given=None if q_spec is None else np.array(q_spec.entries),
                 log_likelihood=best.log_likelihood,
@@ -265,6 +275,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 IdentifiabilityWarning,
                 stacklevel=3,
             )
+        if self.law not in LAWS:
+            raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {self.law!r}")
         if self.n_starts != "auto":
             checked_count("n_starts", self.n_starts)
         checked_count("max_iter", self.max_iter)

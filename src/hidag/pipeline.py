@@ -1,9 +1,9 @@
-"""The three stages as plain functions: estimate, count, search (Algorithm 1)."""
+"""Stages II and III: counts of the latents, and the graph that explains them (Algorithm 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,29 +11,19 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
 from hidag.errors import SettingError
-from hidag.estimate.canonical import canonical_order
-from hidag.estimate.loop import Schedule
-from hidag.estimate.posterior import information_ratio
-from hidag.estimate.working import WorkingData
-from hidag.evidence import EdgeTest, ObservedFit, confirm_edges
+from hidag.evidence import Confirmed, EdgeTest, confirm_edges
 from hidag.latent import (
     LatentCounts,
     LatentLaw,
-    SaturatedLaw,
+    NetworkLaw,
     StateSpace,
     expected_counts,
     resample,
     resampled_rows,
 )
+from hidag.latent.factorise import network_of_counts
 from hidag.latent.resample import ResampleRule
-from hidag.measurement import MeasurementParameters, Penalty
-from hidag.start.several import (
-    StageOne,
-    StartProgress,
-    choose_method,
-    choose_n_starts,
-    estimate_from_starts,
-)
+from hidag.measure import Measurement
 
 Array = NDArray[np.float64]
 
@@ -43,125 +33,6 @@ MAX_EDGE_TESTS = 20
 WORK_FOR_EDGE_TESTS = 1e10
 #: Stage II's draws are far from any start's in the tree of seeds.
 _RESAMPLING_KEY = 1 << 20
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What Stage I leaves.
-
-    Attributes
-    ----------
-    stage_one : StageOne
-        The best estimate and the record of all starts, in canonical order.
-    observed : ObservedFit
-        Data and parameters in canonical order, latents as in ``law``.
-    parameters : MeasurementParameters
-        In the user's order and units.
-    law : SaturatedLaw
-    """
-
-    stage_one: StageOne
-    observed: ObservedFit
-    parameters: MeasurementParameters
-    law: SaturatedLaw
-
-    def information_ratio(self) -> float:
-        """Return which share of the latents' pairwise information the items carry."""
-        return information_ratio(self.observed.parameters, self.law, self.observed.data)
-
-    def idle(self) -> NDArray[np.intp]:
-        """Return the latents that drive no item: nothing but the law speaks of them."""
-        return np.flatnonzero(~(self.observed.parameters.loadings != 0).any(axis=0))
-
-    def restricted(self, latents: NDArray[np.intp]) -> Measurement:
-        """Return the measurement of some of the latents, the others summed out of the law."""
-        space = StateSpace(tuple(self.law.space.levels[k] for k in latents))
-        others = tuple(k for k in range(self.law.space.n_latents) if k not in latents)
-        cube = self.law.probabilities.reshape(self.law.space.levels).sum(axis=others)
-        return Measurement(
-            self.stage_one,
-            replace(
-                self.observed,
-                parameters=self.observed.parameters.reordered(latents=latents),
-                space=space,
-            ),
-            self.parameters.reordered(latents=latents),
-            SaturatedLaw(space, cube.ravel() / cube.sum()),
-        )
-
-
-def estimate_measurement(
-    values: Array,
-    families: Sequence[str],
-    n_latents: int,
-    *,
-    q_entries: NDArray[np.int8] | None = None,
-    penalty: Penalty,
-    schedule: Schedule,
-    method: str = "auto",
-    seed: int = 0,
-    adapt: bool = True,
-    n_starts: int | str = "auto",
-    n_threads: int = 1,
-    progress: StartProgress | None = None,
-) -> Measurement:
-    """Return Stage I's answer: items' coefficients and the latent law.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N, J)
-        Responses on the user's scale; NaN in missing cells.
-    families : sequence of str, length J
-    n_latents : int
-    q_entries : ndarray of int8, shape (J, K), optional
-        1, 0, or -1 where Q is to be estimated; None estimates all of it.
-    n_starts : int or "auto"
-        "auto" takes as many as are worth their cost.
-    penalty, schedule, method, seed, adapt, n_threads, progress
-        As in ``hidag.start.several.estimate_from_starts``.
-    """
-    space = StateSpace.binary(n_latents)
-    n_samples, n_items = values.shape
-    entries = q_entries
-    if entries is None:
-        entries = np.full((n_items, n_latents), -1, dtype=np.int8)
-    labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
-    rows, columns = canonical_order(values, labels)
-    data = WorkingData.from_values(
-        values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
-    )
-    starts = n_starts
-    if isinstance(starts, str):
-        known = bool((entries >= 0).all())
-        starts = choose_n_starts(n_samples, n_items, space, known=known)
-    stage_one = estimate_from_starts(
-        data,
-        space,
-        np.ascontiguousarray(entries[columns]),
-        penalty,
-        schedule,
-        method=choose_method(method, n_samples, n_items, space),
-        seed=seed,
-        adapt=adapt,
-        n_starts=starts,
-        n_threads=n_threads,
-        progress=progress,
-    )
-    working, cube = stage_one.best.parameters, stage_one.best.probabilities.reshape(space.levels)
-    flips = data.to_user(working).loadings.sum(axis=0) < 0
-    working = working.flipped(flips)
-    cube = np.flip(cube, axis=tuple(np.flatnonzero(flips)))
-    if q_entries is None:
-        # Strongest first: an order that does not depend on how columns stand in the table.
-        order = np.argsort(-np.abs(working.loadings).sum(axis=0), kind="stable")
-        working = working.reordered(latents=order)
-        cube = np.transpose(cube, order)
-    return Measurement(
-        stage_one,
-        ObservedFit(data, working, space, n_threads),
-        data.to_user(working).reordered(items=np.argsort(columns)),
-        SaturatedLaw(space, cube.ravel() / cube.sum()),
-    )
 
 
 def count_latents(
@@ -203,13 +74,13 @@ def find_graph(
     search: str | Callable[..., Any] = "xges",
     knowledge: Knowledge | None = None,
     measurement: Measurement | None = None,
-) -> tuple[CPDAG, tuple[EdgeTest, ...]]:
+) -> Confirmed:
     """Return Stage III's graph and what the observed data said about its weakest edges.
 
     Edges are put to that test when ``measurement`` is given and the search is one of ours.
     """
     if counts.n_variables == 1:
-        return CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), ()
+        return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
 
     def run(known: Knowledge | None) -> SearchResult:
         return search_graph(
@@ -222,14 +93,15 @@ def find_graph(
 
     found = run(knowledge)
     if measurement is None or callable(search):
-        return found.graph, ()
+        return Confirmed(found.graph, (), None)
     return confirm_edges(
         found,
         run,
         knowledge,
         measurement.observed,
-        np.asarray(measurement.law.probabilities),
-        n_rows=counts.total,
+        np.asarray(measurement.shown.probabilities),
+        kind=score if isinstance(score, str) else "bic",
+        equivalent_sample_size=equivalent_sample_size,
         max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // measurement.observed.work())),
     )
 
@@ -247,12 +119,15 @@ class GraphFound:
         Share of the latents' pairwise information that the items carry.
     n_rows : float
         Rows that the graph's score counted on.
+    law : LatentLaw
+        Stage I's law when that is saturated; otherwise the law over the graph found.
     """
 
     graph: CPDAG
     edge_tests: tuple[EdgeTest, ...]
     information_ratio: float
     n_rows: float
+    law: LatentLaw
 
 
 def latent_graph(
@@ -276,11 +151,11 @@ def latent_graph(
     idle = measurement.idle()
     busy = np.setdiff1d(np.arange(len(names)), idle)
     if len(busy) == 0:
-        return GraphFound(CPDAG(adjacency, names), (), 0.0, 0.0)
+        return GraphFound(CPDAG(adjacency, names), (), 0.0, 0.0, measurement.law)
     part = measurement.restricted(busy) if len(idle) else measurement
     ratio = part.information_ratio()
     counts = count_latents(
-        part.law,
+        part.shown if rule == "expected" else part.law,
         part.observed.data.n_samples,
         tuple(names[k] for k in busy),
         rule=rule,
@@ -288,7 +163,7 @@ def latent_graph(
         seed=seed,
     )
     calibrated = rule == "expected" and effective_size == "auto"
-    graph, tests = find_graph(
+    found = find_graph(
         counts,
         score=score,
         equivalent_sample_size=equivalent_sample_size,
@@ -296,5 +171,19 @@ def latent_graph(
         knowledge=None if len(idle) else knowledge,
         measurement=part if calibrated else None,
     )
-    adjacency[np.ix_(busy, busy)] = graph.adjacency
-    return GraphFound(CPDAG(adjacency, names), tests, ratio, counts.total)
+    adjacency[np.ix_(busy, busy)] = found.graph.adjacency
+    graph = CPDAG(adjacency, names)
+    law = measurement.law
+    if isinstance(law, NetworkLaw):
+        law = _law_over(graph, measurement, found.law if len(idle) == 0 else None)
+    return GraphFound(graph, found.tests, ratio, counts.total, law)
+
+
+def _law_over(graph: CPDAG, measurement: Measurement, known: Array | None) -> NetworkLaw:
+    """Return the law over the graph that was found, fitted to the observed data."""
+    space: StateSpace = measurement.law.space
+    if known is None:
+        known = measurement.observed.law_under(graph, np.asarray(measurement.shown.probabilities))[
+            0
+        ]
+    return network_of_counts(known, graph.to_dag().parents, space)

@@ -22,6 +22,8 @@ from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
 Observer = Callable[[int, int, float], None]
+#: Expected counts of states (S,) to the law they imply, shape (S,).
+LawStep = Callable[[Array], Array]
 
 #: Rows' worth of even mass that keeps unvisited states reachable for the Gibbs sampler.
 SAMPLER_MASS = 1.0
@@ -30,6 +32,8 @@ MOST_TOLERANT_ROWS = 3000
 #: EM steps are stretched more and more while that keeps paying (adaptive over-relaxation).
 STRETCH_GROWTH = 1.3
 LARGEST_STRETCH = 5.0
+#: A probability below this does not take part in stretching: powers of ratios would overflow.
+NO_MASS = 1e-30
 #: SAEM is settled when coefficients hardly drift over this many averaged steps.
 DRIFT_STEPS = 20
 
@@ -89,6 +93,11 @@ class Estimate:
     trace: Array
 
 
+def any_law(counts: Array) -> Array:
+    """Return the shares of the states: the M-step of a law that may be anything."""
+    return np.asarray(counts / counts.sum())
+
+
 def penalty_of(
     parameters: MeasurementParameters,
     penalty: Penalty,
@@ -105,12 +114,21 @@ def _largest_move(old: MeasurementParameters, new: MeasurementParameters, scale:
     return float((np.maximum(moved, np.abs(new.intercept - old.intercept)) / scale).max())
 
 
+def stretched_law(old: Array, new: Array, extra: float) -> Array:
+    """Return weights ``extra`` times further on the log scale from old to new, shape (S,)."""
+    alive = (new > NO_MASS) & (old > NO_MASS)
+    out = new.copy()
+    out[alive] *= (new[alive] / old[alive]) ** extra
+    return out
+
+
 def _stretched(
     old: MeasurementParameters,
     old_law: Array,
     new: MeasurementParameters,
     new_law: Array,
     stretch: float,
+    law_step: LawStep,
 ) -> tuple[MeasurementParameters, Array] | None:
     """Return the point ``stretch`` times as far from the old one as the new one is, or None.
 
@@ -126,10 +144,8 @@ def _stretched(
         lowest = intercept[items] + np.minimum(loadings[items], 0.0).sum(axis=1)
         if (lowest < family.lowest_predictor).any():
             return None
-    alive = (new_law > 0) & (old_law > 0)
-    law = new_law.copy()
-    law[alive] *= (new_law[alive] / old_law[alive]) ** extra
-    return MeasurementParameters(new.families, intercept, loadings, dispersion), law / law.sum()
+    law = law_step(stretched_law(old_law, new_law, extra))
+    return MeasurementParameters(new.families, intercept, loadings, dispersion), law
 
 
 def run_em(
@@ -141,10 +157,15 @@ def run_em(
     penalty: Penalty,
     schedule: Schedule,
     *,
+    law_step: LawStep = any_law,
     n_threads: int = 1,
     observer: Observer | None = None,
 ) -> Estimate:
-    """Return the estimate after penalised EM; the objective never decreases on the way."""
+    """Return the estimate after penalised EM; the objective never decreases on the way.
+
+    ``law_step`` turns expected counts of states into a law of the kind that is wanted; to leave the
+    likelihood rising it must return the most likely law of that kind given the counts.
+    """
     scale = coefficient_scales(data)
     features = np.ascontiguousarray(basis.features)
     trace: list[tuple[float, float]] = []
@@ -173,11 +194,11 @@ def run_em(
         fresh = maximise(
             parameters, statistics, data, basis, allowed, penalty, n_newton=schedule.n_newton
         )
-        law = statistics.count / statistics.count.sum()
+        law = law_step(statistics.count)
         trace.append((np.nan, _largest_move(parameters, fresh, scale)))
         plain = None
         if stretch > 1.0:
-            stretched = _stretched(parameters, probabilities, fresh, law, stretch)
+            stretched = _stretched(parameters, probabilities, fresh, law, stretch, law_step)
             if stretched is not None:
                 plain = (fresh, law)
                 fresh, law = stretched

@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.exact import StateScores, iterate_posteriors
-from hidag.estimate.loop import Estimate, Observer, Schedule, penalty_of, run_em
+from hidag.estimate.loop import (
+    Estimate,
+    LawStep,
+    Observer,
+    Schedule,
+    any_law,
+    penalty_of,
+    run_em,
+)
 from hidag.estimate.maximise import Basis, coefficient_scales
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, PENALISED, ZERO
@@ -235,6 +243,7 @@ def select_support(
     schedule: Schedule,
     *,
     adapt: bool = True,
+    law_step: LawStep = any_law,
     n_threads: int = 1,
     observer: Observer | None = None,
 ) -> tuple[Estimate, Penalty]:
@@ -263,6 +272,7 @@ def select_support(
             allowed,
             penalty,
             schedule,
+            law_step=law_step,
             n_threads=n_threads,
             observer=observer,
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
+from hidag.estimate.law_rounds import LearnParents, NetworkEstimate, estimate_under_network
 from hidag.estimate.loop import MOST_TOLERANT_ROWS, Estimate, Schedule, run_em, run_saem
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.support import select_support
@@ -45,13 +46,18 @@ class StartRecord:
 
 @dataclass(frozen=True)
 class StageOne:
-    """The best estimate and what became of every start."""
+    """The best estimate and what became of every start.
+
+    ``network`` is the same estimate taken further under a law over a graph, when that was asked
+    for.
+    """
 
     best: Estimate
     records: tuple[StartRecord, ...]
     n_reached: int
     method: str
     penalty: Penalty
+    network: NetworkEstimate | None = None
 
 
 def choose_method(method: str, n_samples: int, n_items: int, space: StateSpace) -> str:
@@ -159,6 +165,7 @@ def estimate_from_starts(
     seed: int,
     adapt: bool = True,
     n_starts: int = 1,
+    learn_parents: LearnParents | None = None,
     n_threads: int = 1,
     progress: StartProgress | None = None,
 ) -> StageOne:
@@ -178,6 +185,8 @@ def estimate_from_starts(
     adapt : bool
         Whether EM learns the penalty's strength from the table once the best start has settled.
     n_starts, n_threads : int
+    learn_parents : callable or None
+        Finds the graph that the law is restricted to; None leaves the law saturated.
     progress : callable or None
         Called with (start, n_starts, iteration, max_iter, objective).
     """
@@ -266,4 +275,27 @@ def estimate_from_starts(
         winner, penalty = select_support(
             winner, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
         )
-    return StageOne(winner, records, reached, method, penalty)
+    network = None
+    if method == "em" and learn_parents is not None:
+        plan = schedule
+        if penalty.name is None:
+            plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
+
+        def observer(iteration: int, last: int, value: float) -> None:
+            if progress is not None:
+                progress(best, n_starts, iteration, last, value)
+
+        network = estimate_under_network(
+            winner,
+            data,
+            space,
+            basis,
+            allowed,
+            penalty,
+            plan,
+            learn_parents,
+            adapt=adapt,
+            n_threads=n_threads,
+            observer=observer,
+        )
+    return StageOne(winner, records, reached, method, penalty, network)

@@ -1,0 +1,79 @@
+"""The latent law alone, fitted to the observed data with the items' coefficients held."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.exact import expect_states
+from hidag.estimate.loop import LARGEST_STRETCH, STRETCH_GROWTH, LawStep, stretched_law
+from hidag.estimate.working import WorkingData
+from hidag.measurement import MeasurementParameters
+
+Array = NDArray[np.float64]
+
+
+def fit_law(
+    parameters: MeasurementParameters,
+    probabilities: Array,
+    data: WorkingData,
+    features: Array,
+    law_step: LawStep,
+    *,
+    tolerance: float,
+    max_steps: int,
+    n_threads: int = 1,
+) -> tuple[Array, Array, float]:
+    """Return the law (S,), the expected counts under it (S,) and its log-likelihood, after EM.
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+        On the working scale, held.
+    probabilities : ndarray, shape (S,)
+        Where EM starts, a law of the kind that ``law_step`` returns.
+    features : ndarray, shape (S, K)
+    law_step : callable
+        Counts to the most likely law of the kind that is wanted.
+    tolerance : float
+        EM ends when a step gains less, in units of log-likelihood.
+    max_steps : int
+    """
+    current, stretch, last = probabilities, 1.0, -np.inf
+    plain: Array | None = None
+    for _ in range(max_steps):
+        counts, value = expect_states(parameters, current, data, features, n_threads=n_threads)
+        if plain is not None and value < last:
+            # The stretched step overshot: the plain one cannot.
+            current, plain, stretch = plain, None, 1.0
+            continue
+        if value - last < tolerance:
+            break
+        last = value
+        fresh = law_step(counts)
+        plain = None
+        if stretch > 1.0:
+            plain, fresh = fresh, law_step(stretched_law(current, fresh, stretch - 1.0))
+        current = fresh
+        stretch = min(stretch * STRETCH_GROWTH, LARGEST_STRETCH)
+    return current, counts, value
+
+
+def freed_law(
+    parameters: MeasurementParameters,
+    probabilities: Array,
+    data: WorkingData,
+    features: Array,
+    n_steps: int,
+    *,
+    n_threads: int = 1,
+) -> Array:
+    """Return the law after a few steps in which it may become anything, shape (S,).
+
+    Expected counts under a law over a graph confirm that graph. A few unrestricted steps let
+    dependence show that the graph does not have; many would let the law fit noise.
+    """
+    for _ in range(n_steps):
+        counts, _ = expect_states(parameters, probabilities, data, features, n_threads=n_threads)
+        probabilities = counts / counts.sum()
+    return probabilities

@@ -1,0 +1,54 @@
+"""Laws over a graph from counts of joint states: the families' shares, when states are listed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.latent.laws import NetworkLaw
+from hidag.latent.state_space import StateSpace
+
+Array = NDArray[np.float64]
+Parents = tuple[tuple[int, ...], ...]
+
+#: Counts below this are zero: dividing by them would overflow.
+NEVER = 1e-200
+
+
+def _shares(cube: Array, k: int, parents: tuple[int, ...]) -> Array:
+    """Return P(k | parents) over the cube's axes; axes of other latents have length 1."""
+    others = tuple(a for a in range(cube.ndim) if a != k and a not in parents)
+    joint = cube.sum(axis=others, keepdims=True)
+    given = joint.sum(axis=k, keepdims=True)
+    # A configuration that never occurs leaves its child undecided: every level alike.
+    occurs = given > NEVER
+    return np.asarray(np.where(occurs, joint / np.where(occurs, given, 1.0), 1.0 / cube.shape[k]))
+
+
+def factorised(counts: Array, parents: Parents, space: StateSpace) -> Array:
+    """Return the most likely law over a graph given ``counts`` of states, both shape (S,)."""
+    cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)
+    out = np.ones(space.levels)
+    for k, causes in enumerate(parents):
+        out = out * _shares(cube, k, causes)
+    flat = out.ravel()
+    return np.asarray(flat / flat.sum())
+
+
+def network_of_counts(counts: Array, parents: Parents, space: StateSpace) -> NetworkLaw:
+    """Return the same law as :func:`factorised` with its conditional tables."""
+    cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)
+    tables = []
+    for k, causes in enumerate(parents):
+        shares = _shares(cube, k, causes)
+        front = np.moveaxis(shares, (*causes, k), range(len(causes) + 1))
+        tables.append(front.reshape([space.levels[a] for a in (*causes, k)]))
+    return NetworkLaw(space, parents, tuple(tables))
+
+
+def n_free_probabilities(parents: Parents, space: StateSpace) -> int:
+    """Return how many free probabilities a law over the graph has."""
+    total = 0
+    for k, causes in enumerate(parents):
+        total += int(np.prod([space.levels[a] for a in causes])) * (space.levels[k] - 1)
+    return total
