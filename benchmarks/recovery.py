@@ -5,8 +5,8 @@
 
 Prints one row per cell: composite SHD of the fit with its Monte-Carlo standard error, the published
 mean (when the folder with the paper's tables is given), the same Stage I started at the truth, and
-a graph search on the true latents. `hidag study` runs whole tables, keeps the rows and resumes; this
-also takes settings of the estimator.
+a graph search on the true latents. `hidag study` runs whole tables, keeps the rows and resumes;
+this also takes settings of the estimator.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def main() -> None:
         (found,) = summarise(run_plan(plan, workers=args.workers), None, known)
         print(
             f"{cell.name:28s} {shown(found.shd):>5s} ({shown(found.error)})  "
-            f"{shown(found.shd_graph):>5s}  {shown(found.shd_q):>5s}  {shown(found.published):>9s}  "
-            f"{shown(found.truth_started):>13s}  {shown(found.true_latents):>12s}  "
-            f"{shown(found.cpu_seconds):>6s}",
+            f"{shown(found.shd_graph):>5s}  {shown(found.shd_q):>5s}  "
+            f"{shown(found.published):>9s}  {shown(found.truth_started):>13s}  "
+            f"{shown(found.true_latents):>12s}  {shown(found.cpu_seconds):>6s}",
             flush=True,
         )
         for reason in found.reasons:

@@ -136,4 +136,5 @@ def test_other_settings_are_refused_in_a_sentence(hidag, tmp_path) -> None:
         f"hidag: {out} holds a study with --seed 0, but 1 was asked for; repeat the settings to go "
         "on with it, or choose another folder with --out\n"
     )
+    assert "got nothing" in hidag(*words[:2], "--cells", ",").stderr
     assert "expected whole numbers of rows" in hidag(*words[:2], "--n", "many").stderr

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from hidag.errors import FileError, SettingError
+from hidag.errors import FileError, HidagError, SettingError
 from hidag.studies import plan_study, read_folder, run_plan, run_study
 from hidag.studies.folder import only_writer
 
@@ -157,6 +157,33 @@ def test_a_fit_that_fails_is_a_row_with_its_reason(plan, tmp_path) -> None:
     assert run_study(failing, tmp_path).rows() == [row]
 
 
+def test_a_fit_that_cannot_be_compared_has_failed(plan, monkeypatch) -> None:
+    def broken(estimate, truth):
+        raise ValueError("matrix contains invalid numeric entries")
+
+    monkeypatch.setattr("hidag.studies.recovery.evaluate", broken)
+    (row,) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
+    assert row["status"] == "failed"
+    assert row["reason"] == "ValueError: matrix contains invalid numeric entries"
+
+
+def test_want_of_memory_stops_the_study_and_keeps_its_rows(plan, tmp_path, monkeypatch) -> None:
+    one = replace(plan, cells=plan.cells[:1])
+    before = run_study(replace(one, replicates=1), tmp_path).rows()
+
+    def too_large(data, seed, estimator):
+        raise MemoryError
+
+    monkeypatch.setattr("hidag.studies.recovery._fit", too_large)
+    with pytest.raises(HidagError) as caught:
+        run_study(one, tmp_path)
+    assert str(caught.value) == (
+        "the study stopped for want of memory; the rows written so far are kept: run the same "
+        "command again with fewer --workers, or leave out the largest cells with --cells"
+    )
+    assert read_folder(tmp_path).rows() == before
+
+
 def test_failed_and_successful_rows_have_the_same_names(whole, plan) -> None:
     failing = replace(plan, cells=plan.cells[:1], replicates=1, estimator={"method": "guess"})
     (row,) = run_plan(failing)
@@ -174,11 +201,12 @@ def test_a_yardstick_that_fails_leaves_the_fit_in_the_row(plan, monkeypatch) -> 
     assert row["truth_started_reason"] == "ValueError: nothing found"
 
 
-def test_a_line_that_was_altered_is_refused(plan, tmp_path) -> None:
+@pytest.mark.parametrize("line", [b"12\n", b"{\n", b'{"status": "ok"}\n', b"\xff\n"])
+def test_a_line_that_was_altered_is_refused(plan, tmp_path, line) -> None:
     one = replace(plan, cells=plan.cells[:1], replicates=1)
     run_study(one, tmp_path)
     file = tmp_path / "rows.jsonl"
-    file.write_bytes(b"12\n" + file.read_bytes())
+    file.write_bytes(line + file.read_bytes())
     with pytest.raises(FileError) as caught:
         run_study(one, tmp_path)
     assert str(caught.value) == (
@@ -206,6 +234,16 @@ def test_folders_that_are_not_of_a_study_are_refused(plan, tmp_path) -> None:
     assert str(caught.value) == (
         f"{tmp_path / 'study.json'} was not written by hidag study, or it is damaged; choose "
         "another folder"
+    )
+
+
+def test_a_file_in_place_of_the_folder_is_refused(plan, tmp_path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError) as caught:
+        run_study(plan, tmp_path / "file")
+    assert str(caught.value) == (
+        f"cannot write into the folder {tmp_path / 'file'}: File exists; choose another one with "
+        "--out"
     )
 
 

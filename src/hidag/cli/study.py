@@ -62,7 +62,7 @@ def run_study_command(
     """Carry out `hidag study NAME`."""
     plan = plan_study(
         name,
-        cells=_parts(cells) or (),
+        cells=_patterns(cells),
         n=_numbers(n),
         families=_parts(families),
         q=_parts(q),
@@ -175,6 +175,15 @@ def _parts(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _patterns(text: str | None) -> tuple[str, ...]:
+    parts = _parts(text)
+    if parts == ():
+        raise typer.BadParameter(
+            "expected parts of cells' names, got nothing", param_hint="--cells"
+        )
+    return parts or ()
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:

@@ -81,10 +81,18 @@ def run_study(
         n_failed = sum(row["status"] != "ok" for row in done)
         tell = observer or (lambda progress: None)
         tell(StudyProgress(len(names), len(wanted), n_failed, 0, None))
-        for n_new, row in enumerate(run_plan(plan, workers=workers, done=names), start=1):
-            folder.append(row)
-            n_failed += row["status"] != "ok"
-            tell(StudyProgress(len(names) + n_new, len(wanted), n_failed, n_new, row))
+        rows = run_plan(plan, workers=workers, done=names)
+        try:
+            for n_new, row in enumerate(rows, start=1):
+                folder.append(row)
+                n_failed += row["status"] != "ok"
+                tell(StudyProgress(len(names) + n_new, len(wanted), n_failed, n_new, row))
+        except MemoryError as error:
+            raise HidagError(
+                f"the study stopped for want of memory{f' ({error})' if str(error) else ''}; the "
+                "rows written so far are kept: run the same command again with fewer --workers, "
+                "or leave out the largest cells with --cells"
+            ) from error
     return folder
 
 
@@ -140,10 +148,7 @@ def _in_processes(plan: Plan, missing: Sequence[Address], workers: int) -> Itera
     try:
         yield from results
     except TerminatedWorkerError as error:
-        raise HidagError(
-            "a worker process was ended from outside, most often for want of memory; the rows "
-            "written so far are kept: run the same command again with fewer --workers"
-        ) from error
+        raise MemoryError("a worker process was ended from outside") from error
 
 
 def _leave_with_parent() -> None:

@@ -90,10 +90,7 @@ def open_folder(
         _write_settings(folder)
         drop_torn_line(path / ROWS_FILE)
     except OSError as error:
-        raise FileError(
-            f"cannot write into the folder {path}: {error.strerror or error}; choose another one "
-            "with --out"
-        ) from error
+        raise _unwritable(path, error) from error
     return folder
 
 
@@ -132,8 +129,12 @@ def only_writer(path: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    path.mkdir(parents=True, exist_ok=True)
-    with (path / ".lock").open("w") as stream:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / ".lock").open("w")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    with lock as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -142,6 +143,13 @@ def only_writer(path: Path) -> Iterator[None]:
                 "another folder with --out"
             ) from None
         yield
+
+
+def _unwritable(path: Path, error: OSError) -> FileError:
+    return FileError(
+        f"cannot write into the folder {path}: {error.strerror or error}; choose another one with "
+        "--out"
+    )
 
 
 def _settings_of(plan: Plan) -> dict[str, Any]:

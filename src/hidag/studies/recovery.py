@@ -66,18 +66,20 @@ def recover(
     truth = design(cell.model, cell.q, cell.family, design=version, rng=seeds.truth)
     data = simulate(truth, cell.n, rng=seeds.rows)
     _warm_up(cell.family, version)
-    out: dict[str, Any] = {"status": "ok", "reason": None, "fit_seed": seeds.fit}
-    fitted, out["cpu_seconds"], out["reason"], out["warnings"] = _attempt(
+    out: dict[str, Any] = {"status": "ok", "fit_seed": seeds.fit}
+    fitted, out["cpu_seconds"], reason, out["warnings"] = _attempt(
         lambda: _fit(data, seeds.fit, estimator)
     )
     out |= dict.fromkeys((*MEASURES, *FIT_MEASURES))
-    if fitted is None:
+    if fitted is not None:
+        # A fit with numbers that cannot be compared has failed as well.
+        measured, _, reason, _ = _attempt(lambda: evaluate(fitted, truth).to_dict())
+        if measured is not None:
+            out |= {name: _plain(measured[name]) for name in MEASURES}
+            out |= {name: _plain(getattr(fitted.result_, name)) for name in FIT_MEASURES}
+    if reason is not None:
         out["status"] = "failed"
-    else:
-        measured = evaluate(fitted, truth).to_dict()
-        out |= {name: _plain(measured[name]) for name in MEASURES}
-        out |= {name: _plain(getattr(fitted.result_, name)) for name in FIT_MEASURES}
-    return out | _yardsticks(truth, data)
+    return out | {"reason": reason} | _yardsticks(truth, data)
 
 
 def _fit(data: Simulation, seed: int, estimator: Mapping[str, Any]) -> DCRL:
@@ -113,6 +115,9 @@ def _attempt(
         begin = time.process_time()
         try:
             outcome = task()
+        except MemoryError:
+            # The machine's failure, not the estimator's: elsewhere the same run may succeed.
+            raise
         except Exception as error:
             # Whatever went wrong belongs into the table: a study that drops or dies of its
             # hardest runs flatters the estimator.

@@ -16,6 +16,9 @@ from hidag.errors import FileError
 
 Row = dict[str, Any]
 
+#: What a row has in any study.
+_NEEDED = {"address", "cell", "replicate", "status"}
+
 
 def read_rows(path: Path) -> list[Row]:
     """Return the complete rows of a file, in the order in which they were written.
@@ -33,8 +36,8 @@ def read_rows(path: Path) -> list[Row]:
     for number, line in enumerate(lines[:-1], start=1):
         try:
             row = json.loads(line)
-            if not isinstance(row, dict):
-                raise ValueError
+            if not isinstance(row, dict) or not row.keys() >= _NEEDED:
+                raise ValueError("not a row")
         except ValueError as error:
             raise FileError(
                 f"line {number} of {path} is not a row of a study; restore the file, or delete the "
