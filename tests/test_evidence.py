@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.discover import DAG, search_graph
+from hidag.discover.scores import CountScore
 from hidag.estimate.working import WorkingData
 from hidag.evidence import ObservedFit, confirm_edges
 from hidag.latent import LatentCounts, SaturatedLaw, StateSpace
@@ -78,7 +79,9 @@ def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
 
     found = search(None)
     assert ((found.graph.adjacency + found.graph.adjacency.T) > 0).sum() == 6
-    confirmed = confirm_edges(found, search, None, noisy, bent.ravel(), max_tests=10)
+    confirmed = confirm_edges(
+        found, search, None, noisy, bent.ravel(), CountScore(counts), max_tests=10
+    )
     graph, tests = confirmed.graph, confirmed.tests
     joined = (graph.adjacency | graph.adjacency.T) == 1
     assert joined[0, 1]

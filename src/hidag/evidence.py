@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult
-from hidag.discover.scores import CountScore, graph_score
+from hidag.discover.scores import CountScore, LocalScore, graph_score
 from hidag.estimate.fixed_items import fit_law
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentCounts, StateSpace
@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 #: Edges whose removal costs the graph's score more than this many units are beyond doubt.
 BEYOND_DOUBT = 15.0
+#: When simply taking an edge out costs more than this, no search is made for a better way.
+NO_SEARCH_NEEDED = 4.0 * BEYOND_DOUBT
 #: A graph with an arrow turned is looked at when it scores at most this many units less.
 CLOSE_CALL = 6.0
 #: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
@@ -154,6 +156,7 @@ def confirm_edges(
     knowledge: Knowledge | None,
     observed: ObservedFit,
     probabilities: Array,
+    score: LocalScore,
     *,
     kind: str = "bdeu",
     equivalent_sample_size: float = 1.0,
@@ -171,6 +174,8 @@ def confirm_edges(
     observed : ObservedFit
     probabilities : ndarray, shape (S,)
         The fitted law, where restricted laws start from.
+    score : LocalScore
+        What the search maximised.
     kind, equivalent_sample_size
         Of the graph's score; any score but BDeu is taken for BIC.
     max_tests : int
@@ -188,7 +193,7 @@ def confirm_edges(
     tests: list[EdgeTest] = []
     settled: set[tuple[str, tuple[int, int]]] = set()
     current: _Judged | None = None
-    rivals = _rivals(found, search, given, apart, required, arrows=knowledge is None)
+    rivals = _rivals(found, search, given, apart, required, score, arrows=knowledge is None)
     while len(tests) < max_tests:
         left = [rival for rival in rivals if (rival.question, rival.pair) not in settled]
         if not left:
@@ -206,7 +211,7 @@ def confirm_edges(
             if rival.question == "edge":
                 apart.append(rival.pair)
             current, found = other, rival.found
-            rivals = _rivals(found, search, given, apart, required, arrows=knowledge is None)
+            rivals = _rivals(found, search, given, apart, required, score, arrows=knowledge is None)
     return Confirmed(found.graph, tuple(tests), None if current is None else current.law)
 
 
@@ -216,16 +221,18 @@ def _rivals(
     given: Knowledge,
     apart: list[tuple[int, int]],
     required: NDArray[np.int8],
+    score: LocalScore,
     *,
     arrows: bool,
 ) -> list[_Rival]:
     """Return the graphs that come close: without one edge, or with one arrow turned."""
     adjacency = found.graph.adjacency
+    doubtful = _doubtful(found, score)
     kept_apart = [edge for a, b in apart for edge in ((a, b), (b, a))]
     out = []
     joined = np.triu((adjacency | adjacency.T) == 1, 1)
     for a, b in np.argwhere(joined).tolist():
-        if required[a, b] or required[b, a]:
+        if required[a, b] or required[b, a] or not doubtful[a, b]:
             continue
         other = search(_with_forbidden(given, [*kept_apart, (a, b), (b, a)]))
         if found.score - other.score < BEYOND_DOUBT:
@@ -238,6 +245,22 @@ def _rivals(
         # A loss of nothing is the same class, or one that the search cannot tell from it.
         if 0 < loss < CLOSE_CALL:
             out.append(_Rival(loss, "arrow", (a, b), _completed(other, arrows)))
+    return out
+
+
+def _doubtful(found: SearchResult, score: LocalScore) -> NDArray[np.bool_]:
+    """Return which pairs may be weak, shape (K, K), symmetric.
+
+    Taking an edge out of the graph and changing nothing else costs at least what the best graph
+    without it costs: only pairs for which even that is not many times too much need a search.
+    """
+    parents = found.graph.to_dag().parents
+    out = np.zeros(found.graph.adjacency.shape, dtype=bool)
+    for child, causes in enumerate(parents):
+        best = score.local(child, causes)
+        for cause in causes:
+            left = score.local(child, tuple(a for a in causes if a != cause))
+            out[cause, child] = out[child, cause] = best - left < NO_SEARCH_NEEDED
     return out
 
 

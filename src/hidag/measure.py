@@ -17,7 +17,7 @@ from hidag.estimate.posterior import information_ratio
 from hidag.estimate.working import WorkingData
 from hidag.evidence import ObservedFit
 from hidag.latent import LatentLaw, SaturatedLaw, StateSpace, expected_counts
-from hidag.latent.factorise import Parents, n_free_probabilities, network_of_counts
+from hidag.latent.factorise import Parents, network_of_counts
 from hidag.measurement import MeasurementParameters, Penalty
 from hidag.start.several import (
     StageOne,
@@ -26,12 +26,11 @@ from hidag.start.several import (
     choose_n_starts,
     estimate_from_starts,
 )
+from hidag.start.spectral import StartPoint
 
 Array = NDArray[np.float64]
 
 LAWS = ("auto", "network", "saturated")
-#: A state that is expected in fewer rows than this is not one of the law's parameters.
-OCCUPIED = 0.5
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,7 @@ class Measurement:
     def estimate(self) -> Estimate:
         """Where Stage I ended."""
         network = self.stage_one.network
-        if network is not None and not isinstance(self.law, SaturatedLaw):
-            return network.estimate
-        return self.stage_one.best
+        return self.stage_one.best if network is None else network.estimate
 
     def information_ratio(self) -> float:
         """Return which share of the latents' pairwise information the items carry."""
@@ -107,6 +104,7 @@ def estimate_measurement(
     adapt: bool = True,
     n_starts: int | str = "auto",
     law: str = "auto",
+    begin: tuple[MeasurementParameters, Array] | None = None,
     n_threads: int = 1,
     progress: StartProgress | None = None,
 ) -> Measurement:
@@ -125,6 +123,8 @@ def estimate_measurement(
     law : {"auto", "network", "saturated"}
         Whether the law is restricted to a graph, which is learned along with it; "auto" decides by
         the Bayesian information criterion.
+    begin : (MeasurementParameters, ndarray of shape (2^K,)), optional
+        Items, in the user's order and units, and a law to begin from instead of any start.
     penalty, schedule, method, seed, adapt, n_threads, progress
         As in ``hidag.start.several.estimate_from_starts``.
     """
@@ -140,7 +140,7 @@ def estimate_measurement(
     data = WorkingData.from_values(
         values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
     )
-    starts = n_starts
+    starts = n_starts if begin is None else 1
     if isinstance(starts, str):
         known = bool((entries >= 0).all())
         starts = choose_n_starts(n_samples, n_items, space, known=known)
@@ -155,12 +155,14 @@ def estimate_measurement(
         adapt=adapt,
         n_starts=starts,
         learn_parents=None if law == "saturated" else _search_parents(data, space),
+        insist=law == "network",
+        begin=None if begin is None else _begun(begin, data, columns),
         n_threads=n_threads,
         progress=progress,
     )
     best, parents = stage_one.best, None
     network = stage_one.network
-    if network is not None and (law == "network" or _prefer_network(stage_one, data.n_samples)):
+    if network is not None:
         best, parents = network.estimate, network.parents
     working, cube = best.parameters, best.probabilities.reshape(space.levels)
     shown = cube
@@ -189,6 +191,13 @@ def estimate_measurement(
     )
 
 
+def _begun(
+    begin: tuple[MeasurementParameters, Array], data: WorkingData, columns: NDArray[np.intp]
+) -> StartPoint:
+    items, probabilities = begin
+    return StartPoint(data.to_working(items.reordered(items=columns)), probabilities, "given")
+
+
 def _search_parents(data: WorkingData, space: StateSpace) -> LearnParents:
     """Return the search that finds the graph a law is restricted to while it is estimated."""
     names = tuple(f"{k}" for k in range(space.n_latents))
@@ -202,19 +211,6 @@ def _search_parents(data: WorkingData, space: StateSpace) -> LearnParents:
         return search_graph(counts).graph.to_dag().parents
 
     return learn
-
-
-def _prefer_network(stage_one: StageOne, n_samples: int) -> bool:
-    """Return whether the law over a graph has the better information criterion."""
-    network = stage_one.network
-    assert network is not None
-    saturated = stage_one.best
-    occupied = int((saturated.probabilities * n_samples >= OCCUPIED).sum())
-    space = StateSpace.binary(network.estimate.parameters.n_latents)
-    half_log = 0.5 * np.log(n_samples)
-    full = saturated.objective - half_log * (occupied - 1)
-    sparse = network.estimate.objective - half_log * n_free_probabilities(network.parents, space)
-    return bool(sparse >= full)
 
 
 def _renamed(parents: Parents, order: NDArray[np.intp]) -> Parents:

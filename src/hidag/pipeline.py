@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
+from hidag.discover import CPDAG, DAG, Knowledge, SearchResult, search_graph
+from hidag.discover.scores import make_score
 from hidag.errors import SettingError
 from hidag.evidence import Confirmed, EdgeTest, confirm_edges
 from hidag.latent import (
     LatentCounts,
     LatentLaw,
     NetworkLaw,
-    StateSpace,
     expected_counts,
     resample,
     resampled_rows,
@@ -82,11 +82,12 @@ def find_graph(
     if counts.n_variables == 1:
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
 
+    made = make_score(score, counts, equivalent_sample_size)
+
     def run(known: Knowledge | None) -> SearchResult:
         return search_graph(
             counts,
-            score=score,
-            equivalent_sample_size=equivalent_sample_size,
+            score=made,
             search=search,
             knowledge=known,
         )
@@ -100,6 +101,7 @@ def find_graph(
         knowledge,
         measurement.observed,
         np.asarray(measurement.shown.probabilities),
+        made,
         kind=score if isinstance(score, str) else "bic",
         equivalent_sample_size=equivalent_sample_size,
         max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // measurement.observed.work())),
@@ -181,9 +183,18 @@ def latent_graph(
 
 def _law_over(graph: CPDAG, measurement: Measurement, known: Array | None) -> NetworkLaw:
     """Return the law over the graph that was found, fitted to the observed data."""
-    space: StateSpace = measurement.law.space
+    now = measurement.law
+    if isinstance(now, NetworkLaw) and _same_class(graph, now):
+        return now
     if known is None:
-        known = measurement.observed.law_under(graph, np.asarray(measurement.shown.probabilities))[
-            0
-        ]
-    return network_of_counts(known, graph.to_dag().parents, space)
+        begin = np.asarray(measurement.shown.probabilities)
+        known = measurement.observed.law_under(graph, begin)[0]
+    return network_of_counts(known, graph.to_dag().parents, now.space)
+
+
+def _same_class(graph: CPDAG, law: NetworkLaw) -> bool:
+    """Return whether a law's own graph is a member of the class."""
+    adjacency = np.zeros(graph.adjacency.shape, dtype=np.int8)
+    for child, causes in enumerate(law.parents):
+        adjacency[list(causes), child] = 1
+    return bool(np.array_equal(DAG(adjacency).to_cpdag().adjacency, graph.adjacency))

@@ -30,7 +30,8 @@ def test_the_score_is_the_gradient_of_the_observed_likelihood(family, missing):
     space = StateSpace.binary(n_latents)
     basis = Basis.of(space.states().astype(float))
     law = np.array([0.3, 0.2, 0.1, 0.4])
-    gradient, information = observed_information(parameters, law, data, basis)
+    sums, _ = expect(parameters, law, data, np.ascontiguousarray(basis.features))
+    gradient, information = observed_information(parameters, law, sums, data, basis)
 
     def value(j: int, a: int, step: float) -> float:
         beta = np.hstack([intercept[:, None], loadings])

@@ -61,19 +61,21 @@ def fit_law(
 
 def freed_law(
     parameters: MeasurementParameters,
-    probabilities: Array,
     data: WorkingData,
     features: Array,
+    counts: Array,
     n_steps: int,
     *,
     n_threads: int = 1,
 ) -> Array:
     """Return the law after a few steps in which it may become anything, shape (S,).
 
+    ``counts`` are the expected counts of states under the law, shape (S,): the first step is made.
+
     Expected counts under a law over a graph confirm that graph. A few unrestricted steps let
     dependence show that the graph does not have; many would let the law fit noise.
     """
-    for _ in range(n_steps):
-        counts, _ = expect_states(parameters, probabilities, data, features, n_threads=n_threads)
-        probabilities = counts / counts.sum()
-    return probabilities
+    for _ in range(n_steps - 1):
+        law = counts / counts.sum()
+        counts, _ = expect_states(parameters, law, data, features, n_threads=n_threads)
+    return np.asarray(counts / counts.sum())

@@ -8,23 +8,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.exact import expect_states
 from hidag.estimate.fixed_items import freed_law
 from hidag.estimate.loop import Estimate, Observer, Schedule, run_em
 from hidag.estimate.maximise import Basis
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.latent.factorise import Parents, factorised
+from hidag.latent.factorise import Parents, factorised, n_free_probabilities
 from hidag.measurement import Penalty
 
 Array = NDArray[np.float64]
 #: The graph to restrict the law to, given the estimate and a law that is not restricted.
 LearnParents = Callable[[Estimate, Array], Parents]
 
+#: A state that is expected in fewer rows than this is not one of a law's parameters.
+OCCUPIED = 0.5
 #: Times that the graph is learned and everything is fitted again under it.
 MAX_ROUNDS = 2
+#: Larger tables are fitted to some of their rows first: that costs less and ends close by.
+ROWS_FOR_FIRST_STEPS = 2500
 #: Unrestricted steps of the law before its dependence is judged.
-FREE_STEPS = 5
+FREE_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -39,16 +44,20 @@ class NetworkEstimate:
     freed : ndarray, shape (S,)
         The law after a few unrestricted steps: what the graph search should look at.
     penalty : Penalty
+    preferred : bool
+        Whether its information criterion is better than that of the saturated law it began from.
     """
 
     estimate: Estimate
     parents: Parents
     freed: Array
     penalty: Penalty
+    preferred: bool
 
 
 def estimate_under_network(
     settled: Estimate,
+    settled_on: WorkingData,
     data: WorkingData,
     space: StateSpace,
     basis: Basis,
@@ -66,6 +75,8 @@ def estimate_under_network(
     Parameters
     ----------
     settled : Estimate
+    settled_on : WorkingData
+        The rows that it was fitted to: all of ``data`` or some.
     data, space, basis, allowed, penalty, schedule
         As in ``run_em``.
     learn_parents : callable
@@ -76,18 +87,22 @@ def estimate_under_network(
     features = np.ascontiguousarray(basis.features)
     estimate, freed = settled, settled.probabilities
     parents: Parents | None = None
+    some = data.first_rows(ROWS_FOR_FIRST_STEPS)
     for _ in range(MAX_ROUNDS):
         found = learn_parents(estimate, freed)
         if parents is not None and found == parents:
             break
-        parents = found
 
         def law_step(counts: Array, graph: Parents = found) -> Array:
             return factorised(counts, graph, space)
 
+        begin = estimate.parameters, law_step(freed)
+        if some is not data and parents is None:
+            rough = run_em(*begin, some, basis, allowed, penalty, schedule, law_step=law_step)
+            begin = rough.parameters, rough.probabilities
+        parents = found
         again = run_em(
-            estimate.parameters,
-            law_step(freed),
+            *begin,
             data,
             basis,
             allowed,
@@ -117,11 +132,30 @@ def estimate_under_network(
         )
         freed = freed_law(
             estimate.parameters,
-            estimate.probabilities,
             data,
             features,
+            estimate.statistics.count,
             FREE_STEPS,
             n_threads=n_threads,
         )
     assert parents is not None
-    return NetworkEstimate(estimate, parents, freed, penalty)
+    preferred = _preferred(settled, settled_on, estimate, parents, space, features)
+    return NetworkEstimate(estimate, parents, freed, penalty, preferred)
+
+
+def _preferred(
+    saturated: Estimate,
+    data: WorkingData,
+    network: Estimate,
+    parents: Parents,
+    space: StateSpace,
+    features: Array,
+) -> bool:
+    """Return whether the law over the graph has the better information criterion on these rows."""
+    _, value = expect_states(network.parameters, network.probabilities, data, features)
+    half_log = 0.5 * np.log(data.n_samples)
+    occupied = int((saturated.probabilities * data.n_samples >= OCCUPIED).sum())
+    loadings = int((network.parameters.loadings != 0).sum())
+    more = int((saturated.parameters.loadings != 0).sum()) - loadings
+    full = saturated.log_likelihood - half_log * (occupied - 1 + more)
+    return bool(value - half_log * n_free_probabilities(parents, space) >= full)

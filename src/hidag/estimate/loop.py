@@ -15,6 +15,7 @@ from hidag.estimate.maximise import (
     coefficient_scales,
     maximise,
 )
+from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import PENALISED
 from hidag.latent import StateSpace
@@ -82,6 +83,8 @@ class Estimate:
     trace : ndarray, shape (n_iter, 2)
         Per step: objective (EM) or NaN (SAEM), and the largest move of a coefficient in units of
         its item's scale.
+    statistics : Statistics
+        Expected at the estimate.
     """
 
     parameters: MeasurementParameters
@@ -91,6 +94,7 @@ class Estimate:
     n_iter: int
     converged: bool
     trace: Array
+    statistics: Statistics
 
 
 def any_law(counts: Array) -> Array:
@@ -212,6 +216,7 @@ def run_em(
         len(trace),
         converged,
         np.array(trace).reshape(-1, 2),
+        statistics,
     )
 
 
@@ -259,7 +264,9 @@ def run_saem(
             converged = bool(drift < 2.0 * data.n_samples**-0.5)
         if after % DRIFT_STEPS == 0:
             anchor = parameters
-    _, log_likelihood = expect(parameters, probabilities, data, features, n_threads=n_threads)
+    statistics, log_likelihood = expect(
+        parameters, probabilities, data, features, n_threads=n_threads
+    )
     return Estimate(
         parameters,
         probabilities,
@@ -268,4 +275,5 @@ def run_saem(
         len(trace),
         converged,
         np.array(trace).reshape(-1, 2),
+        statistics,
     )

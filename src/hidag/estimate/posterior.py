@@ -14,6 +14,9 @@ from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
 
+#: Averages over rows that need no more than two digits are taken from this many.
+ROWS_FOR_AVERAGES = 2000
+
 
 def _blocks(
     parameters: MeasurementParameters, law: LatentLaw, values: Array
@@ -89,8 +92,10 @@ def information_ratio(
 
     For each pair of latents with ``s = (z_a - mu_a)(z_b - mu_b)`` the share is
     ``Var(E[s | x]) / Var(s)``; the mean over pairs comes back (1 for a single latent).
-    ``parameters`` are on the working scale of ``data``.
+    ``parameters`` are on the working scale of ``data``; averages are over its first few thousand
+    rows.
     """
+    data = data.first_rows(ROWS_FOR_AVERAGES)
     states = law.space.states().astype(np.float64)
     probabilities = np.asarray(law.probabilities)
     left, right = np.triu_indices(law.space.n_latents, 1)

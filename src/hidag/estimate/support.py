@@ -25,6 +25,8 @@ from hidag.estimate.loop import (
     run_em,
 )
 from hidag.estimate.maximise import Basis, coefficient_scales
+from hidag.estimate.posterior import ROWS_FOR_AVERAGES
+from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, PENALISED, ZERO
 from hidag.measurement import MeasurementParameters, Penalty
@@ -35,15 +37,22 @@ MAX_ROUNDS = 3
 
 
 def observed_information(
-    parameters: MeasurementParameters, probabilities: Array, data: WorkingData, basis: Basis
+    parameters: MeasurementParameters,
+    probabilities: Array,
+    statistics: Statistics,
+    data: WorkingData,
+    basis: Basis,
 ) -> tuple[Array, Array]:
     """Return the observed-data score (J, P) and empirical information (J, P, P) of each item.
 
     The score of coefficient a of item j in row i is ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]``.
+    ``statistics`` are those expected under the parameters and the law: they hold the scores' sums
+    over all rows; the information is N times an average over some thousands.
     """
+    n_samples = data.n_samples
+    data = data.first_rows(ROWS_FOR_AVERAGES)
     size = basis.design.shape[1]
     n_items = data.n_items
-    gradient = np.zeros((n_items, size))
     information = np.zeros((n_items, size, size))
     beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
     dtheta = np.empty((n_items, len(basis.design)))
@@ -52,6 +61,8 @@ def observed_information(
         eta = beta[items] @ basis.design.T
         slopes = family.slopes(eta, parameters.dispersion[items, None])
         dtheta[items], dpartition[items] = slopes[0], slopes[1]
+    counts = statistics.item_counts(np.arange(n_items), data.gappy)
+    gradient = (statistics.sum_x * dtheta - counts * dpartition) @ basis.design
     # Columns run over (item, coefficient): one matrix product serves all of them.
     weighted = (
         (dpartition[:, None, :] * basis.design.T[None]).reshape(n_items * size, len(basis.design)).T
@@ -78,9 +89,8 @@ def observed_information(
         if data.observed is not None:
             score *= data.observed[rows][:, :, None]
         by_item = np.ascontiguousarray(score.transpose(1, 0, 2))
-        gradient += by_item.sum(axis=1)
         information += by_item.transpose(0, 2, 1) @ by_item
-    return gradient, information
+    return gradient, information * (n_samples / data.n_samples)
 
 
 def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
@@ -194,7 +204,9 @@ Judged = tuple[Array, Array, Array]
 def _judge(estimate: Estimate, data: WorkingData, basis: Basis) -> Judged:
     """Return coefficients (J, P), their observed-data scores and information, made invertible."""
     parameters = estimate.parameters
-    gradient, information = observed_information(parameters, estimate.probabilities, data, basis)
+    gradient, information = observed_information(
+        parameters, estimate.probabilities, estimate.statistics, data, basis
+    )
     diagonal = np.arange(information.shape[1])
     information[:, diagonal, diagonal] *= 1.0 + 1e-6
     information[:, diagonal, diagonal] += 1e-9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,31 @@ class WorkingData:
             constant=constant,
             shift=shift,
             scale=scale,
+        )
+
+    def first_rows(self, n_rows: int) -> WorkingData:
+        """Return the table of the first rows only, in the same units.
+
+        In canonical order the first rows are as good as any others.
+        """
+        if n_rows >= self.n_samples:
+            return self
+        extended = self.extended[:n_rows]
+        observed = None if self.observed is None else self.observed[:n_rows]
+        x = extended[:, : self.n_items]
+        seen = np.full(self.n_items, float(n_rows)) if observed is None else observed.sum(axis=0)
+        safe = np.maximum(seen, 1.0)
+        sum_squares = np.einsum("ij,ij->j", x, x)
+        mean = x.sum(axis=0) / safe
+        return replace(
+            self,
+            extended=extended,
+            observed=observed,
+            n_observed=np.asarray(seen, dtype=np.float64),
+            mean=mean,
+            variance=np.maximum(sum_squares / safe - mean**2, 0.0),
+            sum_squares=sum_squares,
+            constant=self.constant * (n_rows / self.n_samples),
         )
 
     def to_user(self, parameters: MeasurementParameters) -> MeasurementParameters:

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.estimate.law_rounds import LearnParents, NetworkEstimate, estimate_under_network
+from hidag.estimate.law_rounds import (
+    ROWS_FOR_FIRST_STEPS,
+    LearnParents,
+    NetworkEstimate,
+    estimate_under_network,
+)
 from hidag.estimate.loop import MOST_TOLERANT_ROWS, Estimate, Schedule, run_em, run_saem
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.support import select_support
@@ -86,6 +91,10 @@ ROUGH_STEPS = 40
 ROUGH_TOLERANCE = 30.0
 #: Sampled steps that settle a start before loadings may come and go.
 WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
+#: With so few joint states a saturated law costs little and is fitted in full.
+FEW_STATES = 64
+#: How much coarser the steps are that only prepare a law over a graph.
+BRIEF_TOLERANCE = 200.0
 #: How much finer the last steps of a fit without penalty are.
 FINAL_TOLERANCE = 0.01
 
@@ -166,6 +175,8 @@ def estimate_from_starts(
     adapt: bool = True,
     n_starts: int = 1,
     learn_parents: LearnParents | None = None,
+    insist: bool = False,
+    begin: StartPoint | None = None,
     n_threads: int = 1,
     progress: StartProgress | None = None,
 ) -> StageOne:
@@ -187,6 +198,11 @@ def estimate_from_starts(
     n_starts, n_threads : int
     learn_parents : callable or None
         Finds the graph that the law is restricted to; None leaves the law saturated.
+    insist : bool
+        Whether a law over a graph is taken even when a saturated one has the better information
+        criterion.
+    begin : StartPoint or None
+        Where every start begins; None makes starts from the data.
     progress : callable or None
         Called with (start, n_starts, iteration, max_iter, objective).
     """
@@ -197,7 +213,22 @@ def estimate_from_starts(
     generators = [
         np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(n_starts)
     ]
-    points = _start_points(data, space, basis, q_entries, generators)
+    points = (
+        [begin] * n_starts
+        if begin is not None
+        else _start_points(data, space, basis, q_entries, generators)
+    )
+
+    # A law over a graph takes over soon: until then some of the rows and a few steps will do.
+    brief = (
+        method == "em"
+        and penalty.name is not None
+        and learn_parents is not None
+        and (insist or space.n_states > FEW_STATES)
+    )
+    brief_plan = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
+    first_plan = brief_plan if brief else schedule
+    some = data.first_rows(ROWS_FOR_FIRST_STEPS) if brief else data
 
     def run(index: int, begin: tuple[MeasurementParameters, Array], plan: Schedule) -> Estimate:
         def observer(iteration: int, last: int, value: float) -> None:
@@ -209,7 +240,7 @@ def estimate_from_starts(
             return run_em(
                 parameters,
                 law,
-                data,
+                some if plan is brief_plan else data,
                 basis,
                 allowed,
                 penalty,
@@ -234,7 +265,7 @@ def estimate_from_starts(
     first = [(point.parameters, point.probabilities) for point in points]
     if method == "em" and penalty.name is not None:
         first = [
-            _warmed_up(point, data, space, basis, rng, n_threads)
+            _warmed_up(point, some, space, basis, rng, n_threads)
             for point, rng in zip(points, generators, strict=True)
         ]
     screened = method == "em" and n_starts >= SCREENED_FROM
@@ -254,7 +285,7 @@ def estimate_from_starts(
         for i in order[-(-n_starts // 3) :]:
             estimates[i] = replace(estimates[i], converged=False)
     else:
-        estimates = [run(i, first[i], schedule) for i in range(n_starts)]
+        estimates = [run(i, first[i], first_plan) for i in range(n_starts)]
     best = max(range(n_starts), key=lambda i: estimates[i].objective)
     records = tuple(
         StartRecord(p.label, e.objective, e.log_likelihood, e.n_iter, e.converged)
@@ -271,10 +302,16 @@ def estimate_from_starts(
         # What had settled stays settled, even when the finer tolerance was not reached.
         settled = winner.converged or polished.converged
         winner = replace(_continued(winner, polished), converged=settled)
-    if method == "em":
-        winner, penalty = select_support(
-            winner, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
+
+    def saturated_to_the_end(begun: Estimate) -> tuple[Estimate, Penalty]:
+        if brief:
+            begun = _continued(begun, run(best, (begun.parameters, begun.probabilities), schedule))
+        return select_support(
+            begun, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
         )
+
+    if method == "em" and not brief:
+        winner, penalty = saturated_to_the_end(winner)
     network = None
     if method == "em" and learn_parents is not None:
         plan = schedule
@@ -287,6 +324,7 @@ def estimate_from_starts(
 
         network = estimate_under_network(
             winner,
+            some,
             data,
             space,
             basis,
@@ -298,4 +336,10 @@ def estimate_from_starts(
             n_threads=n_threads,
             observer=observer,
         )
+        if not (insist or network.preferred):
+            network = None
+            if brief:
+                winner, penalty = saturated_to_the_end(winner)
+        else:
+            penalty = network.penalty
     return StageOne(winner, records, reached, method, penalty, network)
