@@ -128,3 +128,16 @@ def test_bdeu_by_hand() -> None:
     assert CountScore(counts, "bdeu", 2.0).local(0, ()) == pytest.approx(np.log(1 / 20))
     expected = 3 * np.log(3 / 4) + np.log(1 / 4) - 0.5 * np.log(4)
     assert CountScore(counts, "bic").local(0, ()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["bdeu", "bic"])
+def test_rows_of_one_weight_are_counted_as_rows(kind) -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.integers(0, 2, (500, 9))
+    rows[:, 3] |= rows[:, 1]
+    counts = LatentCounts.from_rows(rows)
+    light = LatentCounts(counts.states, 0.37 * counts.weights, counts.levels, counts.names)
+    fast, plain = CountScore(light, kind), PlainScore(light, kind)
+    assert fast._planes.shape[1] > 0
+    for node, parents in ((3, (1,)), (3, ()), (0, (1, 4, 5))):
+        assert fast.local(node, parents) == pytest.approx(plain.local(node, parents), abs=1e-8)

@@ -26,6 +26,9 @@ MAX_PLANE_CELLS = 128
 #: times longer than the table of configurations: one word holds 64 rows.
 MAX_ROWS_PER_CONFIGURATION = 16.0
 
+#: Weights that are whole multiples of the smallest up to this share of themselves count as such.
+ROUNDING = 1e-9
+
 
 @runtime_checkable
 class LocalScore(Protocol):
@@ -130,12 +133,12 @@ class CountScore(_ScoreOfCounts):
         self._levels = np.asarray(counts.levels, dtype=np.int64)
         self._offset = np.concatenate([[0], np.cumsum(self._levels)[:-1]]).astype(np.int64)
         weights = counts.weights
-        whole = bool((weights == np.rint(weights)).all())
-        if whole and self._total <= MAX_ROWS_PER_CONFIGURATION * max(1, len(weights)):
-            states = np.repeat(counts.states, weights.astype(np.int64), axis=0)
+        unit, repeats = _unit_of(weights)
+        if unit > 0 and repeats.sum() <= MAX_ROWS_PER_CONFIGURATION * max(1, len(weights)):
+            states = np.repeat(counts.states, repeats, axis=0)
             self._states = np.ascontiguousarray(states.T)
             self._weights = np.ones(len(states), dtype=np.int64)
-            self._unit = 1.0
+            self._unit = unit
             self._planes = _bit_planes(self._states, counts.levels)
             self._max_plane_cells = MAX_PLANE_CELLS
         else:
@@ -186,6 +189,21 @@ class CountScore(_ScoreOfCounts):
         for k in parents:
             words[0, k // 64] |= np.uint64(1 << k % 64)
         return float(self.many(np.array([node], dtype=np.int64), words)[0])
+
+
+def _unit_of(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
+    """Return a weight of which all are whole multiples and how often each has it; or 0.
+
+    Whole weights have the unit 1; rows that all count for the same share of a row, that share.
+    """
+    if (weights == np.rint(weights)).all():
+        return 1.0, weights.astype(np.int64)
+    unit = float(weights[weights > 0].min())
+    multiples = weights / unit
+    repeats = np.rint(multiples)
+    if multiples.max() > 1 / ROUNDING or (np.abs(multiples - repeats) > ROUNDING * repeats).any():
+        return 0.0, np.zeros(0, dtype=np.int64)
+    return unit, repeats.astype(np.int64)
 
 
 def _bit_planes(states: NDArray[np.uint8], levels: tuple[int, ...]) -> NDArray[np.uint64]:
