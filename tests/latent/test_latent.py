@@ -112,3 +112,18 @@ def test_growth_is_judged_by_n_log_n():
         warnings.simplefilter("error")
         resampled_rows(lambda n: n, 50)
         resampled_rows(lambda n: n**0.5, 50)
+
+
+def test_marginals_of_many_latents_need_no_list_of_states():
+    rise = np.array([[0.8, 0.2], [0.3, 0.7]])
+    long = NetworkLaw(
+        StateSpace.binary(40),
+        ((), *((k,) for k in range(39))),
+        (np.array([0.9, 0.1]), *(rise,) * 39),
+    )
+    exact = [np.array([0.9, 0.1])]
+    for _ in range(39):
+        exact.append(exact[-1] @ rise)
+    assert not long.space.listable
+    np.testing.assert_allclose(long.marginals(), exact, atol=0.006)
+    np.testing.assert_array_equal(long.marginals(), long.marginals())

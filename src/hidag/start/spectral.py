@@ -92,8 +92,8 @@ def _one_family(data: WorkingData, n_latents: int) -> Array:
     return filled / coefficient_scales(data)
 
 
-def _several_families(data: WorkingData, n_latents: int) -> Array:
-    """Return a first look at the predictors of a mixed table, every column with variance one.
+def standardised_looks(data: WorkingData, n_latents: int) -> Array:
+    """Return a first look at the predictors, (N, J), every observed column with variance one.
 
     Inverse links of a joint low-rank fit stretch scales so differently that a few counts near zero
     would rule the table; standardised responses keep what matters, who goes with whom.
@@ -110,7 +110,7 @@ def _several_families(data: WorkingData, n_latents: int) -> Array:
 def predictors(data: WorkingData, n_latents: int) -> Array:
     """Return linear predictors on a common scale, centred by column (steps 1 to 5), (N, J)."""
     single = len(set(data.families)) == 1
-    out = _one_family(data, n_latents) if single else _several_families(data, n_latents)
+    out = _one_family(data, n_latents) if single else standardised_looks(data, n_latents)
     return np.asarray(out - out.mean(axis=0))
 
 
@@ -203,16 +203,16 @@ def null_parameters(data: WorkingData, n_latents: int) -> MeasurementParameters:
     )
 
 
-def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: str) -> StartPoint:
-    """Return a start with the given loadings (J, K), in units of the items' scales.
+def parameters_from_loadings(data: WorkingData, loadings: Array) -> MeasurementParameters:
+    """Return parameters with the given loadings (J, K), in units of the items' scales.
 
-    Intercepts make every item's mean come out under independent, even latents, and the law is even.
+    Intercepts make every item's mean come out under independent, even latents.
     """
     scale = coefficient_scales(data)
     total = np.abs(loadings).sum(axis=1)
     loadings = loadings * np.minimum(1.0, LARGEST_EFFECT / np.maximum(total, 1e-12))[:, None]
     slopes = loadings * scale[:, None]
-    null = null_parameters(data, space.n_latents)
+    null = null_parameters(data, loadings.shape[1])
     intercept = null.intercept - 0.5 * slopes.sum(axis=1)
     for j, name in enumerate(data.families):
         floor = family_named(name).lowest_predictor
@@ -232,10 +232,16 @@ def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: 
         np.maximum(null.dispersion - explained, 0.2 * null.dispersion),
         1.0,
     )
+    return MeasurementParameters(data.families, intercept, slopes, dispersion)
+
+
+def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: str) -> StartPoint:
+    """Return a start with the given loadings (J, K), in units of the items' scales.
+
+    Intercepts make every item's mean come out under independent, even latents, and the law is even.
+    """
     probabilities = np.full(space.n_states, 1.0 / space.n_states)
-    return StartPoint(
-        MeasurementParameters(data.families, intercept, slopes, dispersion), probabilities, label
-    )
+    return StartPoint(parameters_from_loadings(data, loadings), probabilities, label)
 
 
 def spectral_start(

@@ -1,0 +1,92 @@
+"""The M-step on tables of sub-states: every item's regression on its own few latents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.maximise import Basis, maximise
+from hidag.estimate.network_gibbs import NetworkStatistics
+from hidag.estimate.network_layout import ItemLayout, sub_states
+from hidag.estimate.statistics import Statistics
+from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import FREE
+from hidag.measurement import NO_SPARSITY, MeasurementParameters
+
+Array = NDArray[np.float64]
+
+#: Rows' worth of the item's mean, spread over its sub-states: no effect runs off to infinity when
+#: a latent tells an item's answers apart without fail.
+ITEM_MASS = 1.0
+
+
+def _sums_of(data: WorkingData, items: NDArray[np.intp]) -> WorkingData:
+    """Return the per-item sums of some items; every item counts as one with counts of its own."""
+    n_items = len(items)
+    return WorkingData(
+        extended=np.zeros((0, 2 * n_items + 1)),
+        families=tuple(data.families[j] for j in items),
+        observed=None,
+        gappy=np.arange(n_items),
+        n_observed=data.n_observed[items],
+        mean=data.mean[items],
+        variance=data.variance[items],
+        sum_squares=data.sum_squares[items],
+        constant=data.constant[items],
+        shift=data.shift[items],
+        scale=data.scale[items],
+    )
+
+
+def maximise_tables(
+    parameters: MeasurementParameters,
+    statistics: NetworkStatistics,
+    data: WorkingData,
+    layout: ItemLayout,
+    *,
+    n_newton: int = 1,
+) -> MeasurementParameters:
+    """Return parameters on the layout's support with at least as high an expected likelihood.
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+        Where the Newton steps start; loadings outside the support are dropped.
+    statistics : NetworkStatistics
+    data : WorkingData
+        Only its per-item sums are used, never its rows.
+    layout : ItemLayout
+    n_newton : int
+    """
+    intercept = parameters.intercept.copy()
+    loadings = np.zeros_like(parameters.loadings)
+    dispersion = parameters.dispersion.copy()
+    for width, items, parents, cells in layout.by_width():
+        states = sub_states(width)
+        spread = ITEM_MASS / len(states)
+        rows = np.arange(len(items))[:, None]
+        local = MeasurementParameters(
+            tuple(parameters.families[j] for j in items),
+            parameters.intercept[items],
+            parameters.loadings[items[:, None], parents],
+            parameters.dispersion[items],
+        )
+        moved = maximise(
+            local,
+            Statistics(
+                np.zeros(len(states)),
+                statistics.sum_x[cells] + spread * data.mean[items, None],
+                statistics.count[cells] + spread,
+            ),
+            _sums_of(data, items),
+            Basis.of(states),
+            np.full((len(items), 1 + width), FREE, dtype=np.uint8),
+            NO_SPARSITY,
+            n_newton=n_newton,
+        )
+        intercept[items] = moved.intercept
+        dispersion[items] = moved.dispersion
+        loadings[items[:, None], parents] = moved.loadings[rows, np.arange(width)]
+    return replace(parameters, intercept=intercept, loadings=loadings, dispersion=dispersion)

@@ -1,0 +1,135 @@
+"""Latents given responses by sampling, for laws whose joint states are too many to list.
+
+A row's random numbers come from its own contents and the seed, so its answer does not depend on the
+rows it is asked about together with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.network_gibbs import NetworkSampler
+from hidag.estimate.network_layout import FamilyLayout, ItemLayout
+from hidag.estimate.working import WorkingData
+from hidag.latent import NetworkLaw
+from hidag.measurement import MeasurementParameters, family_named
+
+Array = NDArray[np.float64]
+
+#: Sweeps before anything is kept, and sweeps whose conditional probabilities are averaged.
+BURN_IN, KEPT_SWEEPS = 20, 200
+#: Powers of the posterior on the way to a maximum, the last of which only climbs.
+COOLING = (1.0, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 1e6, 1e6)
+#: Sweeps at each power, and how often the way is gone; each row keeps its best end.
+SWEEPS_EACH, N_CLIMBS = 4, 4
+#: Rows that are worked on at once.
+BLOCK_ROWS = 65536
+
+
+def _addresses(values: Array) -> NDArray[np.uint64]:
+    """Return a number for each row that depends on its contents alone, shape (N,)."""
+    rows = np.ascontiguousarray(np.where(np.isnan(values), np.inf, values + 0.0))
+    words = [int.from_bytes(hashlib.blake2b(row.tobytes(), digest_size=8).digest()) for row in rows]
+    return np.array(words, dtype=np.uint64)
+
+
+class _Rows:
+    """A block of rows with its sampler, started from even odds."""
+
+    def __init__(
+        self,
+        parameters: MeasurementParameters,
+        law: NetworkLaw,
+        values: Array,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        with_dispersion = np.array([family_named(f).has_dispersion for f in parameters.families])
+        # Shifting by the fitted intercepts keeps numbers small whatever the items' units are.
+        shift = np.where(with_dispersion, parameters.intercept, 0.0)
+        scale = np.where(with_dispersion, np.sqrt(parameters.dispersion), 1.0)
+        data = WorkingData.from_values(values, parameters.families, units=(shift, scale))
+        self.parameters = data.to_working(parameters)
+        self.law = law
+        self.items = ItemLayout.of(parameters.loadings != 0)
+        self.families = FamilyLayout.of(law.parents)
+        states = np.zeros((len(values), law.space.n_latents), dtype=np.uint8)
+        self.sampler = NetworkSampler(
+            data, states, seed, addresses=_addresses(values), n_threads=n_threads
+        )
+
+    def draw(self, n_sweeps: int, *, coldness: float = 1.0, sums: Array | None = None) -> None:
+        self.sampler.draw(
+            self.parameters,
+            self.law,
+            self.items,
+            self.families,
+            n_sweeps=n_sweeps,
+            coldness=coldness,
+            sums=sums,
+        )
+
+    def log_joint(self) -> Array:
+        return self.sampler.log_joint(self.parameters, self.law, self.items, self.families)
+
+
+def sampled_marginals(
+    parameters: MeasurementParameters,
+    law: NetworkLaw,
+    values: Array,
+    *,
+    seed: int = 0,
+    n_threads: int = 1,
+) -> Array:
+    """Return the probability that each latent is 1 given each row, shape (N, K).
+
+    The average of the conditional probabilities of 200 Gibbs sweeps.
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+        In the user's units.
+    law : NetworkLaw
+        Of binary latents.
+    values : ndarray, shape (N, J)
+        NaN cells are missing.
+    seed, n_threads : int
+    """
+    out = np.zeros((len(values), law.space.n_latents))
+    for start in range(0, len(values), BLOCK_ROWS):
+        rows = _Rows(parameters, law, values[start : start + BLOCK_ROWS], seed, n_threads)
+        rows.draw(BURN_IN)
+        rows.draw(KEPT_SWEEPS, sums=out[start : start + BLOCK_ROWS])
+    return np.asarray(np.clip(out / KEPT_SWEEPS, 0.0, 1.0))
+
+
+def sampled_modes(
+    parameters: MeasurementParameters,
+    law: NetworkLaw,
+    values: Array,
+    *,
+    seed: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.int64]:
+    """Return a jointly most probable latent state of each row, shape (N, K).
+
+    Found by simulated annealing, four times over; in no case can the flip of one latent make it
+    more probable.
+
+    Parameters as of :func:`sampled_marginals`.
+    """
+    out = np.zeros((len(values), law.space.n_latents), dtype=np.int64)
+    for start in range(0, len(values), BLOCK_ROWS):
+        rows = _Rows(parameters, law, values[start : start + BLOCK_ROWS], seed, n_threads)
+        best = np.full(len(rows.sampler.states), -np.inf)
+        for _ in range(N_CLIMBS):
+            for coldness in COOLING:
+                rows.draw(SWEEPS_EACH, coldness=coldness)
+            value = rows.log_joint()
+            better = value > best
+            best[better] = value[better]
+            out[start : start + BLOCK_ROWS][better] = rows.sampler.states[better]
+    return out

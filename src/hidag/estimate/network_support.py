@@ -1,0 +1,277 @@
+"""Which loadings to keep, judged by the observed data, when states are sampled and not listed.
+
+The same judgement as for few latents: scores of coefficients with the latents averaged out row by
+row, their second moments as information, a stepwise choice on that scale. Here the average is over
+retained draws, and an item looks only at the latents that the scores say could matter to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.network_gibbs import N_LANES, observed_mask, run_lanes
+from hidag.estimate.network_layout import ItemLayout
+from hidag.estimate.support import adapted_strength, best_subset, loading_z_scores
+from hidag.estimate.working import WorkingData
+from hidag.kernels import network_tallies
+from hidag.kernels.item_regression import PENALISED, ZERO
+from hidag.measurement import MeasurementParameters, Penalty
+
+Array = NDArray[np.float64]
+
+#: Candidates besides the loadings that are in, the most promising first.
+MOST_CANDIDATES = 8
+#: Screened |z| below this cannot become a loading at any strength that is used.
+LEAST_SCREENED = 2.0
+#: An item never takes more latents than this on its own choice: its table has 2^parents entries.
+MOST_CHOSEN_PARENTS = 10
+#: Rows whose residuals are held at once.
+BLOCK_ROWS = 4096
+#: Directions with less than this share of the largest information count as unknown.
+LEAST_INFORMATION = 1e-4
+
+
+def screened_scores(
+    parameters: MeasurementParameters,
+    draws: NDArray[np.uint8],
+    data: WorkingData,
+    layout: ItemLayout,
+) -> Array:
+    """Return approximate |z| of adding each latent to each item, shape (J, K).
+
+    The gradient is that of the observed data, averaged over draws (R, N, K); its spread is taken as
+    that of the item's residual times what is known of the latent. Good enough to rank latents.
+    """
+    n_draws, n_rows, n_latents = draws.shape
+    observed, has_gaps = observed_mask(data)
+    dtheta, dpartition = layout.slope_tables(parameters)
+    gradient = np.zeros((data.n_items, n_latents))
+    squares = np.zeros(data.n_items)
+    residual = np.empty((BLOCK_ROWS, data.n_items))
+    half = n_draws // 2
+    mean = draws.mean(axis=(0, 1))
+    known = np.zeros(n_latents)
+    for start in range(0, n_rows, BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, n_rows)
+        average = np.zeros((2, stop - start, n_latents))
+        for r in range(n_draws):
+            part = residual[: stop - start]
+            network_tallies.residuals(
+                draws[r],
+                start,
+                stop,
+                data.extended,
+                observed,
+                has_gaps,
+                layout.item_ptr,
+                layout.item_parents,
+                layout.table_ptr,
+                dtheta,
+                dpartition,
+                part,
+            )
+            centred = draws[r, start:stop] - mean
+            gradient += part.T @ centred / n_draws
+            squares += np.einsum("ij,ij->j", part, part) / n_draws
+            average[int(r >= half)] += centred / (half if r < half else n_draws - half)
+        known += np.einsum("ik,ik->k", average[0], average[1])
+    share = np.maximum(known / n_rows, 1e-3)
+    spread = np.sqrt(np.maximum(squares, 1e-12)[:, None] * share[None, :])
+    return np.asarray(np.abs(gradient) / spread)
+
+
+def item_information(
+    parameters: MeasurementParameters,
+    draws: NDArray[np.uint8],
+    data: WorkingData,
+    layout: ItemLayout,
+    item: int,
+    candidates: NDArray[np.int64],
+    *,
+    n_threads: int = 1,
+) -> tuple[Array, Array]:
+    """Return the observed-data score (1 + C,) and information (1 + C, 1 + C) of one item.
+
+    Parameters
+    ----------
+    draws : ndarray of uint8, shape (R, N, K)
+        The products of the first half's average scores with the second half's estimate the
+        information without the Monte-Carlo noise of either.
+    candidates : ndarray of int64, shape (C,)
+        Latents whose coefficients are looked at, after the intercept's.
+    """
+    observed, has_gaps = observed_mask(data)
+    dtheta, dpartition = layout.slope_tables(parameters)
+    return _item_information(
+        draws, data, layout, dtheta, dpartition, observed, has_gaps, item, candidates, n_threads
+    )
+
+
+def _item_information(
+    draws: NDArray[np.uint8],
+    data: WorkingData,
+    layout: ItemLayout,
+    dtheta: Array,
+    dpartition: Array,
+    observed: NDArray[np.uint8],
+    has_gaps: bool,
+    item: int,
+    candidates: NDArray[np.int64],
+    n_threads: int,
+) -> tuple[Array, Array]:
+    size = 1 + len(candidates)
+    gradient = np.zeros((N_LANES, size))
+    information = np.zeros((N_LANES, size, size))
+
+    def work(lane: int, start: int, stop: int) -> None:
+        network_tallies.item_scores(
+            draws,
+            start,
+            stop,
+            item,
+            data.extended,
+            observed,
+            has_gaps,
+            layout.item_ptr,
+            layout.item_parents,
+            layout.table_ptr,
+            dtheta,
+            dpartition,
+            candidates,
+            gradient[lane],
+            information[lane],
+        )
+
+    run_lanes(work, data.n_samples, n_threads)
+    return gradient.sum(axis=0), information.sum(axis=0)
+
+
+def _definite(information: Array) -> Array:
+    """Return the matrix with no direction below a share of the largest: noise can make it so."""
+    root = np.sqrt(np.maximum(np.diag(information), 1e-9))
+    values, vectors = np.linalg.eigh(information / np.outer(root, root))
+    values = np.maximum(values, LEAST_INFORMATION * values[-1])
+    return np.asarray((vectors * values) @ vectors.T * np.outer(root, root))
+
+
+@dataclass(frozen=True)
+class JudgedItem:
+    """What the observed data say about one item's possible loadings.
+
+    Attributes
+    ----------
+    latents : ndarray of int64, shape (C,)
+    beta, gradient : ndarray, shape (1 + C,)
+        Coefficients, the intercept first, and their observed-data scores.
+    information : ndarray, shape (1 + C, 1 + C)
+    """
+
+    latents: NDArray[np.int64]
+    beta: Array
+    gradient: Array
+    information: Array
+
+    def z_scores(self) -> Array:
+        """Return |z| of each latent's loading, shape (C,)."""
+        z = loading_z_scores(self.beta[None], self.gradient[None], self.information[None])
+        return np.asarray(z[0])
+
+
+def judge_loadings(
+    parameters: MeasurementParameters,
+    draws: NDArray[np.uint8],
+    data: WorkingData,
+    allowed: NDArray[np.uint8],
+    *,
+    n_threads: int = 1,
+) -> list[JudgedItem]:
+    """Return what the observed data say about every item's loadings, those in and those that may.
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+        Those under which the draws were made.
+    draws : ndarray of uint8, shape (R, N, K)
+    allowed : ndarray of uint8, shape (J, 1 + K)
+        ZERO, PENALISED or FREE for each coefficient.
+    """
+    layout = ItemLayout.of(parameters.loadings != 0)
+    screened = screened_scores(parameters, draws, data, layout)
+    screened[layout.support | (allowed[:, 1:] == ZERO)] = 0.0
+    observed, has_gaps = observed_mask(data)
+    dtheta, dpartition = layout.slope_tables(parameters)
+    out = []
+    for j in range(data.n_items):
+        order = np.argsort(-screened[j], kind="stable")[:MOST_CANDIDATES]
+        more = order[screened[j, order] > LEAST_SCREENED]
+        latents = np.union1d(np.flatnonzero(layout.support[j]), more).astype(np.int64)
+        gradient, information = _item_information(
+            draws, data, layout, dtheta, dpartition, observed, has_gaps, j, latents, n_threads
+        )
+        beta = np.concatenate([[parameters.intercept[j]], parameters.loadings[j, latents]])
+        out.append(JudgedItem(latents, beta, gradient, _definite(information)))
+    return out
+
+
+def adapt_to_table(
+    judged: list[JudgedItem], n_latents: int, n_samples: int, penalty: Penalty
+) -> Penalty:
+    """Return the penalty with its strength learned from the loadings of this table.
+
+    It stays between what the Bayesian information criterion asks of a parameter, log(N)/2, and
+    four times log(K) more.
+    """
+    z = np.zeros((len(judged), n_latents))
+    included = np.zeros(z.shape, dtype=bool)
+    for j, item in enumerate(judged):
+        z[j, item.latents] = item.z_scores()
+        included[j, item.latents] = item.beta[1:] != 0
+    least = 0.5 * np.log(n_samples)
+    most = least + 4.0 * np.log(max(2, n_latents))
+    return replace(penalty, strength=adapted_strength(z, included, penalty, (least, most)))
+
+
+def choose_loadings(
+    parameters: MeasurementParameters,
+    judged: list[JudgedItem],
+    allowed: NDArray[np.uint8],
+    penalty: Penalty,
+) -> MeasurementParameters:
+    """Return parameters with each item's loadings chosen on the observed data's scale.
+
+    Items whose support stays as it was, or whose choice leaves the family's range, keep their
+    coefficients.
+    """
+    intercept, loadings = parameters.intercept.copy(), parameters.loadings.copy()
+    for j, item in enumerate(judged):
+        linear = item.gradient + item.information @ item.beta
+        begin = item.beta[1:] != 0
+        here = allowed[j, 1 + item.latents]
+        found = best_subset(linear, item.information, here, begin, penalty.strength)
+        found = _trimmed(found, item, here)
+        if np.array_equal(found[1:] != 0, begin):
+            continue
+        intercept[j] = found[0]
+        loadings[j] = 0.0
+        loadings[j, item.latents] = found[1:]
+    proposal = replace(parameters, intercept=intercept, loadings=loadings)
+    for family, items in parameters.groups():
+        lowest = intercept[items] + np.minimum(loadings[items], 0.0).sum(axis=1)
+        lift = np.maximum(family.lowest_predictor - lowest, 0.0)
+        intercept[items] += lift
+    return replace(proposal, intercept=intercept)
+
+
+def _trimmed(beta: Array, item: JudgedItem, allowed: NDArray[np.uint8]) -> Array:
+    """Return the coefficients without the weakest loadings that a table has no room for."""
+    inside = np.flatnonzero(beta[1:] != 0)
+    if len(inside) <= MOST_CHOSEN_PARENTS:
+        return beta
+    weight = np.abs(beta[1:]) * np.sqrt(np.diag(item.information)[1:])
+    weight[allowed != PENALISED] = np.inf
+    out = beta.copy()
+    out[1 + inside[np.argsort(-weight[inside])[MOST_CHOSEN_PARENTS:]]] = 0.0
+    return out

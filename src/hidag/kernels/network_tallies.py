@@ -1,0 +1,147 @@
+"""Sums over rows of sampled latents: tables of items and families, scores of loadings."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def tally(
+    states,
+    start,
+    stop,
+    x,
+    observed,
+    has_gaps,
+    item_ptr,
+    item_parents,
+    table_ptr,
+    parent_ptr,
+    parents,
+    parent_bits,
+    law_ptr,
+    count,
+    sum_x,
+    families,
+):
+    """Add rows ``start`` to ``stop`` to the tables.
+
+    ``count`` and ``sum_x`` (float64) run over the items' sub-states, ``families`` over the latents'
+    configurations and levels; the other arguments are those of the sampler's kernel.
+    """
+    n_items = item_ptr.shape[0] - 1
+    n_latents = parent_ptr.shape[0] - 1
+    for i in range(start, stop):
+        state = states[i]
+        for j in range(n_items):
+            if has_gaps and observed[i, j] == 0:
+                continue
+            code = table_ptr[j]
+            for a in range(item_ptr[j], item_ptr[j + 1]):
+                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+            count[code] += 1.0
+            sum_x[code] += x[i, j]
+        for k in range(n_latents):
+            code = law_ptr[k] + np.int64(state[k])
+            for a in range(parent_ptr[k], parent_ptr[k + 1]):
+                code += 2 * np.int64(state[parents[a]]) * parent_bits[a]
+            families[code] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def residuals(
+    states,
+    start,
+    stop,
+    x,
+    observed,
+    has_gaps,
+    item_ptr,
+    item_parents,
+    table_ptr,
+    dtheta,
+    dpartition,
+    out,
+):
+    """Write ``x theta' - A'`` of rows ``start`` to ``stop`` to ``out`` (rows, J); 0 if missing."""
+    n_items = item_ptr.shape[0] - 1
+    for i in range(start, stop):
+        state = states[i]
+        for j in range(n_items):
+            if has_gaps and observed[i, j] == 0:
+                out[i - start, j] = 0.0
+                continue
+            code = table_ptr[j]
+            for a in range(item_ptr[j], item_ptr[j + 1]):
+                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+            out[i - start, j] = x[i, j] * dtheta[code] - dpartition[code]
+
+
+@njit(cache=True, nogil=True)
+def item_scores(
+    draws,
+    start,
+    stop,
+    j,
+    x,
+    observed,
+    has_gaps,
+    item_ptr,
+    item_parents,
+    table_ptr,
+    dtheta,
+    dpartition,
+    candidates,
+    gradient,
+    information,
+):
+    """Add one item's scores of rows ``start`` to ``stop``, and their second moments.
+
+    Parameters
+    ----------
+    draws : uint8 (R, N, K)
+        The first and the second half of the draws estimate each row's score independently: the
+        product of the two has no Monte-Carlo noise to add to the second moments.
+    j : int
+    candidates : int64 (C,)
+        Latents whose coefficients are looked at, after the intercept's.
+    gradient, information : float64 (1 + C,), (1 + C, 1 + C)
+        What is added to.
+    """
+    n_draws = draws.shape[0]
+    half = n_draws // 2
+    size = candidates.shape[0] + 1
+    first = np.empty(size)
+    second = np.empty(size)
+    for i in range(start, stop):
+        if has_gaps and observed[i, j] == 0:
+            continue
+        for c in range(size):
+            first[c] = 0.0
+            second[c] = 0.0
+        for r in range(n_draws):
+            state = draws[r, i]
+            code = table_ptr[j]
+            for a in range(item_ptr[j], item_ptr[j + 1]):
+                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+            u = x[i, j] * dtheta[code] - dpartition[code]
+            if r < half:
+                first[0] += u
+                for c in range(1, size):
+                    first[c] += u * state[candidates[c - 1]]
+            else:
+                second[0] += u
+                for c in range(1, size):
+                    second[c] += u * state[candidates[c - 1]]
+        for c in range(size):
+            gradient[c] += (first[c] + second[c]) / n_draws
+            first[c] /= half
+            second[c] /= n_draws - half
+        for c in range(size):
+            for d in range(c + 1):
+                value = 0.5 * (first[c] * second[d] + first[d] * second[c])
+                information[c, d] += value
+    for c in range(size):
+        for d in range(c):
+            information[d, c] = information[c, d]

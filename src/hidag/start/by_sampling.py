@@ -1,0 +1,245 @@
+"""Stage I for many latents: sampled states, a network as law, supports judged by observed data.
+
+The order of things matters. Loadings first find their size on the start's support. Then the law
+gets room for every dependence that the draws might be hiding, since what the law cannot express
+would be read as loadings. Only then is the support judged, and the law looked at again, until
+nothing changes. The graph is thinned out last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.loop import Schedule
+from hidag.estimate.maximise import permissions
+from hidag.estimate.network_gibbs import NetworkSampler
+from hidag.estimate.network_layout import FamilyLayout, ItemLayout, Parents
+from hidag.estimate.network_loop import law_of_draws, run_steps
+from hidag.estimate.network_structure import sampled_information_ratio
+from hidag.estimate.network_support import adapt_to_table, choose_loadings, judge_loadings
+from hidag.estimate.working import WorkingData
+from hidag.latent import NetworkLaw
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty
+from hidag.start.network_start import independent_law, network_start
+
+Array = NDArray[np.float64]
+#: From draws of the latents (n, K) and the number of rows they count for to each latent's parents.
+LearnParents = Callable[[NDArray[np.uint8], float], Parents]
+#: Told (iteration, most iterations) after every step.
+SamplingProgress = Callable[[int, int], None]
+
+#: Sweeps that forget where the sampler's states came from.
+FIRST_SWEEPS = 10
+#: Draws on which supports are judged.
+N_DRAWS = 16
+#: Sweeps between two draws: neighbouring ones are to err in their own ways.
+DRAW_SWEEPS = 2
+#: Draws that a graph is learned from, and the most rows that they may have together.
+GRAPH_DRAWS, MOST_GRAPH_ROWS = 4, 200_000
+#: Steps before anything is chosen, and after each new graph or support.
+WARM_UP, BETWEEN = 30, 10
+#: Graphs learned before the first support is judged, and after each change of support. Draws made
+#: without an edge show a part of its dependence only: it takes a few rounds to come out.
+FIRST_GRAPHS, LATER_GRAPHS = 5, 2
+#: Choices of support at the most.
+MOST_CHOICES = 4
+#: At most this many times the table's rows may stand behind a graph that is to be too thick.
+THICKEST = 4.0
+#: Steps of the last run at least.
+FEWEST_LAST = 40
+
+
+@dataclass(frozen=True)
+class SampledStageOne:
+    """Where Stage I by sampling ended.
+
+    Attributes
+    ----------
+    parameters : MeasurementParameters
+        On the working scale.
+    law : NetworkLaw
+    draws : ndarray of uint8, shape (R, N, K)
+        Draws of the latents given the data, made under a law with more edges than ``law``: what a
+        graph is to be learned from, counting for ``information_ratio * N`` rows.
+    information_ratio : float
+        Share of the latents' pairwise information that the items carry.
+    penalty : Penalty
+        With the strength that was used.
+    n_iter : int
+    converged : bool
+        Whether the support had stopped changing and the coefficients drifting.
+    trace : ndarray, shape (n_iter,)
+        Largest move of a coefficient in each step, in units of its item's scale.
+    """
+
+    parameters: MeasurementParameters
+    law: NetworkLaw
+    draws: NDArray[np.uint8]
+    information_ratio: float
+    penalty: Penalty
+    n_iter: int
+    converged: bool
+    trace: Array
+
+
+class _Road:
+    """Parameters, law and states on their way; every method takes them further."""
+
+    def __init__(
+        self,
+        sampler: NetworkSampler,
+        parameters: MeasurementParameters,
+        schedule: Schedule,
+        progress: SamplingProgress | None,
+    ) -> None:
+        self.sampler = sampler
+        self.parameters = parameters
+        self.law = independent_law(parameters.n_latents)
+        self.schedule = schedule
+        self.progress = progress
+        self.moves: list[Array] = []
+        self.n_iter = 0
+
+    def _tick(self) -> None:
+        self.n_iter += 1
+        if self.progress is not None:
+            self.progress(self.n_iter, max(self.schedule.max_iter, self.n_iter))
+
+    def steps(self, n_steps: int, burn_in: int) -> bool:
+        """Take SAEM steps; return whether they converged."""
+        found = run_steps(
+            self.parameters,
+            self.law,
+            self.sampler,
+            n_steps=n_steps,
+            burn_in=burn_in,
+            decay=self.schedule.decay,
+            n_sweeps=self.schedule.n_sweeps,
+            observer=self._tick,
+        )
+        self.parameters, self.law = found.parameters, found.law
+        self.moves.append(found.moves)
+        return found.converged
+
+    def draws(self, n_draws: int, n_sweeps: int = DRAW_SWEEPS) -> NDArray[np.uint8]:
+        """Return draws under the current parameters and law, shape (n_draws, N, K)."""
+        return self.sampler.retain(
+            self.parameters,
+            self.law,
+            ItemLayout.of(self.parameters.loadings != 0),
+            FamilyLayout.of(self.law.parents),
+            n_draws=n_draws,
+            n_sweeps=n_sweeps,
+        )
+
+    def graph_draws(self) -> NDArray[np.uint8]:
+        """Return as many draws as a graph is learned from."""
+        room = MOST_GRAPH_ROWS // self.sampler.data.n_samples
+        return self.draws(int(np.clip(room, 2, GRAPH_DRAWS)))
+
+    def thicken(self, learn_parents: LearnParents, n_graphs: int) -> None:
+        """Give the law room for what the draws may be hiding, until it asks for no more.
+
+        An edge that the law lacks shows in the draws with a share r of its strength. Counting them
+        for N / r rows makes up for that; an edge too many does no harm here.
+        """
+        n_samples = self.sampler.data.n_samples
+        for _ in range(n_graphs):
+            draws = self.graph_draws()
+            ratio = sampled_information_ratio(draws)
+            n_rows = n_samples * min(1.0 / max(ratio, 1e-6), THICKEST)
+            parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
+            same = parents == self.law.parents
+            self.law = law_of_draws(parents, draws)
+            self.steps(BETWEEN, BETWEEN // 2)
+            if same:
+                break
+
+
+def estimate_by_sampling(
+    data: WorkingData,
+    n_latents: int,
+    q_entries: NDArray[np.int8],
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    learn_parents: LearnParents,
+    seed: int,
+    final_parents: LearnParents | None = None,
+    begin: MeasurementParameters | None = None,
+    adapt: bool = True,
+    n_threads: int = 1,
+    progress: SamplingProgress | None = None,
+) -> SampledStageOne:
+    """Return Stage I's estimate for any number of latents: no joint states are listed.
+
+    Parameters
+    ----------
+    data : WorkingData
+    n_latents : int
+    q_entries : ndarray of int8, shape (J, K)
+        1 (loads), 0 (does not), -1 (estimate this). With no -1 the fit is confirmatory: no penalty.
+    penalty : Penalty
+        Its strength is what a loading has to be worth in observed-data log-likelihood.
+    schedule : Schedule
+        ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last choice.
+    learn_parents : callable
+        Called with draws of the latents, shape (n, K), and the number of rows that they count
+        for; returns each latent's parents. It should be quick: it is called often.
+    seed : int
+    final_parents : callable or None
+        The same for the last graph; None takes ``learn_parents``.
+    begin : MeasurementParameters or None
+        Where to begin, on the working scale; None takes the spectral start.
+    adapt : bool
+        Whether the penalty's strength is learned from the table.
+    n_threads : int
+        Changes the time, never the bits.
+    progress : callable or None
+        Called with (iteration, most iterations).
+    """
+    if (q_entries >= 0).all():
+        penalty = NO_SPARSITY
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    states = independent_law(n_latents).sample(data.n_samples, rng)
+    sampler = NetworkSampler(data, states, int(rng.integers(1 << 62)), n_threads=n_threads)
+    parameters = network_start(data, q_entries) if begin is None else begin
+    road = _Road(sampler, parameters, schedule, progress)
+    road.draws(1, FIRST_SWEEPS)
+    road.steps(WARM_UP, WARM_UP // 2)
+    road.thicken(learn_parents, FIRST_GRAPHS)
+    settled = penalty.name is None
+    allowed = permissions(q_entries)
+    for _ in range(0 if settled else MOST_CHOICES):
+        draws = road.draws(N_DRAWS)
+        judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
+        if adapt:
+            penalty = adapt_to_table(judged, n_latents, data.n_samples, penalty)
+        chosen = choose_loadings(road.parameters, judged, allowed, penalty)
+        settled = np.array_equal(chosen.loadings != 0, road.parameters.loadings != 0)
+        if settled:
+            break
+        road.parameters = chosen
+        road.steps(BETWEEN, BETWEEN // 2)
+        road.thicken(learn_parents, LATER_GRAPHS)
+    thick = road.graph_draws()
+    ratio = sampled_information_ratio(thick)
+    learn_last = learn_parents if final_parents is None else final_parents
+    rows = max(ratio * data.n_samples, 1.0)
+    road.law = law_of_draws(learn_last(thick.reshape(-1, n_latents), rows), thick)
+    last = max(FEWEST_LAST, schedule.max_iter - road.n_iter)
+    converged = road.steps(last, min(schedule.burn_in, last // 2))
+    return SampledStageOne(
+        road.parameters,
+        road.law,
+        thick,
+        ratio,
+        penalty,
+        road.n_iter,
+        converged and settled,
+        np.concatenate(road.moves),
+    )

@@ -1,0 +1,140 @@
+"""The spectral start for many latents: nothing in it lists joint states.
+
+Principal components of the standardised responses, rotated to sparse rows (Varimax with Kaiser's
+row scaling), are correlations of items with latents. A latent with even odds has standard
+deviation 1/2, which turns correlations into effects. Compared with the start for few latents, the
+threshold does not depend on the number of items: an item's loadings are held against its largest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import linear_sum_assignment
+
+from hidag.estimate.maximise import coefficient_scales
+from hidag.estimate.working import WorkingData
+from hidag.latent import NetworkLaw, StateSpace
+from hidag.measurement import MeasurementParameters, family_named
+from hidag.start.spectral import parameters_from_loadings, standardised_looks
+from hidag.start.varimax import varimax
+
+Array = NDArray[np.float64]
+
+#: A start keeps the loadings that are at least this share of their item's largest. Too few is
+#: better than too many: what is missing is found later, what is false holds itself up.
+KEPT_SHARE = 0.45
+#: No item starts with more latents than this.
+MOST_START_PARENTS = 4
+#: Whitens directions that no item's residual fills; a share of the mean eigenvalue.
+RIDGE = 1e-6
+#: Two latents whose items are the same take different directions when closer than this cosine.
+SAME_DIRECTION = 0.9
+
+
+def independent_law(n_latents: int) -> NetworkLaw:
+    """Return the law of independent latents with even odds."""
+    space = StateSpace.binary(n_latents)
+    return NetworkLaw(space, ((),) * n_latents, (np.array([0.5, 0.5]),) * n_latents)
+
+
+def _components(looks: Array, n_latents: int) -> Array:
+    """Return correlations of items with the leading components, shape (J, K)."""
+    values, vectors = np.linalg.eigh(looks.T @ looks / len(looks))
+    size = min(n_latents, len(values))
+    leading = vectors[:, ::-1][:, :size] * np.sqrt(np.maximum(values[::-1][:size], 0.0))
+    return np.hstack([leading, np.zeros((len(leading), n_latents - size))])
+
+
+def _rotated(components: Array, rng: np.random.Generator | None) -> Array:
+    """Return the components rotated to sparse rows; ``rng`` looks for them from elsewhere."""
+    lengths = np.sqrt((components**2).sum(axis=1, keepdims=True))
+    rows = components / np.maximum(lengths, 1e-12)
+    turn = np.eye(components.shape[1])
+    if rng is not None:
+        turn, _ = np.linalg.qr(rng.standard_normal(turn.shape))
+    return np.asarray(components @ turn @ varimax(rows @ turn))
+
+
+def _towards(components: Array, known: NDArray[np.bool_]) -> Array:
+    """Return the components turned, one latent at a time, to vanish outside a given Q."""
+    size = components.shape[1]
+    out = np.zeros_like(components)
+    total = components.T @ components
+    total += RIDGE * max(float(np.trace(total)) / size, 1e-12) * np.eye(size)
+    for k in range(size):
+        outside = components[~known[:, k]]
+        _, vectors = eigh(outside.T @ outside, total)
+        found = components @ vectors
+        lengths = np.sqrt((found**2).sum(axis=0))
+        twins = [m for m in range(k) if np.array_equal(known[:, m], known[:, k])]
+        for c in range(size):
+            direction = found[:, c] / max(lengths[c], 1e-12)
+            taken = [abs(direction @ out[:, m]) > SAME_DIRECTION for m in twins]
+            if not any(taken):
+                out[:, k] = direction
+                break
+    # Directions of length one become correlations of the size the components have.
+    weight = (components**2).sum(axis=1)
+    squares = np.where(known, out, 0.0) ** 2
+    share = np.sqrt(weight / np.maximum(squares.sum(axis=1), 1e-12))
+    return np.asarray(np.where(known, out, 0.0) * share[:, None])
+
+
+def _sparse(loadings: Array, q_entries: NDArray[np.int8]) -> Array:
+    """Return the loadings that a start keeps, signs of columns settled."""
+    size = np.abs(loadings)
+    top = size.max(axis=1, keepdims=True)
+    rank = np.argsort(np.argsort(-size, axis=1), axis=1)
+    keep = (size >= KEPT_SHARE * top) & (rank < MOST_START_PARENTS)
+    for k in np.flatnonzero(~keep.any(axis=0)):
+        # A latent must have something to begin with.
+        keep[np.argmax(size[:, k] / np.maximum(top[:, 0], 1e-12)), k] = True
+    keep = (keep & (q_entries != 0)) | (q_entries == 1)
+    floor = 0.5 * KEPT_SHARE * top
+    weak = keep & (size < floor)
+    out = np.where(weak, np.where(loadings < 0, -floor, floor), loadings) * keep
+    return np.asarray(out * np.where(out.sum(axis=0) < 0, -1.0, 1.0))
+
+
+def _effects(correlations: Array, data: WorkingData) -> Array:
+    """Return loadings in units of the items' scales from correlations with even latents."""
+    slopes = 2.0 * correlations
+    scale = coefficient_scales(data)
+    for j, name in enumerate(data.families):
+        seen = slice(None) if data.observed is None else data.observed[:, j] == 1
+        spread = float(family_named(name).first_look(data.x[seen, j]).std())
+        if name == "bernoulli":
+            # A difference of probabilities p becomes one of log odds: divided by p (1 - p).
+            slopes[j] /= max(spread, 0.1)
+        else:
+            slopes[j] *= spread / max(float(scale[j]), 1e-12)
+    return slopes
+
+
+def network_start(
+    data: WorkingData,
+    q_entries: NDArray[np.int8],
+    *,
+    rng: np.random.Generator | None = None,
+) -> MeasurementParameters:
+    """Return the spectral start's parameters; with ``rng``, from another first rotation.
+
+    Parameters
+    ----------
+    data : WorkingData
+    q_entries : ndarray of int8, shape (J, K)
+        1, 0, or -1 for entries to be estimated.
+    """
+    n_latents = q_entries.shape[1]
+    components = _components(standardised_looks(data, n_latents), n_latents)
+    if (q_entries >= 0).all():
+        turned = _towards(components, q_entries == 1)
+    else:
+        turned = _rotated(components, rng)
+        if (q_entries >= 0).any():
+            known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
+            _, order = linear_sum_assignment(-known.T @ turned**2)
+            turned = turned[:, order]
+    return parameters_from_loadings(data, _effects(_sparse(turned, q_entries), data))

@@ -1,0 +1,296 @@
+"""Sampling under a network's law: layouts, tallies, M-step, scores, posteriors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.errors import SettingError
+from hidag.estimate import network_maximise
+from hidag.estimate.gibbs import GibbsSampler
+from hidag.estimate.maximise import Basis, maximise, permissions
+from hidag.estimate.network_gibbs import NetworkSampler
+from hidag.estimate.network_layout import FamilyLayout, ItemLayout
+from hidag.estimate.network_loop import law_of_draws, run_steps
+from hidag.estimate.network_maximise import maximise_tables
+from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
+from hidag.estimate.network_structure import sampled_information_ratio
+from hidag.estimate.network_support import (
+    choose_loadings,
+    item_information,
+    judge_loadings,
+    screened_scores,
+)
+from hidag.estimate.posterior import (
+    information_ratio,
+    most_probable_states,
+    posterior_marginals,
+)
+from hidag.estimate.working import WorkingData
+from hidag.latent import NetworkLaw, StateSpace
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, default_penalty, family_named
+
+FAMILIES = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
+#: Two parents with different effects: an order of bits taken the wrong way round shows.
+LAW = NetworkLaw(
+    StateSpace.binary(4),
+    ((2,), (), (1,), (2, 0)),
+    (
+        np.array([[0.7, 0.3], [0.2, 0.8]]),
+        np.array([0.4, 0.6]),
+        np.array([[0.75, 0.25], [0.3, 0.7]]),
+        np.array([[[0.9, 0.1], [0.6, 0.4]], [[0.35, 0.65], [0.1, 0.9]]]),
+    ),
+)
+
+
+def make_problem(seed, *, n_samples=400, families=FAMILIES, missing=0.0, copies=1):
+    """Return values and parameters (user scale): two pure items a latent, one with two latents."""
+    rng = np.random.default_rng(seed)
+    q = np.vstack([np.eye(4), np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1]]])
+    names = tuple(families[j % len(families)] for j in range(len(q)))
+    loadings = q * rng.uniform(0.8, 1.6, q.shape)
+    intercept = np.where(np.isin(names, ["poisson-identity"]), 0.7, -0.5)
+    dispersion = np.where(np.isin(names, ["gaussian", "lognormal"]), 0.6, 1.0)
+    parameters = MeasurementParameters(names, intercept, loadings, dispersion)
+    eta = intercept + LAW.sample(n_samples, rng) @ loadings.T
+    values = np.empty(eta.shape)
+    for family, items in parameters.groups():
+        values[:, items] = family.sample(eta[:, items], dispersion[items], rng)
+    values[rng.random(values.shape) < missing] = np.nan
+    return np.repeat(values, copies, axis=0), parameters
+
+
+def set_out(values, parameters, seed=0, n_threads=1):
+    data = WorkingData.from_values(values, parameters.families)
+    working = data.to_working(parameters)
+    states = LAW.sample(len(values), np.random.default_rng(seed))
+    sampler = NetworkSampler(data, states, seed, n_threads=n_threads)
+    return (
+        data,
+        working,
+        sampler,
+        ItemLayout.of(working.loadings != 0),
+        FamilyLayout.of(LAW.parents),
+    )
+
+
+def exact_posterior(values, parameters, law):
+    """Return the probability of each joint state given each row, cell by cell."""
+    states = law.space.states()
+    joint = np.tile(np.log(law.probabilities), (len(values), 1))
+    for s, z in enumerate(states):
+        eta = parameters.intercept + parameters.loadings @ z
+        for j, name in enumerate(parameters.families):
+            family, gamma = family_named(name), parameters.dispersion[j : j + 1]
+            theta, partition = family.natural(eta[j : j + 1], gamma)
+            seen = ~np.isnan(values[:, j])
+            joint[seen, s] += family.to_working(values[seen, j]) * theta - partition
+    joint -= joint.max(axis=1, keepdims=True)
+    out = np.exp(joint)
+    return out / out.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_sweeps_draw_from_the_posterior(missing):
+    copies = 4000
+    values, parameters = make_problem(1, n_samples=5, missing=missing, copies=copies)
+    _, working, sampler, items, families = set_out(values, parameters)
+    sampler.states[:] = 0
+    sampler.draw(working, LAW, items, families, n_sweeps=40)
+    found = LAW.space.number(sampler.states).reshape(5, copies)
+    exact = exact_posterior(values[::copies], parameters, LAW)
+    for row in range(5):
+        share = np.bincount(found[row], minlength=16) / copies
+        spread = np.sqrt(exact[row] * (1 - exact[row]) / copies)
+        assert (np.abs(share - exact[row]) < 4.5 * spread + 1e-3).all()
+
+
+def test_nothing_depends_on_the_number_of_threads():
+    values, parameters = make_problem(2, n_samples=203, missing=0.2)
+    results = []
+    for n_threads in (1, 3):
+        data, working, sampler, items, families = set_out(values, parameters, n_threads=n_threads)
+        found = run_steps(working, LAW, sampler, n_steps=4, burn_in=2)
+        draws = sampler.retain(found.parameters, found.law, items, families, n_draws=4)
+        judged = judge_loadings(
+            found.parameters, draws, data, permissions(-np.ones((10, 4), np.int8)),
+            n_threads=n_threads,
+        )  # fmt: skip
+        results.append((found.parameters.loadings, draws, judged[9].information, found.law.tables))
+    for one, other in zip(*results, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_tallies_equal_plain_sums():
+    values, parameters = make_problem(3, n_samples=150, missing=0.25)
+    data, _, sampler, items, families = set_out(values, parameters)
+    found = sampler.statistics(items, families)
+    states = sampler.states.astype(int)
+    for j in range(data.n_items):
+        parents = np.flatnonzero(parameters.loadings[j])
+        code = states[:, parents] @ (1 << np.arange(len(parents)))
+        cells = slice(items.table_ptr[j], items.table_ptr[j + 1])
+        seen = data.observed[:, j]
+        size = 1 << len(parents)
+        np.testing.assert_allclose(found.count[cells], np.bincount(code, seen, minlength=size))
+        np.testing.assert_allclose(
+            found.sum_x[cells], np.bincount(code, data.x[:, j], minlength=size), atol=1e-12
+        )
+    for k, pa in enumerate(LAW.parents):
+        table = np.zeros((2,) * (len(pa) + 1))
+        np.add.at(table, tuple(states[:, a] for a in (*pa, k)), 1.0)
+        cells = slice(families.table_ptr[k], families.table_ptr[k + 1])
+        np.testing.assert_array_equal(found.families[cells], table.ravel())
+    law = law_of_draws(LAW.parents, sampler.states[None], mass=0.0)
+    direct = families.law_from(found.families, LAW.space, 0.0)
+    for a, b in zip(law.tables, direct.tables, strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(missing, monkeypatch):
+    monkeypatch.setattr(network_maximise, "ITEM_MASS", 0.0)
+    values, parameters = make_problem(4, missing=missing)
+    data, working, sampler, items, families = set_out(values, parameters)
+    ours = maximise_tables(working, sampler.statistics(items, families), data, items, n_newton=20)
+    listed = GibbsSampler(data, LAW.space, LAW.space.number(sampler.states), 0).statistics()
+    allowed = np.hstack([np.ones((10, 1)), working.loadings != 0]).astype(np.uint8)
+    basis = Basis.of(LAW.space.states().astype(float))
+    theirs = maximise(working, listed, data, basis, allowed, NO_SPARSITY, n_newton=20)
+    np.testing.assert_allclose(ours.loadings, theirs.loadings, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept, theirs.intercept, atol=1e-6)
+    np.testing.assert_allclose(ours.dispersion, theirs.dispersion, atol=1e-6)
+
+
+def test_scores_and_information_are_those_of_the_observed_data():
+    values, parameters = make_problem(5, n_samples=250, missing=0.1)
+    data, working, sampler, items, families = set_out(values, parameters)
+    sampler.draw(working, LAW, items, families, n_sweeps=20)
+    draws = sampler.retain(working, LAW, items, families, n_draws=600, n_sweeps=2)
+    posterior = exact_posterior(values, parameters, LAW)
+    states = LAW.space.states()
+    design = np.hstack([np.ones((16, 1)), states])
+    for j in (0, 3, 8, 9):
+        eta = working.intercept[j] + states @ working.loadings[j]
+        family, gamma = family_named(working.families[j]), working.dispersion[j]
+        dtheta, dpartition, _ = family.slopes(eta, np.full(16, gamma))
+        slope = data.x[:, j, None] * dtheta - dpartition
+        scores = (posterior * slope * data.observed[:, j, None]) @ design
+        gradient, information = scores.sum(axis=0), scores.T @ scores
+        ours = item_information(working, draws, data, items, j, np.arange(4))
+        root = np.sqrt(np.diag(information))
+        assert np.abs((ours[0] - gradient) / root).max() < 0.25
+        assert np.abs((ours[1] - information) / np.outer(root, root)).max() < 0.06
+
+
+def test_a_loading_that_is_missing_is_found_and_a_false_one_dropped():
+    values, parameters = make_problem(6, n_samples=4000, families=("gaussian", "bernoulli"))
+    loadings = parameters.loadings.copy()
+    loadings[8, 1], loadings[2, 0] = 0.0, 0.3
+    wrong = MeasurementParameters(
+        parameters.families, parameters.intercept, loadings, parameters.dispersion
+    )
+    data, chosen, sampler, _, families = set_out(values, wrong)
+    allowed = permissions(-np.ones((10, 4), np.int8))
+    law, screened = LAW, []
+    # What the first choice leaves wrong (a missing loading misleads its neighbours) is put right.
+    for _ in range(2):
+        found = run_steps(chosen, law, sampler, n_steps=30, burn_in=15)
+        law, items = found.law, ItemLayout.of(found.parameters.loadings != 0)
+        draws = sampler.retain(found.parameters, law, items, families, n_draws=12)
+        screened.append(screened_scores(found.parameters, draws, data, items))
+        judged = judge_loadings(found.parameters, draws, data, allowed)
+        penalty = default_penalty("tlp", 4000, 4)
+        chosen = choose_loadings(found.parameters, judged, allowed, penalty)
+    assert screened[0][8, 1] == screened[0][8, [1, 2, 3]].max() > 5.0
+    np.testing.assert_array_equal(chosen.loadings != 0, parameters.loadings != 0)
+
+
+def test_the_sampled_information_ratio_is_the_exact_one():
+    values, parameters = make_problem(7, n_samples=3000)
+    data, working, sampler, items, families = set_out(values, parameters)
+    sampler.draw(working, LAW, items, families, n_sweeps=20)
+    draws = sampler.retain(working, LAW, items, families, n_draws=2, n_sweeps=20)
+    exact = information_ratio(working, LAW, data)
+    assert abs(sampled_information_ratio(draws) - exact) < 0.03
+    assert 0.1 < exact < 0.9
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_sampled_posteriors_are_the_listed_ones(missing):
+    values, parameters = make_problem(8, n_samples=300, missing=missing)
+    exact = posterior_marginals(parameters, LAW, values)
+    found = sampled_marginals(parameters, LAW, values, seed=3)
+    assert np.abs(found - exact).max() < 0.1
+    assert np.abs(found - exact).mean() < 0.01
+    best = most_probable_states(parameters, LAW, values)
+    climbed = sampled_modes(parameters, LAW, values, seed=3)
+    assert (best == climbed).all(axis=1).mean() > 0.99
+
+
+def test_a_rows_posterior_does_not_depend_on_the_rows_beside_it():
+    values, parameters = make_problem(9, n_samples=40, missing=0.1)
+    for ask in (sampled_marginals, sampled_modes):
+        together = ask(parameters, LAW, values, seed=1, n_threads=2)
+        np.testing.assert_array_equal(together[7:12], ask(parameters, LAW, values[7:12], seed=1))
+
+
+def test_an_item_with_too_many_latents_is_refused():
+    support = np.ones((2, 20), dtype=bool)
+    with pytest.raises(SettingError) as caught:
+        ItemLayout.of(support)
+    assert str(caught.value) == (
+        "item 0 loads on 20 latents; at most 16 can be tabulated: set some entries of its row of "
+        "Q to 0"
+    )
+
+
+def test_kernels_are_their_plain_python_bodies():
+    from hidag.kernels import network_gibbs, network_tallies
+
+    values, parameters = make_problem(10, n_samples=30, missing=0.2)
+    kept = {
+        module: {name: getattr(module, name) for name in names}
+        for module, names in (
+            (network_gibbs, ("_mix", "sweep", "log_joint")),
+            (network_tallies, ("tally", "residuals", "item_scores")),
+        )
+    }
+
+    def everything():
+        data, working, sampler, items, families = set_out(values, parameters)
+        draws = sampler.retain(working, LAW, items, families, n_draws=3)
+        tables = sampler.statistics(items, families)
+        scores = item_information(working, draws, data, items, 8, np.arange(4))
+        screened = screened_scores(working, draws, data, items)
+        joint = sampler.log_joint(working, LAW, items, families)
+        return draws, tables.count, tables.sum_x, tables.families, *scores, screened, joint
+
+    compiled = everything()
+    try:
+        for module, functions in kept.items():
+            for name, function in functions.items():
+                setattr(module, name, function.py_func)
+        with np.errstate(over="ignore"):
+            plain = everything()
+    finally:
+        for module, functions in kept.items():
+            for name, function in functions.items():
+                setattr(module, name, function)
+    np.testing.assert_array_equal(compiled[0], plain[0])
+    for a, b in zip(compiled[1:], plain[1:], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_the_joint_density_tells_states_apart_as_the_posterior_does():
+    values, parameters = make_problem(11, n_samples=20, missing=0.2)
+    _, working, sampler, items, families = set_out(values, parameters)
+    exact = np.log(exact_posterior(values, parameters, LAW))
+    found = []
+    for state in LAW.space.states():
+        sampler.states[:] = state
+        found.append(sampler.log_joint(working, LAW, items, families))
+    ours = np.stack(found, axis=1)
+    np.testing.assert_allclose(ours - ours[:, :1], exact - exact[:, :1], atol=1e-9)

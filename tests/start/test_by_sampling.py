@@ -1,0 +1,118 @@
+"""Stage I by sampling: the whole road on small tables, against the truth and the exact road."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.discover import DAG, search_graph
+from hidag.estimate.loop import Schedule
+from hidag.estimate.working import WorkingData
+from hidag.evaluate import Parts, evaluate
+from hidag.latent import LatentCounts, StateSpace
+from hidag.measurement import default_penalty
+from hidag.simulate import chain_dag, make_truth, random_law, random_q, simulate
+from hidag.start.by_sampling import estimate_by_sampling
+from hidag.start.network_start import network_start
+from hidag.start.several import estimate_from_starts
+
+
+def learn_parents(states, n_rows):
+    counts = LatentCounts.from_rows(states, levels=(2,) * states.shape[1])
+    weights = counts.weights * (n_rows / counts.total)
+    scaled = LatentCounts(counts.states, weights, counts.levels, counts.names)
+    return search_graph(scaled, search="ges", max_parents=6).graph.to_dag().parents
+
+
+def draw(seed, n_latents, n_samples, family, **missing):
+    rng = np.random.default_rng(seed)
+    law = random_law(chain_dag(n_latents), rng=rng)
+    q = random_q(3 * n_latents, n_latents, rng=rng) if n_latents > 1 else np.ones((3, 1))
+    truth = make_truth(law, q, family, rng=rng)
+    simulation = simulate(truth, n_samples, rng=rng, **missing)
+    return truth, WorkingData.from_values(simulation.X, truth.families)
+
+
+def run(data, n_latents, q_entries=None, **settings):
+    if q_entries is None:
+        q_entries = np.full((data.n_items, n_latents), -1, dtype=np.int8)
+    return estimate_by_sampling(
+        data,
+        n_latents,
+        q_entries,
+        default_penalty("tlp", data.n_samples, n_latents),
+        Schedule(),
+        learn_parents=learn_parents,
+        seed=1,
+        **settings,
+    )
+
+
+def parts(found, data):
+    user = data.to_user(found.parameters)
+    adjacency = np.zeros((user.n_latents,) * 2, dtype=np.int8)
+    for child, causes in enumerate(found.law.parents):
+        adjacency[list(causes), child] = 1
+    graph = DAG(adjacency).to_cpdag().adjacency
+    return Parts(user.q_matrix, user.intercept, user.loadings, found.law, graph)
+
+
+MIXED = tuple(["gaussian", "bernoulli", "poisson", "lognormal", "poisson-identity"] * 5)[:18]
+
+
+@pytest.mark.parametrize(
+    ("family", "missing", "n_samples"),
+    [("gaussian", 0.0, 2000), ("bernoulli", 0.0, 8000), (MIXED, 0.1, 4000)],
+)
+def test_loadings_and_edges_are_found_from_an_independent_start(family, missing, n_samples):
+    truth, data = draw(11, 6, n_samples, family, missing=missing)
+    found = run(data, 6)
+    held = evaluate(parts(found, data), truth)
+    assert held.shd_q == 0
+    assert held.skeleton_f1 == 1.0
+    assert found.draws.shape[1:] == (n_samples, 6)
+    assert len(found.trace) == found.n_iter
+
+
+def test_the_road_ends_where_the_exact_one_does():
+    _, data = draw(12, 4, 3000, "bernoulli")
+    found = run(data, 4)
+    space = StateSpace.binary(4)
+    listed = estimate_from_starts(
+        data,
+        space,
+        np.full((12, 4), -1, dtype=np.int8),
+        default_penalty("tlp", 3000, 4),
+        Schedule(),
+        method="em",
+        seed=1,
+    ).best.parameters
+    ours = Parts(found.parameters.q_matrix, found.parameters.intercept, found.parameters.loadings)
+    held = evaluate(ours, Parts(listed.q_matrix, listed.intercept, listed.loadings))
+    assert held.shd_q == 0
+    # A saturated law and a network's differ a little, and so do the coefficients under them.
+    assert held.rmse_loadings < 0.1
+
+
+def test_what_is_known_of_q_is_kept():
+    truth, data = draw(13, 5, 1500, "gaussian")
+    known = np.full((15, 5), -1, dtype=np.int8)
+    known[::2] = truth.q_matrix[::2]
+    known[3, :] = [1, 0, 1, 0, -1]
+    for entries in (known, truth.q_matrix.astype(np.int8)):
+        start = network_start(data, entries)
+        found = run(data, 5, entries)
+        for loadings in (start.loadings, found.parameters.loadings):
+            assert (loadings[entries == 1] != 0).all()
+            assert (loadings[entries == 0] == 0).all()
+    user = data.to_user(found.parameters)
+    # With all of Q given, latents stay in their places; signs are free.
+    assert np.abs(np.abs(user.loadings) - np.abs(truth.loadings)).max() < 0.35
+
+
+def test_one_latent_is_enough():
+    truth, data = draw(14, 1, 500, "gaussian")
+    found = run(data, 1, np.ones((3, 1), dtype=np.int8))
+    assert found.law.parents == ((),)
+    assert found.information_ratio == 1.0
+    assert np.abs(np.abs(data.to_user(found.parameters).loadings) - truth.loadings).max() < 0.6
