@@ -63,8 +63,8 @@ class SampledStageOne:
         On the working scale.
     law : NetworkLaw
     draws : ndarray of uint8, shape (R, N, K)
-        Draws of the latents given the data, made under a law with more edges than ``law``: what a
-        graph is to be learned from, counting for ``information_ratio * N`` rows.
+        Draws of the latents given the data, made under a law with no fewer edges than ``law``:
+        what a graph is to be learned from, counting for ``rows_for_graph`` rows.
     information_ratio : float
         Share of the latents' pairwise information that the items carry.
     penalty : Penalty
@@ -159,6 +159,32 @@ class _Road:
             if same:
                 break
 
+    def thin(self, learn_parents: LearnParents) -> tuple[NDArray[np.uint8], float]:
+        """Leave the law the edges that the items bear out; return draws and information ratio.
+
+        The draws were made before the last thinning: they show edges that the law lost in it.
+        """
+        for last in (False, True):
+            draws = self.graph_draws()
+            ratio = sampled_information_ratio(draws)
+            n_rows = rows_for_graph(self.sampler.data.n_samples, ratio)
+            self.law = law_of_draws(
+                learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows), draws
+            )
+            if not last:
+                self.steps(BETWEEN, BETWEEN // 2)
+        return draws, ratio
+
+
+def rows_for_graph(n_samples: int, ratio: float) -> float:
+    """Return how many rows draws of the latents count for when a graph is learned from them.
+
+    A pair of latents is seen with a share ``ratio`` of the information that seen latents would
+    carry, each of the two with its root. What decides about most edges is a latent, a parent and
+    another parent: three roots.
+    """
+    return max(n_samples * float(ratio**1.5), 1.0)
+
 
 def estimate_by_sampling(
     data: WorkingData,
@@ -226,17 +252,13 @@ def estimate_by_sampling(
         road.parameters = chosen
         road.steps(BETWEEN, BETWEEN // 2)
         road.thicken(learn_parents, LATER_GRAPHS)
-    thick = road.graph_draws()
-    ratio = sampled_information_ratio(thick)
-    learn_last = learn_parents if final_parents is None else final_parents
-    rows = max(ratio * data.n_samples, 1.0)
-    road.law = law_of_draws(learn_last(thick.reshape(-1, n_latents), rows), thick)
+    draws, ratio = road.thin(learn_parents if final_parents is None else final_parents)
     last = max(FEWEST_LAST, schedule.max_iter - road.n_iter)
     converged = road.steps(last, min(schedule.burn_in, last // 2))
     return SampledStageOne(
         road.parameters,
         road.law,
-        thick,
+        draws,
         ratio,
         penalty,
         road.n_iter,
