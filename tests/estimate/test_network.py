@@ -8,7 +8,7 @@ import pytest
 from hidag.errors import SettingError
 from hidag.estimate import network_maximise
 from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.maximise import Basis, maximise, permissions
+from hidag.estimate.maximise import Basis, coefficient_scales, maximise, permissions
 from hidag.estimate.network_gibbs import NetworkSampler
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_loop import law_of_draws, run_steps
@@ -203,7 +203,9 @@ def test_a_loading_that_is_missing_is_found_and_a_false_one_dropped():
         screened.append(screened_scores(found.parameters, draws, data, items))
         judged = judge_loadings(found.parameters, draws, data, allowed)
         penalty = default_penalty("tlp", 4000, 4)
-        chosen = choose_loadings(found.parameters, judged, allowed, penalty)
+        chosen = choose_loadings(
+            found.parameters, judged, allowed, penalty, coefficient_scales(data)
+        )
     assert screened[0][8, 1] == screened[0][8, [1, 2, 3]].max() > 5.0
     np.testing.assert_array_equal(chosen.loadings != 0, parameters.loadings != 0)
 

@@ -28,6 +28,8 @@ MOST_CANDIDATES = 8
 LEAST_SCREENED = 2.0
 #: An item never takes more latents than this on its own choice: its table has 2^parents entries.
 MOST_CHOSEN_PARENTS = 10
+#: Largest coefficient, in units of its item's scale, that a choice may begin with.
+LARGEST_PROPOSAL = 4.0
 #: Rows whose residuals are held at once.
 BLOCK_ROWS = 4096
 #: Directions with less than this share of the largest information count as unknown.
@@ -221,15 +223,15 @@ def adapt_to_table(
 ) -> Penalty:
     """Return the penalty with its strength learned from the loadings of this table.
 
-    It stays between what the Bayesian information criterion asks of a parameter, log(N)/2, and
-    four times log(K) more.
+    It stays between what the extended Bayesian information criterion asks of one of K candidates,
+    log(N K)/2, and four times log(K) more.
     """
     z = np.zeros((len(judged), n_latents))
     included = np.zeros(z.shape, dtype=bool)
     for j, item in enumerate(judged):
         z[j, item.latents] = item.z_scores()
         included[j, item.latents] = item.beta[1:] != 0
-    least = 0.5 * np.log(n_samples)
+    least = 0.5 * np.log(n_samples * n_latents)
     most = least + 4.0 * np.log(max(2, n_latents))
     return replace(penalty, strength=adapted_strength(z, included, penalty, (least, most)))
 
@@ -239,11 +241,21 @@ def choose_loadings(
     judged: list[JudgedItem],
     allowed: NDArray[np.uint8],
     penalty: Penalty,
+    scale: Array,
 ) -> MeasurementParameters:
     """Return parameters with each item's loadings chosen on the observed data's scale.
 
-    Items whose support stays as it was, or whose choice leaves the family's range, keep their
-    coefficients.
+    Items whose support stays as it was keep their coefficients.
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+    judged : list of JudgedItem, length J
+    allowed : ndarray of uint8, shape (J, 1 + K)
+    penalty : Penalty
+        Its strength is what a loading costs.
+    scale : ndarray, shape (J,)
+        Size of a typical coefficient of each item.
     """
     intercept, loadings = parameters.intercept.copy(), parameters.loadings.copy()
     for j, item in enumerate(judged):
@@ -254,9 +266,11 @@ def choose_loadings(
         found = _trimmed(found, item, here)
         if np.array_equal(found[1:] != 0, begin):
             continue
-        intercept[j] = found[0]
+        # A step on next to no information can be of any length.
+        bound = LARGEST_PROPOSAL * scale[j]
+        intercept[j] = np.clip(found[0], intercept[j] - bound, intercept[j] + bound)
         loadings[j] = 0.0
-        loadings[j, item.latents] = found[1:]
+        loadings[j, item.latents] = np.clip(found[1:], -bound, bound)
     proposal = replace(parameters, intercept=intercept, loadings=loadings)
     for family, items in parameters.groups():
         lowest = intercept[items] + np.minimum(loadings[items], 0.0).sum(axis=1)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.loop import Schedule
-from hidag.estimate.maximise import permissions
+from hidag.estimate.maximise import coefficient_scales, permissions
 from hidag.estimate.network_gibbs import NetworkSampler
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout, Parents
 from hidag.estimate.network_loop import law_of_draws, run_steps
@@ -38,17 +38,18 @@ FIRST_SWEEPS = 10
 N_DRAWS = 16
 #: Sweeps between two draws: neighbouring ones are to err in their own ways.
 DRAW_SWEEPS = 2
-#: Draws that a graph is learned from, and the most rows that they may have together.
-GRAPH_DRAWS, MOST_GRAPH_ROWS = 4, 200_000
+#: Draws that a graph is learned from, and the most rows that they may have together. The less
+#: items say, the more a single draw is noise.
+FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS, MOST_GRAPH_ROWS = 4, 16, 320_000
 #: Steps before anything is chosen, and after each new graph or support.
 WARM_UP, BETWEEN = 30, 10
 #: Graphs learned before the first support is judged, and after each change of support. Draws made
 #: without an edge show a part of its dependence only: it takes a few rounds to come out.
 FIRST_GRAPHS, LATER_GRAPHS = 5, 2
 #: Choices of support at the most.
-MOST_CHOICES = 4
+MOST_CHOICES = 6
 #: At most this many times the table's rows may stand behind a graph that is to be too thick.
-THICKEST = 4.0
+THICKEST = 16.0
 #: Steps of the last run at least.
 FEWEST_LAST = 40
 
@@ -102,6 +103,7 @@ class _Road:
         self.schedule = schedule
         self.progress = progress
         self.moves: list[Array] = []
+        self.ratio = 1.0
         self.n_iter = 0
 
     def _tick(self) -> None:
@@ -137,9 +139,12 @@ class _Road:
         )
 
     def graph_draws(self) -> NDArray[np.uint8]:
-        """Return as many draws as a graph is learned from."""
-        room = MOST_GRAPH_ROWS // self.sampler.data.n_samples
-        return self.draws(int(np.clip(room, 2, GRAPH_DRAWS)))
+        """Return as many draws as a graph is learned from, and note the information ratio."""
+        room = max(2, MOST_GRAPH_ROWS // self.sampler.data.n_samples)
+        wanted = np.clip(np.ceil(1.0 / max(self.ratio, 1e-6)), FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS)
+        draws = self.draws(min(int(wanted), room))
+        self.ratio = sampled_information_ratio(draws[[0, -1]])
+        return draws
 
     def thicken(self, learn_parents: LearnParents, n_graphs: int) -> None:
         """Give the law room for what the draws may be hiding, until it asks for no more.
@@ -150,8 +155,7 @@ class _Road:
         n_samples = self.sampler.data.n_samples
         for _ in range(n_graphs):
             draws = self.graph_draws()
-            ratio = sampled_information_ratio(draws)
-            n_rows = n_samples * min(1.0 / max(ratio, 1e-6), THICKEST)
+            n_rows = n_samples * min(1.0 / max(self.ratio, 1e-6), THICKEST)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
             same = parents == self.law.parents
             self.law = law_of_draws(parents, draws)
@@ -159,21 +163,20 @@ class _Road:
             if same:
                 break
 
-    def thin(self, learn_parents: LearnParents) -> tuple[NDArray[np.uint8], float]:
-        """Leave the law the edges that the items bear out; return draws and information ratio.
+    def thin(self, learn_parents: LearnParents) -> NDArray[np.uint8]:
+        """Leave the law the edges that the items bear out; return the draws that showed them.
 
         The draws were made before the last thinning: they show edges that the law lost in it.
         """
         for last in (False, True):
             draws = self.graph_draws()
-            ratio = sampled_information_ratio(draws)
-            n_rows = rows_for_graph(self.sampler.data.n_samples, ratio)
+            n_rows = rows_for_graph(self.sampler.data.n_samples, self.ratio)
             self.law = law_of_draws(
                 learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows), draws
             )
             if not last:
                 self.steps(BETWEEN, BETWEEN // 2)
-        return draws, ratio
+        return draws
 
 
 def rows_for_graph(n_samples: int, ratio: float) -> float:
@@ -239,27 +242,27 @@ def estimate_by_sampling(
     road.steps(WARM_UP, WARM_UP // 2)
     road.thicken(learn_parents, FIRST_GRAPHS)
     settled = penalty.name is None
-    allowed = permissions(q_entries)
+    allowed, scale = permissions(q_entries), coefficient_scales(data)
     for _ in range(0 if settled else MOST_CHOICES):
         draws = road.draws(N_DRAWS)
         judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
         if adapt:
             penalty = adapt_to_table(judged, n_latents, data.n_samples, penalty)
-        chosen = choose_loadings(road.parameters, judged, allowed, penalty)
+        chosen = choose_loadings(road.parameters, judged, allowed, penalty, scale)
         settled = np.array_equal(chosen.loadings != 0, road.parameters.loadings != 0)
         if settled:
             break
         road.parameters = chosen
         road.steps(BETWEEN, BETWEEN // 2)
         road.thicken(learn_parents, LATER_GRAPHS)
-    draws, ratio = road.thin(learn_parents if final_parents is None else final_parents)
+    draws = road.thin(learn_parents if final_parents is None else final_parents)
     last = max(FEWEST_LAST, schedule.max_iter - road.n_iter)
     converged = road.steps(last, min(schedule.burn_in, last // 2))
     return SampledStageOne(
         road.parameters,
         road.law,
         draws,
-        ratio,
+        road.ratio,
         penalty,
         road.n_iter,
         converged and settled,

@@ -1,7 +1,7 @@
 """The spectral start for many latents: nothing in it lists joint states.
 
-Principal components of the standardised responses, rotated to sparse rows (Varimax with Kaiser's
-row scaling), are correlations of items with latents. A latent with even odds has standard
+Common factors of the standardised responses, rotated to sparse rows (Varimax with Kaiser's row
+scaling), are correlations of items with latents. A latent with even odds has standard
 deviation 1/2, which turns correlations into effects. Compared with the start for few latents, the
 threshold does not depend on the number of items: an item's loadings are held against its largest.
 """
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 KEPT_SHARE = 0.45
 #: No item starts with more latents than this.
 MOST_START_PARENTS = 4
+#: Rounds of finding what items share with the others, and the range of that share.
+COMMUNALITY_ROUNDS, SHARED_VARIANCE = 10, (0.02, 0.98)
 #: Whitens directions that no item's residual fills; a share of the mean eigenvalue.
 RIDGE = 1e-6
 #: Two latents whose items are the same take different directions when closer than this cosine.
@@ -40,11 +42,22 @@ def independent_law(n_latents: int) -> NetworkLaw:
 
 
 def _components(looks: Array, n_latents: int) -> Array:
-    """Return correlations of items with the leading components, shape (J, K)."""
-    values, vectors = np.linalg.eigh(looks.T @ looks / len(looks))
-    size = min(n_latents, len(values))
-    leading = vectors[:, ::-1][:, :size] * np.sqrt(np.maximum(values[::-1][:size], 0.0))
-    return np.hstack([leading, np.zeros((len(leading), n_latents - size))])
+    """Return correlations of items with the leading common factors, shape (J, K).
+
+    Principal axes: the diagonal of the correlations holds what an item shares with the others,
+    found by a few rounds. Components of the full correlations follow single noisy items when
+    items say little; these do not.
+    """
+    correlations = looks.T @ looks / len(looks)
+    size = min(n_latents, len(correlations))
+    np.fill_diagonal(correlations, 0.0)
+    shared = np.abs(correlations).max(axis=0)
+    for _ in range(COMMUNALITY_ROUNDS):
+        np.fill_diagonal(correlations, np.clip(shared, *SHARED_VARIANCE))
+        values, vectors = np.linalg.eigh(correlations)
+        factors = vectors[:, ::-1][:, :size] * np.sqrt(np.maximum(values[::-1][:size], 0.0))
+        shared = (factors**2).sum(axis=1)
+    return np.hstack([factors, np.zeros((len(factors), n_latents - size))])
 
 
 def _rotated(components: Array, rng: np.random.Generator | None) -> Array:
