@@ -127,3 +127,11 @@ def test_marginals_of_many_latents_need_no_list_of_states():
     assert not long.space.listable
     np.testing.assert_allclose(long.marginals(), exact, atol=0.006)
     np.testing.assert_array_equal(long.marginals(), long.marginals())
+
+
+def test_a_relabelled_network_is_the_relabelled_table(network):
+    order, flips = np.array([2, 0, 1]), np.array([True, False, True])
+    cube = network.probabilities.reshape(2, 3, 2).transpose(order)
+    moved = network.relabelled(order, flips)
+    assert moved.space.levels == (2, 2, 3)
+    np.testing.assert_allclose(moved.probabilities, np.flip(cube, axis=(0, 2)).ravel())

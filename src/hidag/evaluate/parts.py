@@ -149,18 +149,8 @@ def relabel_law(law: LatentLaw, order: NDArray[np.int64], flips: NDArray[np.bool
     flips : ndarray of bool, shape (K,)
         Whether the latent that comes to place k is reversed.
     """
-    space = StateSpace(tuple(law.space.levels[k] for k in order))
     if isinstance(law, NetworkLaw):
-        # Never lists the states, so that networks of a hundred latents can be relabelled too.
-        new = {int(old): place for place, old in enumerate(order)}
-        parents = tuple(tuple(new[a] for a in law.parents[k]) for k in order)
-        tables = tuple(
-            np.flip(
-                law.tables[old],
-                tuple(axis for axis, k in enumerate((*parents[place], place)) if flips[k]),
-            )
-            for place, old in enumerate(order)
-        )
-        return NetworkLaw(space, parents, tables)
+        return law.relabelled(order, flips)
+    space = StateSpace(tuple(law.space.levels[k] for k in order))
     table = law.probabilities.reshape(law.space.levels).transpose(order)
     return SaturatedLaw(space, np.flip(table, tuple(np.flatnonzero(flips).tolist())).reshape(-1))

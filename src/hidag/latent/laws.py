@@ -151,6 +151,23 @@ class NetworkLaw:
             )
         return out
 
+    def relabelled(self, order: NDArray[np.integer], flips: NDArray[np.bool_]) -> NetworkLaw:
+        """Return the law with latent ``order[k]`` in place k, its levels reversed where flipped.
+
+        Never lists the states, so that networks of a hundred latents can be relabelled too.
+        """
+        place = {int(old): k for k, old in enumerate(order)}
+        parents = tuple(tuple(place[a] for a in self.parents[old]) for old in order)
+        tables = tuple(
+            np.flip(
+                self.tables[old],
+                tuple(axis for axis, a in enumerate((*parents[k], k)) if flips[a]),
+            )
+            for k, old in enumerate(order)
+        )
+        space = StateSpace(tuple(self.space.levels[old] for old in order))
+        return NetworkLaw(space, parents, tables)
+
     def marginals(self) -> NDArray[np.float64]:
         """Return the latents' level probabilities, shape (K, max levels); zero past a latent's.
 
