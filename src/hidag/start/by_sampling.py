@@ -213,7 +213,8 @@ def estimate_by_sampling(
     q_entries : ndarray of int8, shape (J, K)
         1 (loads), 0 (does not), -1 (estimate this). With no -1 the fit is confirmatory: no penalty.
     penalty : Penalty
-        Its strength is what a loading has to be worth in observed-data log-likelihood.
+        Its strength is what a loading has to be worth in observed-data log-likelihood. Without a
+        penalty nothing is chosen: the support stays that of the start.
     schedule : Schedule
         ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last choice.
     learn_parents : callable
