@@ -1,11 +1,10 @@
-"""Is the graph borne out by the data themselves, not only by the fitted latent law?
+"""Are the weakest edges borne out by the data themselves, not only by the fitted latent law?
 
 Counts made from a fitted law treat latents as if they had been seen. How much is lost differs from
 state to state: a law may show a dependence that rests on states the items can hardly tell apart.
-So the graph that the search found is compared, on the observed data, with the graphs it beat by
-little: the best ones without one of its edges, and the best ones with an arrow turned. For each of
-two graphs the law is restricted to it and fitted by EM with the items' coefficients held; the
-marginal likelihood of the observed data (in the approximation of Cheeseman and Stutz) decides.
+So the weakest pairs of neighbours are put to a test on the observed data: the law is restricted to
+the graph with the pair and to the best graph without it, both are fitted by EM with the items'
+coefficients held, and the Bayesian information criterion of the observed data decides.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult
-from hidag.discover.scores import CountScore, LocalScore, graph_score
+from hidag.discover.scores import LocalScore
 from hidag.estimate.fixed_items import fit_law
 from hidag.estimate.working import WorkingData
-from hidag.latent import LatentCounts, StateSpace
+from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised, n_free_probabilities
 from hidag.measurement import MeasurementParameters
 
@@ -30,8 +29,6 @@ Array = NDArray[np.float64]
 BEYOND_DOUBT = 15.0
 #: When simply taking an edge out costs more than this, no search is made for a better way.
 NO_SEARCH_NEEDED = 4.0 * BEYOND_DOUBT
-#: A graph with an arrow turned is looked at when it scores at most this many units less.
-CLOSE_CALL = 6.0
 #: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
 LAW_TOLERANCE = 0.05
 MAX_LAW_STEPS = 40
@@ -45,14 +42,12 @@ class EdgeTest:
     ----------
     pair : tuple of str
     score_loss : float
-        What the graph's score lost without the pair, or with the arrow turned.
+        What the graph's score lost without the pair.
     likelihood_loss : float
         What the observed-data log-likelihood lost.
     saved : float
-        What the other graph's smaller law is worth, in the same units.
+        Half the parameters saved times the log of the effective number of rows.
     kept : bool
-    question : {"edge", "arrow"}
-        Whether the pair's being neighbours was tested, or the arrow from the first to the second.
     """
 
     pair: tuple[str, str]
@@ -60,7 +55,6 @@ class EdgeTest:
     likelihood_loss: float
     saved: float
     kept: bool
-    question: str = "edge"
 
 
 @dataclass(frozen=True)
@@ -72,8 +66,8 @@ class ObservedFit:
     space: StateSpace
     n_threads: int = 1
 
-    def law_under(self, graph: CPDAG, probabilities: Array) -> tuple[Array, Array, float]:
-        """Return the best law over the graph, expected counts under it, and its likelihood."""
+    def law_under(self, graph: CPDAG, probabilities: Array) -> tuple[Array, float]:
+        """Return the best law over the graph and its log-likelihood."""
         parents = graph.to_dag().parents
 
         def law_step(counts: Array) -> Array:
@@ -94,32 +88,15 @@ class ObservedFit:
         """Return about how many multiplications an E-step takes."""
         return float(self.data.n_samples) * self.data.n_items * self.space.n_states
 
-    def price(self, graph: CPDAG, counts: Array, kind: str, sample_size: float) -> float:
-        """Return what the law's free probabilities cost: best minus mean likelihood of the counts.
-
-        Under BDeu the mean is over its prior (Cheeseman and Stutz); under BIC it is half the
-        parameters times log N.
-        """
-        parents = graph.to_dag().parents
-        n_free = n_free_probabilities(parents, self.space)
-        half_log = 0.5 * np.log(max(float(self.data.n_samples), 2.0))
-        if kind != "bdeu":
-            return float(half_log * n_free)
-        names = tuple(graph.names)
-        states = self.space.states().astype(np.uint8)
-        table = LatentCounts(states, counts, self.space.levels, names)
-        best = graph_score(CountScore(table, "bic"), parents) + 0.5 * n_free * np.log(table.total)
-        return float(best - graph_score(CountScore(table, "bdeu", sample_size), parents))
-
 
 @dataclass(frozen=True)
 class _Judged:
-    """A graph with its law's likelihood on the observed data and the price of its parameters."""
+    """A graph with its law's likelihood on the observed data and its number of parameters."""
 
     found: SearchResult
     law: Array
     likelihood: float
-    price: float
+    n_free: int
 
 
 @dataclass(frozen=True)
@@ -142,10 +119,9 @@ class Confirmed:
 
 @dataclass(frozen=True)
 class _Rival:
-    """A graph that the search would have preferred but for one edge or arrow."""
+    """The best graph without one of the pairs."""
 
     loss: float
-    question: str
     pair: tuple[int, int]
     found: SearchResult
 
@@ -158,11 +134,10 @@ def confirm_edges(
     probabilities: Array,
     score: LocalScore,
     *,
-    kind: str = "bdeu",
-    equivalent_sample_size: float = 1.0,
+    n_rows: float,
     max_tests: int,
 ) -> Confirmed:
-    """Return the graph that the observed data bear out, and the comparisons that were made.
+    """Return the graph without the weak edges that the observed data do not bear out.
 
     Parameters
     ----------
@@ -170,49 +145,53 @@ def confirm_edges(
     search : callable
         Repeats the search under other knowledge.
     knowledge : Knowledge or None
-        What the user knows; required edges are never questioned, and arrows only without any.
+        What the user knows; required edges are never questioned.
     observed : ObservedFit
     probabilities : ndarray, shape (S,)
         The fitted law, where restricted laws start from.
     score : LocalScore
         What the search maximised.
-    kind, equivalent_sample_size
-        Of the graph's score; any score but BDeu is taken for BIC.
+    n_rows : float
+        Rows that the counts stood for. A criterion that charged log N would charge for information
+        that the items do not carry.
     max_tests : int
     """
 
     def judged(result: SearchResult) -> _Judged:
-        law, counts, value = observed.law_under(result.graph, probabilities)
-        price = observed.price(result.graph, counts, kind, equivalent_sample_size)
-        return _Judged(result, law, value, price)
+        law, value = observed.law_under(result.graph, probabilities)
+        n_free = n_free_probabilities(result.graph.to_dag().parents, observed.space)
+        return _Judged(result, law, value, n_free)
 
     given = knowledge or Knowledge()
     names = found.graph.names
     required = given.required_adjacency(names)
     apart: list[tuple[int, int]] = []
     tests: list[EdgeTest] = []
-    settled: set[tuple[str, tuple[int, int]]] = set()
+    settled: set[tuple[int, int]] = set()
     current: _Judged | None = None
-    rivals = _rivals(found, search, given, apart, required, score, arrows=knowledge is None)
+    half_log = 0.5 * np.log(max(n_rows, 2.0))
+    rivals = _rivals(found, search, given, apart, required, score)
     while len(tests) < max_tests:
-        left = [rival for rival in rivals if (rival.question, rival.pair) not in settled]
+        left = [rival for rival in rivals if rival.pair not in settled]
         if not left:
             break
         rival = min(left, key=lambda one: one.loss)
         current = current or judged(found)
         other = judged(rival.found)
         lost = current.likelihood - other.likelihood
-        saved = current.price - other.price
+        saved = float(half_log * (current.n_free - other.n_free))
         kept = bool(lost > saved)
         a, b = rival.pair
-        tests.append(EdgeTest((names[a], names[b]), rival.loss, lost, saved, kept, rival.question))
-        settled.add((rival.question, rival.pair))
+        tests.append(EdgeTest((names[a], names[b]), rival.loss, lost, saved, kept))
+        settled.add(rival.pair)
         if not kept:
-            if rival.question == "edge":
-                apart.append(rival.pair)
+            apart.append(rival.pair)
             current, found = other, rival.found
-            rivals = _rivals(found, search, given, apart, required, score, arrows=knowledge is None)
-    return Confirmed(found.graph, tuple(tests), None if current is None else current.law)
+            rivals = _rivals(found, search, given, apart, required, score)
+    graph = found.graph
+    if apart and knowledge is None:
+        graph = graph.to_dag().to_cpdag()
+    return Confirmed(graph, tuple(tests), None if current is None else current.law)
 
 
 def _rivals(
@@ -222,29 +201,18 @@ def _rivals(
     apart: list[tuple[int, int]],
     required: NDArray[np.int8],
     score: LocalScore,
-    *,
-    arrows: bool,
 ) -> list[_Rival]:
-    """Return the graphs that come close: without one edge, or with one arrow turned."""
+    """Return the graphs that come close without one of the edges."""
     adjacency = found.graph.adjacency
     doubtful = _doubtful(found, score)
-    kept_apart = [edge for a, b in apart for edge in ((a, b), (b, a))]
     out = []
     joined = np.triu((adjacency | adjacency.T) == 1, 1)
     for a, b in np.argwhere(joined).tolist():
         if required[a, b] or required[b, a] or not doubtful[a, b]:
             continue
-        other = search(_with_forbidden(given, [*kept_apart, (a, b), (b, a)]))
+        other = search(_keep_apart(given, [*apart, (a, b)]))
         if found.score - other.score < BEYOND_DOUBT:
-            out.append(_Rival(found.score - other.score, "edge", (a, b), _completed(other, arrows)))
-    if not arrows:
-        return out
-    for a, b in np.argwhere((adjacency == 1) & (adjacency.T == 0)).tolist():
-        other = search(_with_forbidden(given, [*kept_apart, (a, b)]))
-        loss = found.score - other.score
-        # A loss of nothing is the same class, or one that the search cannot tell from it.
-        if 0 < loss < CLOSE_CALL:
-            out.append(_Rival(loss, "arrow", (a, b), _completed(other, arrows)))
+            out.append(_Rival(found.score - other.score, (a, b), other))
     return out
 
 
@@ -264,15 +232,9 @@ def _doubtful(found: SearchResult, score: LocalScore) -> NDArray[np.bool_]:
     return out
 
 
-def _completed(result: SearchResult, free: bool) -> SearchResult:
-    """Return the result with the whole class as its graph, when no user's knowledge binds it."""
-    if not free:
-        return result
-    return replace(result, graph=result.graph.to_dag().to_cpdag())
-
-
-def _with_forbidden(given: Knowledge, edges: list[tuple[int, int]]) -> Knowledge:
-    return replace(given, forbidden=(*given.forbidden, *edges))
+def _keep_apart(given: Knowledge, pairs: list[tuple[int, int]]) -> Knowledge:
+    both = [edge for a, b in pairs for edge in ((a, b), (b, a))]
+    return replace(given, forbidden=(*given.forbidden, *both))
 
 
 __all__ = ["Confirmed", "EdgeTest", "ObservedFit", "confirm_edges"]

@@ -102,8 +102,7 @@ def find_graph(
         measurement.observed,
         np.asarray(measurement.shown.probabilities),
         made,
-        kind=score if isinstance(score, str) else "bic",
-        equivalent_sample_size=equivalent_sample_size,
+        n_rows=counts.total,
         max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // measurement.observed.work())),
     )
 

@@ -49,7 +49,11 @@ def test_timss_times_fit_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = DCRL(
-            7, family="lognormal", q_matrix=pd.read_csv(path / "q.csv"), random_state=0
+            7,
+            family="lognormal",
+            law="saturated",
+            q_matrix=pd.read_csv(path / "q.csv"),
+            random_state=0,
         ).fit(table)
     # On the scale of log seconds, as an independent EM reports it.
     on_log_scale = model.log_likelihood_ + np.nansum(np.log(table.to_numpy()))

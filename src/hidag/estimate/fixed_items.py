@@ -23,8 +23,8 @@ def fit_law(
     tolerance: float,
     max_steps: int,
     n_threads: int = 1,
-) -> tuple[Array, Array, float]:
-    """Return the law (S,), the expected counts under it (S,) and its log-likelihood, after EM.
+) -> tuple[Array, float]:
+    """Return the law (S,) and its log-likelihood after EM.
 
     Parameters
     ----------
@@ -56,26 +56,38 @@ def fit_law(
             plain, fresh = fresh, law_step(stretched_law(current, fresh, stretch - 1.0))
         current = fresh
         stretch = min(stretch * STRETCH_GROWTH, LARGEST_STRETCH)
-    return current, counts, value
+    return current, value
 
 
 def freed_law(
     parameters: MeasurementParameters,
+    probabilities: Array,
+    counts: Array,
     data: WorkingData,
     features: Array,
-    counts: Array,
     n_steps: int,
     *,
     n_threads: int = 1,
 ) -> Array:
     """Return the law after a few steps in which it may become anything, shape (S,).
 
-    ``counts`` are the expected counts of states under the law, shape (S,): the first step is made.
-
     Expected counts under a law over a graph confirm that graph. A few unrestricted steps let
-    dependence show that the graph does not have; many would let the law fit noise.
+    dependence show that the graph does not have; many would let the law fit noise. Each step goes
+    twice as far as EM would.
+
+    Parameters
+    ----------
+    parameters, data, features
+        As in :func:`fit_law`.
+    probabilities, counts : ndarray, shape (S,)
+        The law to begin with and the counts expected under it: the first step needs no E-step.
+    n_steps : int
     """
-    for _ in range(n_steps - 1):
-        law = counts / counts.sum()
-        counts, _ = expect_states(parameters, law, data, features, n_threads=n_threads)
-    return np.asarray(counts / counts.sum())
+    current = probabilities
+    for step in range(n_steps):
+        if step > 0:
+            counts, _ = expect_states(parameters, current, data, features, n_threads=n_threads)
+        fresh = counts / counts.sum()
+        further = stretched_law(current, fresh, 1.0)
+        current = further / further.sum()
+    return current

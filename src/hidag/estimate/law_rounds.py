@@ -29,7 +29,7 @@ MAX_ROUNDS = 2
 #: Larger tables are fitted to some of their rows first: that costs less and ends close by.
 ROWS_FOR_FIRST_STEPS = 2500
 #: Unrestricted steps of the law before its dependence is judged.
-FREE_STEPS = 3
+FREE_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,10 @@ def estimate_under_network(
         )
         freed = freed_law(
             estimate.parameters,
+            estimate.probabilities,
+            estimate.statistics.count,
             data,
             features,
-            estimate.statistics.count,
             FREE_STEPS,
             n_threads=n_threads,
         )

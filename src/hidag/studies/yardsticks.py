@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from hidag.discover import CPDAG, discover
 from hidag.estimate.loop import Schedule
@@ -30,15 +31,17 @@ def truth_started(truth: Truth, X: NDArray[np.float64]) -> Parts:
     dispersion = np.where(np.isnan(truth.dispersion), 1.0, truth.dispersion)
     items = MeasurementParameters(truth.families, truth.intercept, truth.loadings, dispersion)
     n_samples = len(X)
-    measured = estimate_measurement(
-        np.array(X),
-        truth.families,
-        truth.n_latents,
-        penalty=default_penalty("tlp", n_samples, truth.n_latents),
-        schedule=Schedule(),
-        begin=(items, np.asarray(truth.law.probabilities)),
-    )
-    found = latent_graph(measured, truth.latent_names)
+    # Blocks are small: more threads than one would only wait for each other.
+    with threadpool_limits(limits=1, user_api="blas"):
+        measured = estimate_measurement(
+            np.array(X),
+            truth.families,
+            truth.n_latents,
+            penalty=default_penalty("tlp", n_samples, truth.n_latents),
+            schedule=Schedule(),
+            begin=(items, np.asarray(truth.law.probabilities)),
+        )
+        found = latent_graph(measured, truth.latent_names)
     user = measured.parameters
     return Parts(user.q_matrix, user.intercept, user.loadings, found.law, found.graph)
 
