@@ -19,14 +19,9 @@ from hidag.evidence import ObservedFit
 from hidag.latent import LatentLaw, SaturatedLaw, StateSpace, expected_counts
 from hidag.latent.factorise import Parents, network_of_counts
 from hidag.measurement import MeasurementParameters, Penalty
-from hidag.start.several import (
-    StageOne,
-    StartProgress,
-    choose_method,
-    choose_n_starts,
-    estimate_from_starts,
-)
+from hidag.start.several import StageOne, StartProgress, choose_method
 from hidag.start.spectral import StartPoint
+from hidag.start.under_graph import estimate_with_law
 
 Array = NDArray[np.float64]
 
@@ -140,22 +135,18 @@ def estimate_measurement(
     data = WorkingData.from_values(
         values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
     )
-    starts = n_starts if begin is None else 1
-    if isinstance(starts, str):
-        known = bool((entries >= 0).all())
-        starts = choose_n_starts(n_samples, n_items, space, known=known)
-    stage_one = estimate_from_starts(
+    stage_one = estimate_with_law(
         data,
         space,
         np.ascontiguousarray(entries[columns]),
         penalty,
         schedule,
+        law=law,
         method=choose_method(method, n_samples, n_items, space),
         seed=seed,
+        learn_parents=_search_parents(space),
         adapt=adapt,
-        n_starts=starts,
-        learn_parents=None if law == "saturated" else _search_parents(data, space),
-        insist=law == "network",
+        n_starts=n_starts,
         begin=None if begin is None else _begun(begin, data, columns),
         n_threads=n_threads,
         progress=progress,
@@ -198,17 +189,18 @@ def _begun(
     return StartPoint(data.to_working(items.reordered(items=columns)), probabilities, "given")
 
 
-def _search_parents(data: WorkingData, space: StateSpace) -> LearnParents:
+def _search_parents(space: StateSpace) -> LearnParents:
     """Return the search that finds the graph a law is restricted to while it is estimated."""
     names = tuple(f"{k}" for k in range(space.n_latents))
 
-    def learn(estimate: Estimate, probabilities: Array) -> Parents:
-        law = SaturatedLaw(space, probabilities / probabilities.sum())
-        rows = information_ratio(estimate.parameters, law, data) * data.n_samples
+    def learn(
+        parameters: MeasurementParameters, probabilities: Array, data: WorkingData
+    ) -> Parents:
         if space.n_latents == 1:
             return ((),)
-        counts = expected_counts(law, max(rows, 1.0), names)
-        return search_graph(counts).graph.to_dag().parents
+        law = SaturatedLaw(space, probabilities / probabilities.sum())
+        rows = information_ratio(parameters, law, data) * data.n_samples
+        return search_graph(expected_counts(law, max(rows, 1.0), names)).graph.to_dag().parents
 
     return learn
 

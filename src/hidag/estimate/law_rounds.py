@@ -10,30 +10,29 @@ from numpy.typing import NDArray
 
 from hidag.estimate.exact import expect_states
 from hidag.estimate.fixed_items import freed_law
-from hidag.estimate.loop import Estimate, Observer, Schedule, run_em
+from hidag.estimate.loop import Estimate, LawStep, Observer, Schedule, run_em
 from hidag.estimate.maximise import Basis
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import Parents, factorised, n_free_probabilities
-from hidag.measurement import Penalty
+from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
-#: The graph to restrict the law to, given the estimate and a law that is not restricted.
-LearnParents = Callable[[Estimate, Array], Parents]
+#: The graph to restrict the law to, given the items, a law that is not restricted, and the rows
+#: that both were fitted to.
+LearnParents = Callable[[MeasurementParameters, Array, WorkingData], Parents]
 
 #: A state that is expected in fewer rows than this is not one of a law's parameters.
 OCCUPIED = 0.5
 #: Times that the graph is learned and everything is fitted again under it.
 MAX_ROUNDS = 2
-#: Larger tables are fitted to some of their rows first: that costs less and ends close by.
-ROWS_FOR_FIRST_STEPS = 2500
 #: Unrestricted steps of the law before its dependence is judged.
 FREE_STEPS = 4
 
 
 @dataclass(frozen=True)
-class NetworkEstimate:
+class GraphEstimate:
     """An estimate under a law over a graph.
 
     Attributes
@@ -55,9 +54,92 @@ class NetworkEstimate:
     preferred: bool
 
 
+@dataclass(frozen=True)
+class FirstLook:
+    """A first estimate under a law over a graph, on all rows or some.
+
+    Attributes
+    ----------
+    saturated : Estimate
+        Under a saturated law: where it began.
+    estimate : Estimate
+        Its probabilities factorise over ``parents``.
+    parents : tuple of tuples of int
+    data : WorkingData
+        The rows.
+    criterion : float
+        Penalised log-likelihood less half log n for each free probability of the law.
+    """
+
+    saturated: Estimate
+    estimate: Estimate
+    parents: Parents
+    data: WorkingData
+    criterion: float
+
+
+def look_under_network(
+    saturated: Estimate,
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    allowed: NDArray[np.uint8],
+    penalty: Penalty,
+    schedule: Schedule,
+    learn_parents: LearnParents,
+    *,
+    n_threads: int = 1,
+    observer: Observer | None = None,
+) -> FirstLook:
+    """Return the estimate under the law over the graph that a saturated law shows.
+
+    Parameters
+    ----------
+    saturated : Estimate
+        On the same rows.
+    data, space, basis, allowed, penalty, schedule
+        As in ``run_em``.
+    learn_parents : callable
+        Finds the graph; estimation itself knows nothing of searches.
+    """
+    parents = learn_parents(saturated.parameters, saturated.probabilities, data)
+    law_step = _law_step(parents, space)
+    found = run_em(
+        saturated.parameters,
+        law_step(saturated.probabilities),
+        data,
+        basis,
+        allowed,
+        penalty,
+        schedule,
+        law_step=law_step,
+        n_threads=n_threads,
+        observer=observer,
+    )
+    price = 0.5 * np.log(data.n_samples) * n_free_probabilities(parents, space)
+    joined = _joined(saturated, found)
+    return FirstLook(saturated, joined, parents, data, float(found.objective - price))
+
+
+def _law_step(parents: Parents, space: StateSpace) -> LawStep:
+    def law_step(counts: Array) -> Array:
+        return factorised(counts, parents, space)
+
+    return law_step
+
+
+def _joined(before: Estimate, after: Estimate) -> Estimate:
+    """Return the later estimate with the steps of both."""
+    return replace(
+        after,
+        n_iter=before.n_iter + after.n_iter,
+        converged=before.converged and after.converged,
+        trace=np.vstack([before.trace, after.trace]),
+    )
+
+
 def estimate_under_network(
-    settled: Estimate,
-    settled_on: WorkingData,
+    first: FirstLook,
     data: WorkingData,
     space: StateSpace,
     basis: Basis,
@@ -69,40 +151,31 @@ def estimate_under_network(
     adapt: bool = True,
     n_threads: int = 1,
     observer: Observer | None = None,
-) -> NetworkEstimate:
-    """Return the estimate under a law over a graph, begun from one under a saturated law.
+) -> GraphEstimate:
+    """Return the estimate under a law over a graph, which is learned again as items improve.
 
     Parameters
     ----------
-    settled : Estimate
-    settled_on : WorkingData
-        The rows that it was fitted to: all of ``data`` or some.
-    data, space, basis, allowed, penalty, schedule
-        As in ``run_em``.
-    learn_parents : callable
-        Finds the graph; estimation itself knows nothing of searches.
+    first : FirstLook
+        Where it begins.
+    data, space, basis, allowed, penalty, schedule, learn_parents
+        As in :func:`look_under_network`.
     adapt : bool
-        Whether the penalty's strength is learned again.
+        Whether the penalty's strength is learned from the table.
     """
     features = np.ascontiguousarray(basis.features)
-    estimate, freed = settled, settled.probabilities
-    parents: Parents | None = None
-    some = data.first_rows(ROWS_FOR_FIRST_STEPS)
-    for _ in range(MAX_ROUNDS):
-        found = learn_parents(estimate, freed)
-        if parents is not None and found == parents:
-            break
-
-        def law_step(counts: Array, graph: Parents = found) -> Array:
-            return factorised(counts, graph, space)
-
-        begin = estimate.parameters, law_step(freed)
-        if some is not data and parents is None:
-            rough = run_em(*begin, some, basis, allowed, penalty, schedule, law_step=law_step)
-            begin = rough.parameters, rough.probabilities
-        parents = found
-        again = run_em(
-            *begin,
+    estimate, parents = first.estimate, first.parents
+    law = estimate.probabilities
+    for again in range(MAX_ROUNDS):
+        if again:
+            found = learn_parents(estimate.parameters, law, data)
+            if found == parents:
+                break
+            parents = found
+        law_step = _law_step(parents, space)
+        fitted = run_em(
+            estimate.parameters,
+            law_step(law),
             data,
             basis,
             allowed,
@@ -112,8 +185,8 @@ def estimate_under_network(
             n_threads=n_threads,
             observer=observer,
         )
-        again, penalty = select_support(
-            again,
+        fitted, penalty = select_support(
+            fitted,
             data,
             basis,
             allowed,
@@ -124,13 +197,8 @@ def estimate_under_network(
             n_threads=n_threads,
             observer=observer,
         )
-        estimate = replace(
-            again,
-            n_iter=estimate.n_iter + again.n_iter,
-            converged=estimate.converged and again.converged,
-            trace=np.vstack([estimate.trace, again.trace]),
-        )
-        freed = freed_law(
+        estimate = _joined(estimate, fitted)
+        law = freed_law(
             estimate.parameters,
             estimate.probabilities,
             estimate.statistics.count,
@@ -139,9 +207,8 @@ def estimate_under_network(
             FREE_STEPS,
             n_threads=n_threads,
         )
-    assert parents is not None
-    preferred = _preferred(settled, settled_on, estimate, parents, space, features)
-    return NetworkEstimate(estimate, parents, freed, penalty, preferred)
+    preferred = _preferred(first.saturated, first.data, estimate, parents, space, features)
+    return GraphEstimate(estimate, parents, law, penalty, preferred)
 
 
 def _preferred(

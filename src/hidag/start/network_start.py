@@ -1,7 +1,7 @@
 """The spectral start for many latents: nothing in it lists joint states.
 
 Common factors of the standardised responses, rotated to sparse rows (Varimax with Kaiser's row
-scaling), are correlations of items with latents. A latent with even odds has standard
+scaling, then Geomin), are correlations of items with latents. A latent with even odds has standard
 deviation 1/2, which turns correlations into effects. Compared with the start for few latents, the
 threshold does not depend on the number of items: an item's loadings are held against its largest.
 """
@@ -17,6 +17,7 @@ from hidag.estimate.maximise import coefficient_scales
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, family_named
+from hidag.start.geomin import geomin
 from hidag.start.spectral import parameters_from_loadings, standardised_looks
 from hidag.start.varimax import varimax
 
@@ -61,13 +62,16 @@ def _components(looks: Array, n_latents: int) -> Array:
 
 
 def _rotated(components: Array, rng: np.random.Generator | None) -> Array:
-    """Return the components rotated to sparse rows; ``rng`` looks for them from elsewhere."""
+    """Return loadings on oblique factors with sparse rows; ``rng`` begins from elsewhere.
+
+    Varimax with Kaiser's row scaling comes first, then Geomin: latents need not be uncorrelated.
+    """
     lengths = np.sqrt((components**2).sum(axis=1, keepdims=True))
     rows = components / np.maximum(lengths, 1e-12)
     turn = np.eye(components.shape[1])
     if rng is not None:
         turn, _ = np.linalg.qr(rng.standard_normal(turn.shape))
-    return np.asarray(components @ turn @ varimax(rows @ turn))
+    return geomin(components, turn @ varimax(rows @ turn))
 
 
 def _towards(components: Array, known: NDArray[np.bool_]) -> Array:

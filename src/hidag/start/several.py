@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.estimate.law_rounds import (
-    ROWS_FOR_FIRST_STEPS,
-    LearnParents,
-    NetworkEstimate,
-    estimate_under_network,
-)
+from hidag.estimate.law_rounds import GraphEstimate
 from hidag.estimate.loop import MOST_TOLERANT_ROWS, Estimate, Schedule, run_em, run_saem
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.support import select_support
@@ -62,7 +57,7 @@ class StageOne:
     n_reached: int
     method: str
     penalty: Penalty
-    network: NetworkEstimate | None = None
+    network: GraphEstimate | None = None
 
 
 def choose_method(method: str, n_samples: int, n_items: int, space: StateSpace) -> str:
@@ -91,10 +86,6 @@ ROUGH_STEPS = 40
 ROUGH_TOLERANCE = 30.0
 #: Sampled steps that settle a start before loadings may come and go.
 WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
-#: With so few joint states a saturated law costs little and is fitted in full.
-FEW_STATES = 64
-#: How much coarser the steps are that only prepare a law over a graph.
-BRIEF_TOLERANCE = 200.0
 #: How much finer the last steps of a fit without penalty are.
 FINAL_TOLERANCE = 0.01
 
@@ -103,6 +94,13 @@ def choose_n_starts(n_samples: int, n_items: int, space: StateSpace, *, known: b
     """Return how many starts are worth their cost; ``known`` says whether Q is given in full."""
     work = float(n_samples) * n_items * space.n_states
     return int(np.clip(WORK_FOR_STARTS // work, FEWEST_STARTS[known], MOST_STARTS[known]))
+
+
+def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:
+    """Return a generator for each start; it depends on the seed and the start's number alone."""
+    return [
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(n_starts)
+    ]
 
 
 def _start_points(
@@ -124,7 +122,7 @@ def _start_points(
     return points
 
 
-def _warmed_up(
+def warmed_up(
     point: StartPoint,
     data: WorkingData,
     space: StateSpace,
@@ -174,13 +172,11 @@ def estimate_from_starts(
     seed: int,
     adapt: bool = True,
     n_starts: int = 1,
-    learn_parents: LearnParents | None = None,
-    insist: bool = False,
     begin: StartPoint | None = None,
     n_threads: int = 1,
     progress: StartProgress | None = None,
 ) -> StageOne:
-    """Return Stage I's best estimate over several starts.
+    """Return Stage I's best estimate over several starts, the law saturated.
 
     Parameters
     ----------
@@ -196,11 +192,6 @@ def estimate_from_starts(
     adapt : bool
         Whether EM learns the penalty's strength from the table once the best start has settled.
     n_starts, n_threads : int
-    learn_parents : callable or None
-        Finds the graph that the law is restricted to; None leaves the law saturated.
-    insist : bool
-        Whether a law over a graph is taken even when a saturated one has the better information
-        criterion.
     begin : StartPoint or None
         Where every start begins; None makes starts from the data.
     progress : callable or None
@@ -210,25 +201,12 @@ def estimate_from_starts(
     allowed = permissions(q_entries)
     if (q_entries >= 0).all():
         penalty = NO_SPARSITY
-    generators = [
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(n_starts)
-    ]
+    generators = generators_of(seed, n_starts)
     points = (
         [begin] * n_starts
         if begin is not None
         else _start_points(data, space, basis, q_entries, generators)
     )
-
-    # A law over a graph takes over soon: until then some of the rows and a few steps will do.
-    brief = (
-        method == "em"
-        and penalty.name is not None
-        and learn_parents is not None
-        and (insist or space.n_states > FEW_STATES)
-    )
-    brief_plan = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
-    first_plan = brief_plan if brief else schedule
-    some = data.first_rows(ROWS_FOR_FIRST_STEPS) if brief else data
 
     def run(index: int, begin: tuple[MeasurementParameters, Array], plan: Schedule) -> Estimate:
         def observer(iteration: int, last: int, value: float) -> None:
@@ -240,7 +218,7 @@ def estimate_from_starts(
             return run_em(
                 parameters,
                 law,
-                some if plan is brief_plan else data,
+                data,
                 basis,
                 allowed,
                 penalty,
@@ -265,7 +243,7 @@ def estimate_from_starts(
     first = [(point.parameters, point.probabilities) for point in points]
     if method == "em" and penalty.name is not None:
         first = [
-            _warmed_up(point, some, space, basis, rng, n_threads)
+            warmed_up(point, data, space, basis, rng, n_threads)
             for point, rng in zip(points, generators, strict=True)
         ]
     screened = method == "em" and n_starts >= SCREENED_FROM
@@ -285,7 +263,7 @@ def estimate_from_starts(
         for i in order[-(-n_starts // 3) :]:
             estimates[i] = replace(estimates[i], converged=False)
     else:
-        estimates = [run(i, first[i], first_plan) for i in range(n_starts)]
+        estimates = [run(i, first[i], schedule) for i in range(n_starts)]
     best = max(range(n_starts), key=lambda i: estimates[i].objective)
     records = tuple(
         StartRecord(p.label, e.objective, e.log_likelihood, e.n_iter, e.converged)
@@ -302,44 +280,8 @@ def estimate_from_starts(
         # What had settled stays settled, even when the finer tolerance was not reached.
         settled = winner.converged or polished.converged
         winner = replace(_continued(winner, polished), converged=settled)
-
-    def saturated_to_the_end(begun: Estimate) -> tuple[Estimate, Penalty]:
-        if brief:
-            begun = _continued(begun, run(best, (begun.parameters, begun.probabilities), schedule))
-        return select_support(
-            begun, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
+    if method == "em":
+        winner, penalty = select_support(
+            winner, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
         )
-
-    if method == "em" and not brief:
-        winner, penalty = saturated_to_the_end(winner)
-    network = None
-    if method == "em" and learn_parents is not None:
-        plan = schedule
-        if penalty.name is None:
-            plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
-
-        def observer(iteration: int, last: int, value: float) -> None:
-            if progress is not None:
-                progress(best, n_starts, iteration, last, value)
-
-        network = estimate_under_network(
-            winner,
-            some,
-            data,
-            space,
-            basis,
-            allowed,
-            penalty,
-            plan,
-            learn_parents,
-            adapt=adapt,
-            n_threads=n_threads,
-            observer=observer,
-        )
-        if not (insist or network.preferred):
-            network = None
-            if brief:
-                winner, penalty = saturated_to_the_end(winner)
-        else:
-            penalty = network.penalty
-    return StageOne(winner, records, reached, method, penalty, network)
+    return StageOne(winner, records, reached, method, penalty)

@@ -1,0 +1,280 @@
+"""Several starts of Stage I under a law over a graph.
+
+A saturated law is only the bridge to the graph's: a few steps on some of the rows do. Starts are
+compared there, by penalised likelihood less the price of the law, and the best one goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from hidag.estimate.law_rounds import (
+    FirstLook,
+    LearnParents,
+    estimate_under_network,
+    look_under_network,
+)
+from hidag.estimate.loop import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
+from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measurement import MeasurementParameters, Penalty
+from hidag.start.network_start import network_start
+from hidag.start.several import (
+    FINAL_TOLERANCE,
+    SAME_OPTIMUM,
+    StageOne,
+    StartProgress,
+    StartRecord,
+    choose_n_starts,
+    estimate_from_starts,
+    generators_of,
+    warmed_up,
+)
+from hidag.start.spectral import StartPoint, predictors, spectral_start
+
+Array = NDArray[np.float64]
+
+#: With so few joint states a saturated law costs little and is fitted in full.
+FEW_STATES = 64
+#: Larger tables are fitted to some of their rows first: that costs less and ends close by.
+ROWS_FOR_FIRST_STEPS = 2500
+#: How much coarser the steps are that only prepare a law over a graph.
+BRIEF_TOLERANCE = 200.0
+#: Starts whose supports agree in this share of entries lead to the same place.
+SAME_SUPPORT = 0.98
+#: Starts that are tried when the first two do not agree, if the user does not say.
+STARTS_IN_DOUBT = 4
+
+
+def _points(
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    q_entries: NDArray[np.int8],
+    generators: list[np.random.Generator],
+) -> list[StartPoint]:
+    """Return start points: scores and common factors in turn, then other rotations of both."""
+    even = np.full(space.n_states, 1.0 / space.n_states)
+    centred = predictors(data, space.n_latents)
+    binary = 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
+    out = []
+    for index, generator in enumerate(generators):
+        rng = generator if index > 1 else None
+        # Scores of binary items are too noisy to begin with.
+        if (index % 2 == 0) != binary:
+            out.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
+        else:
+            found = network_start(data, q_entries, rng=rng)
+            out.append(StartPoint(found, even, "factors" if rng is None else "factors, rotated"))
+    return out
+
+
+def supports_agree(one: MeasurementParameters, other: MeasurementParameters) -> float:
+    """Return the share of entries of Q in which two estimates agree, latents matched."""
+    first, second = one.loadings != 0, other.loadings != 0
+    same = (first[:, :, None] == second[:, None, :]).sum(axis=0)
+    rows, columns = linear_sum_assignment(-same)
+    return float(same[rows, columns].sum() / first.size)
+
+
+def estimate_under_graph(
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    seed: int,
+    learn_parents: LearnParents,
+    adapt: bool = True,
+    n_starts: int | str = "auto",
+    begin: StartPoint | None = None,
+    n_threads: int = 1,
+    progress: StartProgress | None = None,
+) -> StageOne:
+    """Return Stage I's best estimate over several starts under a law over a graph.
+
+    Parameters
+    ----------
+    data, space, q_entries, penalty, schedule, seed, adapt, n_threads, progress
+        As in ``estimate_from_starts``; some of Q is to be estimated.
+    learn_parents : callable
+        Finds the graph that the law is restricted to.
+    n_starts : int or "auto"
+        "auto" takes one start when two of different kinds agree about Q, several otherwise.
+    begin : StartPoint or None
+        Where to begin instead of any start.
+    """
+    basis = Basis.of(space.states().astype(np.float64))
+    allowed = permissions(q_entries)
+    some = data.first_rows(ROWS_FOR_FIRST_STEPS)
+    wanted = STARTS_IN_DOUBT if isinstance(n_starts, str) else n_starts
+    generators = generators_of(seed, max(2, wanted))
+    if begin is not None:
+        points = [begin]
+    else:
+        points = _points(data, space, basis, q_entries, generators)
+        if isinstance(n_starts, str):
+            share = supports_agree(points[0].parameters, points[1].parameters)
+            wanted = 1 if share >= SAME_SUPPORT else STARTS_IN_DOUBT
+        points = points[:wanted]
+    count = len(points)
+
+    def told(index: int) -> Observer:
+        def observer(iteration: int, last: int, value: float) -> None:
+            if progress is not None:
+                progress(index, count, iteration, last, value)
+
+        return observer
+
+    def look(index: int) -> FirstLook:
+        point, rng = points[index], generators[index]
+        parameters, law = warmed_up(point, some, space, basis, rng, n_threads)
+        brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
+        saturated = run_em(
+            parameters, law, some, basis, allowed, penalty, brief, n_threads=n_threads
+        )
+        return look_under_network(
+            saturated,
+            some,
+            space,
+            basis,
+            allowed,
+            penalty,
+            schedule,
+            learn_parents,
+            n_threads=n_threads,
+            observer=told(index),
+        )
+
+    looks = [look(index) for index in range(count)]
+    best = max(range(count), key=lambda i: looks[i].criterion)
+    found = estimate_under_network(
+        looks[best],
+        data,
+        space,
+        basis,
+        allowed,
+        penalty,
+        schedule,
+        learn_parents,
+        adapt=adapt,
+        n_threads=n_threads,
+        observer=told(best),
+    )
+    records = tuple(
+        StartRecord(
+            p.label,
+            one.criterion,
+            one.estimate.log_likelihood,
+            one.estimate.n_iter,
+            one.estimate.converged,
+        )
+        for p, one in zip(points, looks, strict=True)
+    )
+    near = SAME_OPTIMUM * min(data.n_samples, MOST_TOLERANT_ROWS)
+    reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
+    return StageOne(looks[best].saturated, records, reached, "em", found.penalty, found)
+
+
+def estimate_with_law(
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    law: str,
+    method: str,
+    seed: int,
+    learn_parents: LearnParents,
+    adapt: bool = True,
+    n_starts: int | str = "auto",
+    begin: StartPoint | None = None,
+    n_threads: int = 1,
+    progress: StartProgress | None = None,
+) -> StageOne:
+    """Return Stage I's answer under the law that is wanted, or that the data prefer.
+
+    Parameters
+    ----------
+    law : {"auto", "network", "saturated"}
+        "auto" compares information criteria.
+    data, space, q_entries, penalty, schedule, method, seed, learn_parents, adapt, n_starts, begin,
+    n_threads, progress
+        As in ``estimate_from_starts`` and :func:`estimate_under_graph`.
+    """
+    known = bool((q_entries >= 0).all())
+    bridged = law != "saturated" and method == "em"
+    if bridged and not known and (law == "network" or space.n_states > FEW_STATES):
+        soon = estimate_under_graph(
+            data,
+            space,
+            q_entries,
+            penalty,
+            schedule,
+            seed=seed,
+            learn_parents=learn_parents,
+            adapt=adapt,
+            n_starts=n_starts,
+            begin=begin,
+            n_threads=n_threads,
+            progress=progress,
+        )
+        if law == "network" or (soon.network is not None and soon.network.preferred):
+            return soon
+        bridged = False
+    count = 1 if begin is not None else n_starts
+    if isinstance(count, str):
+        count = choose_n_starts(data.n_samples, data.n_items, space, known=known)
+    found = estimate_from_starts(
+        data,
+        space,
+        q_entries,
+        penalty,
+        schedule,
+        method=method,
+        seed=seed,
+        adapt=adapt,
+        n_starts=count,
+        begin=begin,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    if not bridged:
+        return found
+    plan = schedule
+    if found.penalty.name is None:
+        plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
+    basis, allowed = Basis.of(space.states().astype(np.float64)), permissions(q_entries)
+    first = look_under_network(
+        found.best,
+        data,
+        space,
+        basis,
+        allowed,
+        found.penalty,
+        plan,
+        learn_parents,
+        n_threads=n_threads,
+    )
+    network = estimate_under_network(
+        first,
+        data,
+        space,
+        basis,
+        allowed,
+        found.penalty,
+        plan,
+        learn_parents,
+        adapt=adapt,
+        n_threads=n_threads,
+    )
+    if law == "network" or network.preferred:
+        return replace(found, network=network, penalty=network.penalty)
+    return found
