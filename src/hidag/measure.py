@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from hidag.discover import search_graph
 from hidag.errors import SettingError
 from hidag.estimate.canonical import canonical_order
-from hidag.estimate.law_rounds import LearnParents
+from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
 from hidag.estimate.loop import Estimate, Schedule
-from hidag.estimate.posterior import information_ratio
+from hidag.estimate.posterior import information_ratio, rows_worth
 from hidag.estimate.working import WorkingData
 from hidag.evidence import ObservedFit
-from hidag.latent import LatentLaw, SaturatedLaw, StateSpace, expected_counts
+from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace, expected_counts
 from hidag.latent.factorise import Parents, network_of_counts
 from hidag.measurement import MeasurementParameters, Penalty
 from hidag.start.several import StageOne, StartProgress, choose_method
@@ -62,6 +62,11 @@ class Measurement:
     def information_ratio(self) -> float:
         """Return which share of the latents' pairwise information the items carry."""
         return information_ratio(self.observed.parameters, self.shown, self.observed.data)
+
+    def rows_worth(self, ratio: float) -> float:
+        """Return how many rows a row of the table is worth to the graph search."""
+        steps = STEPS_FREE if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
+        return rows_worth(ratio, max(steps, 1))
 
     def idle(self) -> NDArray[np.intp]:
         """Return the latents that drive no item: nothing but the law speaks of them."""
@@ -194,13 +199,14 @@ def _search_parents(space: StateSpace) -> LearnParents:
     names = tuple(f"{k}" for k in range(space.n_latents))
 
     def learn(
-        parameters: MeasurementParameters, probabilities: Array, data: WorkingData
+        parameters: MeasurementParameters, probabilities: Array, data: WorkingData, n_steps: int
     ) -> Parents:
         if space.n_latents == 1:
             return ((),)
         law = SaturatedLaw(space, probabilities / probabilities.sum())
-        rows = information_ratio(parameters, law, data) * data.n_samples
-        return search_graph(expected_counts(law, max(rows, 1.0), names)).graph.to_dag().parents
+        worth = rows_worth(information_ratio(parameters, law, data), n_steps)
+        counts = expected_counts(law, max(worth * data.n_samples, 1.0), names)
+        return search_graph(counts).graph.to_dag().parents
 
     return learn
 

@@ -52,10 +52,10 @@ def count_latents(
     return resample(law, resampled_rows(rule, n_samples), names, rng)
 
 
-def effective_share(effective_size: str | float, ratio: float) -> float:
+def effective_share(effective_size: str | float, calibrated: float) -> float:
     """Return how many rows expected counts stand for, as a share of N."""
     if effective_size == "auto":
-        return ratio
+        return calibrated
     if effective_size == "all":
         return 1.0
     if isinstance(effective_size, (int, float)) and 0 < effective_size <= 1:
@@ -102,7 +102,7 @@ def find_graph(
         measurement.observed,
         np.asarray(measurement.shown.probabilities),
         made,
-        n_rows=counts.total,
+        n_rows=measurement.information_ratio() * measurement.observed.data.n_samples,
         max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // measurement.observed.work())),
     )
 
@@ -160,7 +160,7 @@ def latent_graph(
         part.observed.data.n_samples,
         tuple(names[k] for k in busy),
         rule=rule,
-        share=effective_share(effective_size, ratio),
+        share=effective_share(effective_size, measurement.rows_worth(ratio)),
         seed=seed,
     )
     calibrated = rule == "expected" and effective_size == "auto"

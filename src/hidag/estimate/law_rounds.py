@@ -19,16 +19,18 @@ from hidag.latent.factorise import Parents, factorised, n_free_probabilities
 from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
-#: The graph to restrict the law to, given the items, a law that is not restricted, and the rows
-#: that both were fitted to.
-LearnParents = Callable[[MeasurementParameters, Array, WorkingData], Parents]
+#: The graph to restrict the law to, given the items, a law that is not restricted, the rows that
+#: both were fitted to, and the number of steps since the law was set free.
+LearnParents = Callable[[MeasurementParameters, Array, WorkingData, int], Parents]
 
 #: A state that is expected in fewer rows than this is not one of a law's parameters.
 OCCUPIED = 0.5
 #: Times that the graph is learned and everything is fitted again under it.
-MAX_ROUNDS = 2
+MAX_ROUNDS = 4
 #: Unrestricted steps of the law before its dependence is judged.
 FREE_STEPS = 4
+#: What they are worth in plain steps of EM: each goes twice as far.
+STEPS_FREE = 2 * FREE_STEPS
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def look_under_network(
     schedule: Schedule,
     learn_parents: LearnParents,
     *,
+    n_steps: int,
     n_threads: int = 1,
     observer: Observer | None = None,
 ) -> FirstLook:
@@ -101,8 +104,10 @@ def look_under_network(
         As in ``run_em``.
     learn_parents : callable
         Finds the graph; estimation itself knows nothing of searches.
+    n_steps : int
+        Steps that the saturated law has had.
     """
-    parents = learn_parents(saturated.parameters, saturated.probabilities, data)
+    parents = learn_parents(saturated.parameters, saturated.probabilities, data, n_steps)
     law_step = _law_step(parents, space)
     found = run_em(
         saturated.parameters,
@@ -168,7 +173,7 @@ def estimate_under_network(
     law = estimate.probabilities
     for again in range(MAX_ROUNDS):
         if again:
-            found = learn_parents(estimate.parameters, law, data)
+            found = learn_parents(estimate.parameters, law, data, STEPS_FREE)
             if found == parents:
                 break
             parents = found

@@ -14,6 +14,8 @@ from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
 
+#: However little items say, a row of the table never counts for more rows than this.
+MOST_ROWS_WORTH = 4.0
 #: Averages over rows that need no more than two digits are taken from this many.
 ROWS_FOR_AVERAGES = 2000
 
@@ -114,3 +116,15 @@ def information_ratio(
     variance = probabilities @ products**2 - (probabilities @ products) ** 2
     share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
     return float(np.clip(share.mean(), 0.0, 1.0))
+
+
+def rows_worth(ratio: float, n_steps: int) -> float:
+    """Return how many rows counts are worth per row of the table, when a graph is read from them.
+
+    Seen latents would give one. Items carry a share ``ratio`` of that, once the law has settled. A
+    law that was free for ``n_steps`` EM steps only shows a share ``a = 1 - (1 - ratio)^n_steps`` of
+    a dependence it did not have before: its squares are made up for, so that an edge weighs what
+    the score test of the observed data would give it.
+    """
+    shown = 1.0 - (1.0 - min(max(ratio, 1e-6), 1.0)) ** n_steps
+    return float(min(ratio / shown**2, MOST_ROWS_WORTH))

@@ -27,6 +27,7 @@ from hidag.start.network_start import network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
     SAME_OPTIMUM,
+    WARM_UP,
     StageOne,
     StartProgress,
     StartRecord,
@@ -148,6 +149,7 @@ def estimate_under_graph(
             penalty,
             schedule,
             learn_parents,
+            n_steps=WARM_UP.max_iter // 2 + saturated.n_iter,
             n_threads=n_threads,
             observer=told(index),
         )
@@ -261,6 +263,7 @@ def estimate_with_law(
         found.penalty,
         plan,
         learn_parents,
+        n_steps=found.best.n_iter,
         n_threads=n_threads,
     )
     network = estimate_under_network(
