@@ -172,10 +172,11 @@ def test_the_readme_says_how_many_latents_are_too_many() -> None:
     from hidag.latent import StateSpace
     from hidag.start.several import choose_method
 
-    assert "**K up to 16**" in (ROOT / "README.md").read_text("utf-8")
-    assert choose_method("saem", 100, 40, StateSpace.binary(16)) == "saem"
+    assert "K up to 16" in (ROOT / "README.md").read_text("utf-8")
+    assert choose_method("saem", 100, 40, StateSpace.binary(16), saturated=True) == "saem"
+    assert choose_method("auto", 100, 400, StateSpace.binary(100), saturated=False) == "saem"
     with pytest.raises(SettingError):
-        choose_method("saem", 100, 40, StateSpace.binary(17))
+        choose_method("saem", 100, 40, StateSpace.binary(17), saturated=True)
 
 
 #: Written in two parts, so that this file does not name them itself.

@@ -219,10 +219,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 knowledge=self.knowledge,
             )
         warn_of_thin_evidence(measured.parameters, names, table.n_samples, found.information_ratio)
-        stage_one = measured.stage_one
-        best = measured.estimate
-        self._tell(f"Stage I by method={stage_one.method!r}, {best.n_iter} steps")
-        if not best.converged:
+        stage_one = measured.record
+        self._tell(f"Stage I by method={stage_one.method!r}, {stage_one.n_iter} steps")
+        if not stage_one.converged:
             advice = f"raise max_iter or tol (now {self.tol:g})"
             if stage_one.method == "saem":
                 advice = "raise max_iter"
@@ -240,15 +239,15 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 law=found.law,
                 graph=found.graph,
                 q_given=None if q_spec is None else np.array(q_spec.entries),
-                log_likelihood=best.log_likelihood,
-                objective=best.objective,
+                log_likelihood=stage_one.log_likelihood,
+                objective=stage_one.objective,
                 n_samples=table.n_samples,
                 missing_share=table.missing_share,
-                n_iter=best.n_iter,
-                converged=best.converged,
+                n_iter=stage_one.n_iter,
+                converged=stage_one.converged,
                 method=stage_one.method,
-                trace=best.trace,
-                starts=stage_one.records,
+                trace=stage_one.trace,
+                starts=stage_one.starts,
                 n_reached=stage_one.n_reached,
                 graph_rows=found.n_rows,
                 information_ratio=found.information_ratio,

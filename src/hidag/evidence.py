@@ -59,14 +59,26 @@ class EdgeTest:
 
 @dataclass(frozen=True)
 class ObservedFit:
-    """The items' side of the fit, held while laws are compared."""
+    """The items' side of the fit, held while laws are compared.
+
+    Attributes
+    ----------
+    data : WorkingData
+    parameters : MeasurementParameters
+        On the working scale.
+    space : StateSpace
+    law : ndarray, shape (S,)
+        Where laws restricted to a graph start from.
+    n_threads : int
+    """
 
     data: WorkingData
     parameters: MeasurementParameters
     space: StateSpace
+    law: Array
     n_threads: int = 1
 
-    def law_under(self, graph: CPDAG, probabilities: Array) -> tuple[Array, float]:
+    def law_under(self, graph: CPDAG) -> tuple[Array, float]:
         """Return the best law over the graph and its log-likelihood."""
         parents = graph.to_dag().parents
 
@@ -75,7 +87,7 @@ class ObservedFit:
 
         return fit_law(
             self.parameters,
-            law_step(probabilities),
+            law_step(self.law),
             self.data,
             self.space.states().astype(np.float64),
             law_step,
@@ -131,7 +143,6 @@ def confirm_edges(
     search: Callable[[Knowledge], SearchResult],
     knowledge: Knowledge | None,
     observed: ObservedFit,
-    probabilities: Array,
     score: LocalScore,
     *,
     n_rows: float,
@@ -147,8 +158,6 @@ def confirm_edges(
     knowledge : Knowledge or None
         What the user knows; required edges are never questioned.
     observed : ObservedFit
-    probabilities : ndarray, shape (S,)
-        The fitted law, where restricted laws start from.
     score : LocalScore
         What the search maximised.
     n_rows : float
@@ -158,7 +167,7 @@ def confirm_edges(
     """
 
     def judged(result: SearchResult) -> _Judged:
-        law, value = observed.law_under(result.graph, probabilities)
+        law, value = observed.law_under(result.graph)
         n_free = n_free_probabilities(result.graph.to_dag().parents, observed.space)
         return _Judged(result, law, value, n_free)
 

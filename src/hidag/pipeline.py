@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover import CPDAG, DAG, Knowledge, SearchResult, search_graph
+from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
 from hidag.discover.scores import make_score
 from hidag.errors import SettingError
-from hidag.evidence import Confirmed, EdgeTest, confirm_edges
+from hidag.evidence import Confirmed, EdgeTest, ObservedFit, confirm_edges
 from hidag.latent import (
     LatentCounts,
     LatentLaw,
-    NetworkLaw,
-    expected_counts,
     resample,
     resampled_rows,
 )
-from hidag.latent.factorise import network_of_counts
 from hidag.latent.resample import ResampleRule
 from hidag.measure import Measurement
 
@@ -35,19 +32,15 @@ WORK_FOR_EDGE_TESTS = 1e10
 _RESAMPLING_KEY = 1 << 20
 
 
-def count_latents(
+def resampled_counts(
     law: LatentLaw,
     n_samples: int,
     names: tuple[str, ...],
     *,
-    rule: ResampleRule = "expected",
-    share: float = 1.0,
+    rule: ResampleRule,
     seed: int = 0,
 ) -> LatentCounts:
-    """Return Stage II's counts: expected for ``share * n_samples`` rows, or of resampled rows."""
-    if isinstance(rule, str) and rule == "expected":
-        # Items that say nothing still leave one row: too little for any edge, enough for a score.
-        return expected_counts(law, max(share * n_samples, 1.0), names)
+    """Return Stage II's counts of rows drawn from the law: f(N) of them, as the paper does."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_RESAMPLING_KEY,)))
     return resample(law, resampled_rows(rule, n_samples), names, rng)
 
@@ -73,11 +66,13 @@ def find_graph(
     equivalent_sample_size: float = 1.0,
     search: str | Callable[..., Any] = "xges",
     knowledge: Knowledge | None = None,
-    measurement: Measurement | None = None,
+    observed: ObservedFit | None = None,
+    n_rows: float = 0.0,
 ) -> Confirmed:
     """Return Stage III's graph and what the observed data said about its weakest edges.
 
-    Edges are put to that test when ``measurement`` is given and the search is one of ours.
+    Edges are put to that test when ``observed`` is given and the search is one of ours; ``n_rows``
+    is the number of rows that the observed data are worth.
     """
     if counts.n_variables == 1:
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
@@ -85,25 +80,19 @@ def find_graph(
     made = make_score(score, counts, equivalent_sample_size)
 
     def run(known: Knowledge | None) -> SearchResult:
-        return search_graph(
-            counts,
-            score=made,
-            search=search,
-            knowledge=known,
-        )
+        return search_graph(counts, score=made, search=search, knowledge=known)
 
     found = run(knowledge)
-    if measurement is None or callable(search):
+    if observed is None or callable(search):
         return Confirmed(found.graph, (), None)
     return confirm_edges(
         found,
         run,
         knowledge,
-        measurement.observed,
-        np.asarray(measurement.shown.probabilities),
+        observed,
         made,
-        n_rows=measurement.information_ratio() * measurement.observed.data.n_samples,
-        max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // measurement.observed.work())),
+        n_rows=n_rows,
+        max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // observed.work())),
     )
 
 
@@ -155,45 +144,25 @@ def latent_graph(
         return GraphFound(CPDAG(adjacency, names), (), 0.0, 0.0, measurement.law)
     part = measurement.restricted(busy) if len(idle) else measurement
     ratio = part.information_ratio()
-    counts = count_latents(
-        part.shown if rule == "expected" else part.law,
-        part.observed.data.n_samples,
-        tuple(names[k] for k in busy),
-        rule=rule,
-        share=effective_share(effective_size, measurement.rows_worth(ratio)),
-        seed=seed,
-    )
-    calibrated = rule == "expected" and effective_size == "auto"
+    kept = tuple(names[k] for k in busy)
+    if isinstance(rule, str) and rule == "expected":
+        share = effective_share(effective_size, measurement.rows_worth(ratio))
+        # Items that say nothing still leave one row: too little for an edge, enough for a score.
+        counts = part.counts(max(share * part.n_samples, 1.0), kept)
+        tested = part.observed if effective_size == "auto" else None
+    else:
+        counts = resampled_counts(part.law, part.n_samples, kept, rule=rule, seed=seed)
+        tested = None
     found = find_graph(
         counts,
         score=score,
         equivalent_sample_size=equivalent_sample_size,
         search=search,
         knowledge=None if len(idle) else knowledge,
-        measurement=part if calibrated else None,
+        observed=tested,
+        n_rows=ratio * part.n_samples,
     )
     adjacency[np.ix_(busy, busy)] = found.graph.adjacency
     graph = CPDAG(adjacency, names)
-    law = measurement.law
-    if isinstance(law, NetworkLaw):
-        law = _law_over(graph, measurement, found.law if len(idle) == 0 else None)
+    law = measurement.law_over(graph, found.law if len(idle) == 0 else None)
     return GraphFound(graph, found.tests, ratio, counts.total, law)
-
-
-def _law_over(graph: CPDAG, measurement: Measurement, known: Array | None) -> NetworkLaw:
-    """Return the law over the graph that was found, fitted to the observed data."""
-    now = measurement.law
-    if isinstance(now, NetworkLaw) and _same_class(graph, now):
-        return now
-    if known is None:
-        begin = np.asarray(measurement.shown.probabilities)
-        known = measurement.observed.law_under(graph, begin)[0]
-    return network_of_counts(known, graph.to_dag().parents, now.space)
-
-
-def _same_class(graph: CPDAG, law: NetworkLaw) -> bool:
-    """Return whether a law's own graph is a member of the class."""
-    adjacency = np.zeros(graph.adjacency.shape, dtype=np.int8)
-    for child, causes in enumerate(law.parents):
-        adjacency[list(causes), child] = 1
-    return bool(np.array_equal(DAG(adjacency).to_cpdag().adjacency, graph.adjacency))

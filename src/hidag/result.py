@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG
-from hidag.errors import FileError
+from hidag.errors import FileError, SettingError
+from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
 from hidag.estimate.posterior import (
     most_probable_states,
     posterior_marginals,
@@ -25,6 +26,8 @@ from hidag.start.several import StartRecord
 
 Array = NDArray[np.float64]
 
+#: With more joint states than this, posteriors are sampled instead of summed.
+MOST_EXACT_STATES = 1 << 16
 #: Raised when the layout of saved files changes.
 FORMAT_VERSION = 1
 _FORMAT_NAME = "hidag-fit"
@@ -43,6 +46,7 @@ class FitResult:
     q_given : ndarray of int8, shape (J, K), or None
         The Q the fit was given: 1, 0, or -1 where it was to be estimated.
     log_likelihood, objective : float
+        NaN when Stage I sampled the latents: the sum over joint states was not taken.
         Of the observed data, and less the penalty.
     n_samples : int
     missing_share : float
@@ -125,16 +129,33 @@ class FitResult:
         """Response family of each item."""
         return self.parameters.families
 
+    @property
+    def _sampled(self) -> bool:
+        return self.law.space.n_states > MOST_EXACT_STATES
+
+    @property
+    def _seed(self) -> int:
+        return int(self.settings.get("seed", 0))
+
     def posterior(self, values: Array) -> Array:
         """Return P(Z_k = 1 | row), shape (N, K); NaN cells are missing."""
+        if self._sampled and isinstance(self.law, NetworkLaw):
+            return sampled_marginals(self.parameters, self.law, values, seed=self._seed)
         return posterior_marginals(self.parameters, self.law, values)
 
     def classify(self, values: Array) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
+        if self._sampled and isinstance(self.law, NetworkLaw):
+            return sampled_modes(self.parameters, self.law, values, seed=self._seed)
         return most_probable_states(self.parameters, self.law, values)
 
     def row_log_likelihood(self, values: Array) -> Array:
         """Return the log density of each row, shape (N,)."""
+        if self._sampled:
+            raise SettingError(
+                f"densities of rows take a sum over 2^{self.law.space.n_latents} latent states; "
+                f"they are computed for at most {MOST_EXACT_STATES.bit_length() - 1} latents"
+            )
         return row_log_likelihood(self.parameters, self.law, values)
 
     def save(self, path: str | Path) -> Path:

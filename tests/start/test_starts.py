@@ -95,9 +95,11 @@ def test_a_given_q_is_the_support_of_its_start():
 
 
 def test_costs_decide_the_method_and_the_starts():
-    assert choose_method("auto", 1000, 30, StateSpace.binary(8)) == "em"
-    assert choose_method("auto", 10**6, 60, StateSpace.binary(13)) == "saem"
-    assert choose_method("saem", 1000, 30, StateSpace.binary(3)) == "saem"
+    for saturated in (True, False):
+        assert choose_method("auto", 1000, 30, StateSpace.binary(8), saturated=saturated) == "em"
+        big = StateSpace.binary(13)
+        assert choose_method("auto", 10**6, 60, big, saturated=saturated) == "saem"
+        assert choose_method("saem", 1000, 30, StateSpace.binary(3), saturated=saturated) == "saem"
     small, large = StateSpace.binary(3), StateSpace.binary(12)
     assert choose_n_starts(500, 10, small, known=True) > choose_n_starts(
         500, 10, small, known=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hidag.cli.console import columns, say
@@ -74,7 +75,10 @@ def say_graph(result: FitResult) -> None:
 def say_numbers(result: FitResult) -> None:
     """Print how good the fit is and how it was found."""
     steps = "step" if result.n_iter == 1 else "steps"
-    say(f"log-likelihood {result.log_likelihood:,.2f} after {result.n_iter} {steps}")
+    if math.isnan(result.log_likelihood):
+        say(f"latents sampled for {result.n_iter} {steps}; the log-likelihood is not computed")
+    else:
+        say(f"log-likelihood {result.log_likelihood:,.2f} after {result.n_iter} {steps}")
     starts = "1 start" if len(result.starts) == 1 else f"{len(result.starts)} starts"
     given_up = len(result.starts) - result.n_finished
     after = f" ({given_up} were given up after a rough look)" if given_up else ""

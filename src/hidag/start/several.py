@@ -35,13 +35,17 @@ SAME_OPTIMUM = 1e-3
 
 @dataclass(frozen=True)
 class StartRecord:
-    """How one start fared; one that was given up after a rough look has not converged."""
+    """How one start fared; one that was given up after a rough look has not converged.
+
+    ``n_rows`` says on how many rows starts were compared, 0 on all of them.
+    """
 
     label: str
     objective: float
     log_likelihood: float
     n_iter: int
     converged: bool
+    n_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,18 @@ class StageOne:
     network: GraphEstimate | None = None
 
 
-def choose_method(method: str, n_samples: int, n_items: int, space: StateSpace) -> str:
+def choose_method(
+    method: str, n_samples: int, n_items: int, space: StateSpace, *, saturated: bool
+) -> str:
     """Return "em" or "saem"; "auto" goes by the cost of listing all states."""
     if method not in ("auto", "em", "saem"):
         raise SettingError(f"method must be 'auto', 'em' or 'saem', got {method!r}")
-    if space.n_states > LARGEST_STATES:
+    if space.n_states > LARGEST_STATES and (saturated or method == "em"):
+        given = "a saturated latent law" if saturated else "method='em'"
+        most = LARGEST_STATES.bit_length() - 1
         raise SettingError(
-            f"n_latents={space.n_latents} means 2^{space.n_latents} latent states; a saturated "
-            f"latent law is limited to 2^{LARGEST_STATES.bit_length() - 1}: ask for fewer latents"
+            f"n_latents={space.n_latents} means 2^{space.n_latents} latent states; {given} is "
+            f"limited to 2^{most}: use law='auto' and method='auto', or ask for fewer latents"
         )
     if method != "auto":
         return method

@@ -176,6 +176,7 @@ def estimate_under_graph(
             one.estimate.log_likelihood,
             one.estimate.n_iter,
             one.estimate.converged,
+            0 if some is data else some.n_samples,
         )
         for p, one in zip(points, looks, strict=True)
     )

@@ -1,0 +1,120 @@
+"""Stage I as one function: items' coefficients and the latent law from a table of responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import SettingError
+from hidag.estimate.canonical import canonical_order
+from hidag.estimate.loop import Schedule
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measure.exact import exact_measurement, parents_by_search
+from hidag.measure.record import Measurement
+from hidag.measure.sampled import parents_of_draws, sampled_measurement
+from hidag.measurement import MeasurementParameters, Penalty
+from hidag.start.by_sampling import estimate_by_sampling
+from hidag.start.several import StartProgress, choose_method
+from hidag.start.spectral import StartPoint
+from hidag.start.under_graph import estimate_with_law
+
+Array = NDArray[np.float64]
+
+LAWS = ("auto", "network", "saturated")
+
+
+def estimate_measurement(
+    values: Array,
+    families: Sequence[str],
+    n_latents: int,
+    *,
+    q_entries: NDArray[np.int8] | None = None,
+    penalty: Penalty,
+    schedule: Schedule,
+    method: str = "auto",
+    seed: int = 0,
+    adapt: bool = True,
+    n_starts: int | str = "auto",
+    law: str = "auto",
+    begin: tuple[MeasurementParameters, Array] | None = None,
+    n_threads: int = 1,
+    progress: StartProgress | None = None,
+) -> Measurement:
+    """Return Stage I's answer: items' coefficients and the latent law.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, J)
+        Responses on the user's scale; NaN in missing cells.
+    families : sequence of str, length J
+    n_latents : int
+    q_entries : ndarray of int8, shape (J, K), optional
+        1, 0, or -1 where Q is to be estimated; None estimates all of it.
+    n_starts : int or "auto"
+        "auto" takes as many as are worth their cost.
+    law : {"auto", "network", "saturated"}
+        Whether the law is restricted to a graph, which is learned along with it; "auto" decides by
+        the Bayesian information criterion.
+    begin : (MeasurementParameters, ndarray of shape (2^K,)), optional
+        Items, in the user's order and units, and a law to begin from instead of any start.
+    penalty, schedule, method, seed, adapt, n_threads, progress
+        As in ``hidag.start.several.estimate_from_starts``.
+    """
+    if law not in LAWS:
+        raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {law!r}")
+    space = StateSpace.binary(n_latents)
+    n_samples, n_items = values.shape
+    entries = q_entries
+    if entries is None:
+        entries = np.full((n_items, n_latents), -1, dtype=np.int8)
+    chosen = choose_method(method, n_samples, n_items, space, saturated=law == "saturated")
+    labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
+    rows, columns = canonical_order(values, labels)
+    data = WorkingData.from_values(
+        values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
+    )
+    entries = np.ascontiguousarray(entries[columns])
+    items = None if begin is None else data.to_working(begin[0].reordered(items=columns))
+    if chosen == "saem" and law != "saturated":
+
+        def told(iteration: int, last: int) -> None:
+            if progress is not None:
+                progress(0, 1, iteration, last, float("nan"))
+
+        sampled = estimate_by_sampling(
+            data,
+            n_latents,
+            entries,
+            penalty,
+            schedule,
+            learn_parents=parents_of_draws("ges"),
+            final_parents=parents_of_draws("xges"),
+            seed=seed,
+            begin=items,
+            adapt=adapt,
+            n_threads=n_threads,
+            progress=told,
+        )
+        return sampled_measurement(sampled, data, columns, reorder=q_entries is None)
+    stage_one = estimate_with_law(
+        data,
+        space,
+        entries,
+        penalty,
+        schedule,
+        law=law,
+        method=chosen,
+        seed=seed,
+        learn_parents=parents_by_search(space),
+        adapt=adapt,
+        n_starts=n_starts,
+        begin=None if begin is None or items is None else StartPoint(items, begin[1], "given"),
+        n_threads=n_threads,
+        progress=progress,
+    )
+    return exact_measurement(
+        stage_one, data, space, columns, reorder=q_entries is None, n_threads=n_threads
+    )

@@ -1,0 +1,161 @@
+"""Stage I by sampling, for any number of latents: nothing here lists joint states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import CPDAG, search_graph
+from hidag.estimate.exact import expect_states
+from hidag.estimate.network_layout import Parents
+from hidag.estimate.network_loop import law_of_draws
+from hidag.estimate.working import WorkingData
+from hidag.latent import LatentCounts, LatentLaw, NetworkLaw
+from hidag.measure.record import StageOneRecord
+from hidag.measurement import MeasurementParameters
+from hidag.start.by_sampling import LearnParents, SampledStageOne, rows_for_graph
+from hidag.start.several import LARGEST_EXACT_STATES, StartRecord
+
+Array = NDArray[np.float64]
+
+#: Parents that a search during estimation may give a latent: tables grow as 2^parents.
+MOST_PARENTS = 6
+
+
+@dataclass(frozen=True)
+class SampledMeasurement:
+    """What Stage I leaves when it sampled the latents.
+
+    Attributes
+    ----------
+    stage_one : SampledStageOne
+    parameters : MeasurementParameters
+        In the user's order and units.
+    law : NetworkLaw
+    draws : ndarray of uint8, shape (R, N, K)
+        Draws of the latents given the data, latents as in ``law``.
+    log_likelihood : float
+        Of the observed data when joint states are few enough to sum over, else NaN.
+    """
+
+    stage_one: SampledStageOne
+    parameters: MeasurementParameters
+    law: NetworkLaw
+    draws: NDArray[np.uint8]
+    log_likelihood: float
+
+    @property
+    def observed(self) -> None:
+        """Nothing: the observed data's likelihood takes a sum over all joint states."""
+        return None
+
+    @property
+    def record(self) -> StageOneRecord:
+        """How Stage I went."""
+        stage = self.stage_one
+        unknown = float("nan")
+        moves = np.column_stack([np.full(len(stage.trace), unknown), stage.trace])
+        start = StartRecord("factors", unknown, unknown, stage.n_iter, stage.converged)
+        return StageOneRecord(
+            method="saem",
+            n_iter=stage.n_iter,
+            converged=stage.converged,
+            log_likelihood=self.log_likelihood,
+            objective=self.log_likelihood - self._price(),
+            trace=moves,
+            starts=(start,),
+            n_reached=1,
+            penalty=stage.penalty,
+        )
+
+    def _price(self) -> float:
+        """Return what the loadings cost: all of them are well past the penalty's threshold."""
+        penalty = self.stage_one.penalty
+        if penalty.name is None:
+            return 0.0
+        return penalty.strength * float((self.parameters.loadings != 0).sum())
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows, N."""
+        return int(self.draws.shape[1])
+
+    def information_ratio(self) -> float:
+        """Return which share of the latents' pairwise information the items carry."""
+        return self.stage_one.information_ratio
+
+    def rows_worth(self, ratio: float) -> float:
+        """Return how many rows a row of the table is worth to the graph search."""
+        return rows_for_graph(self.n_samples, ratio) / self.n_samples
+
+    def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
+        """Return the draws as counts that stand for ``n_rows`` rows."""
+        return _scaled(self.draws.reshape(-1, self.draws.shape[-1]), n_rows, names)
+
+    def idle(self) -> NDArray[np.intp]:
+        """Return the latents that drive no item: nothing but the law speaks of them."""
+        return np.flatnonzero(~(self.parameters.loadings != 0).any(axis=0))
+
+    def restricted(self, latents: NDArray[np.intp]) -> SampledMeasurement:
+        """Return the measurement of some of the latents, with a law of independent ones."""
+        draws = np.ascontiguousarray(self.draws[:, :, latents])
+        return replace(
+            self,
+            parameters=self.parameters.reordered(latents=latents),
+            draws=draws,
+            law=law_of_draws(((),) * len(latents), draws),
+        )
+
+    def law_over(self, graph: CPDAG, known: Array | None) -> LatentLaw:
+        """Return the law over the graph that was found."""
+        return law_of_draws(graph.to_dag().parents, self.draws)
+
+
+def sampled_measurement(
+    stage_one: SampledStageOne, data: WorkingData, columns: NDArray[np.intp], *, reorder: bool
+) -> SampledMeasurement:
+    """Return Stage I's answer with signs settled and items in the user's order.
+
+    Parameters as in ``exact_measurement``.
+    """
+    working = stage_one.parameters
+    flips = data.to_user(working).loadings.sum(axis=0) < 0
+    working = working.flipped(flips)
+    order = np.arange(working.n_latents)
+    if reorder:
+        # Strongest first: an order that does not depend on how columns stand in the table.
+        order = np.argsort(-np.abs(working.loadings).sum(axis=0), kind="stable")
+        working = working.reordered(latents=order)
+    draws = stage_one.draws[:, :, order] ^ flips[order].astype(np.uint8)
+    law = stage_one.law
+    value = float("nan")
+    if law.space.n_states <= LARGEST_EXACT_STATES:
+        features = law.space.states().astype(np.float64)
+        law_now = np.asarray(law.probabilities)
+        _, value = expect_states(stage_one.parameters, law_now, data, features)
+    return SampledMeasurement(
+        stage_one,
+        data.to_user(working).reordered(items=np.argsort(columns)),
+        law.relabelled(order, flips[order]),
+        np.ascontiguousarray(draws),
+        value,
+    )
+
+
+def parents_of_draws(search: str) -> LearnParents:
+    """Return the search that finds a graph from draws of the latents."""
+
+    def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
+        names = tuple(f"{k}" for k in range(states.shape[1]))
+        counts = _scaled(states, n_rows, names)
+        found = search_graph(counts, search=search, max_parents=MOST_PARENTS)
+        return found.graph.to_dag().parents
+
+    return learn
+
+
+def _scaled(states: NDArray[np.uint8], n_rows: float, names: tuple[str, ...]) -> LatentCounts:
+    counts = LatentCounts.from_rows(states, levels=(2,) * states.shape[1], names=names)
+    return replace(counts, weights=counts.weights * (n_rows / counts.total))
