@@ -16,13 +16,15 @@ from hidag.measure.exact import exact_measurement, parents_by_search
 from hidag.measure.record import Measurement
 from hidag.measure.sampled import parents_of_draws, sampled_measurement
 from hidag.measurement import MeasurementParameters, Penalty
-from hidag.start.by_sampling import estimate_by_sampling
+from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
 from hidag.start.several import StartProgress, choose_method
 from hidag.start.spectral import StartPoint
 from hidag.start.under_graph import estimate_with_law
 
 Array = NDArray[np.float64]
 
+#: With so many joint states a start by sampling costs less than the first steps with all of them.
+STATES_FOR_SAMPLED_START = 1 << 12
 LAWS = ("auto", "network", "saturated")
 
 
@@ -77,14 +79,16 @@ def estimate_measurement(
         values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
     )
     entries = np.ascontiguousarray(entries[columns])
-    items = None if begin is None else data.to_working(begin[0].reordered(items=columns))
-    if chosen == "saem" and law != "saturated":
+    point = None
+    if begin is not None:
+        point = StartPoint(data.to_working(begin[0].reordered(items=columns)), begin[1], "given")
 
+    def sampled_stage() -> SampledStageOne:
         def told(iteration: int, last: int) -> None:
             if progress is not None:
                 progress(0, 1, iteration, last, float("nan"))
 
-        sampled = estimate_by_sampling(
+        return estimate_by_sampling(
             data,
             n_latents,
             entries,
@@ -93,12 +97,18 @@ def estimate_measurement(
             learn_parents=parents_of_draws("ges"),
             final_parents=parents_of_draws("xges"),
             seed=seed,
-            begin=items,
+            begin=None if point is None else point.parameters,
             adapt=adapt,
             n_threads=n_threads,
             progress=told,
         )
-        return sampled_measurement(sampled, data, columns, reorder=q_entries is None)
+
+    if law != "saturated" and chosen == "saem":
+        return sampled_measurement(sampled_stage(), data, columns, reorder=q_entries is None)
+    dear = space.n_states >= STATES_FOR_SAMPLED_START and bool((entries < 0).any())
+    if law != "saturated" and dear and point is None and n_starts == "auto":
+        found = sampled_stage()
+        point = StartPoint(found.parameters, np.asarray(found.law.probabilities), "sampled")
     stage_one = estimate_with_law(
         data,
         space,
@@ -111,7 +121,7 @@ def estimate_measurement(
         learn_parents=parents_by_search(space),
         adapt=adapt,
         n_starts=n_starts,
-        begin=None if begin is None or items is None else StartPoint(items, begin[1], "given"),
+        begin=point,
         n_threads=n_threads,
         progress=progress,
     )

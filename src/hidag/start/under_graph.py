@@ -135,7 +135,9 @@ def estimate_under_graph(
 
     def look(index: int) -> FirstLook:
         point, rng = points[index], generators[index]
-        parameters, law = warmed_up(point, some, space, basis, rng, n_threads)
+        parameters, law = point.parameters, point.probabilities
+        if begin is None:
+            parameters, law = warmed_up(point, some, space, basis, rng, n_threads)
         brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
         saturated = run_em(
             parameters, law, some, basis, allowed, penalty, brief, n_threads=n_threads
