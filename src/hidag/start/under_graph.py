@@ -26,6 +26,7 @@ from hidag.measurement import MeasurementParameters, Penalty
 from hidag.start.network_start import network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
+    ROUGH_TOLERANCE,
     SAME_OPTIMUM,
     WARM_UP,
     StageOne,
@@ -139,6 +140,7 @@ def estimate_under_graph(
         if begin is None:
             parameters, law = warmed_up(point, some, space, basis, rng, n_threads)
         brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
+        rough = replace(schedule, tolerance=ROUGH_TOLERANCE * schedule.tolerance)
         saturated = run_em(
             parameters, law, some, basis, allowed, penalty, brief, n_threads=n_threads
         )
@@ -149,7 +151,7 @@ def estimate_under_graph(
             basis,
             allowed,
             penalty,
-            schedule,
+            schedule if some is data else rough,
             learn_parents,
             n_steps=WARM_UP.max_iter // 2 + saturated.n_iter,
             n_threads=n_threads,
