@@ -60,19 +60,20 @@ def _points(
     q_entries: NDArray[np.int8],
     generators: list[np.random.Generator],
 ) -> list[StartPoint]:
-    """Return start points: scores and common factors in turn, then other rotations of both."""
+    """Return start points: common factors, and hard-assigned scores where these say something."""
     even = np.full(space.n_states, 1.0 / space.n_states)
-    centred = predictors(data, space.n_latents)
     binary = 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
+    # Scores of binary items are too noisy to begin with: only rotations differ then.
+    centred = None if binary else predictors(data, space.n_latents)
     out = []
     for index, generator in enumerate(generators):
-        rng = generator if index > 1 else None
-        # Scores of binary items are too noisy to begin with.
-        if (index % 2 == 0) != binary:
+        first = index == 0 or (index == 1 and centred is not None)
+        rng = None if first else generator
+        if centred is not None and index % 2 == 0:
             out.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
         else:
             found = network_start(data, q_entries, rng=rng)
-            out.append(StartPoint(found, even, "factors" if rng is None else "factors, rotated"))
+            out.append(StartPoint(found, even, "factors" if first else "factors, rotated"))
     return out
 
 
