@@ -18,6 +18,7 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.start.geomin import geomin
+from hidag.start.leading import leading_eigenvectors
 from hidag.start.spectral import parameters_from_loadings, standardised_looks
 from hidag.start.varimax import varimax
 
@@ -55,8 +56,8 @@ def _components(looks: Array, n_latents: int) -> Array:
     shared = np.abs(correlations).max(axis=0)
     for _ in range(COMMUNALITY_ROUNDS):
         np.fill_diagonal(correlations, np.clip(shared, *SHARED_VARIANCE))
-        values, vectors = np.linalg.eigh(correlations)
-        factors = vectors[:, ::-1][:, :size] * np.sqrt(np.maximum(values[::-1][:size], 0.0))
+        values, vectors = leading_eigenvectors(correlations, size)
+        factors = vectors * np.sqrt(np.maximum(values, 0.0))
         shared = (factors**2).sum(axis=1)
     return np.hstack([factors, np.zeros((len(factors), n_latents - size))])
 
