@@ -24,7 +24,7 @@ def fit_law(
     max_steps: int,
     n_threads: int = 1,
 ) -> tuple[Array, float]:
-    """Return the law (S,) and its log-likelihood after EM.
+    """Return the law (S,) after EM, and the log-likelihood of that very law.
 
     Parameters
     ----------
@@ -39,7 +39,8 @@ def fit_law(
         EM ends when a step gains less, in units of log-likelihood.
     max_steps : int
     """
-    current, stretch, last = probabilities, 1.0, -np.inf
+    current, stretch = probabilities, 1.0
+    settled, last = probabilities, -np.inf
     plain: Array | None = None
     for _ in range(max_steps):
         counts, value = expect_states(parameters, current, data, features, n_threads=n_threads)
@@ -47,16 +48,18 @@ def fit_law(
             # The stretched step overshot: the plain one cannot.
             current, plain, stretch = plain, None, 1.0
             continue
-        if value - last < tolerance:
+        gain = value - last
+        settled, last = current, value
+        if gain < tolerance:
             break
-        last = value
         fresh = law_step(counts)
         plain = None
         if stretch > 1.0:
             plain, fresh = fresh, law_step(stretched_law(current, fresh, stretch - 1.0))
         current = fresh
         stretch = min(stretch * STRETCH_GROWTH, LARGEST_STRETCH)
-    return current, value
+    # What the last step led to has no likelihood yet, and a stretched one may have overshot.
+    return settled, last
 
 
 def freed_law(
