@@ -262,6 +262,44 @@ def test_expected_counts_stand_for_what_the_items_tell(small):
     assert whole.fit(data.X).result_.graph_rows == pytest.approx(1500)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {
+            "law": "network",
+            "knowledge": hidag.Knowledge(required=[(0, 4)], forbidden=[(1, 2), (2, 1)]),
+        },
+        {"method": "saem", "max_iter": 80},
+        {"law": "saturated"},
+    ],
+)
+def test_the_likelihood_is_that_of_the_law_that_comes_with_it(small, settings):
+    _, data = small
+    model = DCRL(5, family="gaussian", n_starts=1, random_state=0, **settings).fit(data.X)
+    assert model.score_samples(data.X).sum() == pytest.approx(model.log_likelihood_, rel=1e-10)
+    price = model.log_likelihood_ - model.result_.objective
+    strength = model.result_.settings["penalty_strength_used"]
+    assert price == pytest.approx(strength * model.q_matrix_.sum(), rel=1e-6)
+
+
+def test_required_edges_are_in_the_law_and_forbidden_ones_are_not(small):
+    _, data = small
+    known = hidag.Knowledge(required=[(0, 4)], forbidden=[(1, 2), (2, 1)])
+    for method in ("em", "saem"):
+        model = DCRL(
+            5, family="gaussian", law="network", method=method, knowledge=known, random_state=0
+        ).fit(data.X)
+        parents = model.latent_law_.parents
+        assert 0 in parents[4]
+        assert 1 not in parents[2]
+        assert 2 not in parents[1]
+        edges = {(a, b) for b, causes in enumerate(parents) for a in causes}
+        joined = model.graph_.adjacency | model.graph_.adjacency.T
+        assert {frozenset(e) for e in edges} == {
+            frozenset((int(a), int(b))) for a, b in np.argwhere(joined)
+        }
+
+
 def test_a_rule_that_grows_too_fast_is_warned_about(small):
     _, data = small
     model = DCRL(5, family="gaussian", n_starts=1, resample=lambda n: n**1.2)
@@ -341,6 +379,7 @@ def test_verbose_says_types_and_method(small, capsys):
             {"method": "mcmc"},
             "method must be 'auto', 'em' or 'saem', got 'mcmc'",
         ),
+        ({"law": "dense"}, "law must be 'auto', 'network' or 'saturated', got 'dense'"),
         ({"penalty": "l1"}, "penalty must be 'tlp', 'scad' or None, got 'l1'"),
         ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
         ({"tol": 0}, "tol must be a positive number, got 0"),

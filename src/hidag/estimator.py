@@ -231,6 +231,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         validate_data(self, X if table.named else table.values, skip_check_array=True)
+        price = stage_one.log_likelihood - stage_one.objective
         self._store(
             FitResult(
                 item_names=table.names,
@@ -239,8 +240,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 law=found.law,
                 graph=found.graph,
                 q_given=None if q_spec is None else np.array(q_spec.entries),
-                log_likelihood=stage_one.log_likelihood,
-                objective=stage_one.objective,
+                log_likelihood=found.log_likelihood,
+                objective=found.log_likelihood - price,
                 n_samples=table.n_samples,
                 missing_share=table.missing_share,
                 n_iter=stage_one.n_iter,

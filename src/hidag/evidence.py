@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,11 +81,7 @@ class ObservedFit:
 
     def law_under(self, graph: CPDAG) -> tuple[Array, float]:
         """Return the best law over the graph and its log-likelihood."""
-        parents = graph.to_dag().parents
-
-        def law_step(counts: Array) -> Array:
-            return factorised(counts, parents, self.space)
-
+        law_step = partial(factorised, parents=graph.to_dag().parents, space=self.space)
         return fit_law(
             self.parameters,
             law_step(self.law),

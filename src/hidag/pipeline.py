@@ -38,11 +38,19 @@ def resampled_counts(
     names: tuple[str, ...],
     *,
     rule: ResampleRule,
+    latents: NDArray[np.intp] | None = None,
     seed: int = 0,
 ) -> LatentCounts:
-    """Return Stage II's counts of rows drawn from the law: f(N) of them, as the paper does."""
+    """Return Stage II's counts of rows drawn from the law: f(N) of them, as the paper does.
+
+    ``latents`` says which of them are counted, ``names`` long; None counts all.
+    """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_RESAMPLING_KEY,)))
-    return resample(law, resampled_rows(rule, n_samples), names, rng)
+    n_rows = resampled_rows(rule, n_samples)
+    if latents is None:
+        return resample(law, n_rows, names, rng)
+    levels = tuple(law.space.levels[k] for k in latents)
+    return LatentCounts.from_rows(law.sample(n_rows, rng)[:, latents], levels=levels, names=names)
 
 
 def effective_share(effective_size: str | float, calibrated: float) -> float:
@@ -111,6 +119,8 @@ class GraphFound:
         Rows that the graph's score counted on.
     law : LatentLaw
         Stage I's law when that is saturated; otherwise the law over the graph found.
+    log_likelihood : float
+        Of the observed data under ``law``; NaN when joint states were not listed.
     """
 
     graph: CPDAG
@@ -118,6 +128,7 @@ class GraphFound:
     information_ratio: float
     n_rows: float
     law: LatentLaw
+    log_likelihood: float
 
 
 def latent_graph(
@@ -141,7 +152,7 @@ def latent_graph(
     idle = measurement.idle()
     busy = np.setdiff1d(np.arange(len(names)), idle)
     if len(busy) == 0:
-        return GraphFound(CPDAG(adjacency, names), (), 0.0, 0.0, measurement.law)
+        return _with_law(measurement, Confirmed(CPDAG(adjacency, names), (), None), 0.0, 0.0)
     part = measurement.restricted(busy) if len(idle) else measurement
     ratio = part.information_ratio()
     kept = tuple(names[k] for k in busy)
@@ -151,7 +162,14 @@ def latent_graph(
         counts = part.counts(max(share * part.n_samples, 1.0), kept)
         tested = part.observed if effective_size == "auto" else None
     else:
-        counts = resampled_counts(part.law, part.n_samples, kept, rule=rule, seed=seed)
+        counts = resampled_counts(
+            measurement.law,
+            part.n_samples,
+            kept,
+            rule=rule,
+            latents=busy if len(idle) else None,
+            seed=seed,
+        )
         tested = None
     found = find_graph(
         counts,
@@ -163,6 +181,15 @@ def latent_graph(
         n_rows=ratio * part.n_samples,
     )
     adjacency[np.ix_(busy, busy)] = found.graph.adjacency
-    graph = CPDAG(adjacency, names)
-    law = measurement.law_over(graph, found.law if len(idle) == 0 else None)
-    return GraphFound(graph, found.tests, ratio, counts.total, law)
+    known = found.law if len(idle) == 0 else None
+    whole = Confirmed(CPDAG(adjacency, names), found.tests, known)
+    return _with_law(measurement, whole, ratio, counts.total)
+
+
+def _with_law(
+    measurement: Measurement, found: Confirmed, ratio: float, n_rows: float
+) -> GraphFound:
+    """Return what was found with the law over its graph and that law's likelihood."""
+    law = measurement.law_over(found.graph, found.law)
+    value = measurement.log_likelihood_of(law)
+    return GraphFound(found.graph, found.tests, ratio, n_rows, law, value)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.exact import expect_states
 from hidag.estimate.fixed_items import freed_law
-from hidag.estimate.loop import Estimate, LawStep, Observer, Schedule, run_em
+from hidag.estimate.loop import Estimate, Observer, Schedule, continued, run_em
 from hidag.estimate.maximise import Basis
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
-from hidag.latent import StateSpace
-from hidag.latent.factorise import Parents, factorised, n_free_probabilities
+from hidag.latent import Parents, StateSpace
+from hidag.latent.factorise import factorised, n_free_probabilities
 from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
@@ -108,7 +109,7 @@ def look_under_network(
         Steps that the saturated law has had.
     """
     parents = learn_parents(saturated.parameters, saturated.probabilities, data, n_steps)
-    law_step = _law_step(parents, space)
+    law_step = partial(factorised, parents=parents, space=space)
     found = run_em(
         saturated.parameters,
         law_step(saturated.probabilities),
@@ -122,25 +123,14 @@ def look_under_network(
         observer=observer,
     )
     price = 0.5 * np.log(data.n_samples) * n_free_probabilities(parents, space)
-    joined = _joined(saturated, found)
-    return FirstLook(saturated, joined, parents, data, float(found.objective - price))
+    both = continued(saturated, found)
+    return FirstLook(saturated, both, parents, data, float(found.objective - price))
 
 
-def _law_step(parents: Parents, space: StateSpace) -> LawStep:
-    def law_step(counts: Array) -> Array:
-        return factorised(counts, parents, space)
-
-    return law_step
-
-
-def _joined(before: Estimate, after: Estimate) -> Estimate:
-    """Return the later estimate with the steps of both."""
-    return replace(
-        after,
-        n_iter=before.n_iter + after.n_iter,
-        converged=before.converged and after.converged,
-        trace=np.vstack([before.trace, after.trace]),
-    )
+def _without_objectives(estimate: Estimate) -> Estimate:
+    """Return the estimate with a trace of moves only: objectives on other rows do not compare."""
+    trace = np.column_stack([np.full(len(estimate.trace), np.nan), estimate.trace[:, 1]])
+    return replace(estimate, trace=trace)
 
 
 def estimate_under_network(
@@ -170,6 +160,8 @@ def estimate_under_network(
     """
     features = np.ascontiguousarray(basis.features)
     estimate, parents = first.estimate, first.parents
+    if first.data is not data:
+        estimate = _without_objectives(estimate)
     law = estimate.probabilities
     for again in range(MAX_ROUNDS):
         if again:
@@ -177,7 +169,7 @@ def estimate_under_network(
             if found == parents:
                 break
             parents = found
-        law_step = _law_step(parents, space)
+        law_step = partial(factorised, parents=parents, space=space)
         fitted = run_em(
             estimate.parameters,
             law_step(law),
@@ -202,7 +194,7 @@ def estimate_under_network(
             n_threads=n_threads,
             observer=observer,
         )
-        estimate = _joined(estimate, fitted)
+        estimate = continued(estimate, fitted)
         law = freed_law(
             estimate.parameters,
             estimate.probabilities,

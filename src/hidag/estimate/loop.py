@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,15 @@ class Estimate:
     statistics: Statistics
 
 
+def continued(before: Estimate, after: Estimate) -> Estimate:
+    """Return the later estimate with the steps of both; it has settled when the later one has."""
+    return replace(
+        after,
+        n_iter=before.n_iter + after.n_iter,
+        trace=np.vstack([before.trace, after.trace]),
+    )
+
+
 def any_law(counts: Array) -> Array:
     """Return the shares of the states: the M-step of a law that may be anything."""
     return np.asarray(counts / counts.sum())
@@ -113,7 +122,8 @@ def penalty_of(
     return float((cost * (allowed[:, 1:] == PENALISED)).sum())
 
 
-def _largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
+def largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
+    """Return the largest change of a coefficient, in units of its item's scale."""
     moved = np.abs(new.loadings - old.loadings).max(axis=1, initial=0.0)
     return float((np.maximum(moved, np.abs(new.intercept - old.intercept)) / scale).max())
 
@@ -199,7 +209,7 @@ def run_em(
             parameters, statistics, data, basis, allowed, penalty, n_newton=schedule.n_newton
         )
         law = law_step(statistics.count)
-        trace.append((np.nan, _largest_move(parameters, fresh, scale)))
+        trace.append((np.nan, largest_move(parameters, fresh, scale)))
         plain = None
         if stretch > 1.0:
             stretched = _stretched(parameters, probabilities, fresh, law, stretch, law_step)
@@ -252,7 +262,7 @@ def run_saem(
         step = 1.0 if after < 0 or averaged is None else (after + 1.0) ** -schedule.decay
         averaged = fresh if averaged is None else averaged.blend(fresh, step)
         moved = maximise(parameters, averaged, data, basis, allowed, penalty, n_newton=1)
-        change = _largest_move(parameters, moved, scale)
+        change = largest_move(parameters, moved, scale)
         parameters = moved
         probabilities = (averaged.count + even) / (data.n_samples + SAMPLER_MASS)
         trace.append((np.nan, change))
@@ -260,7 +270,7 @@ def run_saem(
             observer(len(trace), schedule.max_iter, np.nan)
         if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
             # A drift well inside the statistical error of a coefficient is not worth more steps.
-            drift = _largest_move(anchor, parameters, scale)
+            drift = largest_move(anchor, parameters, scale)
             converged = bool(drift < 2.0 * data.n_samples**-0.5)
         if after % DRIFT_STEPS == 0:
             anchor = parameters

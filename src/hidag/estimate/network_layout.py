@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from hidag.errors import SettingError
 from hidag.estimate.exact import log_probabilities
-from hidag.latent import NetworkLaw, StateSpace
+from hidag.latent import NetworkLaw, Parents, StateSpace
 from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Parents = tuple[tuple[int, ...], ...]
 
 #: An item's table has 2^parents entries: more parents than this are not tabulated.
 MOST_ITEM_PARENTS = 16

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.loop import DRIFT_STEPS, largest_move
 from hidag.estimate.maximise import coefficient_scales
 from hidag.estimate.network_gibbs import NetworkSampler, NetworkStatistics
-from hidag.estimate.network_layout import FamilyLayout, ItemLayout, Parents
+from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_maximise import maximise_tables
-from hidag.latent import NetworkLaw, StateSpace
+from hidag.latent import NetworkLaw, Parents, StateSpace
 from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
 
 #: Rows' worth of even mass in each latent's table: no configuration becomes impossible.
 LAW_MASS = 1.0
-#: SAEM has settled when over so many averaged steps coefficients drift by so many 1/sqrt(N).
-DRIFT_STEPS, LARGEST_DRIFT = 20, 4.0
+#: SAEM has settled when over 20 averaged steps coefficients drift by at most so many 1/sqrt(N).
+LARGEST_DRIFT = 4.0
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,6 @@ def law_of_draws(
         begin, end = families.table_ptr[k], families.table_ptr[k + 1]
         counts[begin:end] = np.bincount(code, minlength=end - begin) / len(draws)
     return families.law_from(counts, StateSpace.binary(draws.shape[-1]), mass)
-
-
-def largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
-    """Return the largest change of a coefficient, in units of its item's scale."""
-    moved = np.abs(new.loadings - old.loadings).max(axis=1, initial=0.0)
-    return float((np.maximum(moved, np.abs(new.intercept - old.intercept)) / scale).max())
 
 
 def run_steps(

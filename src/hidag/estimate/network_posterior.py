@@ -15,7 +15,7 @@ from hidag.estimate.network_gibbs import NetworkSampler
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw
-from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
 
@@ -47,11 +47,7 @@ class _Rows:
         seed: int,
         n_threads: int,
     ) -> None:
-        with_dispersion = np.array([family_named(f).has_dispersion for f in parameters.families])
-        # Shifting by the fitted intercepts keeps numbers small whatever the items' units are.
-        shift = np.where(with_dispersion, parameters.intercept, 0.0)
-        scale = np.where(with_dispersion, np.sqrt(parameters.dispersion), 1.0)
-        data = WorkingData.from_values(values, parameters.families, units=(shift, scale))
+        data = WorkingData.around(parameters, values)
         self.parameters = data.to_working(parameters)
         self.law = law
         self.items = ItemLayout.of(parameters.loadings != 0)

@@ -24,17 +24,12 @@ def _blocks(
     parameters: MeasurementParameters, law: LatentLaw, values: Array
 ) -> Iterator[tuple[slice, Array, Array]]:
     """Yield row ranges, posteriors (rows, S) and log densities without their base (rows,)."""
-    # Shifting by the fitted intercepts keeps numbers small whatever the items' units are.
-    with_dispersion = np.array([family_named(f).has_dispersion for f in parameters.families])
-    shift = np.where(with_dispersion, parameters.intercept, 0.0)
-    scale = np.where(with_dispersion, np.sqrt(parameters.dispersion), 1.0)
     features = law.space.states().astype(np.float64)
     probabilities = np.asarray(law.probabilities)
     # Working copies are made for a few blocks at a time: memory stays that of the table.
     step = 64 * block_rows(law.space.n_states)
     for start in range(0, len(values), step):
-        part = values[start : start + step]
-        data = WorkingData.from_values(part, parameters.families, units=(shift, scale))
+        data = WorkingData.around(parameters, values[start : start + step])
         working = data.to_working(parameters)
         scores = StateScores.of(working, probabilities, features, data.gappy)
         for rows, posterior, marginal in iterate_posteriors(scores, data):

@@ -21,6 +21,7 @@ from hidag.estimate.loop import (
     Observer,
     Schedule,
     any_law,
+    continued,
     penalty_of,
     run_em,
 )
@@ -290,11 +291,7 @@ def select_support(
         )
         if again.objective <= estimate.objective:
             break
-        estimate = replace(
-            again,
-            n_iter=estimate.n_iter + again.n_iter,
-            trace=np.vstack([estimate.trace, again.trace]),
-        )
+        estimate = continued(estimate, again)
         judged = _judge(estimate, data, basis)
     return estimate, penalty
 

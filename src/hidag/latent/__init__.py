@@ -1,7 +1,7 @@
 """Latents: state space, laws, counts."""
 
 from hidag.latent.counts import LatentCounts
-from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
+from hidag.latent.laws import LatentLaw, NetworkLaw, Parents, SaturatedLaw
 from hidag.latent.resample import expected_counts, resample, resampled_rows
 from hidag.latent.state_space import StateSpace
 
@@ -9,6 +9,7 @@ __all__ = [
     "LatentCounts",
     "LatentLaw",
     "NetworkLaw",
+    "Parents",
     "SaturatedLaw",
     "StateSpace",
     "expected_counts",

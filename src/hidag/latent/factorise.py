@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.latent.laws import NetworkLaw
+from hidag.latent.laws import NetworkLaw, Parents
 from hidag.latent.state_space import StateSpace
 
 Array = NDArray[np.float64]
-Parents = tuple[tuple[int, ...], ...]
 
 #: Counts below this are zero: dividing by them would overflow.
 NEVER = 1e-200

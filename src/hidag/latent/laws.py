@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from hidag.errors import DataError, GraphError
 from hidag.latent.state_space import StateSpace
 
+#: The parents of every latent of a graph.
+Parents = tuple[tuple[int, ...], ...]
+
 #: Forward draws behind the marginals of a law whose states are too many to list.
 N_MARGINAL_DRAWS = 100_000
 
@@ -98,7 +101,7 @@ class NetworkLaw:
     """
 
     space: StateSpace
-    parents: tuple[tuple[int, ...], ...]
+    parents: Parents
     tables: tuple[NDArray[np.float64], ...]
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, DAG, search_graph
+from hidag.estimate.exact import expect_states
 from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
 from hidag.estimate.loop import Estimate
 from hidag.estimate.posterior import information_ratio, rows_worth
@@ -17,11 +18,13 @@ from hidag.latent import (
     LatentCounts,
     LatentLaw,
     NetworkLaw,
+    Parents,
     SaturatedLaw,
     StateSpace,
     expected_counts,
 )
-from hidag.latent.factorise import Parents, network_of_counts
+from hidag.latent.factorise import network_of_counts
+from hidag.measure.labels import settle_labels
 from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
 from hidag.start.several import StageOne
@@ -106,6 +109,17 @@ class ExactMeasurement:
             known = self.observed.law_under(graph)[0]
         return network_of_counts(known, graph.to_dag().parents, now.space)
 
+    def log_likelihood_of(self, law: LatentLaw) -> float:
+        """Return the observed data's log-likelihood under another law, items as they are."""
+        if law is self.law:
+            return self.estimate.log_likelihood
+        seen = self.observed
+        features = law.space.states().astype(np.float64)
+        probabilities = np.asarray(law.probabilities)
+        return expect_states(
+            seen.parameters, probabilities, seen.data, features, n_threads=seen.n_threads
+        )[1]
+
     def idle(self) -> NDArray[np.intp]:
         """Return the latents that drive no item: nothing but the law speaks of them."""
         return np.flatnonzero(~(self.observed.parameters.loadings != 0).any(axis=0))
@@ -160,14 +174,8 @@ def exact_measurement(
     shown = cube
     if network is not None and parents is not None:
         shown = network.freed.reshape(space.levels)
-    flips = data.to_user(working).loadings.sum(axis=0) < 0
+    working, flips, order = settle_labels(working, data, reorder=reorder)
     turned = tuple(int(k) for k in np.flatnonzero(flips))
-    working = working.flipped(flips)
-    order = np.arange(space.n_latents)
-    if reorder:
-        # Strongest first: an order that does not depend on how columns stand in the table.
-        order = np.argsort(-np.abs(working.loadings).sum(axis=0), kind="stable")
-        working = working.reordered(latents=order)
     cube = np.transpose(np.flip(cube, axis=turned), order)
     shown = np.transpose(np.flip(shown, axis=turned), order)
     shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())

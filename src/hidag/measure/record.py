@@ -87,6 +87,10 @@ class Measurement(Protocol):
         """Return the counts of latent states that the graph search looks at."""
         ...
 
+    def log_likelihood_of(self, law: LatentLaw) -> float:
+        """Return the observed data's log-likelihood under a law; NaN if states are not listed."""
+        ...
+
     def idle(self) -> NDArray[np.intp]:
         """Return the latents that drive no item."""
         ...

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, search_graph
 from hidag.estimate.exact import expect_states
-from hidag.estimate.network_layout import Parents
 from hidag.estimate.network_loop import law_of_draws
+from hidag.estimate.network_structure import sampled_information_ratio
 from hidag.estimate.working import WorkingData
-from hidag.latent import LatentCounts, LatentLaw, NetworkLaw
+from hidag.latent import LatentCounts, LatentLaw, NetworkLaw, Parents
+from hidag.measure.labels import settle_labels
 from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
-from hidag.start.by_sampling import LearnParents, SampledStageOne, rows_for_graph
+from hidag.start.by_sampling import ParentsOfDraws, SampledStageOne, rows_for_graph
 from hidag.start.several import LARGEST_EXACT_STATES, StartRecord
 
 Array = NDArray[np.float64]
@@ -36,15 +37,21 @@ class SampledMeasurement:
     law : NetworkLaw
     draws : ndarray of uint8, shape (R, N, K)
         Draws of the latents given the data, latents as in ``law``.
-    log_likelihood : float
-        Of the observed data when joint states are few enough to sum over, else NaN.
+    data : WorkingData
+        In canonical order.
+    working : MeasurementParameters
+        On the scale and in the order of ``data``, latents as in ``law``.
+    ratio : float
+        Share of the latents' pairwise information that the items carry.
     """
 
     stage_one: SampledStageOne
     parameters: MeasurementParameters
     law: NetworkLaw
     draws: NDArray[np.uint8]
-    log_likelihood: float
+    data: WorkingData
+    working: MeasurementParameters
+    ratio: float
 
     @property
     def observed(self) -> None:
@@ -55,6 +62,7 @@ class SampledMeasurement:
     def record(self) -> StageOneRecord:
         """How Stage I went."""
         stage = self.stage_one
+        value = self.log_likelihood_of(self.law)
         unknown = float("nan")
         moves = np.column_stack([np.full(len(stage.trace), unknown), stage.trace])
         start = StartRecord("factors", unknown, unknown, stage.n_iter, stage.converged)
@@ -62,8 +70,8 @@ class SampledMeasurement:
             method="saem",
             n_iter=stage.n_iter,
             converged=stage.converged,
-            log_likelihood=self.log_likelihood,
-            objective=self.log_likelihood - self._price(),
+            log_likelihood=value,
+            objective=value - self._price(),
             trace=moves,
             starts=(start,),
             n_reached=1,
@@ -84,7 +92,7 @@ class SampledMeasurement:
 
     def information_ratio(self) -> float:
         """Return which share of the latents' pairwise information the items carry."""
-        return self.stage_one.information_ratio
+        return self.ratio
 
     def rows_worth(self, ratio: float) -> float:
         """Return how many rows a row of the table is worth to the graph search."""
@@ -93,6 +101,13 @@ class SampledMeasurement:
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
         """Return the draws as counts that stand for ``n_rows`` rows."""
         return _scaled(self.draws.reshape(-1, self.draws.shape[-1]), n_rows, names)
+
+    def log_likelihood_of(self, law: LatentLaw) -> float:
+        """Return the observed data's log-likelihood under a law; NaN with too many joint states."""
+        if law.space.n_states > LARGEST_EXACT_STATES:
+            return float("nan")
+        features = law.space.states().astype(np.float64)
+        return expect_states(self.working, np.asarray(law.probabilities), self.data, features)[1]
 
     def idle(self) -> NDArray[np.intp]:
         """Return the latents that drive no item: nothing but the law speaks of them."""
@@ -104,8 +119,10 @@ class SampledMeasurement:
         return replace(
             self,
             parameters=self.parameters.reordered(latents=latents),
+            working=self.working.reordered(latents=latents),
             draws=draws,
             law=law_of_draws(((),) * len(latents), draws),
+            ratio=sampled_information_ratio(draws[[0, -1]]),
         )
 
     def law_over(self, graph: CPDAG, known: Array | None) -> LatentLaw:
@@ -120,31 +137,20 @@ def sampled_measurement(
 
     Parameters as in ``exact_measurement``.
     """
-    working = stage_one.parameters
-    flips = data.to_user(working).loadings.sum(axis=0) < 0
-    working = working.flipped(flips)
-    order = np.arange(working.n_latents)
-    if reorder:
-        # Strongest first: an order that does not depend on how columns stand in the table.
-        order = np.argsort(-np.abs(working.loadings).sum(axis=0), kind="stable")
-        working = working.reordered(latents=order)
+    working, flips, order = settle_labels(stage_one.parameters, data, reorder=reorder)
     draws = stage_one.draws[:, :, order] ^ flips[order].astype(np.uint8)
-    law = stage_one.law
-    value = float("nan")
-    if law.space.n_states <= LARGEST_EXACT_STATES:
-        features = law.space.states().astype(np.float64)
-        law_now = np.asarray(law.probabilities)
-        _, value = expect_states(stage_one.parameters, law_now, data, features)
     return SampledMeasurement(
         stage_one,
         data.to_user(working).reordered(items=np.argsort(columns)),
-        law.relabelled(order, flips[order]),
+        stage_one.law.relabelled(order, flips[order]),
         np.ascontiguousarray(draws),
-        value,
+        data,
+        working,
+        stage_one.information_ratio,
     )
 
 
-def parents_of_draws(search: str) -> LearnParents:
+def parents_of_draws(search: str) -> ParentsOfDraws:
     """Return the search that finds a graph from draws of the latents."""
 
     def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:

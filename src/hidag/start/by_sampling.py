@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from hidag.estimate.loop import Schedule
 from hidag.estimate.maximise import coefficient_scales, permissions
 from hidag.estimate.network_gibbs import NetworkSampler
-from hidag.estimate.network_layout import FamilyLayout, ItemLayout, Parents
+from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_loop import law_of_draws, run_steps
 from hidag.estimate.network_structure import sampled_information_ratio
 from hidag.estimate.network_support import adapt_to_table, choose_loadings, judge_loadings
 from hidag.estimate.working import WorkingData
-from hidag.latent import NetworkLaw
+from hidag.latent import NetworkLaw, Parents
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty
 from hidag.start.network_start import independent_law, network_start
 
 Array = NDArray[np.float64]
 #: From draws of the latents (n, K) and the number of rows they count for to each latent's parents.
-LearnParents = Callable[[NDArray[np.uint8], float], Parents]
+ParentsOfDraws = Callable[[NDArray[np.uint8], float], Parents]
 #: Told (iteration, most iterations) after every step.
 SamplingProgress = Callable[[int, int], None]
 
@@ -146,7 +146,7 @@ class _Road:
         self.ratio = sampled_information_ratio(draws[[0, -1]])
         return draws
 
-    def thicken(self, learn_parents: LearnParents, n_graphs: int) -> None:
+    def thicken(self, learn_parents: ParentsOfDraws, n_graphs: int) -> None:
         """Give the law room for what the draws may be hiding, until it asks for no more.
 
         An edge that the law lacks shows in the draws with a share r of its strength. Counting them
@@ -163,7 +163,7 @@ class _Road:
             if same:
                 break
 
-    def thin(self, learn_parents: LearnParents) -> NDArray[np.uint8]:
+    def thin(self, learn_parents: ParentsOfDraws) -> NDArray[np.uint8]:
         """Leave the law the edges that the items bear out; return the draws that showed them.
 
         The draws were made before the last thinning: they show edges that the law lost in it.
@@ -196,9 +196,9 @@ def estimate_by_sampling(
     penalty: Penalty,
     schedule: Schedule,
     *,
-    learn_parents: LearnParents,
+    learn_parents: ParentsOfDraws,
     seed: int,
-    final_parents: LearnParents | None = None,
+    final_parents: ParentsOfDraws | None = None,
     begin: MeasurementParameters | None = None,
     adapt: bool = True,
     n_threads: int = 1,

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from hidag.errors import SettingError
 from hidag.estimate.law_rounds import GraphEstimate
-from hidag.estimate.loop import MOST_TOLERANT_ROWS, Estimate, Schedule, run_em, run_saem
+from hidag.estimate.loop import (
+    MOST_TOLERANT_ROWS,
+    Estimate,
+    Schedule,
+    continued,
+    run_em,
+    run_saem,
+)
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
@@ -160,15 +167,6 @@ def warmed_up(
     return found.parameters, spread_law(found.probabilities)
 
 
-def _continued(seen: Estimate, further: Estimate) -> Estimate:
-    """Return the later estimate with the steps of both."""
-    return replace(
-        further,
-        n_iter=seen.n_iter + further.n_iter,
-        trace=np.vstack([seen.trace, further.trace]),
-    )
-
-
 def estimate_from_starts(
     data: WorkingData,
     space: StateSpace,
@@ -267,7 +265,7 @@ def estimate_from_starts(
         for i in order[: -(-n_starts // 3)]:
             seen = estimates[i]
             further = run(i, (seen.parameters, seen.probabilities), schedule)
-            estimates[i] = _continued(seen, further)
+            estimates[i] = continued(seen, further)
         for i in order[-(-n_starts // 3) :]:
             estimates[i] = replace(estimates[i], converged=False)
     else:
@@ -287,7 +285,7 @@ def estimate_from_starts(
         polished = run(best, (winner.parameters, winner.probabilities), fine)
         # What had settled stays settled, even when the finer tolerance was not reached.
         settled = winner.converged or polished.converged
-        winner = replace(_continued(winner, polished), converged=settled)
+        winner = replace(continued(winner, polished), converged=settled)
     if method == "em":
         winner, penalty = select_support(
             winner, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads

@@ -1,0 +1,39 @@
+"""Which latent comes where and which way round: names that no table's order decides."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.working import WorkingData
+from hidag.measurement import MeasurementParameters
+
+
+def settle_labels(
+    working: MeasurementParameters, data: WorkingData, *, reorder: bool
+) -> tuple[MeasurementParameters, NDArray[np.bool_], NDArray[np.intp]]:
+    """Return parameters with signs and order of latents settled, flips (K,) and order (K,).
+
+    Parameters
+    ----------
+    working : MeasurementParameters
+        On the working scale of ``data``.
+    data : WorkingData
+    reorder : bool
+        Whether latents are put in an order of their own, the strongest first.
+
+    Returns
+    -------
+    parameters : MeasurementParameters
+        Latent ``order[k]`` in place k, its loadings summing to a positive number.
+    flips : ndarray of bool, shape (K,)
+        Latents, in the old order, whose levels change places.
+    order : ndarray of int, shape (K,)
+    """
+    flips = data.to_user(working).loadings.sum(axis=0) < 0
+    turned = working.flipped(flips)
+    order = np.arange(working.n_latents)
+    if reorder:
+        # Strongest first: an order that does not depend on how columns stand in the table.
+        order = np.argsort(-np.abs(turned.loadings).sum(axis=0), kind="stable")
+    return turned.reordered(latents=order), flips, order

@@ -1,0 +1,150 @@
+"""Stage I under a law over a graph: what it returns, what it never does, and when it is kept."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from hidag.estimate.law_rounds import estimate_under_network, look_under_network
+from hidag.estimate.loop import Schedule, run_em
+from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.working import WorkingData
+from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
+from hidag.latent.factorise import factorised
+from hidag.measure import estimate_measurement
+from hidag.measure.exact import parents_by_search
+from hidag.measurement import MeasurementParameters, default_penalty
+from hidag.start.spectral import predictors, spectral_start
+
+K = 4
+SPACE = StateSpace.binary(K)
+BASIS = Basis.of(SPACE.states().astype(np.float64))
+Q = np.vstack([np.eye(K)] * 3)
+PENALTY = default_penalty("tlp", 1500, K)
+
+
+def responses(law, n_samples, seed, noise=0.7):
+    rng = np.random.default_rng(seed)
+    states = law.sample(n_samples, rng)
+    loadings = Q * rng.uniform(1.5, 2.5, Q.shape)
+    return states @ loadings.T + noise * rng.standard_normal((n_samples, len(Q)))
+
+
+@pytest.fixture(scope="module")
+def chain():
+    flip = np.array([[0.8, 0.2], [0.25, 0.75]])
+    law = NetworkLaw(SPACE, ((), (0,), (1,), (2,)), (np.array([0.5, 0.5]), flip, flip, flip))
+    values = responses(law, 1500, 5)
+    return WorkingData.from_values(values, ("gaussian",) * len(Q))
+
+
+@pytest.fixture(scope="module")
+def begin(chain):
+    entries = np.full(Q.shape, -1, dtype=np.int8)
+    start = spectral_start(chain, SPACE, BASIS, entries, predictors(chain, K))
+    allowed = permissions(entries)
+    saturated = run_em(
+        start.parameters, start.probabilities, chain, BASIS, allowed, PENALTY, Schedule()
+    )
+    return allowed, saturated
+
+
+def look(chain, begin, learn, data=None):
+    allowed, saturated = begin
+    return look_under_network(
+        saturated, data or chain, SPACE, BASIS, allowed, PENALTY, Schedule(), learn, n_steps=20
+    )
+
+
+def test_probabilities_factorise_over_the_parents_that_come_with_them(chain, begin):
+    learn = parents_by_search(SPACE)
+    first = look(chain, begin, learn)
+    found = estimate_under_network(first, chain, SPACE, BASIS, begin[0], PENALTY, Schedule(), learn)
+    for estimate, parents in ((first.estimate, first.parents), (found.estimate, found.parents)):
+        law = estimate.probabilities
+        np.testing.assert_allclose(law, factorised(law, parents, SPACE), atol=1e-12)
+    assert sum(len(causes) for causes in found.parents) == K - 1
+    assert found.preferred
+    assert found.freed.sum() == pytest.approx(1.0)
+    assert len(found.estimate.trace) == found.estimate.n_iter
+
+
+@pytest.mark.parametrize(
+    "parents", [((), (0,), (1,), (2,)), ((), (), (), ()), ((), (), (0, 1), ())]
+)
+def test_the_objective_under_a_graphs_law_never_falls(chain, begin, parents):
+    allowed, saturated = begin
+    law_step = partial(factorised, parents=parents, space=SPACE)
+    found = run_em(
+        saturated.parameters,
+        law_step(saturated.probabilities),
+        chain,
+        BASIS,
+        allowed,
+        PENALTY,
+        Schedule(max_iter=40, tolerance=1e-12),
+        law_step=law_step,
+    )
+    assert found.n_iter > 3
+    assert np.diff(found.trace[:, 0]).min() >= -1e-7
+
+
+def test_the_graph_is_learned_again_until_it_stays(chain, begin):
+    search = parents_by_search(SPACE)
+    told = []
+
+    def learn(parameters, law, data, n_steps):
+        told.append(law.copy())
+        return ((),) * K if len(told) == 1 else search(parameters, law, data, n_steps)
+
+    first = look(chain, begin, learn)
+    assert first.parents == ((),) * K
+    found = estimate_under_network(first, chain, SPACE, BASIS, begin[0], PENALTY, Schedule(), learn)
+    assert sum(len(causes) for causes in found.parents) == K - 1
+    assert 3 <= len(told) <= 4
+    # What is shown is the law set free: the graph without edges would hide every dependence.
+    states = SPACE.states() - told[1] @ SPACE.states()
+    covariance = (states * told[1][:, None]).T @ states
+    assert (np.abs(np.triu(covariance, 1)) > 0.04).sum() >= K - 1
+    assert found.estimate.objective > first.estimate.objective + 50.0
+
+
+def test_objectives_on_other_rows_do_not_stand_in_the_trace(chain, begin):
+    allowed, saturated = begin
+    some = chain.first_rows(500)
+    learn = parents_by_search(SPACE)
+    first = look(chain, begin, learn, data=some)
+    found = estimate_under_network(first, chain, SPACE, BASIS, allowed, PENALTY, Schedule(), learn)
+    trace = found.estimate.trace
+    n_before = first.estimate.n_iter
+    assert np.isnan(trace[:n_before, 0]).all()
+    assert np.isfinite(trace[:n_before, 1]).all()
+    assert np.isfinite(trace[n_before:, 0]).all()
+    assert len(trace) > n_before
+
+
+@pytest.fixture(scope="module")
+def dense():
+    """Return responses under a law that no graph saves on: an even number of ones, always."""
+    p = np.where(SPACE.states().sum(axis=1) % 2 == 0, 1.0, 0.0)
+    p = p * np.random.default_rng(6).uniform(0.3, 1.7, len(p))
+    return responses(SaturatedLaw(SPACE, p / p.sum()), 6000, 7, noise=0.4)
+
+
+@pytest.mark.parametrize(
+    ("law", "kind"), [("auto", SaturatedLaw), ("network", NetworkLaw), ("saturated", SaturatedLaw)]
+)
+def test_a_graphs_law_is_kept_when_it_is_asked_for_or_preferred(dense, law, kind):
+    found = estimate_measurement(
+        dense,
+        ("gaussian",) * len(Q),
+        K,
+        penalty=default_penalty("tlp", len(dense), K),
+        schedule=Schedule(),
+        n_starts=1,
+        law=law,
+    )
+    assert isinstance(found.law, kind)
+    assert isinstance(found.parameters, MeasurementParameters)
