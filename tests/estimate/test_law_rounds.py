@@ -112,7 +112,7 @@ def test_the_graph_is_learned_again_until_it_stays(chain, begin):
 
 
 def test_objectives_on_other_rows_do_not_stand_in_the_trace(chain, begin):
-    allowed, saturated = begin
+    allowed, _ = begin
     some = chain.first_rows(500)
     learn = parents_by_search(SPACE)
     first = look(chain, begin, learn, data=some)
