@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 #: Added to squared loadings, so that one zero in a row does not hide the others.
 OFFSET = 0.01
+#: Directions closer to dependent than this are not gone to.
+WORST_CONDITION = 1e6
 #: Halvings of a step before it is given up.
 MAX_HALVINGS = 12
 
@@ -26,7 +28,7 @@ def _criterion(loadings: Array) -> tuple[float, Array]:
     return float(means.sum()), (2.0 / size) * (loadings / squares) * means[:, None]
 
 
-def geomin(loadings: Array, begin: Array, *, max_iter: int = 500, tolerance: float = 1e-4) -> Array:
+def geomin(loadings: Array, begin: Array, *, max_iter: int = 500, tolerance: float = 1e-3) -> Array:
     """Return loadings on oblique factors with a small Geomin criterion, shape (J, K).
 
     Parameters
@@ -52,13 +54,17 @@ def geomin(loadings: Array, begin: Array, *, max_iter: int = 500, tolerance: flo
         step *= 2.0
         for _ in range(MAX_HALVINGS):
             moved = directions - step * along
-            moved = moved / np.sqrt((moved**2).sum(axis=0))
-            inverse = np.linalg.pinv(moved)
-            rotated = loadings @ inverse.T
-            new, slope = _criterion(rotated)
-            if new < value - 0.5 * step * length**2:
-                break
+            moved = moved / np.maximum(np.sqrt((moved**2).sum(axis=0)), 1e-12)
+            # Directions that fall together have no inverse: the step was too long.
+            if np.linalg.cond(moved) < WORST_CONDITION:
+                inverse = np.linalg.inv(moved)
+                rotated = loadings @ inverse.T
+                new, slope = _criterion(rotated)
+                if new < value - 0.5 * step * length**2:
+                    break
             step /= 2.0
+        else:
+            break
         directions, value = moved, new
         gradient = -(rotated.T @ slope @ inverse).T
-    return np.asarray(loadings @ np.linalg.pinv(directions).T)
+    return np.asarray(loadings @ np.linalg.inv(directions).T)

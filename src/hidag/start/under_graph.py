@@ -6,7 +6,9 @@ compared there, by penalised likelihood less the price of the law, and the best 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +61,20 @@ def _points(
     basis: Basis,
     q_entries: NDArray[np.int8],
     generators: list[np.random.Generator],
-) -> list[StartPoint]:
-    """Return start points: common factors, and hard-assigned scores where these say something."""
+) -> Iterator[StartPoint]:
+    """Yield start points: common factors, and hard-assigned scores where these say something."""
     even = np.full(space.n_states, 1.0 / space.n_states)
     binary = 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
     # Scores of binary items are too noisy to begin with: only rotations differ then.
     centred = None if binary else predictors(data, space.n_latents)
-    out = []
     for index, generator in enumerate(generators):
         first = index == 0 or (index == 1 and centred is not None)
         rng = None if first else generator
         if centred is not None and index % 2 == 0:
-            out.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
+            yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
             found = network_start(data, q_entries, rng=rng)
-            out.append(StartPoint(found, even, "factors" if first else "factors, rotated"))
-    return out
+            yield StartPoint(found, even, "factors" if first else "factors, rotated")
 
 
 def supports_agree(one: MeasurementParameters, other: MeasurementParameters) -> float:
@@ -117,15 +117,17 @@ def estimate_under_graph(
     allowed = permissions(q_entries)
     some = data.first_rows(ROWS_FOR_FIRST_STEPS)
     wanted = STARTS_IN_DOUBT if isinstance(n_starts, str) else n_starts
-    generators = generators_of(seed, max(2, wanted))
+    generators = generators_of(seed, wanted)
     if begin is not None:
         points = [begin]
     else:
-        points = _points(data, space, basis, q_entries, generators)
-        if isinstance(n_starts, str):
-            share = supports_agree(points[0].parameters, points[1].parameters)
-            wanted = 1 if share >= SAME_SUPPORT else STARTS_IN_DOUBT
-        points = points[:wanted]
+        made = _points(data, space, basis, q_entries, generators)
+        points = list(islice(made, min(2, wanted)))
+        agree = len(points) == 2 and isinstance(n_starts, str)
+        if agree and supports_agree(points[0].parameters, points[1].parameters) >= SAME_SUPPORT:
+            points = points[:1]
+        else:
+            points.extend(made)
     count = len(points)
 
     def told(index: int) -> Observer:
