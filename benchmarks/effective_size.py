@@ -3,9 +3,9 @@
     python benchmarks/effective_size.py --cells Chain-10,Model-7 --replicates 20
 
 For each cell one Stage I per kind of latent law; then Stages II and III with counts that stand for
-N, N/2, N/4 and r N rows (r is the share of pairwise information that the items carry), and with r N
-rows and graphs compared by the observed data's likelihood (``effective_size="auto"``). Printed are
-mean distances (SHD) of the latent graph to the truth, and the mean of r.
+N, N/2, N/4 and r N rows (r is the share of pairwise information that the items carry), and with
+``effective_size="auto"``: the rows that the counts are worth, and weak edges tested on the observed
+data. Printed are mean distances (SHD) of the latent graph to the truth, and the mean of r.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 
 A random graph with one parent a latent on average, a random Q over J = 3K items, the research
 code's coefficients; K=50 has N=20,000 rows and K=100 has N=50,000 unless --n says otherwise. Each
-fit has a process of its own, so that its peak of memory is its own.
+fit has a process of its own, so that its peak of memory is its own. The last column is the share of
+the latents' pairwise information that the items carry.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ HEADINGS = (
     "SHD",
     "graph",
     "Q",
+    "r",
 )
 
 
@@ -80,14 +82,15 @@ def one_fit(k: int, n: int, family: str, seed: int, replicate: int, jobs: int) -
         found.shd,
         found.shd_graph,
         found.shd_q,
+        model.result_.information_ratio,
     ]
 
 
 def print_line(name: str, values: list[float]) -> None:
-    cpu, wall, peak, before, f1_q, f1_graph, shd, graph, q = values
+    cpu, wall, peak, before, f1_q, f1_graph, shd, graph, q, ratio = values
     print(
         f"{name:>4s} {cpu:9.2f} {wall:9.2f} {peak:9.0f} {before:9.0f} {f1_q:9.4f} {f1_graph:9.4f} "
-        f"{shd:9.1f} {graph:9.1f} {q:9.1f}",
+        f"{shd:9.1f} {graph:9.1f} {q:9.1f} {ratio:9.2f}",
         flush=True,
     )
 

@@ -62,6 +62,7 @@ def test_python_in_the_pages_runs(path, capsys) -> None:
 
 def test_the_papers_settings_fit() -> None:
     from hidag import design, simulate
+    from hidag.latent import SaturatedLaw
 
     names: dict = {"__name__": "page"}
     exec(compile(python_blocks(ROOT / "docs" / "method.md"), "method.md", "exec"), names)
@@ -69,6 +70,7 @@ def test_the_papers_settings_fit() -> None:
     model = names["paper"].set_params(n_latents=5, family="gaussian", random_state=0)
     model.fit(simulate(truth, 500, rng=2).X)
     assert model.result_.method == "saem"
+    assert isinstance(model.latent_law_, SaturatedLaw)
     assert model.result_.graph_rows == 500
     assert model.result_.edge_tests == ()
 
@@ -177,6 +179,86 @@ def test_the_readme_says_how_many_latents_are_too_many() -> None:
     assert choose_method("auto", 100, 400, StateSpace.binary(100), saturated=False) == "saem"
     with pytest.raises(SettingError):
         choose_method("saem", 100, 40, StateSpace.binary(17), saturated=True)
+
+
+def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
+    from hidag import evidence, pipeline
+    from hidag.estimate import law_rounds, posterior
+    from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
+    from hidag.latent.state_space import MAX_LISTED_STATES
+    from hidag.measure.run import STATES_FOR_SAMPLED_START
+    from hidag.measure.sampled import MOST_PARENTS
+    from hidag.result import MOST_EXACT_STATES
+    from hidag.start import by_sampling, network_start, several, under_graph
+    from hidag.thin_evidence import LITTLE_INFORMATION
+
+    text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
+    words = {4: "four", 6: "six", 8: "eight", 10: "ten"}
+    stated = [
+        f"2^K <= 2^{several.LARGEST_EXACT_STATES.bit_length() - 1} and "
+        f"N J 2^K <= {several.LARGEST_EXACT_WORK / 1e9:g}e9",
+        f"listed, up to K = {several.LARGEST_STATES.bit_length() - 1}",
+        f"From 2^{STATES_FOR_SAMPLED_START.bit_length() - 1} joint states on",
+        f"at least {network_start.KEPT_SHARE:.2f} of".replace("0.", "."),
+        f"{under_graph.SAME_SUPPORT:.0%} of the entries",
+        f"else {words[under_graph.STARTS_IN_DOUBT]} are run",
+        f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
+        f"At most {under_graph.FEW_STATES} joint states".lower(),
+        f"{under_graph.BRIEF_TOLERANCE:g} times the final one",
+        f"from the first {posterior.ROWS_FOR_AVERAGES:,}",
+        f"takes {words[law_rounds.FREE_STEPS]} unrestricted steps",
+        f"for {words[law_rounds.MAX_ROUNDS]} rounds at the most",
+        f"steps count as m = {law_rounds.STEPS_FREE}",
+        f"{posterior.MOST_ROWS_WORTH:g} at the most: so an edge",
+        f"{by_sampling.N_DRAWS} draws of the latents are retained",
+        f"{words[MOST_CANDIDATES]} candidates at the most",
+        f"at most {words[MOST_CHOSEN_PARENTS]} latents on its own choice",
+        f"at most {by_sampling.THICKEST:g} N",
+        f"for {words[by_sampling.MOST_CHOICES]} choices at the most",
+        f"a latent at most {words[MOST_PARENTS]} parents",
+        f"beyond doubt ({evidence.BEYOND_DOUBT:g} units",
+        f"or {pipeline.MAX_EDGE_TESTS} tests were made",
+        f"up to K = {MOST_EXACT_STATES.bit_length() - 1} | beyond: `predict_proba`",
+        f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
+        f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
+    ]
+    assert [sentence for sentence in stated if sentence not in text] == []
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    listed, exact = several.LARGEST_EXACT_STATES, MOST_EXACT_STATES
+    for sentence in (
+        f"(more than 2^{listed.bit_length() - 1} joint states",
+        f"`log_likelihood_` is NaN past {listed.bit_length() - 1} latents",
+        f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled",
+        f"`.probabilities` up to {MAX_LISTED_STATES.bit_length() - 1} latents",
+    ):
+        assert sentence in readme
+
+
+def test_rows_that_counts_are_worth_are_those_of_the_page() -> None:
+    from hidag.estimate.law_rounds import STEPS_FREE
+    from hidag.estimate.posterior import rows_worth
+
+    text = (ROOT / "docs" / "effective_size.md").read_text("utf-8")
+    rows = re.findall(r"^\| (0\.\d+) \| (\d\.\d\d) \| (\d\.\d\d) \|$", text, re.M)
+    assert len(rows) == 8
+    for ratio, shown, worth in rows:
+        assert f"{1 - (1 - float(ratio)) ** STEPS_FREE:.2f}" == shown
+        assert f"{rows_worth(float(ratio), STEPS_FREE):.2f}" == worth
+    # After one step N / r rows, after many r N.
+    assert rows_worth(0.5, 1) == pytest.approx(2.0)
+    assert rows_worth(0.3, 1000) == pytest.approx(0.3)
+
+
+def test_readme_lists_every_benchmark() -> None:
+    named = re.findall(r"benchmarks/(\w+\.py)", (ROOT / "README.md").read_text("utf-8"))
+    scripts = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+    assert set(named) == scripts
+    plain = {path.name for path in (ROOT / "benchmarks").glob("*.py") if has_no_options(path)}
+    assert plain == {"fit.py"}
+
+
+def has_no_options(path: Path) -> bool:
+    return "argparse" not in path.read_text("utf-8")
 
 
 #: Written in two parts, so that this file does not name them itself.

@@ -54,18 +54,23 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         lambda_N and tau_N. By default estimation begins with log(N K) / 2 and sqrt(lambda / N) / 2,
         and the strength for the final choice of loadings is learned from the table.
     method : {"auto", "em", "saem"}
-        Exact penalised EM, penalised Gibbs-SAEM, or whichever is cheaper.
+        Exact penalised EM over all 2^K joint states ("em", at most 16 latents), or sampled latents
+        ("saem"): under a law over a graph any number of them, under a saturated law the paper's
+        Gibbs-SAEM. "auto" takes EM up to 2^13 states, unless N J 2^K is more than 4e9.
     law : {"auto", "network", "saturated"}
-        The latent law: one probability per joint state, as in the paper ("saturated"), or a
-        directed graph with conditional tables, learned along with everything else ("network").
-        "auto" keeps the one with the better information criterion.
+        The latent law: one probability per joint state, as in the paper ("saturated", at most 16
+        latents), or a directed graph with conditional tables, learned along with everything else
+        ("network"). "auto" keeps the one with the better information criterion; where latents are
+        sampled it takes a graph.
     resample : "expected", multiple of N, number of rows, or function of N
         Stage II: expected counts, or this many rows drawn from the fitted law ("N", "2N", "3N", a
         number, a callable f(N)).
     effective_size : {"auto", "all"} or float
-        How many rows expected counts stand for: as many as the items carry information about
-        ("auto"), all N ("all"), or this share of N. With "auto" the weakest edges also have to be
-        borne out by the observed-data likelihood. Resampled rows are never discounted.
+        How many rows expected counts stand for: "auto" takes as many as make an edge weigh what the
+        observed data say for it, by the information ratio r (``result_.graph_rows`` rows: about r N
+        where items say much, up to 4 N where they say little and the law shows little); "all" takes
+        N, a number that share of N. With "auto" the weakest edges also have to be borne out by the
+        observed-data likelihood, unless latents are sampled. Resampled rows are never discounted.
     score : {"bdeu", "bic"}
     equivalent_sample_size : float
         Of the BDeu score.
@@ -73,8 +78,11 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     knowledge : hidag.Knowledge, optional
         Required and forbidden edges and tiers among the latents.
     n_starts : int or "auto"
-        Stage I is run from this many starts; the best by penalised likelihood is kept. "auto" takes
-        as many as are worth their cost: more with a given Q, whose likelihood has more optima.
+        Starts of Stage I; the best is kept. "auto" takes one when two starts agree about Q and four
+        otherwise; with at most 6 latents or a saturated law as many as are worth their cost, up to
+        four; with a given Q from 4 to 60, because its likelihood has more optima. From 12 latents
+        on EM begins where a sampled estimate ends. Sampled latents have one start, whatever this
+        says.
     max_iter : int
     tol : float
         EM ends when a step gains less than ``tol`` per row.
@@ -101,8 +109,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     log_likelihood_ : float
     n_iter_, converged_ : int, bool
     trace_ : ndarray, shape (n_iter_, 2)
-        Objective and largest move of each step; the objective falls where the law is first
-        restricted to a graph.
+        Objective and largest move of each step. The objective is NaN for steps on some of the rows
+        or with sampled latents; it may fall where the law gets a graph or the penalty its strength.
     families_ : tuple of str
     latent_names_ : tuple of str
     result_ : FitResult

@@ -46,8 +46,8 @@ class FitResult:
     q_given : ndarray of int8, shape (J, K), or None
         The Q the fit was given: 1, 0, or -1 where it was to be estimated.
     log_likelihood, objective : float
-        NaN when Stage I sampled the latents: the sum over joint states was not taken.
-        Of the observed data, and less the penalty.
+        Of the observed data under ``law``, and less the penalty; NaN when the latents were sampled
+        and their joint states are too many to sum over.
     n_samples : int
     missing_share : float
     n_iter, converged, method : int, bool, str
