@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -200,7 +201,7 @@ class FitResult:
                 arrays[f"law_table_{k}"] = table
         else:
             arrays["law_probabilities"] = np.asarray(self.law.probabilities)
-        text = json.dumps(header, ensure_ascii=False).encode("utf-8")
+        text = json.dumps(_strict(header), ensure_ascii=False, allow_nan=False).encode("utf-8")
         arrays["header"] = np.frombuffer(text, dtype=np.uint8)
         try:
             with path.open("wb") as stream:
@@ -210,6 +211,25 @@ class FitResult:
                 f"cannot write the result to '{path}': {error.strerror or error}"
             ) from error
         return path
+
+
+def _strict(value: Any) -> Any:
+    """Return a value with null for numbers that are none: JSON has no NaN."""
+    if isinstance(value, Mapping):
+        return {key: _strict(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: float | None) -> float:
+    """Return a number of the header, NaN for null."""
+    return float("nan") if value is None else value
+
+
+def _start(record: Mapping[str, Any]) -> StartRecord:
+    values = {name: _number(record[name]) for name in ("objective", "log_likelihood")}
+    return StartRecord(**{**record, **values})
 
 
 def load(path: str | Path) -> FitResult:
@@ -254,15 +274,15 @@ def load(path: str | Path) -> FitResult:
         law=law,
         graph=CPDAG(arrays["graph"], latent_names),
         q_given=arrays["q_given"] if header["has_q"] else None,
-        log_likelihood=header["log_likelihood"],
-        objective=header["objective"],
+        log_likelihood=_number(header["log_likelihood"]),
+        objective=_number(header["objective"]),
         n_samples=header["n_samples"],
         missing_share=header["missing_share"],
         n_iter=header["n_iter"],
         converged=header["converged"],
         method=header["method"],
         trace=arrays["trace"],
-        starts=tuple(StartRecord(**record) for record in header["starts"]),
+        starts=tuple(_start(record) for record in header["starts"]),
         n_reached=header["n_reached"],
         graph_rows=header["graph_rows"],
         information_ratio=header["information_ratio"],

@@ -1,0 +1,153 @@
+"""More latents than joint states can be listed for: the whole estimator, from table to files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from typer.testing import CliRunner
+
+import hidag
+from hidag import DCRL, evaluate
+from hidag.cli.app import app
+from hidag.errors import HidagWarning, SettingError
+from hidag.plots import plot_graph, plot_trace
+from hidag.report import write_summary
+from hidag.simulate import chain_dag, make_truth, random_law, simulate
+
+K, N = 18, 300
+#: A number that is none, as people would see it; names such as "dominance" may go by.
+NO_NUMBER = re.compile(r"\b(nan|NaN|inf|None)\b")
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(1)
+    truth = make_truth(
+        random_law(chain_dag(K), rng=rng), np.vstack([np.eye(K)] * 3), "gaussian", rng=rng
+    )
+    return truth, np.array(simulate(truth, N, rng=rng).X)
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HidagWarning)
+        return DCRL(K, family="gaussian", max_iter=60, random_state=0).fit(table[1])
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    return fitted.result_.save(tmp_path_factory.mktemp("saved") / "fit.npz")
+
+
+def test_it_is_fitted_by_sampling(table, fitted):
+    assert fitted.result_.method == "saem"
+    assert np.isnan(fitted.log_likelihood_)
+    assert evaluate(fitted, table[0]).shd_q <= 4
+    assert fitted.graph_.adjacency.shape == (K, K)
+    assert fitted.latent_law_.parents == fitted.graph_.to_dag().parents
+    assert 0 < fitted.result_.information_ratio <= 1
+    assert 1 <= fitted.result_.graph_rows <= N
+
+
+def test_rows_are_predicted_and_drawn(table, fitted):
+    X = table[1][:40].copy()
+    X[0] = np.nan
+    chances, states = fitted.predict_proba(X), fitted.predict(X)
+    assert chances.shape == states.shape == (40, K)
+    assert np.isfinite(chances).all()
+    assert ((chances > 0.5) == states)[1:].mean() > 0.97
+    np.testing.assert_array_equal(fitted.transform(X), chances)
+    np.testing.assert_array_equal(fitted.predict_proba(X[5:9]), chances[5:9])
+    # Nothing was seen of the first row: only the law speaks.
+    np.testing.assert_allclose(chances[0], fitted.latent_law_.marginals()[:, 1], atol=0.15)
+    values, drawn = fitted.sample(50, random_state=0)
+    assert values.shape == (50, 3 * K)
+    assert drawn.shape == (50, K)
+
+
+def test_densities_of_rows_are_refused_in_a_sentence(table, fitted):
+    sentence = (
+        "densities of rows take a sum over 2^18 latent states; they are computed for at most 16 "
+        "latents"
+    )
+    for ask in (fitted.score_samples, fitted.score):
+        with pytest.raises(SettingError) as caught:
+            ask(table[1])
+        assert str(caught.value) == sentence
+
+
+def test_saving_and_loading_keep_everything(table, fitted, saved):
+    again = hidag.load(saved)
+    assert np.isnan(again.log_likelihood)
+    assert np.isnan(again.objective)
+    assert np.isnan(again.starts[0].objective)
+    assert again.information_ratio == fitted.result_.information_ratio
+    assert again.graph_rows == fitted.result_.graph_rows
+    assert again.law.parents == fitted.latent_law_.parents
+    for one, other in zip(again.law.tables, fitted.latent_law_.tables, strict=True):
+        assert np.array_equal(one, other)
+    rows = table[1][:10]
+    assert np.array_equal(again.posterior(rows), fitted.predict_proba(rows))
+    assert np.array_equal(again.classify(rows), fitted.predict(rows))
+
+
+def test_the_header_is_json_for_readers_that_know_no_nan(saved):
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    with np.load(saved) as stored:
+        header = json.loads(stored["header"].tobytes(), parse_constant=refuse)
+    assert header["log_likelihood"] is None
+    assert header["information_ratio"] > 0
+
+
+def test_a_file_that_has_nan_in_its_header_still_loads(saved, tmp_path):
+    with np.load(saved) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    header = json.loads(arrays["header"].tobytes())
+    header["log_likelihood"] = float("nan")
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "old.npz", **arrays)
+    assert np.isnan(hidag.load(tmp_path / "old.npz").log_likelihood)
+
+
+def test_habits_of_scikit_learn(table, fitted):
+    assert clone(fitted).get_params() == fitted.get_params()
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict(table[1][:5]), fitted.predict(table[1][:5]))
+
+
+def test_figures_and_page_show_no_missing_number(fitted, tmp_path):
+    assert plot_graph(fitted.result_.graph) is not None
+    assert plot_trace(fitted.result_) is not None
+    page = tmp_path / "summary.html"
+    write_summary(fitted.result_, page)
+    words = re.sub(r"<(style|script|svg).*?</\1>|<[^>]*>", " ", page.read_text("utf-8"), flags=re.S)
+    words = re.sub(r"data:\S+", " ", words)
+    assert "the log-likelihood was not computed" in words
+    found = [words[m.start() - 40 : m.end() + 20] for m in NO_NUMBER.finditer(words)]
+    assert found == []
+
+
+def test_the_command_fits_and_shows_no_missing_number(table, tmp_path):
+    names = ",".join(f"item{j}" for j in range(3 * K))
+    data = tmp_path / "table.csv"
+    np.savetxt(data, table[1], delimiter=",", header=names, comments="")
+    out = tmp_path / "out"
+    words = ["fit", str(data), "--latents", str(K), "--out", str(out), "--seed", "0"]
+    ran = CliRunner().invoke(app, [*words, "--max-iter", "60", "--no-plots"])
+    assert ran.exit_code == 0, ran.stderr
+    assert "the log-likelihood is not computed" in ran.stdout
+    assert NO_NUMBER.findall(ran.stdout + ran.stderr) == []
+    for path in Path(out).glob("*.csv"):
+        assert NO_NUMBER.findall(path.read_text("utf-8")) == [], path.name
+    assert not (out / "latent_law.csv").exists()
+    assert np.isnan(hidag.load(out / "result.npz").log_likelihood)
