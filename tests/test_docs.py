@@ -200,7 +200,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"listed, up to K = {several.LARGEST_STATES.bit_length() - 1}",
         f"From 2^{STATES_FOR_SAMPLED_START.bit_length() - 1} joint states on",
         f"at least {network_start.KEPT_SHARE:.2f} of".replace("0.", "."),
-        f"{under_graph.SAME_SUPPORT:.0%} of the entries",
+        f"a cosine of at least {under_graph.SAME_DIRECTIONS:.2f}".replace("0.", "."),
         f"else {words[under_graph.STARTS_IN_DOUBT]} are run",
         f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
         f"At most {under_graph.FEW_STATES} joint states".lower(),

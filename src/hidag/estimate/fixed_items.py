@@ -70,13 +70,15 @@ def freed_law(
     features: Array,
     n_steps: int,
     *,
+    ratio: float,
     n_threads: int = 1,
 ) -> Array:
     """Return the law after a few steps in which it may become anything, shape (S,).
 
     Expected counts under a law over a graph confirm that graph. A few unrestricted steps let
-    dependence show that the graph does not have; many would let the law fit noise. Each step goes
-    twice as far as EM would.
+    dependence show that the graph does not have; many would let the law fit noise. Each step is
+    worth two of EM's: a step of EM closes a share ``ratio`` of the distance to go, one that is
+    ``2 - ratio`` times as long closes as much as two, and none overshoots.
 
     Parameters
     ----------
@@ -85,12 +87,14 @@ def freed_law(
     probabilities, counts : ndarray, shape (S,)
         The law to begin with and the counts expected under it: the first step needs no E-step.
     n_steps : int
+    ratio : float
+        Share of the latents' information that the items carry.
     """
     current = probabilities
     for step in range(n_steps):
         if step > 0:
             counts, _ = expect_states(parameters, current, data, features, n_threads=n_threads)
         fresh = counts / counts.sum()
-        further = stretched_law(current, fresh, 1.0)
+        further = stretched_law(current, fresh, 1.0 - ratio)
         current = further / further.sum()
     return current

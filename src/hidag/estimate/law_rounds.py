@@ -13,9 +13,10 @@ from hidag.estimate.exact import expect_states
 from hidag.estimate.fixed_items import freed_law
 from hidag.estimate.loop import Estimate, Observer, Schedule, continued, run_em
 from hidag.estimate.maximise import Basis
+from hidag.estimate.posterior import information_ratio
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
-from hidag.latent import Parents, StateSpace
+from hidag.latent import Parents, SaturatedLaw, StateSpace
 from hidag.latent.factorise import factorised, n_free_probabilities
 from hidag.measurement import MeasurementParameters, Penalty
 
@@ -30,7 +31,7 @@ OCCUPIED = 0.5
 MAX_ROUNDS = 4
 #: Unrestricted steps of the law before its dependence is judged.
 FREE_STEPS = 4
-#: What they are worth in plain steps of EM: each goes twice as far.
+#: What they are worth in plain steps of EM: each is worth two.
 STEPS_FREE = 2 * FREE_STEPS
 
 
@@ -195,6 +196,7 @@ def estimate_under_network(
             observer=observer,
         )
         estimate = continued(estimate, fitted)
+        so_far = SaturatedLaw(space, estimate.probabilities / estimate.probabilities.sum())
         law = freed_law(
             estimate.parameters,
             estimate.probabilities,
@@ -202,6 +204,7 @@ def estimate_under_network(
             data,
             features,
             FREE_STEPS,
+            ratio=information_ratio(estimate.parameters, so_far, data),
             n_threads=n_threads,
         )
     preferred = _preferred(first.saturated, first.data, estimate, parents, space, features)

@@ -129,6 +129,8 @@ class ExactMeasurement:
         space = StateSpace(tuple(self.law.space.levels[k] for k in latents))
         others = tuple(k for k in range(self.law.space.n_latents) if k not in latents)
         cube = self.shown.probabilities.reshape(self.law.space.levels).sum(axis=others)
+        # Summing leaves axes in the old order; the latents may have been asked for in another.
+        cube = np.transpose(cube, np.argsort(np.argsort(latents)))
         left = SaturatedLaw(space, cube.ravel() / cube.sum())
         return ExactMeasurement(
             self.stage_one,

@@ -49,8 +49,8 @@ FEW_STATES = 64
 ROWS_FOR_FIRST_STEPS = 2500
 #: How much coarser the steps are that only prepare a law over a graph.
 BRIEF_TOLERANCE = 200.0
-#: Starts whose supports agree in this share of entries lead to the same place.
-SAME_SUPPORT = 0.98
+#: Starts lead to the same place when no latent's loadings differ by more than this cosine.
+SAME_DIRECTIONS = 0.92
 #: Starts that are tried when the first two do not agree, if the user does not say.
 STARTS_IN_DOUBT = 4
 
@@ -65,24 +65,27 @@ def _points(
     """Yield start points: common factors, and hard-assigned scores where these say something."""
     even = np.full(space.n_states, 1.0 / space.n_states)
     binary = 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
-    # Scores of binary items are too noisy to begin with: only rotations differ then.
-    centred = None if binary else predictors(data, space.n_latents)
+    centred = predictors(data, space.n_latents)
     for index, generator in enumerate(generators):
-        first = index == 0 or (index == 1 and centred is not None)
-        rng = None if first else generator
-        if centred is not None and index % 2 == 0:
+        rng = generator if index > 1 else None
+        # Scores of binary items are too noisy to begin with, but a second opinion all the same.
+        if index == 1 if binary else index % 2 == 0:
             yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
             found = network_start(data, q_entries, rng=rng)
-            yield StartPoint(found, even, "factors" if first else "factors, rotated")
+            yield StartPoint(found, even, "factors" if rng is None else "factors, rotated")
 
 
-def supports_agree(one: MeasurementParameters, other: MeasurementParameters) -> float:
-    """Return the share of entries of Q in which two estimates agree, latents matched."""
-    first, second = one.loadings != 0, other.loadings != 0
-    same = (first[:, :, None] == second[:, None, :]).sum(axis=0)
-    rows, columns = linear_sum_assignment(-same)
-    return float(same[rows, columns].sum() / first.size)
+def starts_agree(one: MeasurementParameters, other: MeasurementParameters) -> float:
+    """Return how alike two starts are: the smallest cosine of two matched latents' loadings."""
+
+    def directions(parameters: MeasurementParameters) -> Array:
+        sizes = np.abs(parameters.loadings)
+        return np.asarray(sizes / np.maximum(np.linalg.norm(sizes, axis=0), 1e-12))
+
+    cosines = directions(one).T @ directions(other)
+    rows, columns = linear_sum_assignment(-cosines)
+    return float(cosines[rows, columns].min())
 
 
 def estimate_under_graph(
@@ -109,7 +112,7 @@ def estimate_under_graph(
     learn_parents : callable
         Finds the graph that the law is restricted to.
     n_starts : int or "auto"
-        "auto" takes one start when two of different kinds agree about Q, several otherwise.
+        "auto" takes one start when two of different kinds point the same way, several otherwise.
     begin : StartPoint or None
         Where to begin instead of any start.
     """
@@ -124,7 +127,7 @@ def estimate_under_graph(
         made = _points(data, space, basis, q_entries, generators)
         points = list(islice(made, min(2, wanted)))
         agree = len(points) == 2 and isinstance(n_starts, str)
-        if agree and supports_agree(points[0].parameters, points[1].parameters) >= SAME_SUPPORT:
+        if agree and starts_agree(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS:
             points = points[:1]
         else:
             points.extend(made)
@@ -156,7 +159,7 @@ def estimate_under_graph(
             penalty,
             schedule if some is data else rough,
             learn_parents,
-            n_steps=WARM_UP.max_iter // 2 + saturated.n_iter,
+            n_steps=(WARM_UP.max_iter // 2 if begin is None else 0) + max(saturated.n_iter, 1),
             n_threads=n_threads,
             observer=told(index),
         )
