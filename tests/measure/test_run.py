@@ -17,7 +17,6 @@ from hidag.measure import ExactMeasurement, SampledMeasurement, estimate_measure
 from hidag.measurement import default_penalty
 from hidag.pipeline import latent_graph
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
-from hidag.start.under_graph import supports_agree
 
 K, N = 4, 1200
 NAMES = ("A", "B", "C", "D")
@@ -176,7 +175,8 @@ def test_a_beginning_is_used(problem, both, method):
     law = np.full(1 << K, 1.0 / (1 << K))
     begin = (found.parameters.reordered(latents=order), law)
     again = measure(problem[1], method, begin=begin)
-    assert supports_agree(again.parameters, found.parameters) == 1.0
+    columns = [sorted(map(tuple, m.parameters.q_matrix.T)) for m in (again, found)]
+    assert columns[0] == columns[1]
     if method == "em":
         assert [record.label for record in again.record.starts] == ["given"]
 
