@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import hidag
 from hidag import DCRL, evaluate
 from hidag.cli.app import app
-from hidag.errors import HidagWarning, SettingError
+from hidag.errors import GraphError, HidagWarning, SettingError
 from hidag.plots import plot_graph, plot_trace
 from hidag.report import write_summary
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
@@ -151,3 +151,15 @@ def test_the_command_fits_and_shows_no_missing_number(table, tmp_path):
         assert NO_NUMBER.findall(path.read_text("utf-8")) == [], path.name
     assert not (out / "latent_law.csv").exists()
     assert np.isnan(hidag.load(out / "result.npz").log_likelihood)
+
+
+def test_a_search_that_cannot_take_so_many_is_refused_before_any_work(table, monkeypatch):
+    def work(*_, **__):
+        raise AssertionError("Stage I has begun")
+
+    monkeypatch.setattr("hidag.estimator.estimate_measurement", work)
+    with pytest.raises(GraphError) as caught:
+        DCRL(K, family="gaussian", search="exact").fit(table[1])
+    assert str(caught.value) == (
+        "search='exact' lists all sets of variables and takes at most 12, got 18; use search='xges'"
+    )

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from hidag.discover import Knowledge
+from hidag.discover.exact import check_number
 from hidag.errors import ConvergenceWarning, HidagWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
 from hidag.fitted import FittedModel
@@ -308,6 +309,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingError(
                 f"search must be 'xges', 'ges', 'exact' or a callable, got {self.search!r}"
             )
+        if self.search == "exact":
+            check_number(len(names))
         score = self.__dict__["score"]
         if not hasattr(score, "local") and score not in ("bdeu", "bic"):
             raise SettingError(f"score must be 'bdeu', 'bic' or a local score, got {score!r}")

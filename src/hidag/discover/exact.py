@@ -13,6 +13,15 @@ from hidag.errors import GraphError
 MAX_EXACT_VARIABLES = 12
 
 
+def check_number(n_variables: int) -> None:
+    """Refuse more variables than the tables have room for."""
+    if n_variables > MAX_EXACT_VARIABLES:
+        raise GraphError(
+            f"search='exact' lists all sets of variables and takes at most "
+            f"{MAX_EXACT_VARIABLES}, got {n_variables}; use search='xges'"
+        )
+
+
 def best_dag(
     cache: ScoreCache,
     n_variables: int,
@@ -27,11 +36,7 @@ def best_dag(
     graph on the set without its last variable, and the best parents of that one in the rest
     (Silander and Myllymaki 2006).
     """
-    if n_variables > MAX_EXACT_VARIABLES:
-        raise GraphError(
-            f"search='exact' lists all sets of variables and takes at most "
-            f"{MAX_EXACT_VARIABLES}, got {n_variables}; use search='xges'"
-        )
+    check_number(n_variables)
     sets = np.arange(1 << n_variables, dtype=np.int64)
     sizes = np.array([int(s).bit_count() for s in sets])
     best = np.full((n_variables, len(sets)), -np.inf)
