@@ -158,8 +158,8 @@ def confirm_edges(
     score : LocalScore
         What the search maximised.
     n_rows : float
-        Rows that the counts stood for. A criterion that charged log N would charge for information
-        that the items do not carry.
+        Rows that the observed data are worth. A criterion that charged log N would charge for
+        information that the items do not carry.
     max_tests : int
     """
 

@@ -135,6 +135,7 @@ def test_options_reach_the_estimator(hidag, table, tmp_path):
         *("fit", table, "-k", 2, "--out", out, "--no-plots", "--seed", 5, "--starts", 1),
         *("--method", "saem", "--penalty", "scad", "--score", "bic", "--search", "ges"),
         *("--resample", "2N", "--max-iter", 40, "--tol", 0.001, "--penalty-strength", 3),
+        *("--law", "saturated", "--effective-size", "0.5"),
     )
     assert ran.exit_code == 0, ran.stderr
     settings = load(out / "result.npz").settings
@@ -149,6 +150,8 @@ def test_options_reach_the_estimator(hidag, table, tmp_path):
         "max_iter": 40,
         "tol": 0.001,
         "penalty_strength": 3.0,
+        "law": "saturated",
+        "effective_size": 0.5,
     }
     assert {name: settings[name] for name in expected} == expected
 

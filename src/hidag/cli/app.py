@@ -126,6 +126,10 @@ def fit(
         ),
     ] = None,
     method: Annotated[str, typer.Option(help="auto, em (exact) or saem (sampling).")] = "auto",
+    law: Annotated[
+        str,
+        typer.Option(help="Latent law: auto, network (over a graph) or saturated (the paper's)."),
+    ] = "auto",
     penalty: Annotated[
         str, typer.Option(help="tlp, scad or none: what makes the loadings sparse.")
     ] = "tlp",
@@ -139,6 +143,10 @@ def fit(
         str,
         typer.Option(help="Rows the graph is searched on: expected, N, 2N, 3N or a number."),
     ] = "expected",
+    effective_size: Annotated[
+        str,
+        typer.Option(help="Rows that expected counts stand for: auto, all or a share of N."),
+    ] = "auto",
     jobs: Annotated[int, typer.Option(help="Threads; never changes a result. -1: all.")] = 1,
     max_iter: Annotated[int, typer.Option(help="Most steps per start.")] = 300,
     tol: Annotated[float, typer.Option(help="Gain per row below which a start ends.")] = 1e-4,
@@ -161,17 +169,26 @@ def fit(
                 "random_state": seed,
                 "n_starts": "auto" if starts is None else starts,
                 "method": method,
+                "law": law,
                 "penalty": None if penalty.lower() == "none" else penalty,
                 "penalty_strength": penalty_strength,
                 "score": score,
                 "search": search,
                 "resample": int(resample) if resample.isdigit() else resample,
+                "effective_size": _number_or_word(effective_size),
                 "n_jobs": jobs,
                 "max_iter": max_iter,
                 "tol": tol,
             },
         )
     )
+
+
+def _number_or_word(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 @app.command(

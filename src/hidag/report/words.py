@@ -64,8 +64,8 @@ def what_was_fitted(result: FitResult) -> list[str]:
         f", with {result.missing_share:.1%} of the cells missing," if result.missing_share else ""
     )
     rows = (
-        f"The graph among the causes was then searched with as much weight as "
-        f"{result.graph_rows:,.0f} fully observed rows would have."
+        f"The graph among the causes was then searched in counts that stand for "
+        f"{result.graph_rows:,.0f} rows."
         if n_latents > 1
         else "With a single cause there is no graph to search."
     )
