@@ -157,7 +157,7 @@ def test_options_reach_the_estimator(hidag, table, tmp_path):
 
 
 def test_a_fit_that_has_not_settled_warns_in_one_line(hidag, table):
-    ran = hidag("fit", table, "-k", 2, "--max-iter", 1)
+    ran = hidag("fit", table, "-k", 2, "--max-iter", 1, "--tol", 1e-12)
     assert ran.exit_code == 0
     first = ran.stderr.splitlines()[0]
     assert first.startswith("hidag: warning: the estimate had not settled after ")
