@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover import CPDAG, DAG, search_graph
+from hidag.discover import CPDAG, search_graph
 from hidag.estimate.exact import expect_states
 from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
 from hidag.estimate.loop import Estimate
@@ -24,7 +24,7 @@ from hidag.latent import (
     expected_counts,
 )
 from hidag.latent.factorise import network_of_counts
-from hidag.measure.labels import settle_labels
+from hidag.measure.labels import same_class, settle_labels
 from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
 from hidag.start.several import StageOne
@@ -103,7 +103,7 @@ class ExactMeasurement:
         ``known`` is that law's probabilities, shape (S,), when they were found on the way.
         """
         now = self.law
-        if not isinstance(now, NetworkLaw) or _same_class(graph, now):
+        if not isinstance(now, NetworkLaw) or same_class(graph, now):
             return now
         if known is None:
             known = self.observed.law_under(graph)[0]
@@ -214,11 +214,3 @@ def _renamed(parents: Parents, order: NDArray[np.intp]) -> Parents:
     """Return the graph with latents in a new order."""
     place = np.argsort(order)
     return tuple(tuple(sorted(int(place[a]) for a in parents[k])) for k in order)
-
-
-def _same_class(graph: CPDAG, law: NetworkLaw) -> bool:
-    """Return whether a law's own graph is a member of the class."""
-    adjacency = np.zeros(graph.adjacency.shape, dtype=np.int8)
-    for child, causes in enumerate(law.parents):
-        adjacency[list(causes), child] = 1
-    return bool(np.array_equal(DAG(adjacency).to_cpdag().adjacency, graph.adjacency))

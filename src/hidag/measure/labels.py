@@ -1,11 +1,13 @@
-"""Which latent comes where and which way round: names that no table's order decides."""
+"""Which latent comes where and which way round, and whether two graphs are the same class."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.discover import CPDAG, DAG
 from hidag.estimate.working import WorkingData
+from hidag.latent import NetworkLaw
 from hidag.measurement import MeasurementParameters
 
 
@@ -37,3 +39,11 @@ def settle_labels(
         # Strongest first: an order that does not depend on how columns stand in the table.
         order = np.argsort(-np.abs(turned.loadings).sum(axis=0), kind="stable")
     return turned.reordered(latents=order), flips, order
+
+
+def same_class(graph: CPDAG, law: NetworkLaw) -> bool:
+    """Return whether a law's own graph is a member of the class."""
+    adjacency = np.zeros(graph.adjacency.shape, dtype=np.int8)
+    for child, causes in enumerate(law.parents):
+        adjacency[list(causes), child] = 1
+    return bool(np.array_equal(DAG(adjacency).to_cpdag().adjacency, graph.adjacency))

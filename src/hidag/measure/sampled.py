@@ -13,7 +13,7 @@ from hidag.estimate.network_loop import law_of_draws
 from hidag.estimate.network_structure import sampled_information_ratio
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentCounts, LatentLaw, NetworkLaw, Parents
-from hidag.measure.labels import settle_labels
+from hidag.measure.labels import same_class, settle_labels
 from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
 from hidag.start.by_sampling import ParentsOfDraws, SampledStageOne, rows_for_graph
@@ -126,7 +126,9 @@ class SampledMeasurement:
         )
 
     def law_over(self, graph: CPDAG, known: Array | None) -> LatentLaw:
-        """Return the law over the graph that was found."""
+        """Return the law over the graph that was found: Stage I's own when that is its graph."""
+        if same_class(graph, self.law):
+            return self.law
         return law_of_draws(graph.to_dag().parents, self.draws)
 
 
