@@ -100,17 +100,17 @@ def _towards(components: Array, known: NDArray[np.bool_]) -> Array:
     return np.asarray(np.where(known, out, 0.0) * share[:, None])
 
 
-def _sparse(loadings: Array, q_entries: NDArray[np.int8]) -> Array:
+def _sparse(loadings: Array, q_entries: NDArray[np.int8], share: float) -> Array:
     """Return the loadings that a start keeps, signs of columns settled."""
     size = np.abs(loadings)
     top = size.max(axis=1, keepdims=True)
     rank = np.argsort(np.argsort(-size, axis=1), axis=1)
-    keep = (size >= KEPT_SHARE * top) & (rank < MOST_START_PARENTS)
+    keep = (size >= share * top) & (rank < MOST_START_PARENTS)
     for k in np.flatnonzero(~keep.any(axis=0)):
         # A latent must have something to begin with.
         keep[np.argmax(size[:, k] / np.maximum(top[:, 0], 1e-12)), k] = True
     keep = (keep & (q_entries != 0)) | (q_entries == 1)
-    floor = 0.5 * KEPT_SHARE * top
+    floor = 0.5 * share * top
     weak = keep & (size < floor)
     out = np.where(weak, np.where(loadings < 0, -floor, floor), loadings) * keep
     return np.asarray(out * np.where(out.sum(axis=0) < 0, -1.0, 1.0))
@@ -136,6 +136,7 @@ def network_start(
     q_entries: NDArray[np.int8],
     *,
     rng: np.random.Generator | None = None,
+    kept_share: float = KEPT_SHARE,
 ) -> MeasurementParameters:
     """Return the spectral start's parameters; with ``rng``, from another first rotation.
 
@@ -144,6 +145,8 @@ def network_start(
     data : WorkingData
     q_entries : ndarray of int8, shape (J, K)
         1, 0, or -1 for entries to be estimated.
+    kept_share : float
+        Loadings are kept that are at least this share of their item's largest.
     """
     n_latents = q_entries.shape[1]
     components = _components(standardised_looks(data, n_latents), n_latents)
@@ -155,4 +158,4 @@ def network_start(
             known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
             _, order = linear_sum_assignment(-known.T @ turned**2)
             turned = turned[:, order]
-    return parameters_from_loadings(data, _effects(_sparse(turned, q_entries), data))
+    return parameters_from_loadings(data, _effects(_sparse(turned, q_entries, kept_share), data))

@@ -25,7 +25,7 @@ from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty
-from hidag.start.network_start import network_start
+from hidag.start.network_start import KEPT_SHARE, network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
     ROUGH_TOLERANCE,
@@ -51,6 +51,8 @@ ROWS_FOR_FIRST_STEPS = 2500
 BRIEF_TOLERANCE = 200.0
 #: Starts lead to the same place when no latent's loadings differ by more than this cosine.
 SAME_DIRECTIONS = 0.92
+#: How many of its loadings an item keeps in a start from common factors, start by start.
+KEPT_SHARES = (KEPT_SHARE, 0.3, 0.65)
 #: Starts that are tried when the first two do not agree, if the user does not say.
 STARTS_IN_DOUBT = 4
 
@@ -66,14 +68,19 @@ def _points(
     even = np.full(space.n_states, 1.0 / space.n_states)
     binary = 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
     centred = predictors(data, space.n_latents)
+    n_factors = 0
     for index, generator in enumerate(generators):
         rng = generator if index > 1 else None
         # Scores of binary items are too noisy to begin with, but a second opinion all the same.
         if index == 1 if binary else index % 2 == 0:
             yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
-            found = network_start(data, q_entries, rng=rng)
-            yield StartPoint(found, even, "factors" if rng is None else "factors, rotated")
+            # Other rotations tend to end in the same factors: starts differ by what they keep.
+            share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
+            n_factors += 1
+            found = network_start(data, q_entries, rng=rng, kept_share=share)
+            label = f"factors, {share:g} of the largest kept"
+            yield StartPoint(found, even, label + (", rotated" if rng is not None else ""))
 
 
 def starts_agree(one: MeasurementParameters, other: MeasurementParameters) -> float:
