@@ -95,6 +95,14 @@ def starts_agree(one: MeasurementParameters, other: MeasurementParameters) -> fl
     return float(cosines[rows, columns].min())
 
 
+def _observer(progress: StartProgress | None, index: int, count: int) -> Observer:
+    def observer(iteration: int, last: int, value: float) -> None:
+        if progress is not None:
+            progress(index, count, iteration, last, value)
+
+    return observer
+
+
 def estimate_under_graph(
     data: WorkingData,
     space: StateSpace,
@@ -140,13 +148,6 @@ def estimate_under_graph(
             points.extend(made)
     count = len(points)
 
-    def told(index: int) -> Observer:
-        def observer(iteration: int, last: int, value: float) -> None:
-            if progress is not None:
-                progress(index, count, iteration, last, value)
-
-        return observer
-
     def look(index: int) -> FirstLook:
         point, rng = points[index], generators[index]
         parameters, law = point.parameters, point.probabilities
@@ -168,7 +169,7 @@ def estimate_under_graph(
             learn_parents,
             n_steps=(WARM_UP.max_iter // 2 if begin is None else 0) + max(saturated.n_iter, 1),
             n_threads=n_threads,
-            observer=told(index),
+            observer=_observer(progress, index, count),
         )
 
     looks = [look(index) for index in range(count)]
@@ -184,7 +185,7 @@ def estimate_under_graph(
         learn_parents,
         adapt=adapt,
         n_threads=n_threads,
-        observer=told(best),
+        observer=_observer(progress, best, count),
     )
     records = tuple(
         StartRecord(
@@ -272,6 +273,7 @@ def estimate_with_law(
     if found.penalty.name is None:
         plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
     basis, allowed = Basis.of(space.states().astype(np.float64)), permissions(q_entries)
+    observer = _observer(progress, count - 1, count)
     first = look_under_network(
         found.best,
         data,
@@ -283,6 +285,7 @@ def estimate_with_law(
         learn_parents,
         n_steps=found.best.n_iter,
         n_threads=n_threads,
+        observer=observer,
     )
     network = estimate_under_network(
         first,
@@ -295,6 +298,7 @@ def estimate_with_law(
         learn_parents,
         adapt=adapt,
         n_threads=n_threads,
+        observer=observer,
     )
     if law == "network" or network.preferred:
         return replace(found, network=network, penalty=network.penalty)
