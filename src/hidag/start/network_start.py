@@ -66,13 +66,13 @@ def _rotated(components: Array, rng: np.random.Generator | None) -> Array:
     """Return loadings on oblique factors with sparse rows; ``rng`` begins from elsewhere.
 
     Varimax with Kaiser's row scaling comes first, then Geomin: latents need not be uncorrelated.
+    Geomin has local optima; from axes turned at random it is left to find another one.
     """
-    lengths = np.sqrt((components**2).sum(axis=1, keepdims=True))
-    rows = components / np.maximum(lengths, 1e-12)
-    turn = np.eye(components.shape[1])
     if rng is not None:
-        turn, _ = np.linalg.qr(rng.standard_normal(turn.shape))
-    return geomin(components, turn @ varimax(rows @ turn))
+        turn, _ = np.linalg.qr(rng.standard_normal((components.shape[1],) * 2))
+        return geomin(components, turn)
+    lengths = np.sqrt((components**2).sum(axis=1, keepdims=True))
+    return geomin(components, varimax(components / np.maximum(lengths, 1e-12)))
 
 
 def _towards(components: Array, known: NDArray[np.bool_]) -> Array:

@@ -52,9 +52,9 @@ BRIEF_TOLERANCE = 200.0
 #: Starts lead to the same place when no latent's loadings differ by more than this cosine.
 SAME_DIRECTIONS = 0.92
 #: How many of its loadings an item keeps in a start from common factors, start by start.
-KEPT_SHARES = (KEPT_SHARE, 0.3, 0.65)
+KEPT_SHARES = (KEPT_SHARE, 0.3)
 #: Starts that are tried when the first two do not agree, if the user does not say.
-STARTS_IN_DOUBT = 4
+STARTS_IN_DOUBT = 8
 
 
 def _points(
@@ -75,7 +75,7 @@ def _points(
         if index == 1 if binary else index % 2 == 0:
             yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
-            # Other rotations tend to end in the same factors: starts differ by what they keep.
+            # Starts differ by where the rotation begins and by what they keep.
             share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
             n_factors += 1
             found = network_start(data, q_entries, rng=rng, kept_share=share)
