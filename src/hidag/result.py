@@ -56,9 +56,9 @@ class FitResult:
         Objective and largest coefficient move per step.
     starts : tuple of StartRecord
         Their objectives are under the penalty that estimation began with; the final choice of
-        loadings may have been made under another (``settings["penalty_strength_used"]``). Under a
-        law over a graph they are less the price of the law's parameters as well, and may be on
-        some of the rows only.
+        loadings may have been made under another (``settings["penalty_strength_used"]``). They
+        are on ``n_rows`` rows; starts under a law over a graph are compared by them less the price
+        of the law's parameters.
     n_reached : int
         How many starts came as high as the best.
     graph_rows : float

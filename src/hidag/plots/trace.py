@@ -41,23 +41,10 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
     if known.any():
         ax.plot(steps[known], trace[known, 0], color=style.BLUE, linewidth=1.8)
         ax.set_ylabel("penalised log-likelihood", fontsize=style.SMALL_FONT_SIZE)
-        ends = [(record.n_iter, record.objective) for record in result.starts]
-        ax.plot(
-            [end[0] for end in ends],
-            [end[1] for end in ends],
-            linestyle="none",
-            marker="o",
-            markersize=4.5,
-            markerfacecolor=style.PAPER,
-            markeredgecolor=style.VERMILION,
-            label=f"end of each start ({len(ends)})",
-        )
-        ax.legend(
-            loc="lower right",
-            frameon=False,
-            fontsize=style.SMALL_FONT_SIZE,
-            labelcolor=style.INK,
-        )
+        # Objectives on some of the rows are on another scale.
+        ends = [(one.n_iter, one.objective) for one in result.starts if one.n_rows == 0]
+        if ends:
+            _draw_ends(ax, ends)
     elif np.isfinite(trace[:, 1]).any():
         ax.plot(steps, trace[:, 1], color=style.BLUE, linewidth=1.4)
         if np.nanmin(trace[:, 1]) > 0:
@@ -71,3 +58,19 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
     ax.yaxis.grid(True, color=style.HAIR, linewidth=0.6)
     ax.set_axisbelow(True)
     return ax
+
+
+def _draw_ends(ax: Axes, ends: list[tuple[int, float]]) -> None:
+    ax.plot(
+        [end[0] for end in ends],
+        [end[1] for end in ends],
+        linestyle="none",
+        marker="o",
+        markersize=4.5,
+        markerfacecolor=style.PAPER,
+        markeredgecolor=style.VERMILION,
+        label=f"end of each start ({len(ends)})",
+    )
+    ax.legend(
+        loc="lower right", frameon=False, fontsize=style.SMALL_FONT_SIZE, labelcolor=style.INK
+    )

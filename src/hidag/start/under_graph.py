@@ -190,7 +190,7 @@ def estimate_under_graph(
     records = tuple(
         StartRecord(
             p.label,
-            one.criterion,
+            one.estimate.objective,
             one.estimate.log_likelihood,
             one.estimate.n_iter,
             one.estimate.converged,
