@@ -134,7 +134,15 @@ def test_small_and_empty_matrices_are_drawn(matrix):
 def test_trace_of_em_and_of_a_sampler(result):
     ax = plot_trace(result)
     assert ax.get_ylabel() == "penalised log-likelihood"
-    assert len(ax.lines[0].get_xdata()) == result.n_iter
+    drawn = np.concatenate([line.get_xdata() for line in ax.lines if line.get_marker() == "o"])
+    assert set(drawn) >= set(range(1, result.n_iter + 1))
+    # An objective that falls is another one: a gap, and words that say so.
+    bent = result.trace.copy()
+    bent[:, 0] = np.linspace(-20.0, -10.0, len(bent))
+    assert plot_trace(dataclasses.replace(result, trace=bent)).get_title(loc="left") == ""
+    bent[len(bent) // 2 :, 0] -= 100.0
+    ax = plot_trace(dataclasses.replace(result, trace=bent))
+    assert "another penalty or latent law" in ax.get_title(loc="left")
     unknown = result.trace.copy()
     unknown[:, 0] = np.nan
     ax = plot_trace(dataclasses.replace(result, trace=unknown))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.plots import style
 from hidag.plots.canvas import new_axes
@@ -39,7 +40,7 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
     steps = np.arange(1, len(trace) + 1)
     known = np.isfinite(trace[:, 0])
     if known.any():
-        ax.plot(steps[known], trace[known, 0], color=style.BLUE, linewidth=1.8)
+        _draw_runs(ax, steps[known], trace[known, 0])
         ax.set_ylabel("penalised log-likelihood", fontsize=style.SMALL_FONT_SIZE)
         # Objectives on some of the rows are on another scale.
         ends = [(one.n_iter, one.objective) for one in result.starts if one.n_rows == 0]
@@ -58,6 +59,23 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
     ax.yaxis.grid(True, color=style.HAIR, linewidth=0.6)
     ax.set_axisbelow(True)
     return ax
+
+
+def _draw_runs(ax: Axes, steps: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    """Draw a line for each run of EM: where the objective falls, it is another objective."""
+    breaks = np.flatnonzero(np.diff(values) < -1e-9 * np.abs(values[:-1])) + 1
+    runs = zip(np.split(steps, breaks), np.split(values, breaks), strict=True)
+    for run, (where, heights) in enumerate(runs):
+        ax.plot(where, heights, color=style.BLUE, linewidth=1.8, marker="o", markersize=2.5)
+        if run:
+            ax.axvline(where[0] - 0.5, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
+    if len(breaks):
+        ax.set_title(
+            "dotted: another penalty or latent law from there on",
+            fontsize=style.SMALL_FONT_SIZE,
+            color=style.INK,
+            loc="left",
+        )
 
 
 def _draw_ends(ax: Axes, ends: list[tuple[int, float]]) -> None:
