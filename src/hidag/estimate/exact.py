@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 N_LANES = 4
 #: A block's posterior has about this many numbers: it stays in the processor's cache.
 BLOCK_CELLS = 1 << 17
+#: Rows whose largest exponent is in this range need no shift before exponentials are taken.
+SAFE_EXPONENTS = (-300.0, 600.0)
 #: A state without mass keeps this log probability, so that sums stay finite.
 LOG_OF_NOTHING = -1e4
 
@@ -73,7 +75,11 @@ def _unnormalised(scores: StateScores, rows: Array) -> tuple[Array, Array, Array
     """Return posteriors up to a factor (rows, S), the factors and the log marginals (rows,)."""
     joint = rows @ scores.weights
     top = joint.max(axis=1)
-    joint -= top[:, None]
+    if top.min() < SAFE_EXPONENTS[0] or top.max() > SAFE_EXPONENTS[1]:
+        joint -= top[:, None]
+    else:
+        # Nothing can overflow or vanish: one pass over the block less.
+        top = np.zeros(1)
     np.exp(joint, out=joint)
     mass = joint.sum(axis=1)
     return joint, 1.0 / mass, top + np.log(mass)

@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 MOST_ROWS_WORTH = 4.0
 #: Averages over rows that need no more than two digits are taken from this many.
 ROWS_FOR_AVERAGES = 2000
+#: A mean over all pairs of latents needs fewer.
+ROWS_FOR_RATIO = 1000
 
 
 def _blocks(
@@ -92,7 +94,7 @@ def information_ratio(
     ``parameters`` are on the working scale of ``data``; averages are over its first few thousand
     rows.
     """
-    data = data.first_rows(ROWS_FOR_AVERAGES)
+    data = data.first_rows(ROWS_FOR_RATIO)
     states = law.space.states().astype(np.float64)
     probabilities = np.asarray(law.probabilities)
     left, right = np.triu_indices(law.space.n_latents, 1)
