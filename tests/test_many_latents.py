@@ -151,7 +151,17 @@ def test_the_command_fits_and_shows_no_missing_number(table, tmp_path):
     for path in Path(out).glob("*.csv"):
         assert NO_NUMBER.findall(path.read_text("utf-8")) == [], path.name
     assert not (out / "latent_law.csv").exists()
-    assert np.isnan(hidag.load(out / "result.npz").log_likelihood)
+    saved = hidag.load(out / "result.npz")
+    assert np.isnan(saved.log_likelihood)
+    # The law is still there to be read: one line per latent and configuration of its parents.
+    lines = (out / "latent_tables.csv").read_text("utf-8").splitlines()
+    assert lines[0] == "latent,given,probability"
+    assert len(lines) - 1 == sum(2 ** len(causes) for causes in saved.law.parents)
+    child = next(k for k, causes in enumerate(saved.law.parents) if len(causes) == 1)
+    cause = saved.law.parents[child][0]
+    names = saved.latent_names
+    wanted = f"{names[child]},{names[cause]}=1,{saved.law.tables[child][1, 1]:.10g}"
+    assert wanted in lines
 
 
 def test_a_search_that_cannot_take_so_many_is_refused_before_any_work(table, monkeypatch):

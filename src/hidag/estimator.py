@@ -15,8 +15,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.discover import Knowledge
-from hidag.discover.exact import check_number
 from hidag.errors import ConvergenceWarning, HidagWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
 from hidag.fitted import FittedModel
@@ -28,7 +26,15 @@ from hidag.observations import resolve_families as _resolve_families
 from hidag.pipeline import effective_share, latent_graph
 from hidag.progress import Progress, StderrProgress
 from hidag.result import FitResult
-from hidag.settings import checked_count, chosen_penalty, plain_value, root_seed, thread_count
+from hidag.settings import (
+    check_search,
+    checked_count,
+    chosen_penalty,
+    latent_names_of,
+    plain_value,
+    root_seed,
+    thread_count,
+)
 from hidag.thin_evidence import warn_of_thin_evidence
 from hidag.versions import versions_used
 
@@ -186,10 +192,18 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         q_spec = None
         if self.q_matrix is not None:
             q_spec = read_q_matrix(self.q_matrix, table.names, n_latents)
-        names = self._names_of_latents(
-            n_latents, q_spec.latent_names if q_spec is not None and q_spec.named else None
+        names = latent_names_of(
+            self.latent_names,
+            n_latents,
+            q_spec.latent_names if q_spec is not None and q_spec.named else None,
         )
-        self._check_search(names)
+        check_search(
+            self.search,
+            self.__dict__["score"],
+            self.equivalent_sample_size,
+            self.knowledge,
+            names,
+        )
         penalty = chosen_penalty(
             self.penalty,
             table.n_samples,
@@ -286,6 +300,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.law not in LAWS:
             raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {self.law!r}")
+        if self.observer is not None and not callable(self.observer):
+            raise SettingError(f"observer must be callable, got {self.observer!r}")
         if self.n_starts != "auto":
             checked_count("n_starts", self.n_starts)
         checked_count("max_iter", self.max_iter)
@@ -302,43 +318,6 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "result_")
-
-    def _check_search(self, names: tuple[str, ...]) -> None:
-        """Refuse what Stage III could not use, before Stage I has cost any time."""
-        if not callable(self.search) and self.search not in ("xges", "ges", "exact"):
-            raise SettingError(
-                f"search must be 'xges', 'ges', 'exact' or a callable, got {self.search!r}"
-            )
-        if self.search == "exact":
-            check_number(len(names))
-        score = self.__dict__["score"]
-        if not hasattr(score, "local") and score not in ("bdeu", "bic"):
-            raise SettingError(f"score must be 'bdeu', 'bic' or a local score, got {score!r}")
-        size = self.equivalent_sample_size
-        if not isinstance(size, Real) or not 0 < size < np.inf:
-            raise SettingError(f"equivalent_sample_size must be a positive number, got {size!r}")
-        if self.knowledge is not None:
-            if not isinstance(self.knowledge, Knowledge):
-                raise SettingError(
-                    f"knowledge must be a hidag.Knowledge, got {type(self.knowledge).__name__}"
-                )
-            self.knowledge.rules(names)
-        if self.observer is not None and not callable(self.observer):
-            raise SettingError(f"observer must be callable, got {self.observer!r}")
-
-    def _names_of_latents(self, n_latents: int, from_q: tuple[str, ...] | None) -> tuple[str, ...]:
-        if self.latent_names is None:
-            return from_q or tuple(f"Z{k + 1}" for k in range(n_latents))
-        if isinstance(self.latent_names, str) or not hasattr(self.latent_names, "__iter__"):
-            raise SettingError(
-                f"latent_names must be {n_latents} different names, got {self.latent_names!r}"
-            )
-        names = tuple(str(name) for name in self.latent_names)
-        if len(names) != n_latents or len(set(names)) != n_latents:
-            raise SettingError(
-                f"latent_names must be {n_latents} different names, got {list(names)}"
-            )
-        return names
 
     def _tell(self, text: str) -> None:
         """Log a message, and write it to standard error when the user asked for words."""

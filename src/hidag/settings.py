@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from hidag.discover import Knowledge
+from hidag.discover.exact import check_number
 from hidag.errors import SettingError
 from hidag.measurement import Penalty, default_penalty
 
@@ -88,3 +90,35 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return repr(value)
+
+
+def latent_names_of(given: Any, n_latents: int, from_q: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the latents' names: those given, else those of Q, else Z1, Z2 and so on."""
+    if given is None:
+        return from_q or tuple(f"Z{k + 1}" for k in range(n_latents))
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise SettingError(f"latent_names must be {n_latents} different names, got {given!r}")
+    names = tuple(str(name) for name in given)
+    if len(names) != n_latents or len(set(names)) != n_latents:
+        raise SettingError(f"latent_names must be {n_latents} different names, got {list(names)}")
+    return names
+
+
+def check_search(
+    search: Any, score: Any, sample_size: Any, knowledge: Any, names: tuple[str, ...]
+) -> None:
+    """Refuse what Stage III could not use, before Stage I has cost any time."""
+    if not callable(search) and search not in ("xges", "ges", "exact"):
+        raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
+    if isinstance(search, str) and search == "exact":
+        check_number(len(names))
+    if not hasattr(score, "local") and score not in ("bdeu", "bic"):
+        raise SettingError(f"score must be 'bdeu', 'bic' or a local score, got {score!r}")
+    if not isinstance(sample_size, Real) or not 0 < float(sample_size) < np.inf:
+        raise SettingError(f"equivalent_sample_size must be a positive number, got {sample_size!r}")
+    if knowledge is not None:
+        if not isinstance(knowledge, Knowledge):
+            raise SettingError(
+                f"knowledge must be a hidag.Knowledge, got {type(knowledge).__name__}"
+            )
+        knowledge.rules(names)

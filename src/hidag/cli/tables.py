@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.cli.folders import Writer
+from hidag.latent import NetworkLaw
 from hidag.plots import plot_graph, plot_q, render_png, size_of_graph, size_of_q
 from hidag.report import write_summary
 from hidag.result import FitResult
@@ -23,6 +24,7 @@ FIT_FILES = (
     "q.csv",
     "loadings.csv",
     "latent_law.csv",
+    "latent_tables.csv",
     "graph.json",
     "graph.dot",
     "posterior.csv",
@@ -101,6 +103,12 @@ def fit_files(
                 for state, p in zip(states, result.law.probabilities, strict=True)
             ),
         )
+    if isinstance(result.law, NetworkLaw):
+        writers["latent_tables.csv"] = partial(
+            write_csv,
+            header=["latent", "given", "probability"],
+            rows=_table_rows(result.law, latents),
+        )
     if plots:
         writers["q.png"] = lambda path: path.write_bytes(
             render_png(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
@@ -111,6 +119,14 @@ def fit_files(
             )
         )
     return {name: writers[name] for name in FIT_FILES if name in writers}
+
+
+def _table_rows(law: NetworkLaw, latents: Sequence[str]) -> Iterator[list[str]]:
+    """Yield P(latent = 1) for each configuration of its parents in the law's graph."""
+    for k, (causes, table) in enumerate(zip(law.parents, law.tables, strict=True)):
+        for levels in np.ndindex(*table.shape[:-1]):
+            given = "; ".join(f"{latents[a]}={m}" for a, m in zip(causes, levels, strict=True))
+            yield [latents[k], given, number(table[levels][1])]
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
