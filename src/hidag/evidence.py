@@ -86,7 +86,7 @@ class ObservedFit:
             self.parameters,
             law_step(self.law),
             self.data,
-            self.space.states().astype(np.float64),
+            self.parameters.terms.features(self.space.states()),
             law_step,
             tolerance=LAW_TOLERANCE,
             max_steps=MAX_LAW_STEPS,

@@ -15,7 +15,7 @@ from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.latent.factorise import factorised
 from hidag.measure import estimate_measurement
 from hidag.measure.exact import parents_by_search
-from hidag.measurement import MeasurementParameters, default_penalty
+from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.start.spectral import predictors, spectral_start
 
 K = 4
@@ -44,7 +44,7 @@ def chain():
 def begin(chain):
     entries = np.full(Q.shape, -1, dtype=np.int8)
     start = spectral_start(chain, SPACE, BASIS, entries, predictors(chain, K))
-    allowed = permissions(entries)
+    allowed = permissions(entries, Terms.main((2,) * entries.shape[1]))
     saturated = run_em(
         start.parameters, start.probabilities, chain, BASIS, allowed, PENALTY, Schedule()
     )

@@ -28,7 +28,13 @@ from hidag.estimate.posterior import (
 )
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.measurement import NO_SPARSITY, MeasurementParameters, default_penalty, family_named
+from hidag.measurement import (
+    NO_SPARSITY,
+    MeasurementParameters,
+    Terms,
+    default_penalty,
+    family_named,
+)
 
 FAMILIES = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
 #: Two parents with different effects: an order of bits taken the wrong way round shows.
@@ -70,8 +76,8 @@ def set_out(values, parameters, seed=0, n_threads=1):
         data,
         working,
         sampler,
-        ItemLayout.of(working.loadings != 0),
-        FamilyLayout.of(LAW.parents),
+        ItemLayout.of(working),
+        FamilyLayout.of_law(LAW),
     )
 
 
@@ -114,7 +120,7 @@ def test_nothing_depends_on_the_number_of_threads():
         found = run_steps(working, LAW, sampler, n_steps=4, burn_in=2)
         draws = sampler.retain(found.parameters, found.law, items, families, n_draws=4)
         judged = judge_loadings(
-            found.parameters, draws, data, permissions(-np.ones((10, 4), np.int8)),
+            found.parameters, draws, data, permissions(-np.ones((10, 4), np.int8), Terms.main((2,) * 4)),
             n_threads=n_threads,
         )  # fmt: skip
         results.append((found.parameters.loadings, draws, judged[9].information, found.law.tables))
@@ -143,8 +149,8 @@ def test_tallies_equal_plain_sums():
         np.add.at(table, tuple(states[:, a] for a in (*pa, k)), 1.0)
         cells = slice(families.table_ptr[k], families.table_ptr[k + 1])
         np.testing.assert_array_equal(found.families[cells], table.ravel())
-    law = law_of_draws(LAW.parents, sampler.states[None], mass=0.0)
-    direct = families.law_from(found.families, LAW.space, 0.0)
+    law = law_of_draws(LAW.parents, sampler.states[None], LAW.space.levels, mass=0.0)
+    direct = families.law_from(found.families, 0.0)
     for a, b in zip(law.tables, direct.tables, strict=True):
         np.testing.assert_allclose(a, b)
 
@@ -179,7 +185,7 @@ def test_scores_and_information_are_those_of_the_observed_data():
         slope = data.x[:, j, None] * dtheta - dpartition
         scores = (posterior * slope * data.observed[:, j, None]) @ design
         gradient, information = scores.sum(axis=0), scores.T @ scores
-        ours = item_information(working, draws, data, items, j, np.arange(4))
+        ours = item_information(working, draws, data, items, j, np.arange(4), np.ones(4, int))
         root = np.sqrt(np.diag(information))
         assert np.abs((ours[0] - gradient) / root).max() < 0.25
         assert np.abs((ours[1] - information) / np.outer(root, root)).max() < 0.06
@@ -193,12 +199,12 @@ def test_a_loading_that_is_missing_is_found_and_a_false_one_dropped():
         parameters.families, parameters.intercept, loadings, parameters.dispersion
     )
     data, chosen, sampler, _, families = set_out(values, wrong)
-    allowed = permissions(-np.ones((10, 4), np.int8))
+    allowed = permissions(-np.ones((10, 4), np.int8), Terms.main((2,) * 4))
     law, screened = LAW, []
     # What the first choice leaves wrong (a missing loading misleads its neighbours) is put right.
     for _ in range(2):
         found = run_steps(chosen, law, sampler, n_steps=30, burn_in=15)
-        law, items = found.law, ItemLayout.of(found.parameters.loadings != 0)
+        law, items = found.law, ItemLayout.of(found.parameters)
         draws = sampler.retain(found.parameters, law, items, families, n_draws=12)
         screened.append(screened_scores(found.parameters, draws, data, items))
         judged = judge_loadings(found.parameters, draws, data, allowed)
@@ -242,10 +248,10 @@ def test_a_rows_posterior_does_not_depend_on_the_rows_beside_it():
 def test_an_item_with_too_many_latents_is_refused():
     support = np.ones((2, 20), dtype=bool)
     with pytest.raises(SettingError) as caught:
-        ItemLayout.of(support)
+        ItemLayout.over(support, (2,) * support.shape[1])
     assert str(caught.value) == (
-        "item 0 loads on 20 latents; at most 16 can be tabulated: set some entries of its row of "
-        "Q to 0"
+        "item 0 loads on 20 latents with 1048576 joint states; at most 65536 can be tabulated: set "
+        "some entries of its row of Q to 0"
     )
 
 
@@ -265,7 +271,7 @@ def test_kernels_are_their_plain_python_bodies():
         data, working, sampler, items, families = set_out(values, parameters)
         draws = sampler.retain(working, LAW, items, families, n_draws=3)
         tables = sampler.statistics(items, families)
-        scores = item_information(working, draws, data, items, 8, np.arange(4))
+        scores = item_information(working, draws, data, items, 8, np.arange(4), np.ones(4, int))
         screened = screened_scores(working, draws, data, items)
         joint = sampler.log_joint(working, LAW, items, families)
         return draws, tables.count, tables.sum_x, tables.families, *scores, screened, joint

@@ -38,7 +38,7 @@ def run(data, n_latents, q_entries=None, **settings):
         q_entries = np.full((data.n_items, n_latents), -1, dtype=np.int8)
     return estimate_by_sampling(
         data,
-        n_latents,
+        (2,) * n_latents,
         q_entries,
         default_penalty("tlp", data.n_samples, n_latents),
         Schedule(),
@@ -100,7 +100,7 @@ def test_what_is_known_of_q_is_kept():
     known[::2] = truth.q_matrix[::2]
     known[3, :] = [1, 0, 1, 0, -1]
     for entries in (known, truth.q_matrix.astype(np.int8)):
-        start = network_start(data, entries)
+        start = network_start(data, entries, (2,) * entries.shape[1])
         found = run(data, 5, entries)
         for loadings in (start.loadings, found.parameters.loadings):
             assert (loadings[entries == 1] != 0).all()

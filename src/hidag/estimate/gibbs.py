@@ -8,32 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.exact import log_probabilities
+from hidag.estimate.network_layout import ItemLayout
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels import gibbs as kernel
 from hidag.latent import StateSpace
-from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
-
-
-def _item_tables(
-    parameters: MeasurementParameters, parents: list[NDArray[np.intp]]
-) -> tuple[NDArray[np.int64], Array, Array]:
-    """Return where each item's table starts, and the tables of theta and A over sub-states."""
-    thetas, partitions, starts, position = [], [], [], 0
-    for j, latents in enumerate(parents):
-        codes = np.arange(1 << len(latents))
-        bits = (codes[:, None] >> np.arange(len(latents))) & 1
-        eta = parameters.intercept[j] + bits @ parameters.loadings[j, latents]
-        theta, partition = family_named(parameters.families[j]).natural(
-            eta, parameters.dispersion[j]
-        )
-        thetas.append(theta)
-        partitions.append(partition)
-        starts.append(position)
-        position += len(codes)
-    return np.array(starts, dtype=np.int64), np.concatenate(thetas), np.concatenate(partitions)
 
 
 class GibbsSampler:
@@ -43,7 +25,7 @@ class GibbsSampler:
     ----------
     data : WorkingData
     space : StateSpace
-        Binary latents whose joint states can be listed.
+        Latents whose joint states can be listed.
     states : ndarray of int64, shape (N,)
         State numbers to start from.
     seed : int
@@ -68,18 +50,8 @@ class GibbsSampler:
         n_threads: int = 1,
     ) -> None:
         """Move all rows by ``n_sweeps`` sweeps that leave their posterior invariant."""
-        q = parameters.loadings != 0
-        parents = [np.flatnonzero(row) for row in q]
-        item_ptr = np.concatenate([[0], np.cumsum([len(p) for p in parents])]).astype(np.int64)
-        item_parents = np.concatenate(parents).astype(np.int64)
-        bits = np.cumsum(q, axis=1) - 1
-        items_of = [np.flatnonzero(column) for column in q.T]
-        latent_ptr = np.concatenate([[0], np.cumsum([len(p) for p in items_of])]).astype(np.int64)
-        latent_items = np.concatenate(items_of).astype(np.int64)
-        latent_bits = np.concatenate(
-            [1 << bits[items, k] for k, items in enumerate(items_of)]
-        ).astype(np.int64)
-        table_ptr, theta, partition = _item_tables(parameters, parents)
+        layout = ItemLayout.of(parameters)
+        theta, partition = layout.tables(parameters)
         log_law = log_probabilities(probabilities)
         has_gaps = self.data.observed is not None
         observed = self.data.observed if has_gaps else np.zeros((0, 0), dtype=np.uint8)
@@ -96,12 +68,14 @@ class GibbsSampler:
                 has_gaps,
                 log_law,
                 self.space.strides(),
-                latent_ptr,
-                latent_items,
-                latent_bits,
-                item_ptr,
-                item_parents,
-                table_ptr,
+                layout.levels,
+                layout.latent_ptr,
+                layout.latent_items,
+                layout.latent_strides,
+                layout.item_ptr,
+                layout.item_parents,
+                layout.item_strides,
+                layout.table_ptr,
                 theta,
                 partition,
                 self._seed,

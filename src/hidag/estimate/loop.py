@@ -154,12 +154,10 @@ def _stretched(
     loadings = new.loadings + np.where(both, extra * (new.loadings - old.loadings), 0.0)
     intercept = new.intercept + extra * (new.intercept - old.intercept)
     dispersion = new.dispersion * (new.dispersion / old.dispersion) ** extra
-    for family, items in new.groups():
-        lowest = intercept[items] + np.minimum(loadings[items], 0.0).sum(axis=1)
-        if (lowest < family.lowest_predictor).any():
-            return None
-    law = law_step(stretched_law(old_law, new_law, extra))
-    return MeasurementParameters(new.families, intercept, loadings, dispersion), law
+    point = replace(new, intercept=intercept, loadings=loadings, dispersion=dispersion)
+    if not point.in_range().all():
+        return None
+    return point, law_step(stretched_law(old_law, new_law, extra))
 
 
 def run_em(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, PENALISED, ZERO, descend
-from hidag.measurement import Family, MeasurementParameters, Penalty, family_named
+from hidag.latent import StateSpace
+from hidag.measurement import Family, MeasurementParameters, Penalty, Terms, family_named
 
 Array = NDArray[np.float64]
 
@@ -30,8 +31,8 @@ class Basis:
 
     Attributes
     ----------
-    design : ndarray, shape (S, 1 + K)
-        A one and the states.
+    design : ndarray, shape (S, 1 + T)
+        A one and the terms' values.
     products : ndarray, shape (S, P (P + 1) / 2)
         Products of pairs of columns of ``design``, upper triangle by rows.
     """
@@ -41,14 +42,19 @@ class Basis:
 
     @classmethod
     def of(cls, features: Array) -> Basis:
-        """Return the basis of states given as features, shape (S, K)."""
+        """Return the basis of states given by their terms' values, shape (S, T)."""
         design = np.hstack([np.ones((len(features), 1)), features])
         left, right = np.triu_indices(design.shape[1])
         return cls(design, np.ascontiguousarray(design[:, left] * design[:, right]))
 
+    @classmethod
+    def over(cls, space: StateSpace, terms: Terms) -> Basis:
+        """Return the basis of all joint states."""
+        return cls.of(terms.features(space.states()))
+
     @property
     def features(self) -> Array:
-        """The states, shape (S, K)."""
+        """The terms' values, shape (S, T)."""
         return self.design[:, 1:]
 
     def quadratic(self, weights: Array) -> Array:
@@ -60,11 +66,6 @@ class Basis:
         out[:, left, right] = packed
         out[:, right, left] = packed
         return out
-
-
-def _lowest_predictor(beta: Array) -> Array:
-    """Return each item's smallest predictor over all states of its latents."""
-    return np.asarray(beta[:, 0] + np.minimum(beta[:, 1:], 0.0).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class _Problem:
         cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
         value -= (cost * (self.allowed[:, 1:] == PENALISED)).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
-            value[_lowest_predictor(beta) < self.family.lowest_predictor] = -np.inf
+            value[eta.min(axis=1) < self.family.lowest_predictor] = -np.inf
         return np.asarray(value)
 
     def newton(self, beta: Array) -> Array:
@@ -163,13 +164,13 @@ def maximise(
     data : WorkingData
         Only its per-item sums are used, never its rows.
     basis : Basis
-    allowed : ndarray of uint8, shape (J, 1 + K)
+    allowed : ndarray of uint8, shape (J, 1 + T)
         ZERO, PENALISED or FREE for each coefficient; the intercept, column 0, is free.
     penalty : Penalty
     n_newton : int
         Newton steps; items without a dispersion and with a quadratic likelihood need one.
     """
-    beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
+    beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO
     dispersion = parameters.dispersion.copy()
     scale = coefficient_scales(data)
@@ -201,17 +202,20 @@ def maximise(
                 dispersion[items] = np.maximum(squares / data.n_observed[items], floor)
             if change < 1e-8:
                 break
-    return MeasurementParameters(parameters.families, beta[:, 0], beta[:, 1:], dispersion)
+    return replace(parameters, intercept=beta[:, 0], loadings=beta[:, 1:], dispersion=dispersion)
 
 
-def permissions(q_entries: NDArray[np.int8]) -> NDArray[np.uint8]:
-    """Return ZERO, PENALISED or FREE for each coefficient, shape (J, 1 + K).
+def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
+    """Return ZERO, PENALISED or FREE for each coefficient, shape (J, 1 + T).
 
-    Entries of Q that are known to be 1 are free: no data can argue them away.
+    Entries of Q that are known to be 1 are free: no data can argue them away. Interactions stay
+    zero: they are let in once the items' latents are known.
     """
-    loadings = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
-    intercept = np.full((len(q_entries), 1), FREE)
-    return np.hstack([intercept, loadings]).astype(np.uint8)
+    out = np.full((len(q_entries), 1 + terms.n_terms), ZERO, dtype=np.uint8)
+    out[:, 0] = FREE
+    of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
+    out[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
+    return out
 
 
 def coefficient_scales(data: WorkingData) -> Array:

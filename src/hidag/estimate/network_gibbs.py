@@ -123,13 +123,14 @@ class NetworkSampler:
         n_sweeps : int
         coldness : float
             The power that the posterior is taken to: 1 samples, much more climbs.
-        sums : ndarray, shape (N, K), or None
-            Where each flip's probability of a one is added.
+        sums : ndarray, shape (N, F), or None
+            Where the probability of each level above 0 is added, latent by latent.
         """
         theta, partition = items.tables(parameters)
         log_law = families.log_tables(law)
         observed, has_gaps = observed_mask(self.data)
         nowhere = np.zeros((0, 0))
+        sum_ptr = np.cumsum(items.levels - 1) - (items.levels - 1)
 
         def work(lane: int, start: int, stop: int) -> None:
             network_gibbs.sweep(
@@ -139,22 +140,24 @@ class NetworkSampler:
                 self.data.extended,
                 observed,
                 has_gaps,
+                items.levels,
                 items.item_ptr,
                 items.item_parents,
+                items.item_strides,
                 items.table_ptr,
                 theta,
                 partition,
                 items.latent_ptr,
                 items.latent_items,
-                items.latent_bits,
+                items.latent_strides,
                 families.parent_ptr,
                 families.parents,
-                families.parent_bits,
+                families.parent_strides,
                 families.table_ptr,
                 log_law,
                 families.child_ptr,
                 families.children,
-                families.child_bits,
+                families.child_strides,
                 self._seed,
                 self._iteration,
                 self._addresses,
@@ -162,6 +165,7 @@ class NetworkSampler:
                 coldness,
                 sums is not None,
                 nowhere if sums is None else sums,
+                sum_ptr,
             )
 
         run_lanes(work, len(self.states), self.n_threads)
@@ -202,12 +206,13 @@ class NetworkSampler:
             has_gaps,
             items.item_ptr,
             items.item_parents,
+            items.item_strides,
             items.table_ptr,
             theta,
             partition,
             families.parent_ptr,
             families.parents,
-            families.parent_bits,
+            families.parent_strides,
             families.table_ptr,
             families.log_tables(law),
             out,
@@ -231,10 +236,11 @@ class NetworkSampler:
                 has_gaps,
                 items.item_ptr,
                 items.item_parents,
+                items.item_strides,
                 items.table_ptr,
                 families.parent_ptr,
                 families.parents,
-                families.parent_bits,
+                families.parent_strides,
                 families.table_ptr,
                 count[lane],
                 sum_x[lane],

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from hidag.errors import SettingError
 from hidag.estimate.exact import log_probabilities
 from hidag.latent import NetworkLaw, Parents, StateSpace
-from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement import MeasurementParameters, Terms, family_named
+from hidag.measurement.terms import Interaction
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: An item's table has 2^parents entries: more parents than this are not tabulated.
-MOST_ITEM_PARENTS = 16
+#: An item's table has an entry for each state of its latents: no more than this are tabulated.
+MOST_SUB_STATES = 1 << 16
 
 
 def _pointers(lists: list[NDArray[np.intp]]) -> Integers:
@@ -34,45 +35,56 @@ class ItemLayout:
     Attributes
     ----------
     support : ndarray of bool, shape (J, K)
-    item_ptr, item_parents : ndarray of int64, shapes (J + 1,) and (nnz,)
-        Latents of item j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``; the first has bit 1 in
-        the item's sub-state, the next bit 2, and so on.
+    levels : ndarray of int64, shape (K,)
+    item_ptr, item_parents, item_strides : ndarray of int64, shapes (J + 1,), (nnz,), (nnz,)
+        Latents of item j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and what a level of each
+        adds to the number of the item's sub-state: 1 for the first, its levels for the next, ...
     table_ptr : ndarray of int64, shape (J + 1,)
-    latent_ptr, latent_items, latent_bits : ndarray of int64, shapes (K + 1,), (nnz,), (nnz,)
-        Items of latent k with its bit in their sub-states.
+    latent_ptr, latent_items, latent_strides : ndarray of int64, shapes (K + 1,), (nnz,), (nnz,)
+        Items of latent k with its stride in their sub-states.
     """
 
     support: NDArray[np.bool_]
+    levels: Integers
     item_ptr: Integers
     item_parents: Integers
+    item_strides: Integers
     table_ptr: Integers
     latent_ptr: Integers
     latent_items: Integers
-    latent_bits: Integers
+    latent_strides: Integers
 
     @classmethod
-    def of(cls, support: NDArray[np.bool_]) -> ItemLayout:
-        """Return the layout of a support, shape (J, K)."""
-        widths = support.sum(axis=1)
-        if widths.max(initial=0) > MOST_ITEM_PARENTS:
-            j = int(widths.argmax())
+    def of(cls, parameters: MeasurementParameters) -> ItemLayout:
+        """Return the layout of the items' supports."""
+        return cls.over(parameters.support, parameters.terms.levels)
+
+    @classmethod
+    def over(cls, support: NDArray[np.bool_], levels: tuple[int, ...]) -> ItemLayout:
+        """Return the layout of a support, shape (J, K), of latents with so many levels."""
+        counts = np.array(levels, dtype=np.int64)
+        # What a level of each latent adds, were it one of the item's: levels of those before it.
+        growth = np.where(support, counts, 1)
+        sizes = np.prod(growth.astype(np.float64), axis=1)
+        if sizes.max(initial=0) > MOST_SUB_STATES:
+            j = int(sizes.argmax())
             raise SettingError(
-                f"item {j} loads on {widths[j]} latents; at most {MOST_ITEM_PARENTS} can be "
-                f"tabulated: set some entries of its row of Q to 0"
+                f"item {j} loads on {support[j].sum()} latents with {sizes[j]:.0f} joint states; "
+                f"at most {MOST_SUB_STATES} can be tabulated: set some entries of its row of Q to 0"
             )
+        strides = np.cumprod(np.hstack([np.ones((len(support), 1), int), growth[:, :-1]]), axis=1)
         of_item = [np.flatnonzero(row) for row in support]
         of_latent = [np.flatnonzero(column) for column in support.T]
-        place = np.cumsum(support, axis=1) - 1
-        bits = [1 << place[items, k] for k, items in enumerate(of_latent)]
-        tables = np.concatenate([[0], np.cumsum(1 << widths)]).astype(np.int64)
         return cls(
             np.array(support),
+            counts,
             _pointers(of_item),
             _flat(of_item),
-            tables,
+            _flat([strides[j, latents] for j, latents in enumerate(of_item)]),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             _pointers(of_latent),
             _flat(of_latent),
-            _flat(bits),
+            _flat([strides[items, k] for k, items in enumerate(of_latent)]),
         )
 
     @property
@@ -80,26 +92,31 @@ class ItemLayout:
         """Number of entries of all items' tables."""
         return int(self.table_ptr[-1])
 
-    def by_width(self) -> list[tuple[int, NDArray[np.intp], Integers, Integers]]:
-        """Return, per number of parents p that occurs, items (n,), parents (n, p), cells (n, 2^p).
+    def by_shape(self) -> list[tuple[tuple[int, ...], NDArray[np.intp], Integers, Integers]]:
+        """Return, per shape of a table that occurs, items (n,), parents (n, p), cells (n, size).
 
-        Cells are positions in the flat tables.
+        A shape is the levels of an item's latents; cells are positions in the flat tables.
         """
-        widths = np.diff(self.item_ptr)
+        shapes: dict[tuple[int, ...], list[int]] = {}
+        for j in range(len(self.support)):
+            latents = self.item_parents[self.item_ptr[j] : self.item_ptr[j + 1]]
+            shapes.setdefault(tuple(self.levels[latents].tolist()), []).append(j)
         out = []
-        for width in np.unique(widths):
-            items = np.flatnonzero(widths == width)
-            parents = self.item_parents[self.item_ptr[items][:, None] + np.arange(width)]
-            cells = self.table_ptr[items][:, None] + np.arange(1 << int(width))
-            out.append((int(width), items, parents, cells))
+        for shape in sorted(shapes):
+            items = np.array(shapes[shape], dtype=np.intp)
+            parents = self.item_parents[self.item_ptr[items][:, None] + np.arange(len(shape))]
+            size = int(np.prod(shape, dtype=np.int64))
+            out.append((shape, items, parents, self.table_ptr[items][:, None] + np.arange(size)))
         return out
 
     def predictors(self, parameters: MeasurementParameters) -> Array:
         """Return each item's linear predictor in each of its sub-states, flat."""
         eta = np.empty(self.size)
-        for width, items, parents, cells in self.by_width():
-            slopes = parameters.loadings[items[:, None], parents]
-            eta[cells] = parameters.intercept[items, None] + slopes @ sub_states(width).T
+        for shape, items, parents, cells in self.by_shape():
+            for local in local_terms(parameters.terms, shape, items, parents):
+                slopes = parameters.loadings[local.items[:, None], local.columns]
+                here = cells[local.places]
+                eta[here] = parameters.intercept[local.items, None] + slopes @ local.features.T
         return eta
 
     def tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
@@ -124,9 +141,80 @@ class ItemLayout:
         return first, second
 
 
-def sub_states(width: int) -> Array:
-    """Return all sub-states of ``width`` latents, (2^width, width); the first changes fastest."""
-    return np.asarray((np.arange(1 << width)[:, None] >> np.arange(width)) & 1, dtype=np.float64)
+def sub_states(shape: tuple[int, ...]) -> Integers:
+    """Return all sub-states of latents with so many levels, (size, p), the first fastest."""
+    size = int(np.prod(shape, dtype=np.int64))
+    # C order with the latents backwards makes the first change fastest.
+    states = np.stack(np.unravel_index(np.arange(size), shape[::-1]), axis=1) if shape else None
+    return np.zeros((1, 0), np.int64) if states is None else states[:, ::-1].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class LocalTerms:
+    """Items whose terms look the same in their own sub-states.
+
+    Attributes
+    ----------
+    places, items : ndarray of int, shape (n,)
+        Their places among the items asked about, and the items themselves.
+    columns : ndarray of int, shape (n, T')
+        Columns of the loadings that these terms have.
+    features : ndarray, shape (size, T')
+        The terms' values in each sub-state.
+    """
+
+    places: NDArray[np.intp]
+    items: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    features: Array
+
+
+def local_terms(
+    terms: Terms, shape: tuple[int, ...], items: NDArray[np.intp], parents: Integers
+) -> list[LocalTerms]:
+    """Return the terms of items whose latents have the levels ``shape``, in those latents alone.
+
+    Parameters
+    ----------
+    terms : Terms
+    shape : tuple of int, length p
+    items : ndarray of int, shape (n,)
+    parents : ndarray of int64, shape (n, p)
+    """
+    firsts = np.concatenate([[0], np.cumsum(np.array(terms.levels) - 1)])
+    main = Terms.main(shape) if shape else None
+    width = 0 if main is None else main.n_main
+    columns = np.zeros((len(items), width), dtype=np.intp)
+    if main is not None:
+        columns = firsts[parents[:, main.main_latents]] + main.main_levels - 1
+    states = sub_states(shape)
+    every = np.arange(len(items))
+    if not terms.interactions or len(shape) < 2:
+        plain = np.zeros((1, 0)) if main is None else main.features(states)
+        return [LocalTerms(every, items, columns, plain)]
+    alike: dict[tuple[Interaction, ...], list[tuple[int, list[int]]]] = {}
+    for i in every:
+        place = {int(k): a for a, k in enumerate(parents[i])}
+        found = {
+            tuple((place[k], u) for k, u in pairs): t
+            for t, pairs in enumerate(terms.interactions, start=terms.n_main)
+            if all(k in place for k, _ in pairs)
+        }
+        key = tuple(sorted(found))
+        alike.setdefault(key, []).append((int(i), [found[pairs] for pairs in key]))
+    out = []
+    for key, members in sorted(alike.items()):
+        places = np.array([i for i, _ in members], dtype=np.intp)
+        more = np.array([t for _, t in members], dtype=np.intp).reshape(len(places), len(key))
+        out.append(
+            LocalTerms(
+                places,
+                items[places],
+                np.hstack([columns[places], more]),
+                Terms(shape, key).features(states),
+            )
+        )
+    return out
 
 
 @dataclass(frozen=True)
@@ -136,47 +224,59 @@ class FamilyLayout:
     Attributes
     ----------
     parents_of : tuple of tuples of int
-    parent_ptr, parents, parent_bits : ndarray of int64
-        Parents of each latent with their bits in its configuration: as in a C-ordered table, the
-        last parent has bit 1.
+    levels : tuple of int, length K
+    parent_ptr, parents, parent_strides : ndarray of int64
+        Parents of each latent with what their levels add to the position in its C-ordered table,
+        whose last axis is the latent's own level.
     table_ptr : ndarray of int64, shape (K + 1,)
-        Entry ``2 * configuration + level`` of a latent's table.
-    child_ptr, children, child_bits : ndarray of int64
-        Children of each latent with its bit in their configurations.
+    child_ptr, children, child_strides : ndarray of int64
+        Children of each latent with its stride in their tables.
     """
 
     parents_of: Parents
+    levels: tuple[int, ...]
     parent_ptr: Integers
     parents: Integers
-    parent_bits: Integers
+    parent_strides: Integers
     table_ptr: Integers
     child_ptr: Integers
     children: Integers
-    child_bits: Integers
+    child_strides: Integers
 
     @classmethod
-    def of(cls, parents_of: Parents) -> FamilyLayout:
-        """Return the layout of a network given by its parent sets."""
+    def of(cls, parents_of: Parents, levels: tuple[int, ...]) -> FamilyLayout:
+        """Return the layout of a network given by its parent sets and the latents' levels."""
         of_latent = [np.array(pa, dtype=np.intp) for pa in parents_of]
-        bits = [1 << np.arange(len(pa))[::-1] for pa in of_latent]
         of_children: list[list[int]] = [[] for _ in parents_of]
-        bits_there: list[list[int]] = [[] for _ in parents_of]
+        strides_there: list[list[int]] = [[] for _ in parents_of]
+        strides, sizes = [], []
         for child, pa in enumerate(parents_of):
-            for place, parent in enumerate(pa):
+            size, own = levels[child], []
+            for parent in reversed(pa):
+                own.append(size)
+                size *= levels[parent]
+            strides.append(np.array(own[::-1], dtype=np.intp))
+            sizes.append(size)
+            for parent, stride in zip(pa, own[::-1], strict=True):
                 of_children[parent].append(child)
-                bits_there[parent].append(1 << (len(pa) - 1 - place))
+                strides_there[parent].append(stride)
         children = [np.array(part, dtype=np.intp) for part in of_children]
-        sizes = [2 << len(pa) for pa in parents_of]
         return cls(
             parents_of,
+            levels,
             _pointers(of_latent),
             _flat(of_latent),
-            _flat(bits),
+            _flat(strides),
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             _pointers(children),
             _flat(children),
-            _flat([np.array(part, dtype=np.intp) for part in bits_there]),
+            _flat([np.array(part, dtype=np.intp) for part in strides_there]),
         )
+
+    @classmethod
+    def of_law(cls, law: NetworkLaw) -> FamilyLayout:
+        """Return the layout of a law's tables."""
+        return cls.of(law.parents, law.space.levels)
 
     @property
     def size(self) -> int:
@@ -187,7 +287,7 @@ class FamilyLayout:
         """Return the logarithms of a law's tables, flat."""
         return log_probabilities(np.concatenate([table.ravel() for table in law.tables]))
 
-    def law_from(self, counts: Array, space: StateSpace, mass: float) -> NetworkLaw:
+    def law_from(self, counts: Array, mass: float) -> NetworkLaw:
         """Return the law with the conditional frequencies of flat counts.
 
         ``mass`` rows, spread evenly over each latent's table, keep everything possible.
@@ -195,6 +295,7 @@ class FamilyLayout:
         tables = []
         for k, pa in enumerate(self.parents_of):
             part = counts[self.table_ptr[k] : self.table_ptr[k + 1]]
-            table = (part + mass / len(part)).reshape((2,) * (len(pa) + 1))
+            shape = (*(self.levels[a] for a in pa), self.levels[k])
+            table = (part + mass / len(part)).reshape(shape)
             tables.append(table / table.sum(axis=-1, keepdims=True))
-        return NetworkLaw(space, self.parents_of, tuple(tables))
+        return NetworkLaw(StateSpace(self.levels), self.parents_of, tuple(tables))

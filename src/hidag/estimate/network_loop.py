@@ -13,7 +13,7 @@ from hidag.estimate.maximise import coefficient_scales
 from hidag.estimate.network_gibbs import NetworkSampler, NetworkStatistics
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_maximise import maximise_tables
-from hidag.latent import NetworkLaw, Parents, StateSpace
+from hidag.latent import NetworkLaw, Parents
 from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
@@ -45,22 +45,23 @@ class NetworkEstimate:
 
 
 def law_of_draws(
-    parents: Parents, draws: NDArray[np.uint8], *, mass: float = LAW_MASS
+    parents: Parents, draws: NDArray[np.uint8], levels: tuple[int, ...], *, mass: float = LAW_MASS
 ) -> NetworkLaw:
     """Return the network with these parent sets and the frequencies of the draws, (R, N, K).
 
     ``mass`` rows are spread evenly over each latent's table; every draw counts for 1/R rows.
     """
-    families = FamilyLayout.of(parents)
+    families = FamilyLayout.of(parents, levels)
     counts = np.zeros(families.size)
     states = draws.reshape(-1, draws.shape[-1])
     for k, pa in enumerate(parents):
         code = states[:, k].astype(np.int64)
-        for place, a in enumerate(pa):
-            code += states[:, a].astype(np.int64) << (len(pa) - place)
+        strides = families.parent_strides[families.parent_ptr[k] : families.parent_ptr[k + 1]]
+        for a, stride in zip(pa, strides, strict=True):
+            code += states[:, a].astype(np.int64) * stride
         begin, end = families.table_ptr[k], families.table_ptr[k + 1]
         counts[begin:end] = np.bincount(code, minlength=end - begin) / len(draws)
-    return families.law_from(counts, StateSpace.binary(draws.shape[-1]), mass)
+    return families.law_from(counts, mass)
 
 
 def run_steps(
@@ -95,8 +96,7 @@ def run_steps(
         Called after every step.
     """
     data = sampler.data
-    items = ItemLayout.of(parameters.loadings != 0)
-    families = FamilyLayout.of(law.parents)
+    items, families = ItemLayout.of(parameters), FamilyLayout.of_law(law)
     scale = coefficient_scales(data)
     averaged: NetworkStatistics | None = None
     moves = []
@@ -109,7 +109,7 @@ def run_steps(
         moved = maximise_tables(parameters, averaged, data, items)
         moves.append(largest_move(parameters, moved, scale))
         parameters = moved
-        law = families.law_from(averaged.families, law.space, LAW_MASS)
+        law = families.law_from(averaged.families, LAW_MASS)
         if observer is not None:
             observer()
         after = t - burn_in + 1

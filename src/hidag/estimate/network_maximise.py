@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.estimate.maximise import Basis, maximise
 from hidag.estimate.network_gibbs import NetworkStatistics
-from hidag.estimate.network_layout import ItemLayout, sub_states
+from hidag.estimate.network_layout import ItemLayout, local_terms
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE
@@ -63,30 +63,30 @@ def maximise_tables(
     intercept = parameters.intercept.copy()
     loadings = np.zeros_like(parameters.loadings)
     dispersion = parameters.dispersion.copy()
-    for width, items, parents, cells in layout.by_width():
-        states = sub_states(width)
-        spread = ITEM_MASS / len(states)
-        rows = np.arange(len(items))[:, None]
-        local = MeasurementParameters(
-            tuple(parameters.families[j] for j in items),
-            parameters.intercept[items],
-            parameters.loadings[items[:, None], parents],
-            parameters.dispersion[items],
-        )
-        moved = maximise(
-            local,
-            Statistics(
-                np.zeros(len(states)),
-                statistics.sum_x[cells] + spread * data.mean[items, None],
-                statistics.count[cells] + spread,
-            ),
-            _sums_of(data, items),
-            Basis.of(states),
-            np.full((len(items), 1 + width), FREE, dtype=np.uint8),
-            NO_SPARSITY,
-            n_newton=n_newton,
-        )
-        intercept[items] = moved.intercept
-        dispersion[items] = moved.dispersion
-        loadings[items[:, None], parents] = moved.loadings[rows, np.arange(width)]
+    for shape, every, parents, cells in layout.by_shape():
+        for local in local_terms(parameters.terms, shape, every, parents):
+            items, here = local.items, cells[local.places]
+            n_states, width = local.features.shape
+            spread = ITEM_MASS / n_states
+            moved = maximise(
+                MeasurementParameters(
+                    tuple(parameters.families[j] for j in items),
+                    parameters.intercept[items],
+                    parameters.loadings[items[:, None], local.columns],
+                    parameters.dispersion[items],
+                ),
+                Statistics(
+                    np.zeros(n_states),
+                    statistics.sum_x[here] + spread * data.mean[items, None],
+                    statistics.count[here] + spread,
+                ),
+                _sums_of(data, items),
+                Basis.of(local.features),
+                np.full((len(items), 1 + width), FREE, dtype=np.uint8),
+                NO_SPARSITY,
+                n_newton=n_newton,
+            )
+            intercept[items] = moved.intercept
+            dispersion[items] = moved.dispersion
+            loadings[items[:, None], local.columns] = moved.loadings
     return replace(parameters, intercept=intercept, loadings=loadings, dispersion=dispersion)

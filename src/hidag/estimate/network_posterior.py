@@ -50,8 +50,7 @@ class _Rows:
         data = WorkingData.around(parameters, values)
         self.parameters = data.to_working(parameters)
         self.law = law
-        self.items = ItemLayout.of(parameters.loadings != 0)
-        self.families = FamilyLayout.of(law.parents)
+        self.items, self.families = ItemLayout.of(parameters), FamilyLayout.of_law(law)
         states = np.zeros((len(values), law.space.n_latents), dtype=np.uint8)
         self.sampler = NetworkSampler(
             data, states, seed, addresses=_addresses(values), n_threads=n_threads

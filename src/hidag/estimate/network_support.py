@@ -18,7 +18,7 @@ from hidag.estimate.support import adapted_strength, best_subset, loading_z_scor
 from hidag.estimate.working import WorkingData
 from hidag.kernels import network_tallies
 from hidag.kernels.item_regression import PENALISED, ZERO
-from hidag.measurement import MeasurementParameters, Penalty
+from hidag.measurement import MeasurementParameters, Penalty, family_named
 
 Array = NDArray[np.float64]
 
@@ -70,6 +70,7 @@ def screened_scores(
                 has_gaps,
                 layout.item_ptr,
                 layout.item_parents,
+                layout.item_strides,
                 layout.table_ptr,
                 dtheta,
                 dpartition,
@@ -91,7 +92,8 @@ def item_information(
     data: WorkingData,
     layout: ItemLayout,
     item: int,
-    candidates: NDArray[np.int64],
+    latents: NDArray[np.int64],
+    levels: NDArray[np.int64],
     *,
     n_threads: int = 1,
 ) -> tuple[Array, Array]:
@@ -102,13 +104,23 @@ def item_information(
     draws : ndarray of uint8, shape (R, N, K)
         The products of the first half's average scores with the second half's estimate the
         information without the Monte-Carlo noise of either.
-    candidates : ndarray of int64, shape (C,)
-        Latents whose coefficients are looked at, after the intercept's.
+    latents, levels : ndarray of int64, shape (C,)
+        Terms ``1{Z_k >= u}`` whose coefficients are looked at, after the intercept's.
     """
     observed, has_gaps = observed_mask(data)
     dtheta, dpartition = layout.slope_tables(parameters)
     return _item_information(
-        draws, data, layout, dtheta, dpartition, observed, has_gaps, item, candidates, n_threads
+        draws,
+        data,
+        layout,
+        dtheta,
+        dpartition,
+        observed,
+        has_gaps,
+        item,
+        latents,
+        levels,
+        n_threads,
     )
 
 
@@ -121,10 +133,11 @@ def _item_information(
     observed: NDArray[np.uint8],
     has_gaps: bool,
     item: int,
-    candidates: NDArray[np.int64],
+    latents: NDArray[np.int64],
+    levels: NDArray[np.int64],
     n_threads: int,
 ) -> tuple[Array, Array]:
-    size = 1 + len(candidates)
+    size = 1 + len(latents)
     gradient = np.zeros((N_LANES, size))
     information = np.zeros((N_LANES, size, size))
 
@@ -139,10 +152,12 @@ def _item_information(
             has_gaps,
             layout.item_ptr,
             layout.item_parents,
+            layout.item_strides,
             layout.table_ptr,
             dtheta,
             dpartition,
-            candidates,
+            latents,
+            levels,
             gradient[lane],
             information[lane],
         )
@@ -165,19 +180,21 @@ class JudgedItem:
 
     Attributes
     ----------
-    latents : ndarray of int64, shape (C,)
+    columns, latents : ndarray of int64, shape (C,)
+        Main terms, as columns of the loadings, and the latents that they belong to.
     beta, gradient : ndarray, shape (1 + C,)
         Coefficients, the intercept first, and their observed-data scores.
     information : ndarray, shape (1 + C, 1 + C)
     """
 
+    columns: NDArray[np.int64]
     latents: NDArray[np.int64]
     beta: Array
     gradient: Array
     information: Array
 
     def z_scores(self) -> Array:
-        """Return |z| of each latent's loading, shape (C,)."""
+        """Return |z| of each loading, shape (C,)."""
         z = loading_z_scores(self.beta[None], self.gradient[None], self.information[None])
         return np.asarray(z[0])
 
@@ -197,42 +214,56 @@ def judge_loadings(
     parameters : MeasurementParameters
         Those under which the draws were made.
     draws : ndarray of uint8, shape (R, N, K)
-    allowed : ndarray of uint8, shape (J, 1 + K)
+    allowed : ndarray of uint8, shape (J, 1 + T)
         ZERO, PENALISED or FREE for each coefficient.
     """
-    layout = ItemLayout.of(parameters.loadings != 0)
+    layout, terms = ItemLayout.of(parameters), parameters.terms
     screened = screened_scores(parameters, draws, data, layout)
-    screened[layout.support | (allowed[:, 1:] == ZERO)] = 0.0
+    shut = terms.latents_of((allowed[:, 1:] != ZERO).astype(np.float64)) == 0
+    screened[layout.support | shut] = 0.0
     observed, has_gaps = observed_mask(data)
     dtheta, dpartition = layout.slope_tables(parameters)
     out = []
     for j in range(data.n_items):
         order = np.argsort(-screened[j], kind="stable")[:MOST_CANDIDATES]
         more = order[screened[j, order] > LEAST_SCREENED]
-        latents = np.union1d(np.flatnonzero(layout.support[j]), more).astype(np.int64)
+        wanted = np.union1d(np.flatnonzero(layout.support[j]), more)
+        columns = np.flatnonzero(np.isin(terms.main_latents, wanted))
+        latents = terms.main_latents[columns].astype(np.int64)
+        levels = terms.main_levels[columns].astype(np.int64)
         gradient, information = _item_information(
-            draws, data, layout, dtheta, dpartition, observed, has_gaps, j, latents, n_threads
+            draws,
+            data,
+            layout,
+            dtheta,
+            dpartition,
+            observed,
+            has_gaps,
+            j,
+            latents,
+            levels,
+            n_threads,
         )
-        beta = np.concatenate([[parameters.intercept[j]], parameters.loadings[j, latents]])
-        out.append(JudgedItem(latents, beta, gradient, _definite(information)))
+        beta = np.concatenate([[parameters.intercept[j]], parameters.loadings[j, columns]])
+        out.append(JudgedItem(columns, latents, beta, gradient, _definite(information)))
     return out
 
 
 def adapt_to_table(
-    judged: list[JudgedItem], n_latents: int, n_samples: int, penalty: Penalty
+    judged: list[JudgedItem], n_terms: int, n_samples: int, penalty: Penalty
 ) -> Penalty:
     """Return the penalty with its strength learned from the loadings of this table.
 
-    It stays between what the extended Bayesian information criterion asks of one of K candidates,
-    log(N K)/2, and four times log(K) more.
+    It stays between what the extended Bayesian information criterion asks of one of T candidates,
+    log(N T)/2, and four times log(T) more.
     """
-    z = np.zeros((len(judged), n_latents))
+    z = np.zeros((len(judged), n_terms))
     included = np.zeros(z.shape, dtype=bool)
     for j, item in enumerate(judged):
-        z[j, item.latents] = item.z_scores()
-        included[j, item.latents] = item.beta[1:] != 0
-    least = 0.5 * np.log(n_samples * n_latents)
-    most = least + 4.0 * np.log(max(2, n_latents))
+        z[j, item.columns] = item.z_scores()
+        included[j, item.columns] = item.beta[1:] != 0
+    least = 0.5 * np.log(n_samples * n_terms)
+    most = least + 4.0 * np.log(max(2, n_terms))
     return replace(penalty, strength=adapted_strength(z, included, penalty, (least, most)))
 
 
@@ -261,8 +292,10 @@ def choose_loadings(
     for j, item in enumerate(judged):
         linear = item.gradient + item.information @ item.beta
         begin = item.beta[1:] != 0
-        here = allowed[j, 1 + item.latents]
-        found = best_subset(linear, item.information, here, begin, penalty.strength)
+        here = allowed[j, 1 + item.columns]
+        found = best_subset(
+            linear, item.information, here, begin, penalty.strength, groups=item.latents
+        )
         found = _trimmed(found, item, here)
         if np.array_equal(found[1:] != 0, begin):
             continue
@@ -270,12 +303,12 @@ def choose_loadings(
         bound = LARGEST_PROPOSAL * scale[j]
         intercept[j] = np.clip(found[0], intercept[j] - bound, intercept[j] + bound)
         loadings[j] = 0.0
-        loadings[j, item.latents] = np.clip(found[1:], -bound, bound)
+        loadings[j, item.columns] = np.clip(found[1:], -bound, bound)
     proposal = replace(parameters, intercept=intercept, loadings=loadings)
-    for family, items in parameters.groups():
-        lowest = intercept[items] + np.minimum(loadings[items], 0.0).sum(axis=1)
-        lift = np.maximum(family.lowest_predictor - lowest, 0.0)
-        intercept[items] += lift
+    outside = ~proposal.in_range()
+    if outside.any():
+        floors = np.array([family_named(f).lowest_predictor for f in parameters.families])
+        intercept[outside] += floors[outside] - proposal.lowest_predictors()[outside]
     return replace(proposal, intercept=intercept)
 
 

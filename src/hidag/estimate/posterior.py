@@ -26,7 +26,7 @@ def _blocks(
     parameters: MeasurementParameters, law: LatentLaw, values: Array
 ) -> Iterator[tuple[slice, Array, Array]]:
     """Yield row ranges, posteriors (rows, S) and log densities without their base (rows,)."""
-    features = law.space.states().astype(np.float64)
+    features = parameters.terms.features(law.space.states())
     probabilities = np.asarray(law.probabilities)
     # Working copies are made for a few blocks at a time: memory stays that of the table.
     step = 64 * block_rows(law.space.n_states)
@@ -104,7 +104,8 @@ def information_ratio(
     products = centred[:, left] * centred[:, right]
     total = np.zeros(len(left))
     squares = np.zeros(len(left))
-    scores = StateScores.of(parameters, probabilities, states, data.gappy)
+    features = parameters.terms.features(law.space.states())
+    scores = StateScores.of(parameters, probabilities, features, data.gappy)
     for _, posterior, _ in iterate_posteriors(scores, data):
         expected = posterior @ products
         total += expected.sum(axis=0)

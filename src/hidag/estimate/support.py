@@ -55,7 +55,7 @@ def observed_information(
     size = basis.design.shape[1]
     n_items = data.n_items
     information = np.zeros((n_items, size, size))
-    beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
+    beta = parameters.coefficients
     dtheta = np.empty((n_items, len(basis.design)))
     dpartition = np.empty_like(dtheta)
     for family, items in parameters.groups():
@@ -155,6 +155,8 @@ def best_subset(
     allowed: NDArray[np.uint8],
     begin: NDArray[np.bool_],
     cost: float,
+    *,
+    groups: NDArray[np.integer] | None = None,
 ) -> Array:
     """Return coefficients that maximise ``h'b - b'Gb/2 - cost * (number of loadings)``.
 
@@ -170,7 +172,11 @@ def best_subset(
         ZERO, PENALISED or FREE; free loadings always stay.
     begin : ndarray of bool, shape (P - 1,)
     cost : float
+    groups : ndarray of int, shape (P - 1,), or None
+        Loadings with the same number come and go together (a latent's thresholds); None lets each
+        go its own way.
     """
+    together = np.arange(len(allowed)) if groups is None else np.asarray(groups)
 
     def solve(support: NDArray[np.bool_]) -> tuple[float, Array]:
         active = np.concatenate([[0], 1 + np.flatnonzero(support)])
@@ -180,21 +186,22 @@ def best_subset(
         paid = int((support & (allowed == PENALISED)).sum())
         return 0.5 * float(linear[active] @ solution) - cost * paid, out
 
-    support = (begin & (allowed != ZERO)) | (allowed == FREE)
+    begun = np.isin(together, together[begin])
+    support = (begun & (allowed != ZERO)) | (allowed == FREE)
     value, best = solve(support)
     for _ in range(2 * len(support)):
         trials = []
-        for k in np.flatnonzero(allowed == PENALISED):
+        for group in np.unique(together[allowed == PENALISED]):
             other = support.copy()
-            other[k] = ~other[k]
-            trials.append((*solve(other), k))
+            members = (together == group) & (allowed == PENALISED)
+            other[members] = ~support[members].any()
+            trials.append((*solve(other), other))
         if not trials:
             break
         top = max(trials, key=lambda trial: trial[0])
         if top[0] <= value + 1e-9:
             break
-        value, best = top[0], top[1]
-        support[top[2]] = ~support[top[2]]
+        value, best, support = top
     return best
 
 
@@ -211,7 +218,7 @@ def _judge(estimate: Estimate, data: WorkingData, basis: Basis) -> Judged:
     diagonal = np.arange(information.shape[1])
     information[:, diagonal, diagonal] *= 1.0 + 1e-6
     information[:, diagonal, diagonal] += 1e-9
-    beta = np.hstack([parameters.intercept[:, None], parameters.loadings])
+    beta = parameters.coefficients
     return beta, gradient, information
 
 
@@ -235,14 +242,23 @@ def _propose(
     allowed: NDArray[np.uint8],
     penalty: Penalty,
 ) -> MeasurementParameters:
-    """Return the parameters after a step with support selection on the observed data's scale."""
+    """Return the parameters after a step with support selection on the observed data's scale.
+
+    A latent's thresholds come and go together; interactions stay as they are.
+    """
+    terms = parameters.terms
+    own = terms.n_latents + np.arange(terms.n_terms - terms.n_main)
+    groups = np.concatenate([terms.main_latents, own])
     beta, gradient, information = judged
     linear = gradient + np.einsum("jab,jb->ja", information, beta)
     moved = beta.copy()
     for j in range(len(beta)):
         begin = beta[j, 1:] != 0
-        found = best_subset(linear[j], information[j], allowed[j, 1:], begin, penalty.strength)
-        if not np.array_equal(found[1:] != 0, begin):
+        found = best_subset(
+            linear[j], information[j], allowed[j, 1:], begin, penalty.strength, groups=groups
+        )
+        before = np.unique(groups[begin])
+        if not np.array_equal(np.unique(groups[found[1:] != 0]), before):
             moved[j] = found
     return _feasible(replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters)
 
@@ -275,7 +291,7 @@ def select_support(
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
         proposal = _propose(estimate.parameters, judged, allowed, penalty)
-        if np.array_equal(proposal.loadings != 0, estimate.parameters.loadings != 0):
+        if np.array_equal(proposal.support, estimate.parameters.support):
             break
         again = run_em(
             proposal,
@@ -300,10 +316,9 @@ def _feasible(
     proposal: MeasurementParameters, fallback: MeasurementParameters
 ) -> MeasurementParameters:
     """Return the proposal, with items kept as they were where it left the family's range."""
-    intercept, loadings = proposal.intercept.copy(), proposal.loadings.copy()
-    for family, items in proposal.groups():
-        lowest = intercept[items] + np.minimum(loadings[items], 0.0).sum(axis=1)
-        outside = items[lowest < family.lowest_predictor]
-        intercept[outside] = fallback.intercept[outside]
-        loadings[outside] = fallback.loadings[outside]
-    return replace(proposal, intercept=intercept, loadings=loadings)
+    inside = proposal.in_range()
+    return replace(
+        proposal,
+        intercept=np.where(inside, proposal.intercept, fallback.intercept),
+        loadings=np.where(inside[:, None], proposal.loadings, fallback.loadings),
+    )

@@ -170,20 +170,20 @@ class WorkingData:
 
     def to_user(self, parameters: MeasurementParameters) -> MeasurementParameters:
         """Return parameters on the working scale in the user's units."""
-        return MeasurementParameters(
-            parameters.families,
-            self.shift + self.scale * parameters.intercept,
-            self.scale[:, None] * parameters.loadings,
-            self.scale**2 * parameters.dispersion,
+        return replace(
+            parameters,
+            intercept=self.shift + self.scale * parameters.intercept,
+            loadings=self.scale[:, None] * parameters.loadings,
+            dispersion=self.scale**2 * parameters.dispersion,
         )
 
     def to_working(self, parameters: MeasurementParameters) -> MeasurementParameters:
         """Return parameters in the user's units on the working scale."""
-        return MeasurementParameters(
-            parameters.families,
-            (parameters.intercept - self.shift) / self.scale,
-            parameters.loadings / self.scale[:, None],
-            parameters.dispersion / self.scale**2,
+        return replace(
+            parameters,
+            intercept=(parameters.intercept - self.shift) / self.scale,
+            loadings=parameters.loadings / self.scale[:, None],
+            dispersion=parameters.dispersion / self.scale**2,
         )
 
     def base(self, dispersion: Array) -> float:

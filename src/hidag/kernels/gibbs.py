@@ -1,4 +1,4 @@
-"""Gibbs sweeps over binary latents: each flip touches only the items that load on the latent."""
+"""Gibbs sweeps over latents: each draw touches only the items that load on the latent."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ def sweep(
     has_gaps,
     log_law,
     strides,
+    levels,
     latent_ptr,
     latent_items,
-    latent_bits,
+    latent_strides,
     item_ptr,
     item_parents,
+    item_strides,
     table_ptr,
     theta,
     partition,
@@ -48,11 +50,12 @@ def sweep(
         Responses with zeros in missing cells; the mask is read only when ``has_gaps``.
     log_law : float64 (S,)
     strides : int64 (K,)
-        What latent k adds to a state number.
-    latent_ptr, latent_items, latent_bits : int64
-        Items that load on each latent, and the latent's bit in the item's own sub-state.
-    item_ptr, item_parents : int64
-        Latents that load on each item.
+        What a level of latent k adds to a state number.
+    levels : int64 (K,)
+    latent_ptr, latent_items, latent_strides : int64
+        Items that load on each latent, and the latent's stride in the item's own sub-states.
+    item_ptr, item_parents, item_strides : int64
+        Latents that load on each item, and their strides in its sub-states.
     table_ptr, theta, partition : int64 (J,), float64, float64
         Tables over each item's sub-states, one after the other.
     seed, iteration, n_sweeps : uint64, int, int
@@ -62,6 +65,7 @@ def sweep(
     n_items = x.shape[1]
     sub = np.empty(n_items, dtype=np.int64)
     order = np.empty(n_latents, dtype=np.int64)
+    weights = np.empty(levels.max())
     golden = np.uint64(0x9E3779B97F4A7C15)
     to_unit = 1.0 / 9007199254740992.0
     for i in range(start, stop):
@@ -69,11 +73,11 @@ def sweep(
         word = _mix(word ^ (golden * np.uint64(i + 1)))
         state = states[i]
         for j in range(n_items):
-            code = 0
+            code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
-                if (state // strides[item_parents[a]]) & 1:
-                    code |= 1 << (a - item_ptr[j])
-            sub[j] = table_ptr[j] + code
+                k = item_parents[a]
+                code += (state // strides[k]) % levels[k] * item_strides[a]
+            sub[j] = code
         for _ in range(n_sweeps):
             for k in range(n_latents):
                 word += golden
@@ -82,26 +86,45 @@ def sweep(
                 order[swap] = k
             for position in range(n_latents):
                 k = order[position]
-                on = (state // strides[k]) & 1
+                on = (state // strides[k]) % levels[k]
                 low = state - on * strides[k]
-                log_odds = log_law[low + strides[k]] - log_law[low]
-                for a in range(latent_ptr[k], latent_ptr[k + 1]):
-                    j = latent_items[a]
-                    if has_gaps and observed[i, j] == 0:
-                        continue
-                    bit = latent_bits[a]
-                    zero = sub[j] - on * bit
-                    one = zero + bit
-                    log_odds += x[i, j] * (theta[one] - theta[zero])
-                    log_odds -= partition[one] - partition[zero]
+                # Log odds of each level against level 0, and the largest of them.
+                top = 0.0
+                for level in range(1, levels[k]):
+                    log_odds = log_law[low + level * strides[k]] - log_law[low]
+                    for a in range(latent_ptr[k], latent_ptr[k + 1]):
+                        j = latent_items[a]
+                        if has_gaps and observed[i, j] == 0:
+                            continue
+                        zero = sub[j] - on * latent_strides[a]
+                        there = zero + level * latent_strides[a]
+                        log_odds += x[i, j] * (theta[there] - theta[zero])
+                        log_odds -= partition[there] - partition[zero]
+                    weights[level] = log_odds
+                    top = max(top, log_odds)
                 word += golden
                 draw = float(_mix(word) >> np.uint64(11)) * to_unit
-                new = 1 if draw * (1.0 + math.exp(-log_odds)) < 1.0 else 0
+                new = 0
+                if levels[k] == 2:
+                    # Two levels need one exponential only.
+                    if draw * (1.0 + math.exp(-weights[1])) < 1.0:
+                        new = 1
+                else:
+                    total = math.exp(-top)
+                    for level in range(1, levels[k]):
+                        weights[level] = math.exp(weights[level] - top)
+                        total += weights[level]
+                    left = draw * total
+                    for level in range(levels[k] - 1, 0, -1):
+                        if left < weights[level]:
+                            new = level
+                            break
+                        left -= weights[level]
                 if new != on:
                     change = new - on
                     state += change * strides[k]
                     for a in range(latent_ptr[k], latent_ptr[k + 1]):
-                        sub[latent_items[a]] += change * latent_bits[a]
+                        sub[latent_items[a]] += change * latent_strides[a]
         states[i] = state
 
 

@@ -1,4 +1,4 @@
-"""Gibbs sweeps over binary latents whose law is a network: a flip looks at its Markov blanket."""
+"""Gibbs sweeps over latents whose law is a network: a draw looks at its Markov blanket."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ def sweep(
     x,
     observed,
     has_gaps,
+    levels,
     item_ptr,
     item_parents,
+    item_strides,
     table_ptr,
     theta,
     partition,
     latent_ptr,
     latent_items,
-    latent_bits,
+    latent_strides,
     parent_ptr,
     parents,
-    parent_bits,
+    parent_strides,
     law_ptr,
     log_law,
     child_ptr,
     children,
-    child_bits,
+    child_strides,
     seed,
     iteration,
     addresses,
@@ -47,6 +49,7 @@ def sweep(
     coldness,
     keep,
     sums,
+    sum_ptr,
 ):
     """Update the latent states of rows ``start`` to ``stop`` in place.
 
@@ -55,30 +58,33 @@ def sweep(
     states : uint8 (N, K)
     x, observed, has_gaps : float64 (N, at least J), uint8 (N, J), bool
         Responses with zeros in missing cells; the mask is read only when ``has_gaps``.
-    item_ptr, item_parents : int64
-        Latents that load on each item; the first has bit 1 in the item's sub-state.
+    levels : int64 (K,)
+    item_ptr, item_parents, item_strides : int64
+        Latents that load on each item, and what a level adds to the number of its sub-state.
     table_ptr, theta, partition : int64 (J + 1,), float64, float64
         Tables over each item's sub-states, one after the other.
-    latent_ptr, latent_items, latent_bits : int64
-        Items that load on each latent, and the latent's bit in the item's sub-state.
-    parent_ptr, parents, parent_bits : int64
-        Parents of each latent, and their bits in its configuration.
+    latent_ptr, latent_items, latent_strides : int64
+        Items that load on each latent, and the latent's stride in the item's sub-states.
+    parent_ptr, parents, parent_strides : int64
+        Parents of each latent, and their strides in its table.
     law_ptr, log_law : int64 (K + 1,), float64
-        Log conditional tables, one after the other: entry 2 * configuration + level.
-    child_ptr, children, child_bits : int64
-        Children of each latent, and the latent's bit in the child's configuration.
+        Log conditional tables, one after the other; a latent's own level changes fastest.
+    child_ptr, children, child_strides : int64
+        Children of each latent, and the latent's stride in the child's table.
     seed, iteration, addresses : uint64, int, uint64 (N,)
         Random numbers depend on (seed, iteration, row's address) alone, not on how rows are shared
         out.
     n_sweeps, coldness : int, float
         Log odds are multiplied with ``coldness``: 1 samples, much more climbs.
-    keep, sums : bool, float64 (N, K)
-        Where, if asked for, each flip's probability of a one is added: less noisy than the draws.
+    keep, sums, sum_ptr : bool, float64 (N, F), int64 (K,)
+        Where, if asked for, the probability of each level above 0 is added, level u of latent k in
+        column ``sum_ptr[k] + u - 1``: less noisy than the draws.
     """
     n_items = item_ptr.shape[0] - 1
     n_latents = latent_ptr.shape[0] - 1
     sub = np.empty(n_items, dtype=np.int64)
     family = np.empty(n_latents, dtype=np.int64)
+    weights = np.empty(levels.max())
     golden = np.uint64(0x9E3779B97F4A7C15)
     to_unit = 1.0 / 9007199254740992.0
     root = _mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
@@ -88,42 +94,65 @@ def sweep(
         for j in range(n_items):
             code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+                code += np.int64(state[item_parents[a]]) * item_strides[a]
             sub[j] = code
         for k in range(n_latents):
             code = law_ptr[k]
             for a in range(parent_ptr[k], parent_ptr[k + 1]):
-                code += 2 * np.int64(state[parents[a]]) * parent_bits[a]
+                code += np.int64(state[parents[a]]) * parent_strides[a]
             family[k] = code
         for _ in range(n_sweeps):
             for k in range(n_latents):
                 on = np.int64(state[k])
-                log_odds = log_law[family[k] + 1] - log_law[family[k]]
-                for a in range(child_ptr[k], child_ptr[k + 1]):
-                    child = children[a]
-                    zero = family[child] - 2 * on * child_bits[a] + np.int64(state[child])
-                    log_odds += log_law[zero + 2 * child_bits[a]] - log_law[zero]
-                for a in range(latent_ptr[k], latent_ptr[k + 1]):
-                    j = latent_items[a]
-                    if has_gaps and observed[i, j] == 0:
-                        continue
-                    zero = sub[j] - on * latent_bits[a]
-                    one = zero + latent_bits[a]
-                    log_odds += x[i, j] * (theta[one] - theta[zero])
-                    log_odds -= partition[one] - partition[zero]
+                # Log odds of each level against level 0, and the largest of them.
+                top = 0.0
+                for level in range(1, levels[k]):
+                    log_odds = log_law[family[k] + level] - log_law[family[k]]
+                    for a in range(child_ptr[k], child_ptr[k + 1]):
+                        child = children[a]
+                        zero = family[child] - on * child_strides[a] + np.int64(state[child])
+                        log_odds += log_law[zero + level * child_strides[a]] - log_law[zero]
+                    for a in range(latent_ptr[k], latent_ptr[k + 1]):
+                        j = latent_items[a]
+                        if has_gaps and observed[i, j] == 0:
+                            continue
+                        zero = sub[j] - on * latent_strides[a]
+                        there = zero + level * latent_strides[a]
+                        log_odds += x[i, j] * (theta[there] - theta[zero])
+                        log_odds -= partition[there] - partition[zero]
+                    weights[level] = coldness * log_odds
+                    top = max(top, weights[level])
                 word += golden
                 draw = float(_mix(word) >> np.uint64(11)) * to_unit
-                odds_against = math.exp(-coldness * log_odds)
-                new = 1 if draw * (1.0 + odds_against) < 1.0 else 0
-                if keep:
-                    sums[i, k] += 1.0 / (1.0 + odds_against)
+                new = 0
+                if levels[k] == 2:
+                    # Two levels need one exponential only.
+                    odds_against = math.exp(-weights[1])
+                    if draw * (1.0 + odds_against) < 1.0:
+                        new = 1
+                    if keep:
+                        sums[i, sum_ptr[k]] += 1.0 / (1.0 + odds_against)
+                else:
+                    total = math.exp(-top)
+                    for level in range(1, levels[k]):
+                        weights[level] = math.exp(weights[level] - top)
+                        total += weights[level]
+                    left = draw * total
+                    for level in range(levels[k] - 1, 0, -1):
+                        if left < weights[level]:
+                            new = level
+                            break
+                        left -= weights[level]
+                    if keep:
+                        for level in range(1, levels[k]):
+                            sums[i, sum_ptr[k] + level - 1] += weights[level] / total
                 if new != on:
                     change = new - on
                     state[k] = new
                     for a in range(latent_ptr[k], latent_ptr[k + 1]):
-                        sub[latent_items[a]] += change * latent_bits[a]
+                        sub[latent_items[a]] += change * latent_strides[a]
                     for a in range(child_ptr[k], child_ptr[k + 1]):
-                        family[children[a]] += 2 * change * child_bits[a]
+                        family[children[a]] += change * child_strides[a]
 
 
 @njit(cache=True, nogil=True)
@@ -134,12 +163,13 @@ def log_joint(
     has_gaps,
     item_ptr,
     item_parents,
+    item_strides,
     table_ptr,
     theta,
     partition,
     parent_ptr,
     parents,
-    parent_bits,
+    parent_strides,
     law_ptr,
     log_law,
     out,
@@ -153,11 +183,11 @@ def log_joint(
                 continue
             code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+                code += np.int64(state[item_parents[a]]) * item_strides[a]
             total += x[i, j] * theta[code] - partition[code]
         for k in range(parent_ptr.shape[0] - 1):
             code = law_ptr[k] + np.int64(state[k])
             for a in range(parent_ptr[k], parent_ptr[k + 1]):
-                code += 2 * np.int64(state[parents[a]]) * parent_bits[a]
+                code += np.int64(state[parents[a]]) * parent_strides[a]
             total += log_law[code]
         out[i] = total

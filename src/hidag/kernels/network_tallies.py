@@ -16,10 +16,11 @@ def tally(
     has_gaps,
     item_ptr,
     item_parents,
+    item_strides,
     table_ptr,
     parent_ptr,
     parents,
-    parent_bits,
+    parent_strides,
     law_ptr,
     count,
     sum_x,
@@ -39,13 +40,13 @@ def tally(
                 continue
             code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+                code += np.int64(state[item_parents[a]]) * item_strides[a]
             count[code] += 1.0
             sum_x[code] += x[i, j]
         for k in range(n_latents):
             code = law_ptr[k] + np.int64(state[k])
             for a in range(parent_ptr[k], parent_ptr[k + 1]):
-                code += 2 * np.int64(state[parents[a]]) * parent_bits[a]
+                code += np.int64(state[parents[a]]) * parent_strides[a]
             families[code] += 1.0
 
 
@@ -59,6 +60,7 @@ def residuals(
     has_gaps,
     item_ptr,
     item_parents,
+    item_strides,
     table_ptr,
     dtheta,
     dpartition,
@@ -74,7 +76,7 @@ def residuals(
                 continue
             code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+                code += np.int64(state[item_parents[a]]) * item_strides[a]
             out[i - start, j] = x[i, j] * dtheta[code] - dpartition[code]
 
 
@@ -89,10 +91,12 @@ def item_scores(
     has_gaps,
     item_ptr,
     item_parents,
+    item_strides,
     table_ptr,
     dtheta,
     dpartition,
-    candidates,
+    latents,
+    levels,
     gradient,
     information,
 ):
@@ -104,14 +108,14 @@ def item_scores(
         The first and the second half of the draws estimate each row's score independently: the
         product of the two has no Monte-Carlo noise to add to the second moments.
     j : int
-    candidates : int64 (C,)
-        Latents whose coefficients are looked at, after the intercept's.
+    latents, levels : int64 (C,)
+        Terms ``1{Z_k >= u}`` whose coefficients are looked at, after the intercept's.
     gradient, information : float64 (1 + C,), (1 + C, 1 + C)
         What is added to.
     """
     n_draws = draws.shape[0]
     half = n_draws // 2
-    size = candidates.shape[0] + 1
+    size = latents.shape[0] + 1
     first = np.empty(size)
     second = np.empty(size)
     for i in range(start, stop):
@@ -124,16 +128,18 @@ def item_scores(
             state = draws[r, i]
             code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) << (a - item_ptr[j])
+                code += np.int64(state[item_parents[a]]) * item_strides[a]
             u = x[i, j] * dtheta[code] - dpartition[code]
             if r < half:
                 first[0] += u
                 for c in range(1, size):
-                    first[c] += u * state[candidates[c - 1]]
+                    if state[latents[c - 1]] >= levels[c - 1]:
+                        first[c] += u
             else:
                 second[0] += u
                 for c in range(1, size):
-                    second[c] += u * state[candidates[c - 1]]
+                    if state[latents[c - 1]] >= levels[c - 1]:
+                        second[c] += u
         for c in range(size):
             gradient[c] += (first[c] + second[c]) / n_draws
             first[c] /= half

@@ -114,7 +114,7 @@ class ExactMeasurement:
         if law is self.law:
             return self.estimate.log_likelihood
         seen = self.observed
-        features = law.space.states().astype(np.float64)
+        features = seen.parameters.terms.features(law.space.states())
         probabilities = np.asarray(law.probabilities)
         return expect_states(
             seen.parameters, probabilities, seen.data, features, n_threads=seen.n_threads
@@ -122,7 +122,7 @@ class ExactMeasurement:
 
     def idle(self) -> NDArray[np.intp]:
         """Return the latents that drive no item: nothing but the law speaks of them."""
-        return np.flatnonzero(~(self.observed.parameters.loadings != 0).any(axis=0))
+        return np.flatnonzero(~self.observed.parameters.support.any(axis=0))
 
     def restricted(self, latents: NDArray[np.intp]) -> ExactMeasurement:
         """Return the measurement of some of the latents, the others summed out of the law."""

@@ -32,13 +32,26 @@ def settle_labels(
         Latents, in the old order, whose levels change places.
     order : ndarray of int, shape (K,)
     """
-    flips = data.to_user(working).loadings.sum(axis=0) < 0
+    flips = data.to_user(working).strengths.sum(axis=0) < 0
     turned = working.flipped(flips)
     order = np.arange(working.n_latents)
     if reorder:
-        # Strongest first: an order that does not depend on how columns stand in the table.
-        order = np.argsort(-np.abs(turned.loadings).sum(axis=0), kind="stable")
+        order = strongest_first(turned)
     return turned.reordered(latents=order), flips, order
+
+
+def strongest_first(parameters: MeasurementParameters) -> NDArray[np.intp]:
+    """Return latents by falling strength among those with as many levels, shape (K,).
+
+    That does not depend on how columns stand in the table.
+    """
+    strength = np.abs(parameters.strengths).sum(axis=0)
+    levels = np.array(parameters.terms.levels)
+    order = np.arange(len(levels))
+    for m in set(parameters.terms.levels):
+        alike = np.flatnonzero(levels == m)
+        order[alike] = alike[np.argsort(-strength[alike], kind="stable")]
+    return order
 
 
 def same_class(graph: CPDAG, law: NetworkLaw) -> bool:

@@ -90,12 +90,12 @@ def estimate_measurement(
 
         return estimate_by_sampling(
             data,
-            n_latents,
+            space.levels,
             entries,
             penalty,
             schedule,
-            learn_parents=parents_of_draws("ges"),
-            final_parents=parents_of_draws("xges"),
+            learn_parents=parents_of_draws("ges", space.levels),
+            final_parents=parents_of_draws("xges", space.levels),
             seed=seed,
             begin=None if point is None else point.parameters,
             adapt=adapt,

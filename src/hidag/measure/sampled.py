@@ -100,28 +100,30 @@ class SampledMeasurement:
 
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
         """Return the draws as counts that stand for ``n_rows`` rows."""
-        return _scaled(self.draws.reshape(-1, self.draws.shape[-1]), n_rows, names)
+        states = self.draws.reshape(-1, self.draws.shape[-1])
+        return _scaled(states, n_rows, names, self.law.space.levels)
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
         """Return the observed data's log-likelihood under a law; NaN with too many joint states."""
         if law.space.n_states > LARGEST_EXACT_STATES:
             return float("nan")
-        features = law.space.states().astype(np.float64)
+        features = self.working.terms.features(law.space.states())
         return expect_states(self.working, np.asarray(law.probabilities), self.data, features)[1]
 
     def idle(self) -> NDArray[np.intp]:
         """Return the latents that drive no item: nothing but the law speaks of them."""
-        return np.flatnonzero(~(self.parameters.loadings != 0).any(axis=0))
+        return np.flatnonzero(~self.parameters.support.any(axis=0))
 
     def restricted(self, latents: NDArray[np.intp]) -> SampledMeasurement:
         """Return the measurement of some of the latents, with a law of independent ones."""
         draws = np.ascontiguousarray(self.draws[:, :, latents])
+        levels = tuple(self.law.space.levels[k] for k in latents)
         return replace(
             self,
             parameters=self.parameters.reordered(latents=latents),
             working=self.working.reordered(latents=latents),
             draws=draws,
-            law=law_of_draws(((),) * len(latents), draws),
+            law=law_of_draws(((),) * len(latents), draws, levels),
             ratio=sampled_information_ratio(draws[[0, -1]]),
         )
 
@@ -129,7 +131,7 @@ class SampledMeasurement:
         """Return the law over the graph that was found: Stage I's own when that is its graph."""
         if same_class(graph, self.law):
             return self.law
-        return law_of_draws(graph.to_dag().parents, self.draws)
+        return law_of_draws(graph.to_dag().parents, self.draws, self.law.space.levels)
 
 
 def sampled_measurement(
@@ -152,18 +154,20 @@ def sampled_measurement(
     )
 
 
-def parents_of_draws(search: str) -> ParentsOfDraws:
+def parents_of_draws(search: str, levels: tuple[int, ...]) -> ParentsOfDraws:
     """Return the search that finds a graph from draws of the latents."""
 
     def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
         names = tuple(f"{k}" for k in range(states.shape[1]))
-        counts = _scaled(states, n_rows, names)
+        counts = _scaled(states, n_rows, names, levels)
         found = search_graph(counts, search=search, max_parents=MOST_PARENTS)
         return found.graph.to_dag().parents
 
     return learn
 
 
-def _scaled(states: NDArray[np.uint8], n_rows: float, names: tuple[str, ...]) -> LatentCounts:
-    counts = LatentCounts.from_rows(states, levels=(2,) * states.shape[1], names=names)
+def _scaled(
+    states: NDArray[np.uint8], n_rows: float, names: tuple[str, ...], levels: tuple[int, ...]
+) -> LatentCounts:
+    counts = LatentCounts.from_rows(states, levels=levels, names=names)
     return replace(counts, weights=counts.weights * (n_rows / counts.total))

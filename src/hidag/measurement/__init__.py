@@ -3,6 +3,7 @@
 from hidag.measurement.families import FAMILIES, Family, family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty, default_penalty
+from hidag.measurement.terms import Terms
 
 __all__ = [
     "FAMILIES",
@@ -10,6 +11,7 @@ __all__ = [
     "MeasurementParameters",
     "NO_SPARSITY",
     "Penalty",
+    "Terms",
     "default_penalty",
     "family_named",
 ]

@@ -10,27 +10,33 @@ from numpy.typing import NDArray
 
 from hidag.errors import DataError
 from hidag.measurement.families import Family, family_named
+from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class MeasurementParameters:
-    """Coefficients of J items on K latents (main effects).
+    """Coefficients of J items on T terms of K latents.
 
     Attributes
     ----------
     families : tuple of str, length J
     intercept : ndarray, shape (J,)
-    loadings : ndarray, shape (J, K)
+    loadings : ndarray, shape (J, T)
+        On main terms, latent by latent, then on interactions; for binary latents without
+        interactions T is K.
     dispersion : ndarray, shape (J,)
         Variance of Gaussian and lognormal items; 1 where a family has no dispersion.
+    terms : Terms
+        What loadings multiply; by default the main terms of binary latents.
     """
 
     families: tuple[str, ...]
     intercept: Array
     loadings: Array
     dispersion: Array
+    terms: Terms = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         n_items = len(self.families)
@@ -40,6 +46,13 @@ class MeasurementParameters:
                 raise DataError(f"{n_items} items need as many rows of {name}, got {len(values)}")
             values.setflags(write=False)
             object.__setattr__(self, name, values)
+        if self.terms is None:
+            object.__setattr__(self, "terms", Terms.main((2,) * self.loadings.shape[1]))
+        if self.terms.n_terms != self.loadings.shape[1]:
+            raise DataError(
+                f"{self.terms.n_terms} terms need as many columns of loadings, got "
+                f"{self.loadings.shape[1]}"
+            )
 
     @property
     def n_items(self) -> int:
@@ -49,12 +62,60 @@ class MeasurementParameters:
     @property
     def n_latents(self) -> int:
         """Number of latents, K."""
-        return int(self.loadings.shape[1])
+        return self.terms.n_latents
+
+    @property
+    def coefficients(self) -> Array:
+        """Intercepts and loadings, shape (J, 1 + T)."""
+        return np.hstack([self.intercept[:, None], self.loadings])
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """Latents that drive each item, shape (J, K)."""
+        return self.terms.latents_of(self.loadings)
 
     @property
     def q_matrix(self) -> NDArray[np.int8]:
-        """Support of the loadings, shape (J, K)."""
-        return np.asarray(self.loadings != 0, dtype=np.int8)
+        """The support as zeros and ones, shape (J, K)."""
+        return np.asarray(self.support, dtype=np.int8)
+
+    @property
+    def strengths(self) -> Array:
+        """How strongly each latent drives each item over all its levels, shape (J, K).
+
+        The sum of a latent's main effects: for a binary latent its loading.
+        """
+        main = self.loadings[:, : self.terms.n_main]
+        out = np.zeros((self.n_items, self.n_latents))
+        np.add.at(out.T, self.terms.main_latents, main.T)
+        return out
+
+    def predictors(self, states: NDArray[np.integer]) -> Array:
+        """Return every item's linear predictor in latent states given by rows, shape (J, n)."""
+        return self.intercept[:, None] + self.loadings @ self.terms.features(states).T
+
+    def lowest_predictors(self) -> Array:
+        """Return each item's smallest linear predictor over all states of its latents, (J,)."""
+        if not self.terms.interactions:
+            return lowest_of_main(self.coefficients, self.terms)
+        out = np.empty(self.n_items)
+        for j, row in enumerate(self.support):
+            latents = np.flatnonzero(row)
+            shape = [self.terms.levels[k] for k in latents]
+            states = np.zeros((int(np.prod(shape)), self.n_latents), dtype=np.int64)
+            states[:, latents] = np.stack(
+                [axis.ravel() for axis in np.indices(shape)], axis=1
+            ).reshape(-1, len(latents))
+            out[j] = (self.intercept[j] + self.terms.features(states) @ self.loadings[j]).min()
+        return out
+
+    def in_range(self) -> NDArray[np.bool_]:
+        """Return which items' predictors are admissible in every state, shape (J,)."""
+        floors = np.array([family_named(name).lowest_predictor for name in self.families])
+        out = np.ones(self.n_items, dtype=bool)
+        if np.isfinite(floors).any():
+            out = self.lowest_predictors() >= floors
+        return out
 
     def groups(self) -> Iterator[tuple[Family, NDArray[np.intp]]]:
         """Yield each family that occurs with the positions of its items."""
@@ -71,24 +132,71 @@ class MeasurementParameters:
             theta[items], partition[items] = family.natural(eta, self.dispersion[items, None])
         return theta, partition
 
+    def with_terms(self, terms: Terms) -> MeasurementParameters:
+        """Return the same items written with other terms: those both have keep coefficients."""
+        loadings = np.zeros((self.n_items, terms.n_terms))
+        loadings[:, : terms.n_main] = self.loadings[:, : self.terms.n_main]
+        place = {pairs: t for t, pairs in enumerate(self.terms.interactions, self.terms.n_main)}
+        for t, pairs in enumerate(terms.interactions, terms.n_main):
+            if pairs in place:
+                loadings[:, t] = self.loadings[:, place[pairs]]
+        return replace(self, loadings=loadings, terms=terms)
+
     def reordered(
         self, *, items: NDArray[np.intp] | None = None, latents: NDArray[np.intp] | None = None
     ) -> MeasurementParameters:
         """Return the parameters with items and latents taken in the given order."""
         rows = np.arange(self.n_items) if items is None else items
-        columns = np.arange(self.n_latents) if latents is None else latents
+        terms, columns = self.terms, np.arange(self.terms.n_terms)
+        if latents is not None:
+            terms, columns = self.terms.reordered(latents)
         return MeasurementParameters(
             tuple(self.families[j] for j in rows),
             self.intercept[rows],
             self.loadings[np.ix_(rows, columns)],
             self.dispersion[rows],
+            terms,
         )
 
     def flipped(self, flips: NDArray[np.bool_]) -> MeasurementParameters:
-        """Return the same items with the two levels of some binary latents exchanged."""
-        moved = np.where(flips[None, :], self.loadings, 0.0)
-        return replace(
-            self,
-            intercept=self.intercept + moved.sum(axis=1),
-            loadings=np.where(flips[None, :], -self.loadings, self.loadings) + 0.0,
-        )
+        """Return the same items with the order of some latents' levels reversed.
+
+        With ``Z' = M - 1 - Z``, ``1{Z >= u} = 1 - 1{Z' >= M - u}``: a term hands its coefficient to
+        the term without the latent and, with the other sign, to the mirrored one.
+        """
+        terms = self.terms
+        intercept, loadings = self.intercept.copy(), self.loadings.copy()
+        place = {
+            ((int(k), int(u)),): t
+            for t, (k, u) in enumerate(zip(terms.main_latents, terms.main_levels, strict=True))
+        } | {pairs: t for t, pairs in enumerate(terms.interactions, start=terms.n_main)}
+        for k in np.flatnonzero(flips):
+            old, loadings = loadings, loadings.copy()
+            touched = [(pairs, t) for pairs, t in place.items() if any(a == k for a, _ in pairs)]
+            for _, t in touched:
+                loadings[:, t] = 0.0
+            for pairs, t in touched:
+                rest = tuple(pair for pair in pairs if pair[0] != k)
+                mirrored = tuple((a, terms.levels[a] - u if a == k else u) for a, u in pairs)
+                loadings[:, place[mirrored]] -= old[:, t]
+                if rest:
+                    loadings[:, place[rest]] += old[:, t]
+                else:
+                    intercept += old[:, t]
+        return replace(self, intercept=intercept, loadings=loadings + 0.0)
+
+
+def lowest_of_main(coefficients: Array, terms: Terms) -> Array:
+    """Return each item's smallest predictor when it has main effects only, shape (J,).
+
+    ``coefficients`` are (J, 1 + n_main): the latents' effects add up, so each takes its own lowest.
+    """
+    out = coefficients[:, 0].copy()
+    if max(terms.levels) == 2:
+        return np.asarray(out + np.minimum(coefficients[:, 1:], 0.0).sum(axis=1))
+    begin = 1
+    for m in terms.levels:
+        heights = np.cumsum(coefficients[:, begin : begin + m - 1], axis=1)
+        out += np.minimum(heights.min(axis=1), 0.0)
+        begin += m - 1
+    return out

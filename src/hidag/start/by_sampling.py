@@ -99,7 +99,8 @@ class _Road:
     ) -> None:
         self.sampler = sampler
         self.parameters = parameters
-        self.law = independent_law(parameters.n_latents)
+        self.levels = parameters.terms.levels
+        self.law = independent_law(self.levels)
         self.schedule = schedule
         self.progress = progress
         self.moves: list[Array] = []
@@ -132,8 +133,8 @@ class _Road:
         return self.sampler.retain(
             self.parameters,
             self.law,
-            ItemLayout.of(self.parameters.loadings != 0),
-            FamilyLayout.of(self.law.parents),
+            ItemLayout.of(self.parameters),
+            FamilyLayout.of_law(self.law),
             n_draws=n_draws,
             n_sweeps=n_sweeps,
         )
@@ -158,7 +159,7 @@ class _Road:
             n_rows = n_samples * min(1.0 / max(self.ratio, 1e-6), THICKEST)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
             same = parents == self.law.parents
-            self.law = law_of_draws(parents, draws)
+            self.law = law_of_draws(parents, draws, self.levels)
             self.steps(BETWEEN, BETWEEN // 2)
             if same:
                 break
@@ -171,9 +172,8 @@ class _Road:
         for last in (False, True):
             draws = self.graph_draws()
             n_rows = rows_for_graph(self.sampler.data.n_samples, self.ratio)
-            self.law = law_of_draws(
-                learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows), draws
-            )
+            parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
+            self.law = law_of_draws(parents, draws, self.levels)
             if not last:
                 self.steps(BETWEEN, BETWEEN // 2)
         return draws
@@ -191,7 +191,7 @@ def rows_for_graph(n_samples: int, ratio: float) -> float:
 
 def estimate_by_sampling(
     data: WorkingData,
-    n_latents: int,
+    levels: tuple[int, ...],
     q_entries: NDArray[np.int8],
     penalty: Penalty,
     schedule: Schedule,
@@ -209,7 +209,7 @@ def estimate_by_sampling(
     Parameters
     ----------
     data : WorkingData
-    n_latents : int
+    levels : tuple of int, length K
     q_entries : ndarray of int8, shape (J, K)
         1 (loads), 0 (does not), -1 (estimate this). With no -1 the fit is confirmatory: no penalty.
     penalty : Penalty
@@ -235,22 +235,22 @@ def estimate_by_sampling(
     if (q_entries >= 0).all():
         penalty = NO_SPARSITY
     rng = np.random.default_rng(np.random.SeedSequence(seed))
-    states = independent_law(n_latents).sample(data.n_samples, rng)
+    states = independent_law(levels).sample(data.n_samples, rng)
     sampler = NetworkSampler(data, states, int(rng.integers(1 << 62)), n_threads=n_threads)
-    parameters = network_start(data, q_entries) if begin is None else begin
+    parameters = network_start(data, q_entries, levels) if begin is None else begin
     road = _Road(sampler, parameters, schedule, progress)
     road.draws(1, FIRST_SWEEPS)
     road.steps(WARM_UP, WARM_UP // 2)
     road.thicken(learn_parents, FIRST_GRAPHS)
     settled = penalty.name is None
-    allowed, scale = permissions(q_entries), coefficient_scales(data)
+    allowed, scale = permissions(q_entries, parameters.terms), coefficient_scales(data)
     for _ in range(0 if settled else MOST_CHOICES):
         draws = road.draws(N_DRAWS)
         judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
         if adapt:
-            penalty = adapt_to_table(judged, n_latents, data.n_samples, penalty)
+            penalty = adapt_to_table(judged, parameters.terms.n_terms, data.n_samples, penalty)
         chosen = choose_loadings(road.parameters, judged, allowed, penalty, scale)
-        settled = np.array_equal(chosen.loadings != 0, road.parameters.loadings != 0)
+        settled = np.array_equal(chosen.support, road.parameters.support)
         if settled:
             break
         road.parameters = chosen

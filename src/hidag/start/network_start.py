@@ -37,10 +37,10 @@ RIDGE = 1e-6
 SAME_DIRECTION = 0.9
 
 
-def independent_law(n_latents: int) -> NetworkLaw:
+def independent_law(levels: tuple[int, ...]) -> NetworkLaw:
     """Return the law of independent latents with even odds."""
-    space = StateSpace.binary(n_latents)
-    return NetworkLaw(space, ((),) * n_latents, (np.array([0.5, 0.5]),) * n_latents)
+    tables = tuple(np.full(m, 1.0 / m) for m in levels)
+    return NetworkLaw(StateSpace(levels), ((),) * len(levels), tables)
 
 
 def _components(looks: Array, n_latents: int) -> Array:
@@ -134,6 +134,7 @@ def _effects(correlations: Array, data: WorkingData) -> Array:
 def network_start(
     data: WorkingData,
     q_entries: NDArray[np.int8],
+    levels: tuple[int, ...],
     *,
     rng: np.random.Generator | None = None,
     kept_share: float = KEPT_SHARE,
@@ -145,6 +146,7 @@ def network_start(
     data : WorkingData
     q_entries : ndarray of int8, shape (J, K)
         1, 0, or -1 for entries to be estimated.
+    levels : tuple of int, length K
     kept_share : float
         Loadings are kept that are at least this share of their item's largest.
     """
@@ -158,4 +160,5 @@ def network_start(
             known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
             _, order = linear_sum_assignment(-known.T @ turned**2)
             turned = turned[:, order]
-    return parameters_from_loadings(data, _effects(_sparse(turned, q_entries, kept_share), data))
+    kept = _sparse(turned, q_entries, kept_share)
+    return parameters_from_loadings(data, _effects(kept, data), levels)

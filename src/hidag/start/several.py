@@ -22,7 +22,7 @@ from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.spectral import StartPoint, predictors, spectral_start, spread_law
 
@@ -203,8 +203,8 @@ def estimate_from_starts(
     progress : callable or None
         Called with (start, n_starts, iteration, max_iter, objective).
     """
-    basis = Basis.of(space.states().astype(np.float64))
-    allowed = permissions(q_entries)
+    terms = Terms.main(space.levels)
+    basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
     if (q_entries >= 0).all():
         penalty = NO_SPARSITY
     generators = generators_of(seed, n_starts)

@@ -21,7 +21,8 @@ from hidag.estimate.maximise import Basis, coefficient_scales, maximise
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measurement import NO_SPARSITY, MeasurementParameters, family_named
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, family_named
+from hidag.start.levels import cut
 from hidag.start.varimax import varimax
 
 Array = NDArray[np.float64]
@@ -163,7 +164,10 @@ def _from_scores(
     data: WorkingData, space: StateSpace, basis: Basis, rotation: _Rotation, label: str
 ) -> StartPoint:
     """Return the start from hard-assigned scores (steps 9 to 11)."""
-    states = space.number((rotation.scores > 0).astype(np.int64))
+    terms = Terms.main(space.levels)
+    states = space.number(
+        np.stack([cut(rotation.scores[:, k], m) for k, m in enumerate(space.levels)], axis=1)
+    )
     n_states = space.n_states
     count = np.bincount(states, minlength=n_states).astype(np.float64)
     sum_x: Array = np.stack(
@@ -172,9 +176,10 @@ def _from_scores(
     gap_count = np.zeros((len(data.gappy), n_states))
     for m in range(len(data.gappy)):
         gap_count[m] = np.bincount(states, weights=data.gaps[:, m], minlength=n_states)
-    allowed = np.hstack([np.ones((data.n_items, 1)), rotation.loadings != 0]).astype(np.uint8)
+    wanted = rotation.loadings[:, terms.main_latents] != 0
+    allowed = np.hstack([np.ones((data.n_items, 1)), wanted]).astype(np.uint8)
     parameters = maximise(
-        null_parameters(data, space.n_latents),
+        null_parameters(data, terms),
         Statistics(count, sum_x, gap_count),
         data,
         basis,
@@ -185,7 +190,7 @@ def _from_scores(
     return StartPoint(parameters, spread_law(count / data.n_samples), label)
 
 
-def null_parameters(data: WorkingData, n_latents: int) -> MeasurementParameters:
+def null_parameters(data: WorkingData, terms: Terms) -> MeasurementParameters:
     """Return parameters under which no latent matters: column means and variances."""
     intercept = np.empty(data.n_items)
     for j, name in enumerate(data.families):
@@ -199,32 +204,40 @@ def null_parameters(data: WorkingData, n_latents: int) -> MeasurementParameters:
         ]
     )
     return MeasurementParameters(
-        data.families, intercept, np.zeros((data.n_items, n_latents)), dispersion
+        data.families, intercept, np.zeros((data.n_items, terms.n_terms)), dispersion, terms
     )
 
 
-def parameters_from_loadings(data: WorkingData, loadings: Array) -> MeasurementParameters:
+def parameters_from_loadings(
+    data: WorkingData, loadings: Array, levels: tuple[int, ...]
+) -> MeasurementParameters:
     """Return parameters with the given loadings (J, K), in units of the items' scales.
 
-    Intercepts make every item's mean come out under independent, even latents.
+    A loading is what two levels would be apart; more levels go up by steps of one size that give
+    the same variance. Intercepts make every item's mean come out under independent, even latents.
     """
+    terms = Terms.main(levels)
+    # Even levels 0, ..., M - 1 have variance (M^2 - 1) / 12: a quarter for two of them.
+    counts = np.array(levels, dtype=np.float64)
+    step = 0.5 / np.sqrt((counts**2 - 1.0) / 12.0)
+    reach = step * (counts - 1.0)
     scale = coefficient_scales(data)
     total = np.abs(loadings).sum(axis=1)
     loadings = loadings * np.minimum(1.0, LARGEST_EFFECT / np.maximum(total, 1e-12))[:, None]
     slopes = loadings * scale[:, None]
-    null = null_parameters(data, loadings.shape[1])
-    intercept = null.intercept - 0.5 * slopes.sum(axis=1)
+    null = null_parameters(data, terms)
+    intercept = null.intercept - 0.5 * (slopes * reach).sum(axis=1)
     for j, name in enumerate(data.families):
         floor = family_named(name).lowest_predictor
         if np.isfinite(floor):
             # Keep every state's mean positive: shrink effects that would take it below zero.
             room = 0.5 * max(null.intercept[j], 2.0 * floor)
-            reach = 0.5 * np.abs(slopes[j]).sum()
-            if reach > room:
-                slopes[j] *= room / reach
+            asked = 0.5 * float((np.abs(slopes[j]) * reach).sum())
+            if asked > room:
+                slopes[j] *= room / asked
             intercept[j] = max(
-                null.intercept[j] - 0.5 * slopes[j].sum(),
-                floor - np.minimum(slopes[j], 0.0).sum(),
+                null.intercept[j] - 0.5 * float((slopes[j] * reach).sum()),
+                floor - float((np.minimum(slopes[j], 0.0) * reach).sum()),
             )
     explained = 0.25 * (slopes**2).sum(axis=1)
     dispersion = np.where(
@@ -232,7 +245,8 @@ def parameters_from_loadings(data: WorkingData, loadings: Array) -> MeasurementP
         np.maximum(null.dispersion - explained, 0.2 * null.dispersion),
         1.0,
     )
-    return MeasurementParameters(data.families, intercept, slopes, dispersion)
+    spread_out = (slopes * step)[:, terms.main_latents]
+    return MeasurementParameters(data.families, intercept, spread_out, dispersion, terms)
 
 
 def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: str) -> StartPoint:
@@ -241,7 +255,8 @@ def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: 
     Intercepts make every item's mean come out under independent, even latents, and the law is even.
     """
     probabilities = np.full(space.n_states, 1.0 / space.n_states)
-    return StartPoint(parameters_from_loadings(data, loadings), probabilities, label)
+    parameters = parameters_from_loadings(data, loadings, space.levels)
+    return StartPoint(parameters, probabilities, label)
 
 
 def spectral_start(

@@ -24,7 +24,7 @@ from hidag.estimate.loop import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measurement import MeasurementParameters, Penalty
+from hidag.measurement import MeasurementParameters, Penalty, Terms
 from hidag.start.network_start import KEPT_SHARE, network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
@@ -78,7 +78,7 @@ def _points(
             # Starts differ by where the rotation begins and by what they keep.
             share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
             n_factors += 1
-            found = network_start(data, q_entries, rng=rng, kept_share=share)
+            found = network_start(data, q_entries, space.levels, rng=rng, kept_share=share)
             label = f"factors, {share:g} of the largest kept"
             yield StartPoint(found, even, label + (", rotated" if rng is not None else ""))
 
@@ -87,7 +87,7 @@ def starts_agree(one: MeasurementParameters, other: MeasurementParameters) -> fl
     """Return how alike two starts are: the smallest cosine of two matched latents' loadings."""
 
     def directions(parameters: MeasurementParameters) -> Array:
-        sizes = np.abs(parameters.loadings)
+        sizes = np.abs(parameters.strengths)
         return np.asarray(sizes / np.maximum(np.linalg.norm(sizes, axis=0), 1e-12))
 
     cosines = directions(one).T @ directions(other)
@@ -131,8 +131,8 @@ def estimate_under_graph(
     begin : StartPoint or None
         Where to begin instead of any start.
     """
-    basis = Basis.of(space.states().astype(np.float64))
-    allowed = permissions(q_entries)
+    terms = Terms.main(space.levels)
+    basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
     some = data.first_rows(ROWS_FOR_FIRST_STEPS)
     wanted = STARTS_IN_DOUBT if isinstance(n_starts, str) else n_starts
     generators = generators_of(seed, wanted)
@@ -272,7 +272,8 @@ def estimate_with_law(
     plan = schedule
     if found.penalty.name is None:
         plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
-    basis, allowed = Basis.of(space.states().astype(np.float64)), permissions(q_entries)
+    terms = Terms.main(space.levels)
+    basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
     observer = _observer(progress, count - 1, count)
     first = look_under_network(
         found.best,

@@ -1,0 +1,161 @@
+"""What coefficients multiply: indicators of a latent's levels, and products of them.
+
+The main terms of latent k are ``1{Z_k >= u}`` for u = 1, ..., M_k - 1 (a binary latent has one, its
+own value); an interaction is a product of such indicators of several latents (the paper's
+``phi_S``, and its cumulative thresholds in the polytomous case).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import SettingError
+
+Array = NDArray[np.float64]
+#: The latents of a product with the level that each must reach, by latent.
+Interaction = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Regressors made of the latents: main terms latent by latent, then interactions.
+
+    Attributes
+    ----------
+    levels : tuple of int, length K
+    interactions : tuple of Interaction
+        Products of indicators of at least two latents.
+    """
+
+    levels: tuple[int, ...]
+    interactions: tuple[Interaction, ...] = ()
+
+    def __post_init__(self) -> None:
+        for pairs in self.interactions:
+            latents = [k for k, _ in pairs]
+            if len(pairs) < 2 or sorted(set(latents)) != latents:
+                raise SettingError(
+                    f"an interaction names two or more latents in order, each once, got {pairs}"
+                )
+            if any(not 1 <= u < self.levels[k] for k, u in pairs):
+                raise SettingError(f"interaction {pairs} asks for levels beyond {self.levels}")
+
+    @classmethod
+    def main(cls, levels: Iterable[int]) -> Terms:
+        """Return the main terms alone."""
+        return cls(tuple(int(m) for m in levels))
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents, K."""
+        return len(self.levels)
+
+    @cached_property
+    def n_main(self) -> int:
+        """Number of main terms, the sum of M_k - 1."""
+        return sum(self.levels) - len(self.levels)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of all terms, T."""
+        return self.n_main + len(self.interactions)
+
+    @cached_property
+    def main_latents(self) -> NDArray[np.intp]:
+        """Latent of each main term, shape (n_main,)."""
+        return np.repeat(np.arange(self.n_latents), np.array(self.levels) - 1)
+
+    @cached_property
+    def main_levels(self) -> NDArray[np.intp]:
+        """Level that each main term asks for, shape (n_main,)."""
+        return np.concatenate([np.arange(1, m) for m in self.levels]).astype(np.intp)
+
+    @cached_property
+    def involved(self) -> NDArray[np.bool_]:
+        """Whether a term involves a latent, shape (T, K)."""
+        out = np.zeros((self.n_terms, self.n_latents), dtype=bool)
+        out[np.arange(self.n_main), self.main_latents] = True
+        for t, pairs in enumerate(self.interactions, start=self.n_main):
+            out[t, [k for k, _ in pairs]] = True
+        return out
+
+    def features(self, states: NDArray[np.integer]) -> Array:
+        """Return the terms' values in latent states given by rows of levels, shape (n, T)."""
+        rows = np.asarray(states)
+        out = np.empty((len(rows), self.n_terms))
+        out[:, : self.n_main] = rows[:, self.main_latents] >= self.main_levels
+        for t, pairs in enumerate(self.interactions, start=self.n_main):
+            out[:, t] = np.all([rows[:, k] >= u for k, u in pairs], axis=0)
+        return out
+
+    def support(self, q_matrix: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which terms an item may have whose latents are given by Q (J, K), shape (J, T)."""
+        return np.asarray(~((np.asarray(q_matrix) == 0) @ self.involved.T))
+
+    def latents_of(self, coefficients: Array) -> NDArray[np.bool_]:
+        """Return which latents coefficients (J, T) other than zero involve, shape (J, K)."""
+        return np.asarray((coefficients != 0) @ self.involved)
+
+    def reordered(self, latents: NDArray[np.intp]) -> tuple[Terms, NDArray[np.intp]]:
+        """Return the terms with latent ``latents[k]`` in place k, and the terms' old positions.
+
+        Interactions with a latent that is left out are left out.
+        """
+        place = {int(k): i for i, k in enumerate(latents)}
+        levels = tuple(self.levels[int(k)] for k in latents)
+        starts = np.concatenate([[0], np.cumsum(np.array(self.levels) - 1)])
+        main = [np.arange(starts[k], starts[k + 1]) for k in latents]
+        kept, positions = [], []
+        for t, pairs in enumerate(self.interactions, start=self.n_main):
+            if all(k in place for k, _ in pairs):
+                kept.append(tuple(sorted((place[k], u) for k, u in pairs)))
+                positions.append(t)
+        order = np.concatenate([*main, np.array(positions, dtype=np.intp)]).astype(np.intp)
+        return Terms(levels, tuple(kept)), order
+
+    def names(self, latents: Iterable[str]) -> list[str]:
+        """Return readable names of the terms: ``anxiety``, ``anxiety>=2``, ``anxiety*sleep``."""
+        labels = list(latents)
+
+        def one(k: int, u: int) -> str:
+            return labels[k] if self.levels[k] == 2 else f"{labels[k]}>={u}"
+
+        main = [one(k, u) for k, u in zip(self.main_latents, self.main_levels, strict=True)]
+        return main + ["*".join(one(k, u) for k, u in pairs) for pairs in self.interactions]
+
+
+def interactions_within(
+    q_matrix: NDArray[np.integer] | NDArray[np.bool_],
+    levels: tuple[int, ...],
+    highest: int,
+    *,
+    whole_only: bool = False,
+) -> tuple[Interaction, ...]:
+    """Return the products of at most ``highest`` latents that some item's row of Q contains.
+
+    Parameters
+    ----------
+    q_matrix : ndarray, shape (J, K)
+    levels : tuple of int, length K
+    highest : int
+        Highest order; 1 means no interaction.
+    whole_only : bool
+        Only products of all latents of an item (conjunctive items).
+    """
+    found: set[tuple[int, ...]] = set()
+    for row in np.unique(np.asarray(q_matrix) != 0, axis=0):
+        latents = [int(k) for k in np.flatnonzero(row)]
+        for size in range(2, min(len(latents), highest) + 1):
+            if not whole_only or size == len(latents):
+                found.update(combinations(latents, size))
+    out: list[Interaction] = []
+    for latents_of_product in sorted(found, key=lambda s: (len(s), s)):
+        ranges = [range(1, levels[k]) for k in latents_of_product]
+        out.extend(tuple(zip(latents_of_product, us, strict=True)) for us in product(*ranges))
+    return tuple(out)
