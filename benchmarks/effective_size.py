@@ -31,7 +31,7 @@ def distances(truth, X, family: str, law: str, seed: int) -> tuple[dict[str, flo
     measured = estimate_measurement(
         X,
         (family,) * n_items,
-        truth.n_latents,
+        truth.law.space.levels,
         penalty=default_penalty("tlp", n_samples, truth.n_latents),
         schedule=Schedule(),
         seed=seed,

@@ -76,8 +76,7 @@ def test_rows_are_predicted_and_drawn(table, fitted):
 
 def test_densities_of_rows_are_refused_in_a_sentence(table, fitted):
     sentence = (
-        "densities of rows take a sum over 2^18 latent states; they are computed for at most 16 "
-        "latents"
+        "densities of rows take a sum over 2^18 latent states; they are computed for at most 2^16"
     )
     for ask in (fitted.score_samples, fitted.score):
         with pytest.raises(SettingError) as caught:
@@ -155,12 +154,12 @@ def test_the_command_fits_and_shows_no_missing_number(table, tmp_path):
     assert np.isnan(saved.log_likelihood)
     # The law is still there to be read: one line per latent and configuration of its parents.
     lines = (out / "latent_tables.csv").read_text("utf-8").splitlines()
-    assert lines[0] == "latent,given,probability"
+    assert lines[0] == "latent,level,given,probability"
     assert len(lines) - 1 == sum(2 ** len(causes) for causes in saved.law.parents)
     child = next(k for k, causes in enumerate(saved.law.parents) if len(causes) == 1)
     cause = saved.law.parents[child][0]
     names = saved.latent_names
-    wanted = f"{names[child]},{names[cause]}=1,{saved.law.tables[child][1, 1]:.10g}"
+    wanted = f"{names[child]},1,{names[cause]}=1,{saved.law.tables[child][1, 1]:.10g}"
     assert wanted in lines
 
 

@@ -29,6 +29,7 @@ from hidag.result import FitResult
 from hidag.settings import (
     check_search,
     checked_count,
+    checked_levels,
     chosen_penalty,
     latent_names_of,
     plain_value,
@@ -48,7 +49,11 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_latents : int
-        Number of binary latents, K.
+        Number of latents, K.
+    levels : int or sequence of int, length K
+        How many levels each latent has, 2 for binary ones. Levels are ordered: each adds its own
+        step to the items' predictors. With unequal numbers and no given Q, which latent has how
+        many is found from the data, and latents come in the order of this list.
     family : str, list, mapping or "auto"
         Response family of all items, of each item, or by column; "auto" infers one per column and
         refuses to guess when a column is ambiguous. Families: "bernoulli", "poisson" (log link),
@@ -109,8 +114,11 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     q_matrix_ : ndarray of int8, shape (J, K)
     intercept_, dispersion_ : ndarray, shape (J,)
         Dispersion is the variance of Gaussian and lognormal items, NaN elsewhere.
-    loadings_ : ndarray, shape (J, K)
-        Each column sums to a positive number.
+    loadings_ : ndarray, shape (J, T)
+        On the terms: for binary latents (J, K), each column summing to a positive number; for more
+        levels a column for each step of each latent.
+    terms_ : Terms
+        What the loadings multiply; ``terms_.names(latent_names_)`` names the columns.
     latent_law_ : LatentLaw
     graph_ : CPDAG
     log_likelihood_ : float
@@ -127,6 +135,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_latents: int,
         *,
+        levels: int | Sequence[int] = 2,
         family: str | Sequence[str] | Mapping[Any, str] = "auto",
         q_matrix: Any = None,
         penalty: str | None = "tlp",
@@ -151,6 +160,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         observer: Callable[[Progress], None] | None = None,
     ) -> None:
         self.n_latents = n_latents
+        self.levels = levels
         self.family = family
         self.q_matrix = q_matrix
         self.penalty = penalty
@@ -185,6 +195,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = read_table(X, min_rows=2)
         n_latents = checked_count("n_latents", self.n_latents)
+        levels = checked_levels(self.levels, n_latents)
         self._check_settings(table, n_latents)
         choice = _resolve_families(table, self.family)
         check_values(table, choice.families)
@@ -216,7 +227,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             measured = estimate_measurement(
                 table.values,
                 choice.families,
-                n_latents,
+                levels,
                 q_entries=None if q_spec is None else q_spec.entries,
                 penalty=penalty,
                 schedule=Schedule(
@@ -358,6 +369,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.q_matrix_ = result.q_matrix
         self.intercept_ = result.intercept
         self.loadings_ = result.loadings
+        self.terms_ = result.terms
         self.dispersion_ = result.dispersion
         self.latent_law_ = result.law
         self.graph_ = result.graph

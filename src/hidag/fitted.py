@@ -28,10 +28,16 @@ class FittedModel:
         check_values(table, self.result_.families, allow_constant=True)
         return table.values
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return P(Z_k = 1 | row), shape (N, K)."""
+    def predict_proba(self, X: Any) -> Array | list[Array]:
+        """Return P(Z_k = 1 | row), shape (N, K).
+
+        When a latent has more than two levels: a list of K arrays, the probabilities of each
+        latent's levels, shapes (N, M_k).
+        """
         values = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
+            if max(self.result_.law.space.levels) > 2:
+                return self.result_.posterior_levels(values)
             return self.result_.posterior(values)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -41,8 +47,13 @@ class FittedModel:
             return self.result_.classify(values)
 
     def transform(self, X: Any) -> Array:
-        """Return the posterior marginals, as ``predict_proba``."""
-        return self.predict_proba(X)
+        """Return each latent's expected level given each row, shape (N, K).
+
+        For binary latents the same as ``predict_proba``.
+        """
+        values = self._rows(X)
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.result_.posterior(values)
 
     def score_samples(self, X: Any) -> Array:
         """Return the observed-data log density of each row, shape (N,)."""
@@ -62,7 +73,7 @@ class FittedModel:
         rng = np.random.default_rng(root_seed(random_state))
         states = self.result_.law.sample(checked_count("n_samples", n_samples), rng)
         values = np.empty((len(states), len(self.result_.families)))
-        eta = self.result_.intercept + states @ self.result_.loadings.T
+        eta = self.result_.parameters.predictors(states).T
         for family, items in self.result_.parameters.groups():
             values[:, items] = family.sample(
                 eta[:, items], self.result_.parameters.dispersion[items], rng

@@ -22,7 +22,7 @@ from hidag.estimate.posterior import (
 )
 from hidag.evidence import EdgeTest
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
-from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement import MeasurementParameters, Terms, family_named
 from hidag.start.several import StartRecord
 
 Array = NDArray[np.float64]
@@ -113,8 +113,18 @@ class FitResult:
 
     @property
     def loadings(self) -> Array:
-        """Loadings, shape (J, K)."""
+        """Loadings on the terms, shape (J, T); (J, K) for main effects of binary latents."""
         return self.parameters.loadings
+
+    @property
+    def terms(self) -> Terms:
+        """What the loadings multiply."""
+        return self.parameters.terms
+
+    @property
+    def strengths(self) -> Array:
+        """How strongly each latent drives each item over all its levels, shape (J, K)."""
+        return self.parameters.strengths
 
     @property
     def dispersion(self) -> Array:
@@ -140,11 +150,27 @@ class FitResult:
     def _seed(self) -> int:
         return int(self.settings.get("seed", 0))
 
-    def posterior(self, values: Array) -> Array:
-        """Return P(Z_k = 1 | row), shape (N, K); NaN cells are missing."""
+    def _above_zero(self, values: Array) -> Array:
+        """Return the probability of each level above 0, shape (N, F), latent by latent."""
         if self._sampled and isinstance(self.law, NetworkLaw):
             return sampled_marginals(self.parameters, self.law, values, seed=self._seed)
         return posterior_marginals(self.parameters, self.law, values)
+
+    def posterior(self, values: Array) -> Array:
+        """Return the expected level of each latent given each row, shape (N, K).
+
+        For binary latents that is P(Z_k = 1 | row). NaN cells are missing.
+        """
+        return self.terms.expected_levels(self._above_zero(values))
+
+    def posterior_levels(self, values: Array) -> list[Array]:
+        """Return the probabilities of each latent's levels given each row: K arrays (N, M_k)."""
+        above = self._above_zero(values)
+        out = []
+        for k in range(self.terms.n_latents):
+            own = above[:, self.terms.main_latents == k]
+            out.append(np.hstack([np.clip(1.0 - own.sum(axis=1, keepdims=True), 0.0, 1.0), own]))
+        return out
 
     def classify(self, values: Array) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
@@ -156,8 +182,8 @@ class FitResult:
         """Return the log density of each row, shape (N,)."""
         if self._sampled:
             raise SettingError(
-                f"densities of rows take a sum over 2^{self.law.space.n_latents} latent states; "
-                f"they are computed for at most {MOST_EXACT_STATES.bit_length() - 1} latents"
+                f"densities of rows take a sum over {self.law.space.count_in_words()} latent "
+                f"states; they are computed for at most 2^{MOST_EXACT_STATES.bit_length() - 1}"
             )
         return row_log_likelihood(self.parameters, self.law, values)
 
@@ -171,6 +197,7 @@ class FitResult:
             "latent_names": self.latent_names,
             "families": self.families,
             "levels": self.law.space.levels,
+            "interactions": self.terms.interactions,
             "log_likelihood": self.log_likelihood,
             "objective": self.objective,
             "n_samples": self.n_samples,
@@ -272,6 +299,13 @@ def load(path: str | Path) -> FitResult:
             arrays["intercept"],
             arrays["loadings"],
             arrays["dispersion"],
+            Terms(
+                space.levels,
+                tuple(
+                    tuple((int(k), int(u)) for k, u in pairs)
+                    for pairs in header.get("interactions", ())
+                ),
+            ),
         ),
         law=law,
         graph=CPDAG(arrays["graph"], latent_names),

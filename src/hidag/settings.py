@@ -15,12 +15,31 @@ from hidag.discover.exact import check_number
 from hidag.errors import SettingError
 from hidag.measurement import Penalty, default_penalty
 
+#: Levels are stored in a byte.
+MOST_LEVELS = 255
+
 
 def checked_count(name: str, value: Any) -> int:
     """Return a whole number of at least 1, or say what came instead."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
     return int(value)
+
+
+def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
+    """Return the number of levels of each latent, or say what came instead."""
+    many = not isinstance(value, (str, bytes)) and hasattr(value, "__iter__")
+    given = list(value) if many else [value] * n_latents
+    whole = all(
+        isinstance(m, (int, np.integer)) and not isinstance(m, bool) and 2 <= m <= MOST_LEVELS
+        for m in given
+    )
+    if not whole or len(given) != n_latents:
+        raise SettingError(
+            f"levels must be a whole number from 2 to {MOST_LEVELS}, or {n_latents} of them (one "
+            f"for each latent), got {value!r}"
+        )
+    return tuple(int(m) for m in given)
 
 
 def root_seed(random_state: Any) -> int:

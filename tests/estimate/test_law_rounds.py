@@ -140,7 +140,7 @@ def test_a_graphs_law_is_kept_when_it_is_asked_for_or_preferred(dense, law, kind
     found = estimate_measurement(
         dense,
         ("gaussian",) * len(Q),
-        K,
+        (2,) * K,
         penalty=default_penalty("tlp", len(dense), K),
         schedule=Schedule(),
         n_starts=1,

@@ -119,10 +119,8 @@ def test_nothing_depends_on_the_number_of_threads():
         data, working, sampler, items, families = set_out(values, parameters, n_threads=n_threads)
         found = run_steps(working, LAW, sampler, n_steps=4, burn_in=2)
         draws = sampler.retain(found.parameters, found.law, items, families, n_draws=4)
-        judged = judge_loadings(
-            found.parameters, draws, data, permissions(-np.ones((10, 4), np.int8), Terms.main((2,) * 4)),
-            n_threads=n_threads,
-        )  # fmt: skip
+        allowed = permissions(-np.ones((10, 4), np.int8), Terms.main((2,) * 4))
+        judged = judge_loadings(found.parameters, draws, data, allowed, n_threads=n_threads)
         results.append((found.parameters.loadings, draws, judged[9].information, found.law.tables))
     for one, other in zip(*results, strict=True):
         for a, b in zip(one, other, strict=True):

@@ -138,7 +138,7 @@ def test_relabelling_leaves_the_distribution_of_the_items_unchanged(levels) -> N
 
 def log_density(parts: Parts, X):
     """Return the log density of gaussian items with variance 1, summed over all joint states."""
-    eta = parts.intercept + parts.law.space.states() @ parts.loadings.T
+    eta = parts.intercept + parts.terms.features(parts.law.space.states()) @ parts.loadings.T
     given = norm.logpdf(X[:, None, :], eta[None]).sum(axis=2)
     return np.log(np.exp(given) @ parts.law.probabilities)
 

@@ -35,7 +35,7 @@ def measure(values, method, **settings):
     return estimate_measurement(
         values,
         ("gaussian",) * values.shape[1],
-        settings.pop("n_latents", K),
+        (2,) * settings.pop("n_latents", K),
         penalty=default_penalty("tlp", len(values), K),
         schedule=Schedule(max_iter=80),
         method=method,
@@ -195,7 +195,7 @@ def test_a_law_of_no_kind_is_refused(problem):
         estimate_measurement(
             problem[1],
             ("gaussian",) * 12,
-            K,
+            (2,) * K,
             penalty=default_penalty("tlp", N, K),
             schedule=Schedule(),
             law="chain",

@@ -16,8 +16,8 @@ from hidag.plots import plot_graph, plot_q, render_png, size_of_graph, size_of_q
 from hidag.report import write_summary
 from hidag.result import FitResult
 
-#: A law over more latents is not listed in a CSV: 2^12 lines can still be looked at.
-LISTED_LATENTS = 12
+#: The latent law is written state by state up to this many joint states.
+LISTED_STATES = 1 << 12
 
 #: All that a fit may write; result.npz comes last and tells that the others are there.
 FIT_FILES = (
@@ -65,7 +65,7 @@ def fit_files(
         ),
         "loadings.csv": partial(
             write_csv,
-            header=["item", "family", "intercept", *latents, "dispersion"],
+            header=["item", "family", "intercept", *result.terms.names(latents), "dispersion"],
             rows=(
                 [name, result.families[j], number(result.intercept[j])]
                 + [number(value) for value in loadings[j]]
@@ -93,7 +93,7 @@ def fit_files(
         ),
         "result.npz": result.save,
     }
-    if len(latents) <= LISTED_LATENTS:
+    if result.law.space.n_states <= LISTED_STATES:
         states = result.law.space.states()
         writers["latent_law.csv"] = partial(
             write_csv,
@@ -106,7 +106,7 @@ def fit_files(
     if isinstance(result.law, NetworkLaw):
         writers["latent_tables.csv"] = partial(
             write_csv,
-            header=["latent", "given", "probability"],
+            header=["latent", "level", "given", "probability"],
             rows=_table_rows(result.law, latents),
         )
     if plots:
@@ -122,11 +122,12 @@ def fit_files(
 
 
 def _table_rows(law: NetworkLaw, latents: Sequence[str]) -> Iterator[list[str]]:
-    """Yield P(latent = 1) for each configuration of its parents in the law's graph."""
+    """Yield P(latent = level) for each configuration of its parents in the law's graph."""
     for k, (causes, table) in enumerate(zip(law.parents, law.tables, strict=True)):
         for levels in np.ndindex(*table.shape[:-1]):
             given = "; ".join(f"{latents[a]}={m}" for a, m in zip(causes, levels, strict=True))
-            yield [latents[k], given, number(table[levels][1])]
+            for level in range(1, table.shape[-1]):
+                yield [latents[k], f"{level}", given, number(table[levels][level])]
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -79,7 +79,7 @@ def sampled_marginals(
     seed: int = 0,
     n_threads: int = 1,
 ) -> Array:
-    """Return the probability that each latent is 1 given each row, shape (N, K).
+    """Return the probability of each level above 0 given each row, shape (N, F), latent by latent.
 
     The average of the conditional probabilities of 200 Gibbs sweeps.
 
@@ -88,12 +88,11 @@ def sampled_marginals(
     parameters : MeasurementParameters
         In the user's units.
     law : NetworkLaw
-        Of binary latents.
     values : ndarray, shape (N, J)
         NaN cells are missing.
     seed, n_threads : int
     """
-    out = np.zeros((len(values), law.space.n_latents))
+    out = np.zeros((len(values), sum(law.space.levels) - law.space.n_latents))
     for start in range(0, len(values), BLOCK_ROWS):
         rows = _Rows(parameters, law, values[start : start + BLOCK_ROWS], seed, n_threads)
         rows.draw(BURN_IN)

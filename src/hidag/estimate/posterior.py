@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hidag.estimate.exact import StateScores, block_rows, iterate_posteriors
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentLaw
-from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement import MeasurementParameters, Terms, family_named
 
 Array = NDArray[np.float64]
 
@@ -39,15 +39,17 @@ def _blocks(
 
 
 def posterior_marginals(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
-    """Return the expected level of each latent given each row, shape (N, K); NaN cells are missing.
+    """Return the probability of each level above 0 given each row, shape (N, F).
 
-    For binary latents that is the probability of level 1.
+    Latent by latent, levels ascending: for binary latents P(Z_k = 1), shape (N, K). NaN cells are
+    missing.
     """
-    states = law.space.states().astype(np.float64)
-    out = np.empty((len(values), law.space.n_latents))
+    terms = Terms.main(law.space.levels)
+    at_level = (law.space.states()[:, terms.main_latents] == terms.main_levels).astype(np.float64)
+    out = np.empty((len(values), terms.n_main))
     for rows, posterior, _ in _blocks(parameters, law, values):
-        out[rows] = posterior @ states
-    return np.clip(out, 0.0, np.array(law.space.levels) - 1.0)
+        out[rows] = posterior @ at_level
+    return np.clip(out, 0.0, 1.0)
 
 
 def most_probable_states(

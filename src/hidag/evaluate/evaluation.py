@@ -13,6 +13,7 @@ from hidag.evaluate.graphs import Detection, GraphComparison, evaluate_graph
 from hidag.evaluate.matching import Matching, match_latents, total_variation
 from hidag.evaluate.parts import Parts
 from hidag.latent import LatentLaw
+from hidag.measurement import Terms
 
 
 class TruthLike(Protocol):
@@ -187,8 +188,7 @@ def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
         )
     rmse_loadings = rmse_intercept = float("nan")
     if moved.loadings is not None and true.loadings is not None:
-        loadings_true = _columns(true.loadings, np.arange(size) < true.n_latents)
-        rmse_loadings = _rmse(_columns(moved.loadings, filled), loadings_true)
+        rmse_loadings = _rmse_loadings(moved, true, filled)
     if moved.intercept is not None and true.intercept is not None:
         rmse_intercept = _rmse(moved.intercept, true.intercept)
     return Evaluation(
@@ -206,6 +206,25 @@ def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
         tv_law=total_variation(moved.law, true.law),
         rmse_loadings=rmse_loadings,
         rmse_intercept=rmse_intercept,
+    )
+
+
+def _rmse_loadings(moved: Parts, true: Parts, filled: NDArray[np.bool_]) -> float:
+    """Return the error of the coefficients, term by term when the latents have the same levels.
+
+    Otherwise latents without a partner count as ones without effect, and latents are compared by
+    what they add over all their levels.
+    """
+    ours, theirs = moved.loadings, true.loadings
+    assert ours is not None
+    assert theirs is not None
+    if moved.levels == true.levels and filled.all():
+        pairs = set(moved.terms.interactions) | set(true.terms.interactions)
+        union = Terms(true.levels, tuple(sorted(pairs)))
+        return _rmse(moved.terms.rewritten(ours, union), true.terms.rewritten(theirs, union))
+    there = np.arange(len(filled)) < true.n_latents
+    return _rmse(
+        _columns(moved.terms.strengths(ours), filled), _columns(true.terms.strengths(theirs), there)
     )
 
 

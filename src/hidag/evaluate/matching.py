@@ -97,8 +97,8 @@ def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
     out = np.zeros((size, size))
     same_levels = np.array(true.levels)[:, None] == np.array(ours.levels)[None, :]
     share = SAME_LEVELS * same_levels
-    if ours.loadings is not None and true.loadings is not None:
-        a, b = true.loadings, ours.loadings
+    a, b = true.strengths, ours.strengths
+    if a is not None and b is not None:
         norm_a, norm_b = (a**2).sum(axis=0)[:, None], (b**2).sum(axis=0)[None, :]
         # Squared distance to the column or to its mirror image, whichever is nearer.
         distance = np.maximum(norm_a + norm_b - 2 * np.abs(a.T @ b), 0.0)
@@ -112,9 +112,10 @@ def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
 
 def _direction(ours: Parts, true: Parts) -> NDArray[np.float64]:
     """Return the sign that relates true (row) and our (column) loadings; 0 when there is none."""
-    if ours.loadings is None or true.loadings is None:
+    a, b = true.strengths, ours.strengths
+    if a is None or b is None:
         return np.zeros((true.n_latents, ours.n_latents))
-    return np.asarray(np.sign(true.loadings.T @ ours.loadings), dtype=np.float64)
+    return np.asarray(np.sign(a.T @ b), dtype=np.float64)
 
 
 def _settle_ties(

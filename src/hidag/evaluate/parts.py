@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hidag.errors import DataError
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
+from hidag.measurement import MeasurementParameters, Terms
 
 #: Where each part is looked for, first hit first: fitted estimator, result, truth.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "q_matrix": ("q_matrix_", "q_matrix"),
     "intercept": ("intercept_", "intercept"),
     "loadings": ("loadings_", "loadings"),
+    "terms": ("terms_", "terms"),
     "law": ("latent_law_", "latent_law", "law_", "law"),
     "graph": ("graph_", "graph", "cpdag_", "cpdag"),
 }
@@ -29,12 +31,15 @@ class Parts:
     ----------
     q_matrix : ndarray of int8, shape (J, K)
     intercept : ndarray, shape (J,), or None
-    loadings : ndarray, shape (J, K), or None
+    loadings : ndarray, shape (J, T), or None
+        On the terms; (J, K) means one step for every level of a latent.
     law : LatentLaw or None
         Anything with ``probabilities`` and ``space``.
     graph : ndarray of int8, shape (K, K), or None
         Adjacency of the latents' CPDAG: ``a[i, j] = 1, a[j, i] = 0`` for i -> j, both 1 for i - j.
         A DAG given here is replaced by its CPDAG.
+    terms : Terms or None
+        What the loadings multiply; the main terms when it is not said.
     """
 
     q_matrix: NDArray[np.int8]
@@ -42,6 +47,7 @@ class Parts:
     loadings: NDArray[np.float64] | None = None
     law: LatentLaw | None = None
     graph: Any = None
+    terms: Any = None
 
     def __post_init__(self) -> None:
         q = np.asarray(self.q_matrix)
@@ -49,18 +55,24 @@ class Parts:
             raise DataError("q_matrix must be a two-dimensional array of 0 and 1")
         object.__setattr__(self, "q_matrix", q.astype(np.int8))
         n_items, n_latents = q.shape
-        shapes = {"intercept": (n_items,), "loadings": (n_items, n_latents)}
+        if self.law is not None and self.law.space.n_latents != n_latents:
+            raise DataError(
+                f"q_matrix has {n_latents} columns, but the law has "
+                f"{self.law.space.n_latents} latents"
+            )
+        terms = Terms.main(self.levels) if self.terms is None else self.terms
+        if terms.n_latents != n_latents:
+            raise DataError(f"terms must be of {n_latents} latents, got {terms.n_latents}")
+        object.__setattr__(self, "terms", terms)
+        if self.loadings is not None and np.shape(self.loadings) == (n_items, n_latents):
+            object.__setattr__(self, "loadings", terms.even_steps(self.loadings))
+        shapes = {"intercept": (n_items,), "loadings": (n_items, terms.n_terms)}
         for name, shape in shapes.items():
             if getattr(self, name) is not None:
                 values = np.asarray(getattr(self, name), dtype=np.float64)
                 if values.shape != shape:
                     raise DataError(f"{name} must have shape {shape}, got {values.shape}")
                 object.__setattr__(self, name, values)
-        if self.law is not None and self.law.space.n_latents != n_latents:
-            raise DataError(
-                f"q_matrix has {n_latents} columns, but the law has "
-                f"{self.law.space.n_latents} latents"
-            )
         if self.graph is not None:
             adjacency = cpdag_adjacency(self.graph)
             if len(adjacency) != n_latents:
@@ -92,8 +104,15 @@ class Parts:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Number of levels of each latent; binary when there is no law to tell."""
+        """Number of levels of each latent; binary when neither terms nor a law tell."""
+        if self.terms is not None:
+            return tuple(self.terms.levels)
         return (2,) * self.n_latents if self.law is None else self.law.space.levels
+
+    @property
+    def strengths(self) -> NDArray[np.float64] | None:
+        """How strongly each latent drives each item over all its levels, (J, K), or None."""
+        return None if self.loadings is None else self.terms.strengths(self.loadings)
 
     def relabelled(self, order: ArrayLike, flips: ArrayLike) -> Parts:
         """Return the same model with latent ``order[k]`` in place k, levels reversed if flipped.
@@ -113,19 +132,24 @@ class Parts:
             raise DataError(
                 f"order must hold each of 0..{self.n_latents - 1} once, and flips be as long"
             )
-        loadings = None if self.loadings is None else self.loadings[:, place]
-        intercept = self.intercept
+        loadings, intercept = self.loadings, self.intercept
         if loadings is not None:
-            top = np.array(self.levels)[place] - 1
-            if intercept is not None:
-                intercept = intercept + loadings[:, turned] @ top[turned]
-            loadings = np.where(turned, -loadings, loadings)
+            n_items = len(loadings)
+            start = np.zeros(n_items) if intercept is None else intercept
+            # Families and dispersions play no part in this.
+            items = MeasurementParameters(
+                ("gaussian",) * n_items, start, loadings, np.ones(n_items), self.terms
+            )
+            moved = items.reordered(latents=place).flipped(turned)
+            loadings = moved.loadings
+            intercept = None if intercept is None else moved.intercept
         return Parts(
             self.q_matrix[:, place],
             intercept,
             loadings,
             None if self.law is None else relabel_law(self.law, place, turned),
             None if self.graph is None else self.graph[np.ix_(place, place)],
+            self.terms.reordered(place)[0],
         )
 
 
@@ -150,7 +174,11 @@ def relabel_law(law: LatentLaw, order: NDArray[np.int64], flips: NDArray[np.bool
         Whether the latent that comes to place k is reversed.
     """
     if isinstance(law, NetworkLaw):
-        return law.relabelled(order, flips)
+        levels = [
+            np.arange(law.space.levels[k])[::-1] if turned else np.arange(law.space.levels[k])
+            for k, turned in zip(order, flips, strict=True)
+        ]
+        return law.relabelled(order, levels)
     space = StateSpace(tuple(law.space.levels[k] for k in order))
     table = law.probabilities.reshape(law.space.levels).transpose(order)
     return SaturatedLaw(space, np.flip(table, tuple(np.flatnonzero(flips).tolist())).reshape(-1))

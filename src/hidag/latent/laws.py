@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -154,18 +155,23 @@ class NetworkLaw:
             )
         return out
 
-    def relabelled(self, order: NDArray[np.integer], flips: NDArray[np.bool_]) -> NetworkLaw:
-        """Return the law with latent ``order[k]`` in place k, its levels reversed where flipped.
+    def relabelled(
+        self, order: NDArray[np.integer], levels: Sequence[NDArray[np.integer]]
+    ) -> NetworkLaw:
+        """Return the law with latent ``order[k]`` in place k, its levels taken in another order.
 
         Never lists the states, so that networks of a hundred latents can be relabelled too.
+
+        Parameters
+        ----------
+        order : ndarray of int, shape (K,)
+        levels : sequence of ndarray of int, length K
+            Which old level becomes level v of the latent that lands in place k.
         """
         place = {int(old): k for k, old in enumerate(order)}
         parents = tuple(tuple(place[a] for a in self.parents[old]) for old in order)
         tables = tuple(
-            np.flip(
-                self.tables[old],
-                tuple(axis for axis, a in enumerate((*parents[k], k)) if flips[a]),
-            )
+            self.tables[old][np.ix_(*(levels[a] for a in (*parents[k], k)))]
             for k, old in enumerate(order)
         )
         space = StateSpace(tuple(self.space.levels[old] for old in order))

@@ -45,6 +45,12 @@ class StateSpace:
             total *= m
         return total
 
+    def count_in_words(self) -> str:
+        """Return the number of joint states as people write it: 2^50, or 72."""
+        if set(self.levels) == {2}:
+            return f"2^{self.n_latents}"
+        return f"{self.n_states}"
+
     @property
     def listable(self) -> bool:
         """Whether the joint states may be listed."""

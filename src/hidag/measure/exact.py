@@ -176,10 +176,9 @@ def exact_measurement(
     shown = cube
     if network is not None and parents is not None:
         shown = network.freed.reshape(space.levels)
-    working, flips, order = settle_labels(working, data, reorder=reorder)
-    turned = tuple(int(k) for k in np.flatnonzero(flips))
-    cube = np.transpose(np.flip(cube, axis=turned), order)
-    shown = np.transpose(np.flip(shown, axis=turned), order)
+    working, levels, order = settle_labels(working, data, reorder=reorder)
+    cube = np.transpose(cube[np.ix_(*levels)], order)
+    shown = np.transpose(shown[np.ix_(*levels)], order)
     shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())
     final: LatentLaw = shown_law
     if parents is not None:

@@ -10,11 +10,14 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw
 from hidag.measurement import MeasurementParameters
 
+#: For each latent, which of its levels comes to be level v.
+LevelOrders = tuple[NDArray[np.intp], ...]
+
 
 def settle_labels(
     working: MeasurementParameters, data: WorkingData, *, reorder: bool
-) -> tuple[MeasurementParameters, NDArray[np.bool_], NDArray[np.intp]]:
-    """Return parameters with signs and order of latents settled, flips (K,) and order (K,).
+) -> tuple[MeasurementParameters, LevelOrders, NDArray[np.intp]]:
+    """Return parameters with levels and latents in a settled order, and the two orders.
 
     Parameters
     ----------
@@ -28,16 +31,36 @@ def settle_labels(
     -------
     parameters : MeasurementParameters
         Latent ``order[k]`` in place k, its loadings summing to a positive number.
-    flips : ndarray of bool, shape (K,)
-        Latents, in the old order, whose levels change places.
+    levels : tuple of ndarray of int
+        For each latent, in the old order, which of its levels comes to be level v.
     order : ndarray of int, shape (K,)
     """
-    flips = data.to_user(working).strengths.sum(axis=0) < 0
-    turned = working.flipped(flips)
+    user = data.to_user(working)
+    levels = tuple(_level_order(user, working, k) for k in range(working.n_latents))
+    turned = working.relevelled(levels)
     order = np.arange(working.n_latents)
     if reorder:
         order = strongest_first(turned)
-    return turned.reordered(latents=order), flips, order
+    return turned.reordered(latents=order), levels, order
+
+
+def _level_order(
+    user: MeasurementParameters, working: MeasurementParameters, latent: int
+) -> NDArray[np.intp]:
+    """Return a latent's levels from low to high.
+
+    Two levels go by the sum of the loadings in the user's units; more are put in a line by what
+    they have in common over the items, each in its own units.
+    """
+    if user.terms.levels[latent] == 2:
+        falls = user.heights(latent)[:, 1].sum() < 0
+        return np.array([1, 0] if falls else [0, 1], dtype=np.intp)
+    heights = working.heights(latent) / np.sqrt(working.dispersion)[:, None]
+    centred = heights - heights.mean(axis=1, keepdims=True)
+    line = np.linalg.svd(centred, full_matrices=False)[2][0]
+    order = np.argsort(line, kind="stable")
+    rises = (heights[:, order[-1]] - heights[:, order[0]]).sum()
+    return np.asarray(order if rises >= 0 else order[::-1], dtype=np.intp)
 
 
 def strongest_first(parameters: MeasurementParameters) -> NDArray[np.intp]:

@@ -31,7 +31,7 @@ LAWS = ("auto", "network", "saturated")
 def estimate_measurement(
     values: Array,
     families: Sequence[str],
-    n_latents: int,
+    levels: tuple[int, ...],
     *,
     q_entries: NDArray[np.int8] | None = None,
     penalty: Penalty,
@@ -52,7 +52,8 @@ def estimate_measurement(
     values : ndarray, shape (N, J)
         Responses on the user's scale; NaN in missing cells.
     families : sequence of str, length J
-    n_latents : int
+    levels : tuple of int, length K
+        How many levels each latent has.
     q_entries : ndarray of int8, shape (J, K), optional
         1, 0, or -1 where Q is to be estimated; None estimates all of it.
     n_starts : int or "auto"
@@ -60,14 +61,14 @@ def estimate_measurement(
     law : {"auto", "network", "saturated"}
         Whether the law is restricted to a graph, which is learned along with it; "auto" decides by
         the Bayesian information criterion.
-    begin : (MeasurementParameters, ndarray of shape (2^K,)), optional
+    begin : (MeasurementParameters, ndarray of shape (S,)), optional
         Items, in the user's order and units, and a law to begin from instead of any start.
     penalty, schedule, method, seed, adapt, n_threads, progress
         As in ``hidag.start.several.estimate_from_starts``.
     """
     if law not in LAWS:
         raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {law!r}")
-    space = StateSpace.binary(n_latents)
+    space, n_latents = StateSpace(levels), len(levels)
     n_samples, n_items = values.shape
     entries = q_entries
     if entries is None:

@@ -141,13 +141,15 @@ def sampled_measurement(
 
     Parameters as in ``exact_measurement``.
     """
-    working, flips, order = settle_labels(stage_one.parameters, data, reorder=reorder)
-    draws = stage_one.draws[:, :, order] ^ flips[order].astype(np.uint8)
+    working, levels, order = settle_labels(stage_one.parameters, data, reorder=reorder)
+    draws = np.empty_like(stage_one.draws)
+    for place, k in enumerate(order):
+        draws[:, :, place] = np.argsort(levels[k]).astype(np.uint8)[stage_one.draws[:, :, k]]
     return SampledMeasurement(
         stage_one,
         data.to_user(working).reordered(items=np.argsort(columns)),
-        stage_one.law.relabelled(order, flips[order]),
-        np.ascontiguousarray(draws),
+        stage_one.law.relabelled(order, [levels[k] for k in order]),
+        draws,
         data,
         working,
         stage_one.information_ratio,

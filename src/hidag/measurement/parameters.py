@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,10 +85,7 @@ class MeasurementParameters:
 
         The sum of a latent's main effects: for a binary latent its loading.
         """
-        main = self.loadings[:, : self.terms.n_main]
-        out = np.zeros((self.n_items, self.n_latents))
-        np.add.at(out.T, self.terms.main_latents, main.T)
-        return out
+        return self.terms.strengths(self.loadings)
 
     def predictors(self, states: NDArray[np.integer]) -> Array:
         """Return every item's linear predictor in latent states given by rows, shape (J, n)."""
@@ -134,13 +131,8 @@ class MeasurementParameters:
 
     def with_terms(self, terms: Terms) -> MeasurementParameters:
         """Return the same items written with other terms: those both have keep coefficients."""
-        loadings = np.zeros((self.n_items, terms.n_terms))
-        loadings[:, : terms.n_main] = self.loadings[:, : self.terms.n_main]
-        place = {pairs: t for t, pairs in enumerate(self.terms.interactions, self.terms.n_main)}
-        for t, pairs in enumerate(terms.interactions, terms.n_main):
-            if pairs in place:
-                loadings[:, t] = self.loadings[:, place[pairs]]
-        return replace(self, loadings=loadings, terms=terms)
+        rewritten = self.terms.rewritten(self.loadings, terms)
+        return replace(self, loadings=rewritten, terms=terms)
 
     def reordered(
         self, *, items: NDArray[np.intp] | None = None, latents: NDArray[np.intp] | None = None
@@ -159,10 +151,19 @@ class MeasurementParameters:
         )
 
     def flipped(self, flips: NDArray[np.bool_]) -> MeasurementParameters:
-        """Return the same items with the order of some latents' levels reversed.
+        """Return the same items with the order of some latents' levels reversed."""
+        orders = [
+            np.arange(m)[::-1] if turned else np.arange(m)
+            for m, turned in zip(self.terms.levels, flips, strict=True)
+        ]
+        return self.relevelled(orders)
 
-        With ``Z' = M - 1 - Z``, ``1{Z >= u} = 1 - 1{Z' >= M - u}``: a term hands its coefficient to
-        the term without the latent and, with the other sign, to the mirrored one.
+    def relevelled(self, orders: Sequence[NDArray[np.integer]]) -> MeasurementParameters:
+        """Return the same items when level ``orders[k][v]`` of latent k is called level v.
+
+        As a function of the new level v the indicator of the old level reaching u goes up and down;
+        written in the new indicators it is a constant and steps. A term hands its coefficient to
+        the term without the latent, times the constant, and to those with the new indicators.
         """
         terms = self.terms
         intercept, loadings = self.intercept.copy(), self.loadings.copy()
@@ -170,20 +171,31 @@ class MeasurementParameters:
             ((int(k), int(u)),): t
             for t, (k, u) in enumerate(zip(terms.main_latents, terms.main_levels, strict=True))
         } | {pairs: t for t, pairs in enumerate(terms.interactions, start=terms.n_main)}
-        for k in np.flatnonzero(flips):
+        for k, order in enumerate(orders):
+            if np.array_equal(order, np.arange(len(order))):
+                continue
             old, loadings = loadings, loadings.copy()
             touched = [(pairs, t) for pairs, t in place.items() if any(a == k for a, _ in pairs)]
             for _, t in touched:
                 loadings[:, t] = 0.0
             for pairs, t in touched:
                 rest = tuple(pair for pair in pairs if pair[0] != k)
-                mirrored = tuple((a, terms.levels[a] - u if a == k else u) for a, u in pairs)
-                loadings[:, place[mirrored]] -= old[:, t]
-                if rest:
+                asked = next(u for a, u in pairs if a == k)
+                reached = (np.asarray(order) >= asked).astype(np.int64)
+                for v, step in enumerate(np.diff(reached), start=1):
+                    if step:
+                        there = tuple((a, v if a == k else u) for a, u in pairs)
+                        loadings[:, place[there]] += step * old[:, t]
+                if reached[0] and rest:
                     loadings[:, place[rest]] += old[:, t]
-                else:
+                elif reached[0]:
                     intercept += old[:, t]
         return replace(self, intercept=intercept, loadings=loadings + 0.0)
+
+    def heights(self, latent: int) -> Array:
+        """Return the main effects of a latent's levels over level 0, shape (J, M)."""
+        columns = np.flatnonzero(self.terms.main_latents == latent)
+        return np.hstack([np.zeros((self.n_items, 1)), np.cumsum(self.loadings[:, columns], 1)])
 
 
 def lowest_of_main(coefficients: Array, terms: Terms) -> Array:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations, product
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hidag.errors import SettingError
 
@@ -101,6 +101,36 @@ class Terms:
     def latents_of(self, coefficients: Array) -> NDArray[np.bool_]:
         """Return which latents coefficients (J, T) other than zero involve, shape (J, K)."""
         return np.asarray((coefficients != 0) @ self.involved)
+
+    def strengths(self, coefficients: Array) -> Array:
+        """Return the sum of each latent's main effects, (J, K): its loading when it is binary."""
+        out = np.zeros((self.n_latents, len(coefficients)))
+        np.add.at(out, self.main_latents, coefficients[:, : self.n_main].T)
+        return out.T
+
+    def expected_levels(self, above_zero: Array) -> Array:
+        """Return each latent's expected level, (N, K), from probabilities of its levels, (N, F)."""
+        weighted = above_zero * self.main_levels
+        out = np.zeros((self.n_latents, len(above_zero)))
+        np.add.at(out, self.main_latents, weighted.T)
+        return out.T
+
+    def even_steps(self, loadings: ArrayLike) -> Array:
+        """Return coefficients (J, T) of latents whose every level adds the same, given (J, K)."""
+        given = np.asarray(loadings, dtype=np.float64)
+        out = np.zeros((len(given), self.n_terms))
+        out[:, : self.n_main] = given[:, self.main_latents]
+        return out
+
+    def rewritten(self, coefficients: Array, others: Terms) -> Array:
+        """Return coefficients (J, T) written with other terms of the same latents, zero if new."""
+        out = np.zeros((len(coefficients), others.n_terms))
+        out[:, : self.n_main] = coefficients[:, : self.n_main]
+        place = {pairs: t for t, pairs in enumerate(self.interactions, start=self.n_main)}
+        for t, pairs in enumerate(others.interactions, start=others.n_main):
+            if pairs in place:
+                out[:, t] = coefficients[:, place[pairs]]
+        return out
 
     def reordered(self, latents: NDArray[np.intp]) -> tuple[Terms, NDArray[np.intp]]:
         """Return the terms with latent ``latents[k]`` in place k, and the terms' old positions.

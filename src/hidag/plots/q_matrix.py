@@ -131,9 +131,9 @@ def strengths(
     result: FitResult | ArrayLike,
 ) -> tuple[NDArray[np.float64], NDArray[np.int8], str]:
     """Return what is coloured, shape (J, K); which cells count, shape (J, K); and what it is."""
-    if hasattr(result, "loadings") and hasattr(result, "q_matrix"):
+    if hasattr(result, "strengths") and hasattr(result, "q_matrix"):
         fit: Any = result
-        loadings = np.array(fit.loadings, dtype=np.float64)
+        loadings = np.array(fit.strengths, dtype=np.float64)
         with_variance = np.isin(fit.families, _WITH_VARIANCE)
         loadings[with_variance] /= np.sqrt(np.asarray(fit.dispersion)[with_variance, None])
         label = "loading"

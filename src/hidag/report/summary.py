@@ -136,15 +136,13 @@ def _pictures(result: FitResult) -> dict[str, str]:
 
 def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
     """Return one entry per item; a loading is None where Q is 0."""
-    q = result.q_matrix
+    q, strengths = result.q_matrix, result.strengths
     return [
         {
             "item": name,
             "family": result.families[j],
             "intercept": float(result.intercept[j]),
-            "loadings": [
-                float(result.loadings[j, k]) if q[j, k] else None for k in range(q.shape[1])
-            ],
+            "loadings": [float(strengths[j, k]) if q[j, k] else None for k in range(q.shape[1])],
             "dispersion": float(result.dispersion[j])
             if result.families[j] in _WITH_DISPERSION and np.isfinite(result.dispersion[j])
             else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.errors import SettingError
 from hidag.latent import NetworkLaw
-from hidag.measurement import family_named
+from hidag.measurement import MeasurementParameters, Terms, family_named
 from hidag.simulate.possible_means import refuse_impossible_means
 
 
@@ -26,15 +26,16 @@ def _numbers(values: object, shape: tuple[int, ...], name: str) -> NDArray[np.fl
 class Truth:
     """A latent network and the items that measure it, complete enough to draw data from.
 
-    Item j has linear predictor ``intercept[j] + loadings[j] @ z``, where z holds the latents'
-    levels (0 or 1 for binary latents).
+    Item j has linear predictor ``intercept[j] + loadings[j] @ phi(z)``, where phi holds the values
+    of the terms: the latents themselves when they are binary and act by themselves.
 
     Parameters
     ----------
     q_matrix : array of 0 and 1, shape (J, K)
     intercept : array, shape (J,)
-    loadings : array, shape (J, K)
-        Zero wherever ``q_matrix`` is zero.
+    loadings : array, shape (J, T)
+        On the terms, zero wherever ``q_matrix`` is zero; shape (J, K) gives every level of a latent
+        the same step.
     dispersion : array, shape (J,)
         Variance of gaussian items and of the logarithm of lognormal ones; whatever is given for
         families that have none is stored as NaN.
@@ -44,6 +45,8 @@ class Truth:
         The latents' graph and conditional tables.
     item_names, latent_names : sequence of str, optional
         X1, X2, ... and Z1, Z2, ... unless given.
+    terms : Terms, optional
+        What the loadings multiply; the latents' main terms unless given.
     """
 
     q_matrix: NDArray[np.int8]
@@ -54,6 +57,7 @@ class Truth:
     law: NetworkLaw
     item_names: tuple[str, ...] = ()
     latent_names: tuple[str, ...] = ()
+    terms: Terms = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         q = np.array(self.q_matrix)
@@ -66,7 +70,16 @@ class Truth:
                 f"{self.law.space.n_latents} latents"
             )
         intercept = _numbers(self.intercept, (n_items,), "intercept")
-        loadings = _numbers(self.loadings, (n_items, n_latents), "loadings")
+        terms = Terms.main(self.law.space.levels) if self.terms is None else self.terms
+        if terms.levels != self.law.space.levels:
+            raise SettingError(
+                f"terms are of latents with levels {terms.levels}, but the law's have "
+                f"{self.law.space.levels}"
+            )
+        given = np.array(self.loadings, dtype=np.float64)
+        if given.shape == (n_items, n_latents):
+            given = terms.even_steps(given)
+        loadings = _numbers(given, (n_items, terms.n_terms), "loadings")
         if not (np.isfinite(intercept).all() and np.isfinite(loadings).all()):
             raise SettingError("intercept and loadings must be finite")
         families = tuple(self.families)
@@ -78,12 +91,12 @@ class Truth:
         for names, size, what in ((items, n_items, "item"), (latents, n_latents, "latent")):
             if len(names) != size:
                 raise SettingError(f"{size} {what}s need as many names, got {len(names)}")
-        stray = np.argwhere((q == 0) & (loadings != 0))
+        stray = np.argwhere(~terms.support(q) & (loadings != 0))
         if len(stray):
-            j, k = stray[0]
+            j, t = stray[0]
             raise SettingError(
                 f"loadings must be 0 where q_matrix is 0, but item {items[j]!r} has loading "
-                f"{loadings[j, k]:.6g} on {latents[k]!r} ({len(stray)} entries)"
+                f"{loadings[j, t]:.6g} on {terms.names(latents)[t]!r} ({len(stray)} entries)"
             )
         has_variance = np.array([kind.has_dispersion for kind in kinds], dtype=bool)
         dispersion = _numbers(self.dispersion, (n_items,), "dispersion")
@@ -94,9 +107,9 @@ class Truth:
                 f"{dispersion[bad[0]]:.6g} ({len(bad)} of {n_items} items)"
             )
         dispersion[~has_variance] = np.nan
-        top = np.array(self.law.space.levels) - 1
-        lowest = intercept + (np.minimum(loadings, 0) * top).sum(axis=1)
-        highest = intercept + (np.maximum(loadings, 0) * top).sum(axis=1)
+        plain = MeasurementParameters(families, intercept, loadings, np.ones(n_items), terms)
+        mirrored = replace(plain, intercept=-intercept, loadings=-loadings)
+        lowest, highest = plain.lowest_predictors(), -mirrored.lowest_predictors()
         refuse_impossible_means(families, lowest, highest, items)
         fields: dict[str, NDArray[Any]] = {
             "q_matrix": q.astype(np.int8),
@@ -108,6 +121,7 @@ class Truth:
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         object.__setattr__(self, "families", families)
+        object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "item_names", items)
         object.__setattr__(self, "latent_names", latents)
 
@@ -141,8 +155,7 @@ class Truth:
 
     def predictor(self, states: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the items' linear predictors at rows of latent levels, shape (n, J)."""
-        rows = np.asarray(states, dtype=np.float64)
-        return np.asarray(self.intercept + rows @ self.loadings.T, dtype=np.float64)
+        return np.asarray(self.intercept + self.terms.features(states) @ self.loadings.T)
 
     def means(self, states: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the items' expectations at rows of latent levels, shape (n, J)."""

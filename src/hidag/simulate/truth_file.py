@@ -10,6 +10,7 @@ import numpy as np
 
 from hidag.errors import FileError, HidagError
 from hidag.latent import NetworkLaw, StateSpace
+from hidag.measurement import Terms
 from hidag.simulate.truth import Truth
 
 _FORMAT = "hidag-truth"
@@ -29,6 +30,7 @@ def write_truth(truth: Truth, path: Path) -> None:
         "loadings": truth.loadings.tolist(),
         "dispersion": [None if np.isnan(v) else v for v in truth.dispersion.tolist()],
         "levels": truth.law.space.levels,
+        "interactions": truth.terms.interactions,
         "parents": truth.law.parents,
         "tables": [table.tolist() for table in truth.law.tables],
         "graph": json.loads(truth.cpdag.to_json()),
@@ -67,4 +69,11 @@ def _truth_of(content: dict[str, Any]) -> Truth:
         law,
         item_names=tuple(content["item_names"]),
         latent_names=tuple(content["latent_names"]),
+        terms=Terms(
+            law.space.levels,
+            tuple(
+                tuple((int(k), int(u)) for k, u in pairs)
+                for pairs in content.get("interactions", ())
+            ),
+        ),
     )

@@ -81,7 +81,7 @@ def choose_method(
         given = "a saturated latent law" if saturated else "method='em'"
         most = LARGEST_STATES.bit_length() - 1
         raise SettingError(
-            f"n_latents={space.n_latents} means 2^{space.n_latents} latent states; {given} is "
+            f"n_latents={space.n_latents} means {space.count_in_words()} latent states; {given} is "
             f"limited to 2^{most}: use law='auto' and method='auto', or ask for fewer latents"
         )
     if method != "auto":

@@ -29,21 +29,23 @@ def truth_started(truth: Truth, X: NDArray[np.float64]) -> Parts:
         NaN where a cell is missing.
     """
     dispersion = np.where(np.isnan(truth.dispersion), 1.0, truth.dispersion)
-    items = MeasurementParameters(truth.families, truth.intercept, truth.loadings, dispersion)
+    items = MeasurementParameters(
+        truth.families, truth.intercept, truth.loadings, dispersion, truth.terms
+    )
     n_samples = len(X)
     # Blocks are small: more threads than one would only wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
         measured = estimate_measurement(
             np.array(X),
             truth.families,
-            truth.n_latents,
+            truth.law.space.levels,
             penalty=default_penalty("tlp", n_samples, truth.n_latents),
             schedule=Schedule(),
             begin=(items, np.asarray(truth.law.probabilities)),
         )
         found = latent_graph(measured, truth.latent_names)
     user = measured.parameters
-    return Parts(user.q_matrix, user.intercept, user.loadings, found.law, found.graph)
+    return Parts(user.q_matrix, user.intercept, user.loadings, found.law, found.graph, user.terms)
 
 
 def search_true_latents(states: NDArray[np.uint8]) -> CPDAG:
