@@ -84,8 +84,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         N, a number that share of N. With "auto" the weakest edges also have to be borne out by the
         observed-data likelihood, unless latents are sampled. Resampled rows are never discounted.
     score : {"bdeu", "bic"}
-    equivalent_sample_size : float
-        Of the BDeu score.
+    equivalent_sample_size : float or "auto"
+        Of the BDeu score: "auto" is 1 for binary latents, and what makes the counts most probable
+        for latents with more levels.
     search : {"xges", "ges", "exact"} or callable
     knowledge : hidag.Knowledge, optional
         Required and forbidden edges and tiers among the latents.
@@ -146,7 +147,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         resample: str | int | float | Callable[[int], float] = "expected",
         effective_size: str | float = "auto",
         score: str = "bdeu",
-        equivalent_sample_size: float = 1.0,
+        equivalent_sample_size: float | str = "auto",
         search: str | Callable[..., Any] = "xges",
         knowledge: Any = None,
         n_starts: int | str = "auto",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
 from hidag.discover.scores import make_score
+from hidag.discover.search import prior_weight
 from hidag.errors import SettingError
 from hidag.evidence import Confirmed, EdgeTest, ObservedFit, confirm_edges
 from hidag.latent import (
@@ -71,7 +72,7 @@ def find_graph(
     counts: LatentCounts,
     *,
     score: Any = "bdeu",
-    equivalent_sample_size: float = 1.0,
+    equivalent_sample_size: float | str = "auto",
     search: str | Callable[..., Any] = "xges",
     knowledge: Knowledge | None = None,
     observed: ObservedFit | None = None,
@@ -85,7 +86,7 @@ def find_graph(
     if counts.n_variables == 1:
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
 
-    made = make_score(score, counts, equivalent_sample_size)
+    made = make_score(score, counts, prior_weight(counts, equivalent_sample_size, score, knowledge))
 
     def run(known: Knowledge | None) -> SearchResult:
         return search_graph(counts, score=made, search=search, knowledge=known)
@@ -139,7 +140,7 @@ def latent_graph(
     effective_size: str | float = "auto",
     seed: int = 0,
     score: Any = "bdeu",
-    equivalent_sample_size: float = 1.0,
+    equivalent_sample_size: float | str = "auto",
     search: str | Callable[..., Any] = "xges",
     knowledge: Knowledge | None = None,
 ) -> GraphFound:

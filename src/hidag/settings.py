@@ -133,8 +133,11 @@ def check_search(
         check_number(len(names))
     if not hasattr(score, "local") and score not in ("bdeu", "bic"):
         raise SettingError(f"score must be 'bdeu', 'bic' or a local score, got {score!r}")
-    if not isinstance(sample_size, Real) or not 0 < float(sample_size) < np.inf:
-        raise SettingError(f"equivalent_sample_size must be a positive number, got {sample_size!r}")
+    number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
+    if not number and sample_size != "auto":
+        raise SettingError(
+            f"equivalent_sample_size must be a positive number or 'auto', got {sample_size!r}"
+        )
     if knowledge is not None:
         if not isinstance(knowledge, Knowledge):
             raise SettingError(

@@ -28,6 +28,9 @@ GraphSearch = Callable[
     [LocalScore, tuple[str, ...], Knowledge | None], "CPDAG | DAG | NDArray[np.integer[Any]]"
 ]
 
+#: Weights of BDeu's prior, in rows, that are tried when the data are to choose one.
+PRIOR_WEIGHTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -57,7 +60,7 @@ def discover(
     data: LatentCounts | ArrayLike,
     *,
     score: str | LocalScore = "bdeu",
-    equivalent_sample_size: float = 1.0,
+    equivalent_sample_size: float | str = "auto",
     search: str | GraphSearch = "xges",
     knowledge: Knowledge | None = None,
     weights: ArrayLike | None = None,
@@ -72,8 +75,9 @@ def discover(
     data : LatentCounts or array_like of int, shape (n, K)
         Weighted configurations, or rows of levels 0, 1, ...
     score : "bdeu", "bic" or LocalScore
-    equivalent_sample_size : float
-        Weight of BDeu's prior, in rows.
+    equivalent_sample_size : float or "auto"
+        Weight of BDeu's prior, in rows. "auto" is 1 for binary variables; for more levels, whose
+        tables have many more cells, the weight under which the data are most probable.
     search : "xges", "ges", "exact" or callable
         ``"xges"`` goes on after the first optimum and is the more accurate; ``"ges"`` is the
         search of the paper; ``"exact"`` finds the best graph of at most 12 variables. A callable
@@ -119,7 +123,7 @@ def search_graph(
     data: LatentCounts | ArrayLike,
     *,
     score: str | LocalScore = "bdeu",
-    equivalent_sample_size: float = 1.0,
+    equivalent_sample_size: float | str = "auto",
     search: str | GraphSearch = "xges",
     knowledge: Knowledge | None = None,
     weights: ArrayLike | None = None,
@@ -131,7 +135,8 @@ def search_graph(
     counts = as_counts(data, weights=weights, levels=levels, names=names)
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
         raise SettingError(f"max_parents must be a whole number >= 0 or None, got {max_parents!r}")
-    made = make_score(score, counts, equivalent_sample_size)
+    weight = prior_weight(counts, equivalent_sample_size, score, knowledge, max_parents)
+    made = make_score(score, counts, weight)
     n = counts.n_variables
     rules = None if knowledge is None else knowledge.rules(counts.names)
     required = None if knowledge is None else knowledge.required_adjacency(counts.names)
@@ -153,6 +158,40 @@ def search_graph(
         raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
     graph = CPDAG(adjacency, counts.names)
     return SearchResult(graph, graph_score(made, graph.to_dag().parents), n_scores, n_steps)
+
+
+def prior_weight(
+    counts: LatentCounts,
+    given: float | str = "auto",
+    score: str | LocalScore = "bdeu",
+    knowledge: Knowledge | None = None,
+    max_parents: int | None = None,
+) -> float:
+    """Return the weight of BDeu's prior in rows: as given, or for "auto" as the data ask for.
+
+    One row spread over a table of many cells makes edges between latents with several levels all
+    but impossible. Of a few weights the one is taken under which the best graph's marginal
+    likelihood is highest (empirical Bayes). Binary variables keep the customary weight of one row.
+    """
+    if not isinstance(given, str):
+        return given
+    if given != "auto":
+        raise SettingError(
+            f"equivalent_sample_size must be a positive number or 'auto', got {given!r}"
+        )
+    if score != "bdeu" or max(counts.levels) == 2 or counts.n_variables == 1:
+        return 1.0
+    found = [
+        search_graph(
+            counts,
+            equivalent_sample_size=weight,
+            search="ges",
+            knowledge=knowledge,
+            max_parents=max_parents,
+        ).score
+        for weight in PRIOR_WEIGHTS
+    ]
+    return PRIOR_WEIGHTS[int(np.argmax(found))]
 
 
 def as_counts(

@@ -1,9 +1,10 @@
-"""Latents with several levels from continuous scores: where to cut them."""
+"""Latents with several levels from continuous scores: where to cut, which has how many."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 Array = NDArray[np.float64]
 
@@ -31,3 +32,66 @@ def cut(scores: Array, n_levels: int) -> NDArray[np.int64]:
         cuts = fresh
         edges[1:-1] = np.searchsorted(ordered, cuts)
     return np.asarray(np.searchsorted(cuts, scores), dtype=np.int64)
+
+
+#: Rows that tell how many levels a score has, and EM steps of the mixtures that are compared.
+ROWS_FOR_LEVELS, MIXTURE_STEPS = 3000, 60
+#: Narrowest spread of a level, as a share of the score's own: scores of counts may pile up.
+NARROWEST = 0.05
+#: How much chance takes part in the choice for further starts, in standard deviations of it.
+JITTER = 1.0
+
+
+def _mixture_likelihood(scores: Array, n_levels: int) -> float:
+    """Return the log-likelihood of a mixture of that many normals with one variance."""
+    level = cut(scores, n_levels)
+    counts = np.maximum(np.bincount(level, minlength=n_levels), 1.0)
+    means = np.bincount(level, scores, minlength=n_levels) / counts
+    shares = counts / counts.sum()
+    variance = max(float(((scores - means[level]) ** 2).mean()), NARROWEST**2)
+    value = -np.inf
+    for _ in range(MIXTURE_STEPS):
+        logs = np.log(shares) - 0.5 * (scores[:, None] - means) ** 2 / variance
+        top = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - top)
+        mass = weights.sum(axis=1, keepdims=True)
+        value = float((top + np.log(mass)).sum() - 0.5 * len(scores) * np.log(variance))
+        weights /= mass
+        counts = np.maximum(weights.sum(axis=0), 1e-9)
+        means = weights.T @ scores / counts
+        shares = counts / counts.sum()
+        spread = float((weights * (scores[:, None] - means) ** 2).sum() / len(scores))
+        variance = max(spread, NARROWEST**2)
+    return value
+
+
+def match_levels(
+    scores: Array, levels: tuple[int, ...], rng: np.random.Generator | None = None
+) -> NDArray[np.intp]:
+    """Return which column of the scores (N, K) is to be the latent with ``levels[k]`` levels, (K,).
+
+    Each column is held against mixtures with as many normals as there may be levels; the
+    assignment with the highest sum of Bayesian information criteria wins. Latents with as many
+    levels keep the columns' order. ``rng`` lets chance take part.
+    """
+    n_latents = len(levels)
+    if len(set(levels)) == 1:
+        return np.arange(n_latents)
+    some = scores[:ROWS_FOR_LEVELS]
+    some = (some - some.mean(axis=0)) / np.maximum(some.std(axis=0), 1e-12)
+    kinds = sorted(set(levels))
+    worth = np.array(
+        [
+            [_mixture_likelihood(some[:, c], m) - m * np.log(len(some)) for m in kinds]
+            for c in range(n_latents)
+        ]
+    )
+    if rng is not None:
+        worth = worth + JITTER * worth.std() * rng.standard_normal(worth.shape)
+    of_latent = worth[:, [kinds.index(m) for m in levels]]
+    rows, columns = linear_sum_assignment(of_latent.T, maximize=True)
+    chosen = columns[np.argsort(rows)]
+    for m in kinds:
+        alike = np.flatnonzero(np.array(levels) == m)
+        chosen[alike] = np.sort(chosen[alike])
+    return np.asarray(chosen, dtype=np.intp)

@@ -19,6 +19,7 @@ from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.start.geomin import geomin
 from hidag.start.leading import leading_eigenvectors
+from hidag.start.levels import match_levels
 from hidag.start.spectral import parameters_from_loadings, standardised_looks
 from hidag.start.varimax import varimax
 
@@ -151,7 +152,8 @@ def network_start(
         Loadings are kept that are at least this share of their item's largest.
     """
     n_latents = q_entries.shape[1]
-    components = _components(standardised_looks(data, n_latents), n_latents)
+    looks = standardised_looks(data, n_latents)
+    components = _components(looks, n_latents)
     if (q_entries >= 0).all():
         turned = _towards(components, q_entries == 1)
     else:
@@ -160,5 +162,8 @@ def network_start(
             known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
             _, order = linear_sum_assignment(-known.T @ turned**2)
             turned = turned[:, order]
+        else:
+            scores = looks @ turned @ np.linalg.pinv(turned.T @ turned)
+            turned = turned[:, match_levels(scores, levels, rng)]
     kept = _sparse(turned, q_entries, kept_share)
     return parameters_from_loadings(data, _effects(kept, data), levels)

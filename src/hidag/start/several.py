@@ -95,6 +95,8 @@ def choose_method(
 WORK_FOR_STARTS = 3e8
 #: Bounds on the number of starts: a given Q has more local optima, and cheaper fits.
 FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 60, False: 4}
+#: Starts at least when latents differ in their numbers of levels.
+FEWEST_WHEN_UNEVEN = 8
 #: From this many starts on, all get a rough look first: so many steps, so much more tolerance.
 SCREENED_FROM = 9
 ROUGH_STEPS = 40
@@ -108,7 +110,10 @@ FINAL_TOLERANCE = 0.01
 def choose_n_starts(n_samples: int, n_items: int, space: StateSpace, *, known: bool) -> int:
     """Return how many starts are worth their cost; ``known`` says whether Q is given in full."""
     work = float(n_samples) * n_items * space.n_states
-    return int(np.clip(WORK_FOR_STARTS // work, FEWEST_STARTS[known], MOST_STARTS[known]))
+    count = int(np.clip(WORK_FOR_STARTS // work, FEWEST_STARTS[known], MOST_STARTS[known]))
+    # Which latent has how many levels is one more thing to go wrong.
+    uneven = not known and len(set(space.levels)) > 1
+    return max(count, FEWEST_WHEN_UNEVEN) if uneven else count
 
 
 def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:

@@ -22,7 +22,7 @@ from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, family_named
-from hidag.start.levels import cut
+from hidag.start.levels import cut, match_levels
 from hidag.start.varimax import varimax
 
 Array = NDArray[np.float64]
@@ -122,9 +122,13 @@ class _Rotation:
 
 
 def _rotate(
-    centred: Array, n_latents: int, q_entries: NDArray[np.int8], rng: np.random.Generator | None
+    centred: Array,
+    levels: tuple[int, ...],
+    q_entries: NDArray[np.int8],
+    rng: np.random.Generator | None,
 ) -> _Rotation:
     """Return rotated loadings and scores (steps 6 to 9); ``rng`` turns the basis first."""
+    n_latents = len(levels)
     _, vectors = _eigen(centred.T @ centred)
     basis = vectors[:, :n_latents]
     if basis.shape[1] < n_latents:
@@ -139,8 +143,10 @@ def _rotate(
         fit = known.T @ (loadings**2)
         _, order = linear_sum_assignment(-fit)
         loadings = loadings[:, order]
-    cut = 1.0 / (THRESHOLD_FACTOR * np.sqrt(len(loadings)))
-    sparse = np.where(np.abs(loadings) >= cut, loadings, 0.0)
+    else:
+        loadings = loadings[:, match_levels(centred @ loadings, levels, rng)]
+    least = 1.0 / (THRESHOLD_FACTOR * np.sqrt(len(loadings)))
+    sparse = np.where(np.abs(loadings) >= least, loadings, 0.0)
     # A column that thresholding would empty keeps its strongest entry.
     for k in range(n_latents):
         if not sparse[:, k].any():
@@ -149,7 +155,7 @@ def _rotate(
     sparse = np.where(q_entries == 0, 0.0, sparse)
     # A loading that is known to be there starts at no less than the threshold.
     missing = (q_entries == 1) & (sparse == 0.0)
-    sparse = np.where(missing, np.where(loadings < 0, -cut, cut), sparse)
+    sparse = np.where(missing, np.where(loadings < 0, -least, least), sparse)
     sparse *= np.where(sparse.sum(axis=0) < 0, -1.0, 1.0)
     gram = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
     return _Rotation(sparse, centred @ sparse @ np.linalg.inv(gram))
@@ -279,7 +285,7 @@ def spectral_start(
     centred : ndarray, shape (N, J)
         What ``predictors`` returned: it does not depend on the rotation.
     """
-    rotation = _rotate(centred, space.n_latents, q_entries, rng)
+    rotation = _rotate(centred, space.levels, q_entries, rng)
     label = "spectral" if rng is None else "spectral, rotated"
     n_binary = sum(name == "bernoulli" for name in data.families)
     if 2 * n_binary <= data.n_items:

@@ -91,6 +91,8 @@ def starts_agree(one: MeasurementParameters, other: MeasurementParameters) -> fl
         return np.asarray(sizes / np.maximum(np.linalg.norm(sizes, axis=0), 1e-12))
 
     cosines = directions(one).T @ directions(other)
+    # A latent with another number of levels is another latent.
+    cosines[np.not_equal.outer(one.terms.levels, other.terms.levels)] = 0.0
     rows, columns = linear_sum_assignment(-cosines)
     return float(cosines[rows, columns].min())
 
