@@ -21,6 +21,7 @@ from hidag.fitted import FittedModel
 from hidag.latent import resampled_rows
 from hidag.measure import LAWS, estimate_measurement
 from hidag.measurement import Penalty
+from hidag.measurement.effects import Effects
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
 from hidag.pipeline import effective_share, latent_graph
@@ -54,6 +55,12 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How many levels each latent has, 2 for binary ones. Levels are ordered: each adds its own
         step to the items' predictors. With unequal numbers and no given Q, which latent has how
         many is found from the data, and latents come in the order of this list.
+    effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int
+        What an item's latents do together. "main" ("acdm"): their effects add up on the scale of
+        the link. "all" ("gdina"): with every interaction; a number is their highest order. "dina":
+        only all of an item's latents together have an effect; "dino": any one of them has all of
+        it. With an estimated Q main effects find the latents, and interactions are kept that are
+        worth their penalty.
     family : str, list, mapping or "auto"
         Response family of all items, of each item, or by column; "auto" infers one per column and
         refuses to guess when a column is ambiguous. Families: "bernoulli", "poisson" (log link),
@@ -137,6 +144,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_latents: int,
         *,
         levels: int | Sequence[int] = 2,
+        effects: str | int = "main",
         family: str | Sequence[str] | Mapping[Any, str] = "auto",
         q_matrix: Any = None,
         penalty: str | None = "tlp",
@@ -162,6 +170,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.n_latents = n_latents
         self.levels = levels
+        self.effects = effects
         self.family = family
         self.q_matrix = q_matrix
         self.penalty = penalty
@@ -197,6 +206,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(X, min_rows=2)
         n_latents = checked_count("n_latents", self.n_latents)
         levels = checked_levels(self.levels, n_latents)
+        effects = Effects.of(self.effects)
         self._check_settings(table, n_latents)
         choice = _resolve_families(table, self.family)
         check_values(table, choice.families)
@@ -239,6 +249,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 adapt=self.penalty_strength is None,
                 n_starts=self.n_starts,
                 law=self.law,
+                effects=effects,
                 n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),
             )

@@ -7,7 +7,8 @@ import pytest
 
 from hidag.estimate.exact import expect
 from hidag.estimate.maximise import Basis
-from hidag.estimate.support import adapted_strength, best_subset, observed_information
+from hidag.estimate.subsets import best_subset, together
+from hidag.estimate.support import adapted_strength, observed_information
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty
@@ -54,7 +55,14 @@ def test_best_subset_is_the_best_of_all():
         curvature = root @ root.T
         beta = np.array([1.0, 0.8, 0.0, 0.0, -0.5, 0.0])
         linear = curvature @ beta + 2 * rng.normal(size=6)
-        found = best_subset(linear, curvature, np.ones(5, np.uint8), rng.random(5) < 0.5, cost=3.0)
+        found = best_subset(
+            linear,
+            curvature,
+            np.ones(5, np.uint8),
+            rng.random(5) < 0.5,
+            3.0,
+            together(np.arange(5)),
+        )
 
         def value(b: np.ndarray, h: np.ndarray = linear, g: np.ndarray = curvature) -> float:
             return h @ b - 0.5 * b @ g @ b - 3.0 * (b[1:] != 0).sum()

@@ -145,6 +145,7 @@ def estimate_under_network(
     learn_parents: LearnParents,
     *,
     adapt: bool = True,
+    price: float | None = None,
     n_threads: int = 1,
     observer: Observer | None = None,
 ) -> GraphEstimate:
@@ -158,6 +159,9 @@ def estimate_under_network(
         As in :func:`look_under_network`.
     adapt : bool
         Whether the penalty's strength is learned from the table.
+    price : float or None
+        What a parameter costs when the law is held against the saturated one, in units of
+        log-likelihood; None is the Bayesian information criterion's.
     """
     features = np.ascontiguousarray(basis.features)
     estimate, parents = first.estimate, first.parents
@@ -207,7 +211,7 @@ def estimate_under_network(
             ratio=information_ratio(estimate.parameters, so_far, data),
             n_threads=n_threads,
         )
-    preferred = _preferred(first.saturated, first.data, estimate, parents, space, features)
+    preferred = _preferred(first.saturated, first.data, estimate, parents, space, features, price)
     return GraphEstimate(estimate, parents, law, penalty, preferred)
 
 
@@ -218,10 +222,11 @@ def _preferred(
     parents: Parents,
     space: StateSpace,
     features: Array,
+    price: float | None,
 ) -> bool:
     """Return whether the law over the graph has the better information criterion on these rows."""
     _, value = expect_states(network.parameters, network.probabilities, data, features)
-    half_log = 0.5 * np.log(data.n_samples)
+    half_log = 0.5 * np.log(data.n_samples) if price is None else price
     occupied = int((saturated.probabilities * data.n_samples >= OCCUPIED).sum())
     loadings = int((network.parameters.loadings != 0).sum())
     more = int((saturated.parameters.loadings != 0).sum()) - loadings

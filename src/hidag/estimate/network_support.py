@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from hidag.estimate.network_gibbs import N_LANES, observed_mask, run_lanes
 from hidag.estimate.network_layout import ItemLayout
-from hidag.estimate.support import adapted_strength, best_subset, loading_z_scores
+from hidag.estimate.subsets import best_subset, together
+from hidag.estimate.support import adapted_strength, loading_z_scores
 from hidag.estimate.working import WorkingData
 from hidag.kernels import network_tallies
 from hidag.kernels.item_regression import PENALISED, ZERO
@@ -294,7 +295,7 @@ def choose_loadings(
         begin = item.beta[1:] != 0
         here = allowed[j, 1 + item.columns]
         found = best_subset(
-            linear, item.information, here, begin, penalty.strength, groups=item.latents
+            linear, item.information, here, begin, penalty.strength, together(item.latents)
         )
         found = _trimmed(found, item, here)
         if np.array_equal(found[1:] != 0, begin):

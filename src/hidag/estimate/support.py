@@ -28,8 +28,8 @@ from hidag.estimate.loop import (
 from hidag.estimate.maximise import Basis, coefficient_scales
 from hidag.estimate.posterior import ROWS_FOR_AVERAGES
 from hidag.estimate.statistics import Statistics
+from hidag.estimate.subsets import best_subset, moves_of, same_model
 from hidag.estimate.working import WorkingData
-from hidag.kernels.item_regression import FREE, PENALISED, ZERO
 from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
@@ -149,62 +149,6 @@ def adapted_strength(
     return float(0.5 * threshold**2)
 
 
-def best_subset(
-    linear: Array,
-    curvature: Array,
-    allowed: NDArray[np.uint8],
-    begin: NDArray[np.bool_],
-    cost: float,
-    *,
-    groups: NDArray[np.integer] | None = None,
-) -> Array:
-    """Return coefficients that maximise ``h'b - b'Gb/2 - cost * (number of loadings)``.
-
-    Stepwise from the support ``begin``: the one addition or removal that gains most, until none
-    gains. Other coefficients, the intercept first of all, move along with each step: that is what
-    coordinate descent from a settled estimate cannot do.
-
-    Parameters
-    ----------
-    linear, curvature : ndarray, shapes (P,) and (P, P)
-        h and G; position 0 is the intercept, which is free of cost.
-    allowed : ndarray of uint8, shape (P - 1,)
-        ZERO, PENALISED or FREE; free loadings always stay.
-    begin : ndarray of bool, shape (P - 1,)
-    cost : float
-    groups : ndarray of int, shape (P - 1,), or None
-        Loadings with the same number come and go together (a latent's thresholds); None lets each
-        go its own way.
-    """
-    together = np.arange(len(allowed)) if groups is None else np.asarray(groups)
-
-    def solve(support: NDArray[np.bool_]) -> tuple[float, Array]:
-        active = np.concatenate([[0], 1 + np.flatnonzero(support)])
-        solution = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])
-        out = np.zeros(len(linear))
-        out[active] = solution
-        paid = int((support & (allowed == PENALISED)).sum())
-        return 0.5 * float(linear[active] @ solution) - cost * paid, out
-
-    begun = np.isin(together, together[begin])
-    support = (begun & (allowed != ZERO)) | (allowed == FREE)
-    value, best = solve(support)
-    for _ in range(2 * len(support)):
-        trials = []
-        for group in np.unique(together[allowed == PENALISED]):
-            other = support.copy()
-            members = (together == group) & (allowed == PENALISED)
-            other[members] = ~support[members].any()
-            trials.append((*solve(other), other))
-        if not trials:
-            break
-        top = max(trials, key=lambda trial: trial[0])
-        if top[0] <= value + 1e-9:
-            break
-        value, best, support = top
-    return best
-
-
 #: Coefficients (J, P) with their observed-data scores (J, P) and information (J, P, P).
 Judged = tuple[Array, Array, Array]
 
@@ -244,21 +188,21 @@ def _propose(
 ) -> MeasurementParameters:
     """Return the parameters after a step with support selection on the observed data's scale.
 
-    A latent's thresholds come and go together; interactions stay as they are.
+    A latent's thresholds come and go together, and take interactions with them.
     """
     terms = parameters.terms
-    own = terms.n_latents + np.arange(terms.n_terms - terms.n_main)
-    groups = np.concatenate([terms.main_latents, own])
+    moves = moves_of(terms)
+    families = np.concatenate([terms.main_latents, np.full(len(terms.interactions), -1)])
     beta, gradient, information = judged
     linear = gradient + np.einsum("jab,jb->ja", information, beta)
     moved = beta.copy()
     for j in range(len(beta)):
         begin = beta[j, 1:] != 0
+        whole = begin | np.isin(families, terms.main_latents[begin[: terms.n_main]])
         found = best_subset(
-            linear[j], information[j], allowed[j, 1:], begin, penalty.strength, groups=groups
+            linear[j], information[j], allowed[j, 1:], whole, penalty.strength, moves
         )
-        before = np.unique(groups[begin])
-        if not np.array_equal(np.unique(groups[found[1:] != 0]), before):
+        if not same_model(found[1:] != 0, begin, terms):
             moved[j] = found
     return _feasible(replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters)
 
@@ -291,7 +235,8 @@ def select_support(
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
         proposal = _propose(estimate.parameters, judged, allowed, penalty)
-        if np.array_equal(proposal.support, estimate.parameters.support):
+        pairs = zip(proposal.loadings != 0, estimate.parameters.loadings != 0, strict=True)
+        if all(same_model(new, old, proposal.terms) for new, old in pairs):
             break
         again = run_em(
             proposal,

@@ -153,6 +153,7 @@ def exact_measurement(
     columns: NDArray[np.intp],
     *,
     reorder: bool,
+    relevel: bool = True,
     n_threads: int,
 ) -> ExactMeasurement:
     """Return Stage I's answer with signs settled and items in the user's order.
@@ -166,6 +167,8 @@ def exact_measurement(
         Which of the user's items stands where in ``data``.
     reorder : bool
         Whether latents are put in an order of their own, the strongest first.
+    relevel : bool
+        Whether levels are put in order too; conjunctive items mean something by theirs.
     n_threads : int
     """
     best, parents = stage_one.best, None
@@ -176,7 +179,7 @@ def exact_measurement(
     shown = cube
     if network is not None and parents is not None:
         shown = network.freed.reshape(space.levels)
-    working, levels, order = settle_labels(working, data, reorder=reorder)
+    working, levels, order = settle_labels(working, data, reorder=reorder, relevel=relevel)
     cube = np.transpose(cube[np.ix_(*levels)], order)
     shown = np.transpose(shown[np.ix_(*levels)], order)
     shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())

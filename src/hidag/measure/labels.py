@@ -15,7 +15,7 @@ LevelOrders = tuple[NDArray[np.intp], ...]
 
 
 def settle_labels(
-    working: MeasurementParameters, data: WorkingData, *, reorder: bool
+    working: MeasurementParameters, data: WorkingData, *, reorder: bool, relevel: bool = True
 ) -> tuple[MeasurementParameters, LevelOrders, NDArray[np.intp]]:
     """Return parameters with levels and latents in a settled order, and the two orders.
 
@@ -26,6 +26,8 @@ def settle_labels(
     data : WorkingData
     reorder : bool
         Whether latents are put in an order of their own, the strongest first.
+    relevel : bool
+        Whether levels are put in order.
 
     Returns
     -------
@@ -36,7 +38,10 @@ def settle_labels(
     order : ndarray of int, shape (K,)
     """
     user = data.to_user(working)
-    levels = tuple(_level_order(user, working, k) for k in range(working.n_latents))
+    levels = tuple(
+        _level_order(user, working, k) if relevel else np.arange(m)
+        for k, m in enumerate(working.terms.levels)
+    )
     turned = working.relevelled(levels)
     order = np.arange(working.n_latents)
     if reorder:

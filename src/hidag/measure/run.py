@@ -12,12 +12,14 @@ from hidag.estimate.canonical import canonical_order
 from hidag.estimate.loop import Schedule
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
+from hidag.measure.effects import with_interactions
 from hidag.measure.exact import exact_measurement, parents_by_search
 from hidag.measure.record import Measurement
 from hidag.measure.sampled import parents_of_draws, sampled_measurement
 from hidag.measurement import MeasurementParameters, Penalty
+from hidag.measurement.effects import MAIN_EFFECTS, Effects
 from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
-from hidag.start.several import StartProgress, choose_method
+from hidag.start.several import LARGEST_EXACT_STATES, StartProgress, choose_method
 from hidag.start.spectral import StartPoint
 from hidag.start.under_graph import estimate_with_law
 
@@ -41,6 +43,7 @@ def estimate_measurement(
     adapt: bool = True,
     n_starts: int | str = "auto",
     law: str = "auto",
+    effects: Effects = MAIN_EFFECTS,
     begin: tuple[MeasurementParameters, Array] | None = None,
     n_threads: int = 1,
     progress: StartProgress | None = None,
@@ -61,6 +64,8 @@ def estimate_measurement(
     law : {"auto", "network", "saturated"}
         Whether the law is restricted to a graph, which is learned along with it; "auto" decides by
         the Bayesian information criterion.
+    effects : Effects
+        Interactions that items may have beside main effects.
     begin : (MeasurementParameters, ndarray of shape (S,)), optional
         Items, in the user's order and units, and a law to begin from instead of any start.
     penalty, schedule, method, seed, adapt, n_threads, progress
@@ -104,6 +109,13 @@ def estimate_measurement(
             progress=told,
         )
 
+    if not effects.main_only and space.n_states > LARGEST_EXACT_STATES:
+        raise SettingError(
+            f"interactions need the latents' joint states one by one: {space.count_in_words()} are "
+            f"more than {LARGEST_EXACT_STATES}; use effects='main' or ask for fewer latents"
+        )
+    if not effects.main_only and chosen == "saem" and law != "saturated":
+        chosen = "em"
     if law != "saturated" and chosen == "saem":
         return sampled_measurement(sampled_stage(), data, columns, reorder=q_entries is None)
     dear = space.n_states >= STATES_FOR_SAMPLED_START and bool((entries < 0).any())
@@ -126,6 +138,24 @@ def estimate_measurement(
         n_threads=n_threads,
         progress=progress,
     )
+    if not effects.main_only:
+        stage_one = with_interactions(
+            stage_one,
+            data,
+            space,
+            entries,
+            effects,
+            schedule,
+            law=law,
+            learn_parents=parents_by_search(space),
+            n_threads=n_threads,
+        )
     return exact_measurement(
-        stage_one, data, space, columns, reorder=q_entries is None, n_threads=n_threads
+        stage_one,
+        data,
+        space,
+        columns,
+        reorder=q_entries is None,
+        relevel=not effects.conjunctive,
+        n_threads=n_threads,
     )

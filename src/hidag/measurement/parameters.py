@@ -83,7 +83,7 @@ class MeasurementParameters:
     def strengths(self) -> Array:
         """How strongly each latent drives each item over all its levels, shape (J, K).
 
-        The sum of a latent's main effects: for a binary latent its loading.
+        For a binary latent that acts alone its loading; see :meth:`Terms.strengths`.
         """
         return self.terms.strengths(self.loadings)
 
@@ -193,9 +193,8 @@ class MeasurementParameters:
         return replace(self, intercept=intercept, loadings=loadings + 0.0)
 
     def heights(self, latent: int) -> Array:
-        """Return the main effects of a latent's levels over level 0, shape (J, M)."""
-        columns = np.flatnonzero(self.terms.main_latents == latent)
-        return np.hstack([np.zeros((self.n_items, 1)), np.cumsum(self.loadings[:, columns], 1)])
+        """Return what each level of a latent adds to its lowest, on average, shape (J, M)."""
+        return self.terms.heights(self.loadings, latent)
 
 
 def lowest_of_main(coefficients: Array, terms: Terms) -> Array:

@@ -103,10 +103,33 @@ class Terms:
         return np.asarray((coefficients != 0) @ self.involved)
 
     def strengths(self, coefficients: Array) -> Array:
-        """Return the sum of each latent's main effects, (J, K): its loading when it is binary."""
+        """Return what each latent's highest level adds to its lowest, (J, K).
+
+        The loading when the latent is binary and acts alone; with interactions the average over
+        even levels of the others.
+        """
         out = np.zeros((self.n_latents, len(coefficients)))
         np.add.at(out, self.main_latents, coefficients[:, : self.n_main].T)
+        for t, pairs in enumerate(self.interactions, start=self.n_main):
+            for k, _ in pairs:
+                out[k] += self._share(pairs, k) * coefficients[:, t]
         return out.T
+
+    def _share(self, pairs: Interaction, latent: int) -> float:
+        """Return how often the other latents of a product reach their levels, all being even."""
+        others = [(self.levels[a] - u) / self.levels[a] for a, u in pairs if a != latent]
+        return float(np.prod(others))
+
+    def heights(self, coefficients: Array, latent: int) -> Array:
+        """Return what each level of a latent adds to its lowest, averaged likewise, (J, M)."""
+        steps = np.zeros((len(coefficients), self.levels[latent]))
+        own = np.flatnonzero(self.main_latents == latent)
+        steps[:, self.main_levels[own]] = coefficients[:, own]
+        for t, pairs in enumerate(self.interactions, start=self.n_main):
+            for k, u in pairs:
+                if k == latent:
+                    steps[:, u] += self._share(pairs, k) * coefficients[:, t]
+        return np.cumsum(steps, axis=1)
 
     def expected_levels(self, above_zero: Array) -> Array:
         """Return each latent's expected level, (N, K), from probabilities of its levels, (N, F)."""

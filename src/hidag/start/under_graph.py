@@ -24,6 +24,7 @@ from hidag.estimate.loop import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
+from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import MeasurementParameters, Penalty, Terms
 from hidag.start.network_start import KEPT_SHARE, network_start
 from hidag.start.several import (
@@ -43,6 +44,9 @@ from hidag.start.spectral import StartPoint, predictors, spectral_start
 
 Array = NDArray[np.float64]
 
+#: What a law's parameter costs when Q is given in full, in units of log-likelihood: a simpler law
+#: then has no latents to help find, and is taken when it predicts as well (Akaike's criterion).
+PRICE_WITH_GIVEN_Q = 1.0
 #: With so few joint states a saturated law costs little and is fitted in full.
 FEW_STATES = 64
 #: Larger tables are fitted to some of their rows first: that costs less and ends close by.
@@ -300,9 +304,12 @@ def estimate_with_law(
         plan,
         learn_parents,
         adapt=adapt,
+        price=PRICE_WITH_GIVEN_Q if known else None,
         n_threads=n_threads,
         observer=observer,
     )
-    if law == "network" or network.preferred:
+    # With Q given a law over a complete graph restricts nothing: it is the saturated one.
+    empty = known and n_free_probabilities(network.parents, space) == space.n_states - 1
+    if law == "network" or (network.preferred and not empty):
         return replace(found, network=network, penalty=network.penalty)
     return found

@@ -1,0 +1,213 @@
+"""Interactions: let in where main effects found an item's latents, and judged like loadings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.law_rounds import FirstLook, LearnParents, estimate_under_network
+from hidag.estimate.loop import Estimate, LawStep, Schedule, any_law, continued, run_em
+from hidag.estimate.maximise import Basis
+from hidag.estimate.support import select_support
+from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import FREE, PENALISED, ZERO
+from hidag.latent import StateSpace
+from hidag.latent.factorise import factorised
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
+from hidag.measurement.effects import Effects
+from hidag.start.several import StageOne
+from hidag.start.under_graph import PRICE_WITH_GIVEN_Q
+
+Array = NDArray[np.float64]
+
+#: Times that an item's latents may change under interactions, and new products be let in.
+MAX_ROUNDS = 3
+#: How much finer the steps are, and how many more there may be, when nothing is left to choose.
+LAST_DIGITS, MORE_STEPS = 1e-6, 10
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Terms, what they may be, the basis they make, and what they cost."""
+
+    terms: Terms
+    basis: Basis
+    allowed: NDArray[np.uint8]
+    penalty: Penalty
+    conjunctive: bool
+
+
+def _room(
+    parameters: MeasurementParameters,
+    q_entries: NDArray[np.int8],
+    space: StateSpace,
+    effects: Effects,
+    penalty: Penalty,
+) -> _Room:
+    """Return the room that items get whose latents are those of the parameters."""
+    known = bool((q_entries >= 0).all())
+    q = np.asarray(q_entries == 1 if known else parameters.support, dtype=np.int8)
+    terms = effects.terms(q, space.levels)
+    wanted = effects.support(terms, q)
+    free = known or effects.conjunctive
+    allowed = np.full((len(q), 1 + terms.n_terms), ZERO, dtype=np.uint8)
+    allowed[:, 0] = FREE
+    allowed[:, 1:][wanted] = FREE if free else PENALISED
+    if not free:
+        # Latents may still come and go; only their products have to wait for them.
+        of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
+        allowed[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
+    return _Room(
+        terms,
+        Basis.over(space, terms),
+        allowed,
+        NO_SPARSITY if free else penalty,
+        effects.conjunctive,
+    )
+
+
+def with_interactions(
+    stage_one: StageOne,
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    effects: Effects,
+    schedule: Schedule,
+    *,
+    law: str,
+    learn_parents: LearnParents,
+    n_threads: int = 1,
+) -> StageOne:
+    """Return Stage I's answer taken further with interactions inside the items' latents.
+
+    Main effects say which latents an item has. With Q to be estimated each interaction, like each
+    loading, has to be worth the penalty's strength on the observed data; a latent that goes takes
+    its interactions along. With Q given in full all its interactions are fitted, and the two kinds
+    of law are compared once more.
+
+    Parameters
+    ----------
+    stage_one : StageOne
+        With main effects.
+    data, space, q_entries, schedule, law, learn_parents, n_threads
+        As in ``estimate_with_law``.
+    effects : Effects
+        More than main effects.
+    """
+    if effects.reversed:
+        stage_one = _turned(stage_one, space)
+    known = bool((q_entries >= 0).all())
+    plan = schedule
+    if known or effects.conjunctive:
+        # Nothing is left to choose: the likelihood itself is the answer, to its last digits.
+        plan = replace(
+            schedule,
+            tolerance=LAST_DIGITS * schedule.tolerance,
+            max_iter=MORE_STEPS * schedule.max_iter,
+        )
+    for _ in range(MAX_ROUNDS):
+        before = _latest(stage_one)
+        room = _room(before.parameters, q_entries, space, effects, stage_one.penalty)
+        if stage_one.network is None or known:
+            fitted = _fit(stage_one.best, room, data, plan, any_law, n_threads)
+            stage_one = replace(stage_one, best=fitted)
+        if stage_one.network is not None:
+            parents = stage_one.network.parents
+            law_step = partial(factorised, parents=parents, space=space)
+            fitted = _fit(before, room, data, plan, law_step, n_threads)
+            again = estimate_under_network(
+                FirstLook(stage_one.best, fitted, parents, data, 0.0),
+                data,
+                space,
+                room.basis,
+                room.allowed,
+                room.penalty,
+                plan,
+                learn_parents,
+                adapt=False,
+                price=PRICE_WITH_GIVEN_Q if known else None,
+                n_threads=n_threads,
+            )
+            stage_one = replace(stage_one, network=replace(again, penalty=stage_one.penalty))
+        if room.penalty.name is None or np.array_equal(
+            _latest(stage_one).parameters.support, before.parameters.support
+        ):
+            break
+    if stage_one.network is not None and known and law == "auto":
+        kept = stage_one.network if stage_one.network.preferred else None
+        stage_one = replace(stage_one, network=kept)
+    return _turned(stage_one, space) if effects.reversed else stage_one
+
+
+def _latest(stage_one: StageOne) -> Estimate:
+    """Return the estimate that counts: under the law over a graph, where there is one."""
+    return stage_one.best if stage_one.network is None else stage_one.network.estimate
+
+
+def _fit(
+    now: Estimate,
+    room: _Room,
+    data: WorkingData,
+    schedule: Schedule,
+    law_step: LawStep,
+    n_threads: int,
+) -> Estimate:
+    """Return the estimate with the room's terms, the kind of law as it is."""
+    found = run_em(
+        _started(now.parameters, room),
+        now.probabilities,
+        data,
+        room.basis,
+        room.allowed,
+        room.penalty,
+        schedule,
+        law_step=law_step,
+        n_threads=n_threads,
+    )
+    chosen, _ = select_support(
+        found,
+        data,
+        room.basis,
+        room.allowed,
+        room.penalty,
+        schedule,
+        adapt=False,
+        law_step=law_step,
+        n_threads=n_threads,
+    )
+    return continued(now, chosen)
+
+
+def _started(parameters: MeasurementParameters, room: _Room) -> MeasurementParameters:
+    """Return where estimation with the room's terms begins, given an estimate of any terms."""
+    if not room.conjunctive:
+        return parameters.with_terms(room.terms)
+    if parameters.terms == room.terms:
+        return parameters
+    # All of an item's effect goes to its one product.
+    total = parameters.strengths.sum(axis=1, keepdims=True)
+    wanted = room.allowed[:, 1:] != ZERO
+    return replace(parameters.with_terms(room.terms), loadings=np.where(wanted, total, 0.0))
+
+
+def _turned(stage_one: StageOne, space: StateSpace) -> StageOne:
+    """Return the same answer with all latents' levels reversed."""
+    every = np.ones(space.n_latents, dtype=bool)
+
+    def turned(law: Array) -> Array:
+        return np.ascontiguousarray(np.flip(law.reshape(space.levels)).ravel())
+
+    def both(estimate: Estimate) -> Estimate:
+        return replace(
+            estimate,
+            parameters=estimate.parameters.flipped(every),
+            probabilities=turned(estimate.probabilities),
+        )
+
+    network = stage_one.network
+    if network is not None:
+        network = replace(network, estimate=both(network.estimate), freed=turned(network.freed))
+    return replace(stage_one, best=both(stage_one.best), network=network)
