@@ -4,86 +4,234 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
-from hidag.measurement import FAMILIES
+from hidag.errors import SettingError
+from hidag.measurement.families import KINDS, MeanFamily, family_named, split_name
 
-#: name -> predictors at which the family is tested, and its dispersion.
-CASES = {
-    "bernoulli": (np.array([-2.0, 0.3, 1.5]), 1.0),
-    "poisson": (np.array([-1.0, 0.5, 2.0]), 1.0),
-    "poisson-identity": (np.array([0.4, 1.0, 6.0]), 1.0),
-    "gaussian": (np.array([-3.0, 0.0, 2.0]), 0.7),
-    "lognormal": (np.array([-1.0, 0.0, 1.0]), 0.2),
-}
+#: Name, predictors at which the family is tested, auxiliary numbers, and the values it can take:
+#: a number of whole ones from 0 up, or an interval (the end of a censored one has a mass).
+CASES = [
+    ("bernoulli", [-2.0, 0.3, 1.5], 1.0, 2),
+    ("bernoulli-probit", [-2.0, 0.3, 1.5], 1.0, 2),
+    ("binomial(7)", [-2.0, 0.3, 1.5], 1.0, 8),
+    ("poisson", [-1.0, 0.5, 2.0], 1.0, 120),
+    ("poisson-identity", [0.4, 1.0, 6.0], 1.0, 120),
+    ("negative-binomial", [-1.0, 0.5, 1.0], 0.6, 600),
+    ("zero-inflated-poisson", [-1.0, 0.5, 2.0], 0.3, 120),
+    ("ordinal(3)", [-2.0, 0.3, 1.5], [1.2], 3),
+    ("ordinal(5)", [-2.0, 0.3, 3.5], [0.8, 1.2, 3.0], 5),
+    ("gaussian", [-3.0, 0.0, 2.0], 0.7, (-np.inf, np.inf)),
+    ("lognormal", [-1.0, 0.0, 1.0], 0.2, (0.0, np.inf)),
+    ("censored-lognormal(1.5)", [-1.0, 0.0, 1.0], 0.3, (0.0, 1.5)),
+    ("gamma", [-1.0, 0.0, 1.5], 0.4, (0.0, np.inf)),
+    ("beta", [-1.0, 0.0, 1.5], 0.2, (0.0, 1.0)),
+]
 
 
 def test_every_family_is_tested():
-    assert set(CASES) == set(FAMILIES)
+    assert {split_name(case[0])[0] for case in CASES} == set(KINDS)
 
 
-@pytest.fixture(params=sorted(CASES))
+@pytest.fixture(params=CASES, ids=[case[0] for case in CASES])
 def case(request):
-    eta, dispersion = CASES[request.param]
-    return FAMILIES[request.param], eta, np.full(3, dispersion)
+    name, eta, aux, values = request.param
+    aux = np.array(aux)
+    return family_named(name), np.array(eta), np.broadcast_to(aux, (3, *aux.shape)), values
+
+
+def columns_first(family, array, ndim):
+    """Return arrays of one-column families with the axis that others lead with."""
+    return array[None] if np.ndim(array) == ndim and family.n_columns == 1 else array
+
+
+def drawn(case, n, seed):
+    family, eta, aux, _ = case
+    return family.sample(np.tile(eta, (n, 1)), aux, np.random.default_rng(seed))
+
+
+def log_density(family, x, eta, aux):
+    theta, partition = family.natural(eta, aux)
+    columns = columns_first(family, family.to_working(x), np.ndim(x))
+    theta = columns_first(family, theta, np.ndim(eta))
+    return np.tensordot(theta, columns, axes=1) - partition + family.base(x, aux)
+
+
+def test_name_finds_the_family(case):
+    family = case[0]
+    assert family_named(family.name) is family
 
 
 def test_slopes_are_the_derivatives_of_natural(case):
-    family, eta, dispersion = case
+    family, eta, aux, _ = case
     step = 1e-6
-    up, down = family.natural(eta + step, dispersion), family.natural(eta - step, dispersion)
-    dtheta, dpartition, _ = family.slopes(eta, dispersion)
-    np.testing.assert_allclose((up[0] - down[0]) / (2 * step), dtheta, rtol=1e-6)
+    up, down = family.natural(eta + step, aux), family.natural(eta - step, aux)
+    dtheta, dpartition, _ = family.slopes(eta, aux)
+    assert np.shape(dtheta) == ((family.n_columns, 3) if family.n_columns > 1 else (3,))
+    np.testing.assert_allclose((up[0] - down[0]) / (2 * step), dtheta, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose((up[1] - down[1]) / (2 * step), dpartition, rtol=1e-6, atol=1e-8)
 
 
 def test_score_has_mean_zero_and_variance_information(case):
-    family, eta, dispersion = case
-    rng = np.random.default_rng(0)
+    family, eta, aux, _ = case
     n = 200_000
-    x = family.to_working(family.sample(np.tile(eta, (n, 1)), dispersion, rng))
-    dtheta, dpartition, information = family.slopes(eta, dispersion)
-    score = x * dtheta - dpartition
+    columns = columns_first(family, family.to_working(drawn(case, n, 0)), 2)
+    dtheta, dpartition, information = family.slopes(eta, aux)
+    score = np.einsum("dij,dj->ij", columns, columns_first(family, dtheta, 1)) - dpartition
     np.testing.assert_allclose(score.mean(axis=0), 0, atol=6 * np.sqrt(information.max() / n))
     np.testing.assert_allclose(score.var(axis=0), information, rtol=0.03)
 
 
-def test_moments(case):
-    family, eta, dispersion = case
-    rng = np.random.default_rng(1)
-    n = 200_000
-    x = family.to_working(family.sample(np.tile(eta, (n, 1)), dispersion, rng))
-    np.testing.assert_allclose(x.mean(axis=0), family.mean(eta), atol=0.03)
+def test_draws_have_the_stated_mean(case):
+    family, eta, aux, _ = case
+    x = drawn(case, 200_000, 1)
+    error = x.std(axis=0) / np.sqrt(len(x))
+    assert (np.abs(x.mean(axis=0) - family.response_mean(eta, aux)) < 5 * error).all()
+    if isinstance(family, MeanFamily):
+        columns = family.to_working(x)
+        error = columns.std(axis=0) / np.sqrt(len(x))
+        assert (np.abs(columns.mean(axis=0) - family.mean(eta)) < 5 * error).all()
 
 
-def test_density_integrates_to_one(case):
-    family, eta, dispersion = case
-    theta, partition = family.natural(eta, dispersion)
-    if family.has_dispersion:
-        grid = np.linspace(-12, 12, 200_001)
-        x = family.from_working(grid)
-        for t, a, d in zip(theta, partition, dispersion, strict=True):
-            log_density = grid * t - a + family.base(x, np.array(d))
-            assert np.trapezoid(np.exp(log_density), x) == pytest.approx(1.0, abs=1e-4)
-    else:
-        x = np.arange(2.0 if family.name == "bernoulli" else 120.0)
-        for t, a, d in zip(theta, partition, dispersion, strict=True):
-            assert np.exp(x * t - a + family.base(x, np.array(d))).sum() == pytest.approx(1.0)
+def test_density_adds_up_to_one_and_has_the_stated_mean(case):
+    family, eta, aux, values = case
+    for place in range(3):
+        e, a = eta[place], aux[place]
+
+        def density(x, e=e, a=a):
+            return np.exp(log_density(family, np.asarray(x, dtype=float), e, a))
+
+        if isinstance(values, int):
+            x = np.arange(float(values))
+            mass = density(x)
+            total, mean = mass.sum(), x @ mass
+        else:
+            total, mean = (
+                quad(lambda x, f=f: f(x) * density(x), *values, limit=200)[0]
+                for f in (lambda x: 1.0, lambda x: x)
+            )
+            if "censored" in family.name:
+                total += density(values[1])
+                mean += values[1] * density(values[1])
+        assert total == pytest.approx(1.0, abs=1e-6)
+        assert mean == pytest.approx(family.response_mean(e, a), rel=1e-5, abs=1e-8)
 
 
-def test_predictor_inverts_mean_and_working_inverts_itself(case):
-    family, eta, dispersion = case
-    np.testing.assert_allclose(family.predictor(family.mean(eta)), eta, atol=1e-10)
-    x = family.sample(np.tile(eta, (50, 1)), dispersion, np.random.default_rng(2))
-    np.testing.assert_allclose(family.from_working(family.to_working(x)), x, rtol=1e-12)
+def test_working_inverts_itself(case):
+    family = case[0]
+    x = drawn(case, 50, 2)
+    columns = family.to_working(x)
+    assert columns.shape == (x.shape if family.n_columns == 1 else (family.n_columns, *x.shape))
+    np.testing.assert_allclose(family.from_working(columns), x, rtol=1e-12)
 
 
-def test_clipped_means_have_finite_predictors(case):
-    family, _, _ = case
-    clipped = family.clip_mean(np.array([-5.0, 0.0, 0.5, 1.0, 7.0]), 1e-4)
-    assert np.isfinite(family.predictor(clipped)).all()
+def test_draws_are_values_that_the_family_takes(case):
+    family = case[0]
+    for x in drawn(case, 500, 3).T:
+        assert family.finding(x) is None
+
+
+def test_predictor_inverts_mean(case):
+    family, eta, _, _ = case
+    if isinstance(family, MeanFamily):
+        np.testing.assert_allclose(family.predictor(family.mean(eta)), eta, atol=1e-10)
+        clipped = family.clip_mean(np.array([-5.0, 0.0, 0.5, 1.0, 7.0]), 1e-4)
+        assert np.isfinite(family.predictor(clipped)).all()
+
+
+def test_summaries_give_sums_of_the_base(case):
+    family, _, aux, _ = case
+    x = drawn(case, 40, 4)
+    direct = [family.base(x[:, j], aux[j]).sum() for j in range(3)]
+    if not family.is_location_scale:
+        found = family.base_totals([family.summary(x[:, j]) for j in range(3)], aux)
+        np.testing.assert_allclose(found, direct, rtol=1e-12, atol=1e-9)
 
 
 def test_a_first_look_grows_with_the_response(case):
-    family, _, _ = case
-    x = np.array([0.0, 1.0, 2.0, 5.0])
-    assert (np.diff(family.first_look(x)) > 0).all()
+    family, _, _, _ = case
+    x = np.unique(drawn(case, 200, 5)[:, 1])
+    assert (np.diff(family.first_look(family.to_working(x))) > 0).all()
+    spread = float(family.first_look(family.to_working(x)).std())
+    assert family.look_scale(spread, np.asarray(family.to_working(x)).mean(axis=-1)) > 0
+
+
+def test_items_without_latents_start_near_their_law(case):
+    family, eta, aux, _ = case
+    columns = columns_first(family, family.to_working(drawn(case, 20_000, 6)), 2)
+    mean, variance = columns.mean(axis=1), columns.var(axis=1)
+    if family.n_columns == 1:
+        mean, variance = mean[0], variance[0]
+    predictor, auxiliary = family.null(mean, variance)
+    scale = family.coefficient_scale(mean, variance)
+    assert auxiliary.shape == aux.shape
+    assert (scale > 0).all()
+    np.testing.assert_allclose(predictor, eta, atol=0.6)
+
+
+def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
+    family, eta, aux, _ = case
+    if family.is_location_scale or not (family.has_dispersion or family.n_cutpoints):
+        return
+    # Three items alike, with two states each.
+    states = np.tile(eta[:2], (3, 1))
+    counts = np.full((3, 2), 4000.0)
+    x = family.sample(np.repeat(states[..., None], 4000, axis=-1).reshape(3, -1).T, aux,
+                      np.random.default_rng(7)).T  # fmt: skip
+    columns = columns_first(family, family.to_working(x), 2)
+    sums = columns.reshape(len(columns), 3, 2, 4000).sum(axis=-1)
+    sums = sums[0] if family.n_columns == 1 else sums
+    summaries = [family.summary(row) for row in x]
+    found = family.null(*(m[0] if family.n_columns == 1 else m for m in (
+        columns.mean(axis=2), columns.var(axis=2))))[1]  # fmt: skip
+    values, shift = [], np.zeros(3)
+    for _ in range(12):
+        values.append(family.expected(found, states + shift[:, None], sums, counts, summaries))
+        found, move = family.update_auxiliary(
+            found, states + shift[:, None], sums, counts, summaries
+        )
+        shift += move
+    assert (np.diff(values, axis=0) >= -1e-9 * np.abs(values[0])).all()
+    assert np.abs(values[-1] - values[-2]).max() < 1e-6 * np.abs(values[-1]).max()
+    np.testing.assert_allclose(found, aux, rtol=0.15)
+    np.testing.assert_allclose(shift, 0.0, atol=0.1)
+    # No direction leads further up.
+    for step in (1e-3, -1e-3):
+        other = family.expected(
+            found * (1 + step), states + shift[:, None], sums, counts, summaries
+        )
+        assert (other <= values[-1] + 1e-9 * np.abs(values[-1])).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "binomial",
+            "family='binomial' needs its number of trials in brackets, such as 'binomial(20)'",
+        ),
+        (
+            "binomial(many)",
+            "family='binomial(many)' must have a number in its brackets, the number of trials; use "
+            "for instance 'binomial(20)'",
+        ),
+        (
+            "binomial(2.5)",
+            "family='binomial(2.5)' must have a whole number of trials, at least 1",
+        ),
+        (
+            "ordinal(2)",
+            "family='ordinal(2)' must have a whole number of grades, at least 3; two grades are "
+            "family='bernoulli'",
+        ),
+        (
+            "censored-lognormal(-1)",
+            "family='censored-lognormal(-1.0)' must have a limit > 0, in the units of the item",
+        ),
+        ("poisson(3)", "family='poisson' takes no number in brackets, got 'poisson(3)'"),
+    ],
+)
+def test_numbers_in_brackets_are_checked(name, sentence):
+    with pytest.raises(SettingError) as caught:
+        family_named(name)
+    assert str(caught.value) == sentence

@@ -1,17 +1,18 @@
 """Items given latents: families, penalties, parameters."""
 
-from hidag.measurement.families import FAMILIES, Family, family_named
+from hidag.measurement.families import Family, MeanFamily, family_named, shown_names
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty, default_penalty
 from hidag.measurement.terms import Terms
 
 __all__ = [
-    "FAMILIES",
     "Family",
+    "MeanFamily",
     "MeasurementParameters",
     "NO_SPARSITY",
     "Penalty",
     "Terms",
     "default_penalty",
     "family_named",
+    "shown_names",
 ]

@@ -1,25 +1,28 @@
-"""Response families by name."""
+"""Response families by name. Every module of this folder is read: a new family is a new file."""
 
 from __future__ import annotations
 
-from hidag.errors import SettingError
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.bernoulli import Bernoulli
-from hidag.measurement.families.gaussian import Gaussian, Lognormal
-from hidag.measurement.families.poisson import Poisson, PoissonIdentity
+import importlib
+import pkgutil
 
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (Bernoulli(), Poisson(), PoissonIdentity(), Gaussian(), Lognormal())
-}
+from hidag.measurement.families.base import Family, MeanFamily
+from hidag.measurement.families.registry import (
+    KINDS,
+    family_named,
+    shown_names,
+    split_name,
+    written,
+)
 
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
 
-def family_named(name: str) -> Family:
-    """Return the family of that name."""
-    if name not in FAMILIES:
-        known = ", ".join(repr(known) for known in FAMILIES)
-        raise SettingError(f"family must be one of {known}, got {name!r}")
-    return FAMILIES[name]
-
-
-__all__ = ["FAMILIES", "Family", "family_named"]
+__all__ = [
+    "Family",
+    "KINDS",
+    "MeanFamily",
+    "family_named",
+    "shown_names",
+    "split_name",
+    "written",
+]

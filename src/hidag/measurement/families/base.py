@@ -1,95 +1,223 @@
-"""What a response family offers: densities linear in the response, given the linear predictor.
+"""What a response family offers: densities linear in a few statistics of the response.
 
-Every family writes ``log f(x | eta, gamma) = x * theta(eta) - A(eta) + base(x, gamma)``: the E-step
-then needs only tables of ``theta`` and ``A`` over latent states, and the M-step only sums of ``x``.
+Every family writes
+
+    log f(x | eta, aux) = sum_d T_d(x) theta_d(eta, aux) - A(eta, aux) + base(x, aux)
+
+with one or more columns ``T_d``. The E-step then needs only tables of ``theta_d`` and ``A`` over
+latent states, and the M-step only sums of the columns.
+
+A family with one column takes and returns arrays like ``eta``; with several, ``T`` and ``theta``
+have a leading axis of length D. ``aux`` is what an item has besides its predictor: one number (its
+dispersion), or for ordered grades the cutpoints along a last axis; it broadcasts against ``eta``.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.measurement.families.search import climb
+
 Array = NDArray[np.float64]
+#: What is wrong with the values of an item, and what would help; None if nothing is.
+Finding = tuple[str, str] | None
 
 
-class Family(Protocol):
-    """A response family with its link; arrays broadcast, the last axis runs over latent states."""
+class Family(ABC):
+    """A response family with its link; arrays broadcast, the last axis of eta runs over states."""
 
+    #: The name; families that need a number have it in brackets, as ``binomial(20)``.
     name: str
-    has_dispersion: bool
+    #: Other words for the family, as they occur in a types.csv.
+    aliases: tuple[str, ...] = ()
+    #: What a number in brackets means; None for families that take none.
+    number_means: str | None = None
+    example_number: str = ""
+    #: The values that it takes, and what it is to somebody who brings a table.
+    need: str = "numbers"
+    meaning: str
+    #: Number of columns, D.
+    n_columns: int = 1
+    #: Whether an item has a dispersion, and what it is.
+    has_dispersion: bool = False
+    dispersion_means: str = ""
+    dispersion_bounds: tuple[float, float] = (0.0, np.inf)
+    #: How many cutpoints an item has besides its intercept.
+    n_cutpoints: int = 0
+    #: Whether the density is Gaussian after ``to_working``: such items are standardised.
+    is_location_scale: bool = False
     #: Smallest admissible linear predictor (``-inf`` when every real number will do).
-    lowest_predictor: float
+    lowest_predictor: float = -np.inf
 
-    def to_working(self, x: Array) -> Array:
-        """Return responses on the working scale (the logarithm for lognormal items)."""
-        ...
-
-    def from_working(self, x: Array) -> Array:
-        """Return responses on the user's scale; the inverse of ``to_working``."""
-        ...
-
-    def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
-        """Return ``theta`` and ``A`` at the predictor."""
-        ...
-
-    def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
-        """Return ``theta'``, ``A'`` and the Fisher information of one response about ``eta``."""
-        ...
-
-    def base(self, x: Array, dispersion: Array) -> Array:
-        """Return the part of the log density, on the user's scale, that has no predictor."""
-        ...
-
-    def mean(self, eta: Array) -> Array:
-        """Return the working-scale mean."""
-        ...
-
-    def response_mean(self, eta: Array, dispersion: Array) -> Array:
-        """Return the mean on the user's scale."""
-        ...
-
-    def predictor(self, mean: Array) -> Array:
-        """Return the predictor of a working-scale mean; the inverse of ``mean``."""
-        ...
-
-    def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return means moved into the range of the responses, at distance ``epsilon``."""
-        ...
-
-    def first_look(self, x: Array) -> Array:
-        """Return working-scale responses where latents act about linearly, without a fit."""
-        ...
-
-    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return the size of a typical coefficient, given the items' means and variances."""
-        ...
-
-    def sample(self, eta: Array, dispersion: Array, rng: np.random.Generator) -> Array:
-        """Return draws on the user's scale."""
-        ...
-
-
-class OwnScale:
-    """Families whose responses are worked with as they are."""
-
-    def to_working(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
-
-    def from_working(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
-
-    def first_look(self, x: Array) -> Array:
-        """Return the responses as they are."""
-        return x
-
-    def mean(self, eta: Array) -> Array:
-        """Return the mean."""
+    @classmethod
+    def with_number(cls, number: float) -> Family:
+        """Return the family with the number that its name has in brackets."""
         raise NotImplementedError
 
-    def response_mean(self, eta: Array, dispersion: Array) -> Array:
+    @classmethod
+    def number_of(cls, x: Array) -> float | None:
+        """Return the number in brackets that the values (n,) show; None if they cannot."""
+        return None
+
+    def finding(self, x: Array) -> Finding:
+        """Return what is wrong with observed values (n,) of one item and what would help."""
+        return None
+
+    def to_working(self, x: Array) -> Array:
+        """Return the columns ``T(x)`` of responses on the user's scale."""
+        return x
+
+    def from_working(self, columns: Array) -> Array:
+        """Return responses on the user's scale; the inverse of ``to_working``."""
+        return columns
+
+    @abstractmethod
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta`` and ``A`` at the predictor."""
+
+    @abstractmethod
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return ``theta'``, ``A'`` and the Fisher information of one response about ``eta``."""
+
+    @abstractmethod
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return the part of the log density, on the user's scale, that has no predictor."""
+
+    @abstractmethod
+    def response_mean(self, eta: Array, aux: Array) -> Array:
+        """Return the mean on the user's scale."""
+
+    @abstractmethod
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
+        """Return draws on the user's scale."""
+
+    @abstractmethod
+    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return predictors and auxiliaries of items that no latent matters to, roughly.
+
+        Parameters
+        ----------
+        mean, variance : ndarray, shape (n,), or (D, n) with several columns
+            Of the columns.
+        """
+
+    @abstractmethod
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return the size of a typical coefficient, (n,), given what ``null`` is given."""
+
+    def first_look(self, columns: Array) -> Array:
+        """Return one number per response in which latents act about linearly, without a fit."""
+        return columns
+
+    def look_scale(self, spread: float, mean: Array) -> float:
+        """Return the change of the predictor that a standard deviation of the first look means.
+
+        Parameters
+        ----------
+        spread : float
+            The standard deviation of one item's first looks.
+        mean : ndarray, shape (), or (D,)
+            Of the columns.
+        """
+        return spread
+
+    # What follows is about families with a dispersion or cutpoints.
+
+    def summary(self, x: Array) -> Array:
+        """Return all that sums of ``base`` need to know of an item's responses (n,).
+
+        Here: distinct values and how often they occur, shape (2, m).
+        """
+        return np.asarray(np.stack(np.unique(x, return_counts=True)), dtype=np.float64)
+
+    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+        """Return the sum of ``base`` over the responses of each item, shape (n,)."""
+        totals = [
+            float(counts @ self.base(values, aux[j])) for j, (values, counts) in enumerate(summaries)
+        ]
+        return np.array(totals)
+
+    def to_free(self, dispersion: Array) -> Array:
+        """Return dispersions on a scale without bounds, for the search."""
+        return np.log(dispersion)
+
+    def from_free(self, free: Array) -> Array:
+        """Return dispersions from that scale."""
+        return np.exp(free)
+
+    def update_auxiliary(
+        self, aux: Array, eta: Array, sums: Array, counts: Array, summaries: Sequence[Array]
+    ) -> tuple[Array, Array]:
+        """Return auxiliaries with an expected log-likelihood at least as high, and a shift.
+
+        Here: a safeguarded search for the dispersion; no shift.
+
+        Parameters
+        ----------
+        aux : ndarray, shape (n,), or (n, C) for cutpoints
+        eta, counts : ndarray, shape (n, S)
+            Predictors, and (expected) rows in each state.
+        sums : ndarray, shape (n, S), or (D, n, S)
+            Sums of the columns by state.
+        summaries : sequence of ndarray, length n
+            What ``summary`` returned.
+
+        Returns
+        -------
+        aux : ndarray
+        shift : ndarray, shape (n,)
+            To be added to the intercepts.
+        """
+
+        def objective(free: Array) -> Array:
+            return self.expected(self.from_free(free), eta, sums, counts, summaries)
+
+        bounds = self.to_free(np.array(self.dispersion_bounds))
+        start = self.to_free(np.clip(aux, *self.dispersion_bounds))
+        found = self.from_free(climb(objective, start, float(bounds[0]), float(bounds[1])))
+        return found, np.zeros(len(aux))
+
+    def expected(
+        self, aux: Array, eta: Array, sums: Array, counts: Array, summaries: Sequence[Array]
+    ) -> Array:
+        """Return each item's expected complete-data log-likelihood, shape (n,)."""
+        theta, partition = self.natural(eta, aux[:, None])
+        pattern = "js,js->j" if self.n_columns == 1 else "djs,djs->j"
+        value = np.einsum(pattern, sums, theta) - np.einsum("js,js->j", counts, partition)
+        return np.asarray(value + self.base_totals(summaries, aux))
+
+
+class MeanFamily(Family):
+    """A family with one column whose mean is a function of the predictor alone."""
+
+    @abstractmethod
+    def mean(self, eta: Array) -> Array:
+        """Return the mean of the column."""
+
+    @abstractmethod
+    def predictor(self, mean: Array) -> Array:
+        """Return the predictor of a mean; the inverse of ``mean``."""
+
+    @abstractmethod
+    def clip_mean(self, mean: Array, epsilon: float) -> Array:
+        """Return means moved into the range of the responses, at distance ``epsilon``."""
+
+    def response_mean(self, eta: Array, aux: Array) -> Array:
         """Return the mean: there is one scale only."""
         return self.mean(eta)
+
+    #: Means are kept this far inside the range of the responses when a start is made of them.
+    start_distance: float = 1e-4
+
+    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return the predictors of the items' means; dispersions, if any, from the variances."""
+        inside = self.clip_mean(mean, self.start_distance)
+        return self.predictor(inside), self.null_dispersion(inside, variance)
+
+    def null_dispersion(self, mean: Array, variance: Array) -> Array:
+        """Return dispersions of items that no latent matters to: one, for families without."""
+        return np.ones_like(mean)

@@ -1,30 +1,55 @@
-"""Binary responses with a logit link."""
+"""Binary responses with a logit or a probit link."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
-from hidag.measurement.families.base import Array, OwnScale
+from hidag.measurement.families.base import Array, Finding, MeanFamily
+from hidag.measurement.families.registry import register
+
+#: Log odds that one unit of a probit predictor is worth, where the two curves are closest.
+LOGITS_PER_PROBIT = 1.7
 
 
-class Bernoulli(OwnScale):
+@register("bernoulli")
+class Bernoulli(MeanFamily):
     """``P(X = 1) = 1 / (1 + exp(-eta))``."""
 
     name = "bernoulli"
-    has_dispersion = False
-    lowest_predictor = -np.inf
+    aliases = ("binary",)
+    need = "0 and 1"
+    meaning = "yes/no answers (0 and 1)"
 
-    def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
+    def finding(self, x: Array) -> Finding:
+        """Return the values that are not 0 and 1."""
+        other = (x != 0) & (x != 1)
+        if not other.any():
+            return None
+        distinct = np.unique(x)
+        if len(distinct) == 2:
+            low, high = distinct
+            return f"{low:g} and {high:g}", f"recode {low:g} as 0 and {high:g} as 1"
+        if np.isin(distinct, (0, 1, 2)).all():
+            return (
+                "0, 1 and 2",
+                "use family='ordinal' for grades, or recode the item as 0 and 1 at a cut",
+            )
+        return (
+            f"{x[other][0]:g} in {np.count_nonzero(other)} of {len(x)} cells",
+            "recode the item as 0 and 1, or use another family",
+        )
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = log(1 + exp(eta))``."""
         return eta, np.logaddexp(0.0, eta)
 
-    def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return ``1``, the probability and its variance."""
         p = expit(eta)
         return np.ones_like(eta), p, p * (1.0 - p)
 
-    def base(self, x: Array, dispersion: Array) -> Array:
+    def base(self, x: Array, aux: Array) -> Array:
         """Return zero: the density has no part free of the predictor."""
         return np.zeros_like(x)
 
@@ -40,10 +65,55 @@ class Bernoulli(OwnScale):
         """Return means in [epsilon, 1 - epsilon]."""
         return np.clip(mean, epsilon, 1.0 - epsilon)
 
+    def look_scale(self, spread: float, mean: Array) -> float:
+        """Return differences of probabilities p as log odds: divided by p (1 - p)."""
+        return 1.0 / max(spread, 0.1)
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: log odds have a scale of their own."""
         return np.ones_like(mean)
 
-    def sample(self, eta: Array, dispersion: Array, rng: np.random.Generator) -> Array:
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return zeros and ones."""
-        return (rng.random(np.shape(eta)) < expit(eta)).astype(np.float64)
+        return (rng.random(np.shape(eta)) < self.mean(eta)).astype(np.float64)
+
+
+@register("bernoulli-probit")
+class BernoulliProbit(Bernoulli):
+    """``P(X = 1) = Phi(eta)``, the standard normal distribution function."""
+
+    name = "bernoulli-probit"
+    aliases = ("probit",)
+    meaning = "yes/no answers (0 and 1), effects on the probit scale"
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta = log Phi(eta) - log Phi(-eta)`` and ``A = -log Phi(-eta)``."""
+        partition = -log_ndtr(-eta)
+        return np.asarray(log_ndtr(eta) + partition), np.asarray(partition)
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return the slopes, made of ``phi / Phi`` on both sides, and ``phi^2 / (p (1 - p))``."""
+        rising = np.exp(log_normal_density(eta) - log_ndtr(eta))
+        falling = np.exp(log_normal_density(eta) - log_ndtr(-eta))
+        return rising + falling, falling, rising * falling
+
+    def mean(self, eta: Array) -> Array:
+        """Return the probability of a one."""
+        return np.asarray(ndtr(eta))
+
+    def predictor(self, mean: Array) -> Array:
+        """Return the normal quantile."""
+        return np.asarray(ndtri(mean))
+
+    def look_scale(self, spread: float, mean: Array) -> float:
+        """Return differences of probabilities on the probit scale."""
+        return super().look_scale(spread, mean) / LOGITS_PER_PROBIT
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return what a unit of log odds is on the probit scale."""
+        return np.full_like(mean, 1.0 / LOGITS_PER_PROBIT)
+
+
+def log_normal_density(x: Array) -> Array:
+    """Return the log density of the standard normal."""
+    return np.asarray(-0.5 * (x * x + np.log(2.0 * np.pi)))

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.measurement.families.base import Array, OwnScale
+from hidag.measurement.families.base import Array, Finding, MeanFamily
+from hidag.measurement.families.findings import find_positive
+from hidag.measurement.families.registry import register
 
 
-class Gaussian(OwnScale):
+@register("gaussian")
+class Gaussian(MeanFamily):
     """``X ~ Normal(eta, gamma)``; the dispersion gamma is the variance."""
 
     name = "gaussian"
+    aliases = ("normal", "continuous")
+    meaning = "continuous measurements"
     has_dispersion = True
-    lowest_predictor = -np.inf
+    dispersion_means = "variance"
+    is_location_scale = True
 
-    def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta / gamma`` and ``A = eta**2 / (2 gamma)``."""
-        theta = eta / dispersion
+        theta = eta / aux
         return theta, 0.5 * eta * theta
 
-    def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return ``1 / gamma``, ``eta / gamma`` and the information ``1 / gamma``."""
-        precision = np.broadcast_to(1.0 / dispersion, np.shape(eta))
+        precision = np.broadcast_to(1.0 / aux, np.shape(eta))
         return precision, eta * precision, precision
 
-    def base(self, x: Array, dispersion: Array) -> Array:
+    def base(self, x: Array, aux: Array) -> Array:
         """Return ``-x**2 / (2 gamma) - log(2 pi gamma) / 2``."""
-        return np.asarray(-0.5 * (x * x / dispersion + np.log(2.0 * np.pi * dispersion)))
+        return np.asarray(-0.5 * (x * x / aux + np.log(2.0 * np.pi * aux)))
 
     def mean(self, eta: Array) -> Array:
         """Return the predictor."""
@@ -40,37 +46,50 @@ class Gaussian(OwnScale):
         """Return the mean: every real number is in range."""
         return mean
 
+    def null_dispersion(self, mean: Array, variance: Array) -> Array:
+        """Return the variances."""
+        return np.maximum(variance, 1e-12)
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the items' standard deviations."""
         return np.sqrt(variance)
 
-    def sample(self, eta: Array, dispersion: Array, rng: np.random.Generator) -> Array:
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return normal draws."""
-        return eta + np.sqrt(dispersion) * rng.standard_normal(np.shape(eta))
+        return eta + np.sqrt(aux) * rng.standard_normal(np.shape(eta))
 
 
+@register("lognormal")
 class Lognormal(Gaussian):
     """``log X ~ Normal(eta, gamma)``, for response times and other positive sizes."""
 
     name = "lognormal"
+    aliases = ("time",)
+    need = "numbers > 0"
+    meaning = "positive times or amounts, on a log scale"
+    dispersion_means = "variance of the logarithm"
+
+    def finding(self, x: Array) -> Finding:
+        """Return what is not positive."""
+        return find_positive(x)
 
     def to_working(self, x: Array) -> Array:
         """Return the logarithm."""
         return np.log(x)
 
-    def from_working(self, x: Array) -> Array:
+    def from_working(self, columns: Array) -> Array:
         """Return the exponential."""
-        return np.exp(x)
+        return np.exp(columns)
 
-    def response_mean(self, eta: Array, dispersion: Array) -> Array:
+    def response_mean(self, eta: Array, aux: Array) -> Array:
         """Return ``exp(eta + gamma / 2)``."""
-        return np.exp(eta + 0.5 * dispersion)
+        return np.exp(eta + 0.5 * aux)
 
-    def base(self, x: Array, dispersion: Array) -> Array:
+    def base(self, x: Array, aux: Array) -> Array:
         """Return the Gaussian base of ``log x`` and the Jacobian ``-log x``."""
         logged = np.log(x)
-        return super().base(logged, dispersion) - logged
+        return super().base(logged, aux) - logged
 
-    def sample(self, eta: Array, dispersion: Array, rng: np.random.Generator) -> Array:
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return the exponential of normal draws."""
-        return np.exp(super().sample(eta, dispersion, rng))
+        return np.exp(super().sample(eta, aux, rng))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from hidag.measurement.families.base import Array, OwnScale
+from hidag.measurement.families.base import Array, Finding, MeanFamily
+from hidag.measurement.families.findings import find_counts
+from hidag.measurement.families.registry import register
 
 #: A linear predictor beyond this would overflow the mean long before it explains a count.
 LARGEST_LOG_MEAN = 40.0
@@ -13,23 +15,29 @@ LARGEST_LOG_MEAN = 40.0
 SMALLEST_MEAN = 1e-3
 
 
-class Poisson(OwnScale):
+@register("poisson")
+class Poisson(MeanFamily):
     """``E X = exp(eta)``."""
 
     name = "poisson"
-    has_dispersion = False
-    lowest_predictor = -np.inf
+    aliases = ("count", "counts")
+    need = "counts >= 0"
+    meaning = "counts"
 
-    def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
+    def finding(self, x: Array) -> Finding:
+        """Return what is no count."""
+        return find_counts(x)
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = exp(eta)``, both held at the largest mean."""
         return np.minimum(eta, LARGEST_LOG_MEAN), self.mean(eta)
 
-    def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return ``1``, the mean and the mean again (it is the variance too)."""
         mean = self.mean(eta)
         return np.ones_like(eta), mean, mean
 
-    def base(self, x: Array, dispersion: Array) -> Array:
+    def base(self, x: Array, aux: Array) -> Array:
         """Return ``-log x!``."""
         return np.asarray(-gammaln(x + 1.0))
 
@@ -45,31 +53,34 @@ class Poisson(OwnScale):
         """Return means of at least epsilon."""
         return np.maximum(mean, epsilon)
 
-    def first_look(self, x: Array) -> Array:
+    def first_look(self, columns: Array) -> Array:
         """Return ``log(x + 1/2)``."""
-        return np.log(x + 0.5)
+        return np.log(columns + 0.5)
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: ratios of means have a scale of their own."""
         return np.ones_like(mean)
 
-    def sample(self, eta: Array, dispersion: Array, rng: np.random.Generator) -> Array:
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return counts."""
         return rng.poisson(self.mean(eta)).astype(np.float64)
 
 
+@register("poisson-identity")
 class PoissonIdentity(Poisson):
     """``E X = eta``, which must be positive in every latent state."""
 
     name = "poisson-identity"
+    aliases = ()
+    meaning = "counts, effects added on the scale of the mean"
     lowest_predictor = SMALLEST_MEAN
 
-    def natural(self, eta: Array, dispersion: Array) -> tuple[Array, Array]:
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(eta)`` and ``A = eta``."""
         mean = self.mean(eta)
         return np.log(mean), mean
 
-    def slopes(self, eta: Array, dispersion: Array) -> tuple[Array, Array, Array]:
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return ``1 / eta``, ``1`` and the information ``1 / eta``."""
         inverse = 1.0 / self.mean(eta)
         return inverse, np.ones_like(eta), inverse
@@ -82,9 +93,9 @@ class PoissonIdentity(Poisson):
         """Return the mean itself."""
         return np.asarray(mean, dtype=np.float64)
 
-    def first_look(self, x: Array) -> Array:
+    def first_look(self, columns: Array) -> Array:
         """Return the counts as they are."""
-        return x
+        return columns
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the standard deviation of a count with the item's mean."""

@@ -1,0 +1,112 @@
+"""Shares strictly between 0 and 1: beta with a logit link on the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import expit, gammaln, polygamma, psi
+
+from hidag.measurement.families.base import Array, Family, Finding
+from hidag.measurement.families.registry import register
+
+#: Predictors beyond this are those of shares that floating point cannot tell from 0 and 1.
+LARGEST_LOGIT = 30.0
+
+
+@register("beta")
+class Beta(Family):
+    """``E X = mu = 1 / (1 + exp(-eta))``, ``Var X = mu (1 - mu) gamma / (1 + gamma)``.
+
+    ``1 / gamma`` is the precision: ``X ~ Beta(mu / gamma, (1 - mu) / gamma)``. The columns are
+    ``log x`` and ``log(1 - x)``.
+    """
+
+    name = "beta"
+    aliases = ("share", "proportion")
+    need = "numbers strictly between 0 and 1"
+    meaning = "shares between 0 and 1"
+    n_columns = 2
+    has_dispersion = True
+    dispersion_means = "one over the precision"
+    dispersion_bounds = (1e-6, 1e3)
+
+    def finding(self, x: Array) -> Finding:
+        """Return the values at or beyond the ends."""
+        outside = (x <= 0) | (x >= 1)
+        if not outside.any():
+            return None
+        if (x >= 0).all() and (x <= 1).all():
+            ends = np.count_nonzero(outside)
+            return (
+                f"{ends} of {len(x)} cells at 0 or 1",
+                "move them inside, as (x (n - 1) + 1/2) / n does, or use family='gaussian'",
+            )
+        return (
+            f"values from {x.min():g} to {x.max():g}",
+            "divide percentages by 100, or use family='gaussian'",
+        )
+
+    def to_working(self, x: Array) -> Array:
+        """Return ``log x`` and ``log(1 - x)``."""
+        return np.stack([np.log(x), np.log1p(-x)])
+
+    def from_working(self, columns: Array) -> Array:
+        """Return the exponential of the first column."""
+        return np.exp(columns[0])
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return the two shapes, and the log of the beta function."""
+        first, second = self._shapes(eta, aux)
+        partition = gammaln(first) + gammaln(second) - gammaln(first + second)
+        return np.stack([first, second]), np.asarray(partition)
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return the slopes and the information, made of digammas and trigammas of the shapes."""
+        first, second = self._shapes(eta, aux)
+        rise = first * second * aux
+        falling = rise * (psi(first) - psi(second))
+        information = rise**2 * (polygamma(1, first) + polygamma(1, second))
+        return np.stack([rise, -rise]), np.asarray(falling), np.asarray(information)
+
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return ``-log x - log(1 - x)``."""
+        return np.asarray(-np.log(x) - np.log1p(-x))
+
+    def summary(self, x: Array) -> Array:
+        """Return the sum of ``base``: no parameter enters it."""
+        return np.array([self.base(x, np.ones(1)).sum()])
+
+    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+        """Return the sums of ``base``."""
+        return np.concatenate(list(summaries))
+
+    def response_mean(self, eta: Array, aux: Array) -> Array:
+        """Return the mean."""
+        return np.asarray(expit(eta))
+
+    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return the log ratio of geometric means, and the precision of about such a spread."""
+        eta = mean[0] - mean[1]
+        spread = np.maximum(variance.sum(axis=0), 1e-8)
+        # Near the middle a logarithm has the variance gamma (1 - mu) / mu.
+        odds = np.exp(np.clip(eta, -LARGEST_LOGIT, LARGEST_LOGIT))
+        return eta, np.clip(spread / (odds + 1.0 / odds), 1e-4, 1.0)
+
+    def first_look(self, columns: Array) -> Array:
+        """Return the log odds."""
+        return np.asarray(columns[0] - columns[1])
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return about the standard deviation of the log odds: one column falls as one rises."""
+        return np.asarray(np.sqrt(variance).sum(axis=0))
+
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
+        """Return beta draws, kept off the ends that floating point would round them to."""
+        first, second = self._shapes(eta, aux)
+        return np.clip(rng.beta(first, second), 1e-15, 1.0 - 1e-15)
+
+    @staticmethod
+    def _shapes(eta: Array, aux: Array) -> tuple[Array, Array]:
+        held = np.clip(eta, -LARGEST_LOGIT, LARGEST_LOGIT)
+        return np.asarray(expit(held) / aux), np.asarray(expit(-held) / aux)

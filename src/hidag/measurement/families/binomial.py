@@ -1,0 +1,89 @@
+"""Numbers of successes in a known number of trials, with a logit link."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, gammaln, logit
+
+from hidag.errors import SettingError
+from hidag.measurement.families.base import Array, Finding, MeanFamily
+from hidag.measurement.families.registry import register, written
+
+
+@register("binomial")
+class Binomial(MeanFamily):
+    """``X ~ Binomial(n, 1 / (1 + exp(-eta)))``."""
+
+    number_means = "number of trials"
+    example_number = "20"
+    meaning = "successes in a known number of trials"
+
+    def __init__(self, n_trials: float) -> None:
+        self.n_trials = n_trials
+        self.name = f"binomial({written(n_trials)})"
+        self.need = f"whole numbers from 0 to {written(n_trials)}"
+
+    @classmethod
+    def with_number(cls, number: float) -> Binomial:
+        """Return the family for that many trials."""
+        if not (number.is_integer() and number >= 1):
+            raise SettingError(
+                f"family='binomial({written(number)})' must have a whole number of trials, at "
+                "least 1"
+            )
+        return cls(number)
+
+    def finding(self, x: Array) -> Finding:
+        """Return the values that are no numbers of successes."""
+        other = (x < 0) | (x > self.n_trials) | (x != np.floor(x))
+        if not other.any():
+            return None
+        if (x >= 0).all() and (x == np.floor(x)).all():
+            return (
+                f"{x.max():g} successes in {written(self.n_trials)} trials",
+                "put the true number of trials in the brackets, or use family='poisson' for counts "
+                "without a largest one",
+            )
+        return (
+            f"{x[other][0]:g} in {np.count_nonzero(other)} of {len(x)} cells",
+            "use the numbers of successes, not shares; family='beta' is for shares",
+        )
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta = eta`` and ``A = n log(1 + exp(eta))``."""
+        return eta, self.n_trials * np.logaddexp(0.0, eta)
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return ``1``, the mean and the variance."""
+        p = expit(eta)
+        return np.ones_like(eta), self.n_trials * p, self.n_trials * p * (1.0 - p)
+
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return the log binomial coefficient."""
+        n = self.n_trials
+        return np.asarray(gammaln(n + 1.0) - gammaln(x + 1.0) - gammaln(n - x + 1.0))
+
+    def mean(self, eta: Array) -> Array:
+        """Return the expected number of successes."""
+        return np.asarray(self.n_trials * expit(eta))
+
+    def predictor(self, mean: Array) -> Array:
+        """Return the log odds of a success."""
+        return np.asarray(logit(mean / self.n_trials))
+
+    def clip_mean(self, mean: Array, epsilon: float) -> Array:
+        """Return means at distance ``epsilon`` from 0 and from the number of trials."""
+        return np.clip(mean, epsilon, self.n_trials - epsilon)
+
+    def look_scale(self, spread: float, mean: Array) -> float:
+        """Return differences of successes as log odds: divided by n p (1 - p)."""
+        p = float(mean) / self.n_trials
+        return spread / max(self.n_trials * p * (1.0 - p), 0.1)
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return one: log odds have a scale of their own."""
+        return np.ones_like(mean)
+
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
+        """Return numbers of successes."""
+        return rng.binomial(int(self.n_trials), expit(eta)).astype(np.float64)

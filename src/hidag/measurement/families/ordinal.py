@@ -1,0 +1,204 @@
+"""Ordered grades: cumulative logits with one predictor (proportional odds)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import expit, log_expit, logit
+
+from hidag.errors import SettingError
+from hidag.measurement.families.base import Array, Family, Finding
+from hidag.measurement.families.findings import find_grades
+from hidag.measurement.families.registry import register, written
+
+#: Two cutpoints keep this distance, and none is further from the first than the largest.
+SMALLEST_GAP, LARGEST_CUTPOINT = 1e-3, 40.0
+#: Newton steps that do not gain are halved so often at the most.
+MAX_HALVINGS = 8
+LONGEST_STEP = 2.0
+#: Standard deviation of the logistic law behind the grades.
+LOGISTIC_SPREAD = float(np.pi / np.sqrt(3.0))
+
+
+@register("ordinal")
+class Ordinal(Family):
+    """``P(X >= c) = 1 / (1 + exp(-(eta - tau_c)))`` for grades c from 1 to C - 1, ``tau_1 = 0``.
+
+    The auxiliaries are the cutpoints ``tau_2 < ... < tau_{C-1}``; the first one is in the
+    intercept. Columns are indicators of the grades 1 to C - 1.
+    """
+
+    aliases = ("ordered", "likert", "graded")
+    number_means = "number of grades"
+    example_number = "5"
+    meaning = "ordered grades"
+
+    def __init__(self, n_grades: int) -> None:
+        self.n_grades = n_grades
+        self.name = f"ordinal({n_grades})"
+        self.need = f"whole numbers from 0 to {n_grades - 1}"
+        self.n_columns = n_grades - 1
+        self.n_cutpoints = n_grades - 2
+
+    @classmethod
+    def with_number(cls, number: float) -> Ordinal:
+        """Return the family for that many grades."""
+        if not (number.is_integer() and number >= 3):
+            raise SettingError(
+                f"family='ordinal({written(number)})' must have a whole number of grades, at least "
+                "3; two grades are family='bernoulli'"
+            )
+        return cls(int(number))
+
+    @classmethod
+    def number_of(cls, x: Array) -> float | None:
+        """Return one more than the largest grade."""
+        return float(x.max()) + 1.0 if len(x) else None
+
+    def finding(self, x: Array) -> Finding:
+        """Return the values that are no grades."""
+        return find_grades(x, self.n_grades, "ordinal")
+
+    def to_working(self, x: Array) -> Array:
+        """Return indicators of the grades but the lowest."""
+        grades = np.arange(1.0, self.n_grades).reshape(-1, *(1,) * np.ndim(x))
+        return (x == grades).astype(np.float64)
+
+    def from_working(self, columns: Array) -> Array:
+        """Return the grades."""
+        return np.asarray(np.tensordot(np.arange(1.0, self.n_grades), columns, axes=1))
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return log ratios of each grade's probability to the lowest one's, and minus its log."""
+        logs = self.log_probabilities(eta, aux)
+        return logs[1:] - logs[0], -logs[0]
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return the slopes and the information."""
+        above = expit(self._distances(eta, aux))
+        ends = np.ones((1, *above.shape[1:]))
+        score = 1.0 - np.concatenate([ends, above]) - np.concatenate([above, 0.0 * ends])
+        probabilities = np.exp(self.log_probabilities(eta, aux))
+        return score[1:] - score[0], -score[0], np.asarray((probabilities * score**2).sum(axis=0))
+
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return zero: the density has no part free of the predictor."""
+        return np.zeros_like(x)
+
+    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+        """Return zeros."""
+        return np.zeros(len(aux))
+
+    def summary(self, x: Array) -> Array:
+        """Return nothing: nothing is needed."""
+        return np.zeros(0)
+
+    def log_probabilities(self, eta: Array, aux: Array) -> Array:
+        """Return the log probability of each grade, the grades along a leading axis."""
+        distance = self._distances(eta, aux)
+        cut = self._thresholds(aux, np.ndim(eta))
+        logs = np.empty((self.n_grades, *distance.shape[1:]))
+        logs[0] = log_expit(-distance[0])
+        logs[-1] = log_expit(distance[-1])
+        # A difference of two logistic functions, as a product: nothing cancels.
+        gap = np.log(-np.expm1(cut[:-1] - cut[1:]))
+        logs[1:-1] = log_expit(distance[:-1]) + log_expit(-distance[1:]) + gap
+        return logs
+
+    def response_mean(self, eta: Array, aux: Array) -> Array:
+        """Return the expected grade."""
+        return np.asarray(expit(self._distances(eta, aux)).sum(axis=0))
+
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
+        """Return grades."""
+        draws = rng.random(np.shape(eta))
+        return np.asarray((draws < expit(self._distances(eta, aux))).sum(axis=0), dtype=np.float64)
+
+    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return the cumulative log odds of the items' grades."""
+        above = np.clip(np.cumsum(mean[::-1], axis=0)[::-1], 1e-4, 1.0 - 1e-4)
+        levels = logit(above)
+        # Grades that nobody has would have no room.
+        room = SMALLEST_GAP * np.arange(1, self.n_grades - 1)
+        return levels[0], (levels[0] - levels[1:]).T + room
+
+    def first_look(self, columns: Array) -> Array:
+        """Return the grades."""
+        return self.from_working(columns)
+
+    def look_scale(self, spread: float, mean: Array) -> float:
+        """Return the spread of the logistic law that the grades are cut from."""
+        return LOGISTIC_SPREAD
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return one: log odds have a scale of their own."""
+        return np.ones_like(mean[0])
+
+    def update_auxiliary(
+        self, aux: Array, eta: Array, sums: Array, counts: Array, summaries: Sequence[Array]
+    ) -> tuple[Array, Array]:
+        """Return cutpoints after a Newton step of all of them, the intercept's among them.
+
+        The first cutpoint is moved too and then put back to zero: what it moved by is the shift.
+        """
+        everything = np.concatenate([counts[None] - sums.sum(axis=0), sums])
+        cut = np.hstack([np.zeros((len(aux), 1)), aux])
+        before = self._expected_grades(cut, eta, everything)
+        step = self._newton_step(cut, eta, everything)
+        longest = np.abs(step).max(axis=1, keepdims=True)
+        step *= np.minimum(1.0, LONGEST_STEP / np.maximum(longest, 1e-12))
+        out = cut.copy()
+        waiting = np.ones(len(aux), dtype=bool)
+        for _ in range(MAX_HALVINGS):
+            trial = cut + step
+            gaps = np.diff(trial, axis=1)
+            legal = (gaps >= SMALLEST_GAP).all(axis=1) & (gaps.sum(axis=1) <= LARGEST_CUTPOINT)
+            rows = np.flatnonzero(waiting & legal)
+            if len(rows):
+                value = self._expected_grades(trial[rows], eta[rows], everything[:, rows])
+                good = rows[value > before[rows]]
+                out[good] = trial[good]
+                waiting[good] = False
+            if not waiting.any():
+                break
+            step *= 0.5
+        return out[:, 1:] - out[:, :1], -out[:, 0]
+
+    def _expected_grades(self, cut: Array, eta: Array, sums: Array) -> Array:
+        """Return each item's expected log-likelihood at all C - 1 thresholds ``cut``, (n,)."""
+        moved = eta - cut[:, :1]
+        logs = self.log_probabilities(moved, (cut[:, 1:] - cut[:, :1])[:, None])
+        return np.asarray(np.einsum("cjs,cjs->j", sums, logs))
+
+    def _newton_step(self, cut: Array, eta: Array, sums: Array) -> Array:
+        """Return the Newton step of all thresholds, (n, C - 1); the likelihood is concave."""
+        above = expit(eta[None] - cut.T[:, :, None])
+        lower, upper = sums[:-1], sums[1:]
+        gap = np.diff(cut, axis=1).T
+        inner = sums[1:-1].sum(axis=-1)
+        pull = inner / np.expm1(gap)
+        stiffness = pull * np.exp(gap) / np.expm1(gap)
+        gradient = (lower * above).sum(axis=-1) - (upper * (1.0 - above)).sum(axis=-1)
+        gradient[:-1] -= pull
+        gradient[1:] += pull
+        size = len(above)
+        curvature = np.zeros((cut.shape[0], size, size))
+        place = np.arange(size)
+        curvature[:, place, place] = ((lower + upper) * above * (1.0 - above)).sum(axis=-1).T + 1e-8
+        between = place[:-1]
+        curvature[:, between, between] += stiffness.T
+        curvature[:, between + 1, between + 1] += stiffness.T
+        curvature[:, between, between + 1] -= stiffness.T
+        curvature[:, between + 1, between] -= stiffness.T
+        return np.asarray(np.linalg.solve(curvature, gradient.T[:, :, None])[:, :, 0])
+
+    def _thresholds(self, aux: Array, n_axes: int) -> Array:
+        """Return all thresholds along an axis before ``n_axes`` others; the first is zero."""
+        cut = np.moveaxis(np.asarray(aux), -1, 0)
+        cut = cut.reshape(len(cut), *(1,) * (n_axes - cut.ndim + 1), *cut.shape[1:])
+        return np.concatenate([np.zeros((1, *cut.shape[1:])), cut])
+
+    def _distances(self, eta: Array, aux: Array) -> Array:
+        """Return ``eta - tau_c`` along a leading axis, shape (C - 1, *eta.shape)."""
+        return np.asarray(np.asarray(eta)[None] - self._thresholds(aux, np.ndim(eta)))
