@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.special import expit
 
 from hidag.estimate.exact import expect
 from hidag.estimate.gibbs import GibbsSampler
@@ -22,7 +24,25 @@ from hidag.measurement import (
 )
 from hidag.start.spectral import predictors, spectral_start
 
-FAMILIES = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
+#: Families with their dispersions; ordered grades have cutpoints instead.
+DISPERSIONS = {
+    "bernoulli": 1.0,
+    "bernoulli-probit": 1.0,
+    "binomial(6)": 1.0,
+    "poisson": 1.0,
+    "poisson-identity": 1.0,
+    "negative-binomial": 0.5,
+    "zero-inflated-poisson": 0.25,
+    "ordinal(3)": 1.0,
+    "ordinal(5)": 1.0,
+    "gaussian": 0.6,
+    "lognormal": 0.6,
+    "censored-lognormal(2)": 0.6,
+    "gamma": 0.4,
+    "beta": 0.2,
+}
+CUTPOINTS = (0.7, 1.1, 2.0)
+FAMILIES = tuple(DISPERSIONS)
 
 
 def make_problem(seed: int, *, families: tuple[str, ...], n_latents: int = 3, missing: float = 0.0):
@@ -33,39 +53,68 @@ def make_problem(seed: int, *, families: tuple[str, ...], n_latents: int = 3, mi
     q[:: 2 * n_latents + 1, :] = 1.0
     loadings = q * rng.uniform(0.8, 1.6, q.shape)
     intercept = np.where(np.isin(names, ["poisson-identity"]), 0.7, -0.5)
-    dispersion = np.where(np.isin(names, ["gaussian", "lognormal"]), 0.6, 1.0)
-    parameters = MeasurementParameters(names, intercept, loadings, dispersion)
+    dispersion = np.array([DISPERSIONS[name] for name in names])
+    cutpoints = np.full((len(names), 3), np.nan)
+    for j, name in enumerate(names):
+        n_cutpoints = family_named(name).n_cutpoints
+        cutpoints[j, :n_cutpoints] = CUTPOINTS[:n_cutpoints]
+    parameters = MeasurementParameters(names, intercept, loadings, dispersion, cutpoints=cutpoints)
     space = StateSpace.binary(n_latents)
     law = SaturatedLaw(space, rng.dirichlet(np.full(space.n_states, 2.0)))
     states = law.sample(400, rng)
     eta = intercept + states @ loadings.T
     values = np.empty(eta.shape)
     for family, items in parameters.groups():
-        values[:, items] = family.sample(eta[:, items], dispersion[items], rng)
+        auxiliary = parameters.auxiliary(family, items)
+        values[:, items] = family.sample(eta[:, items], auxiliary, rng)
     values[rng.random(values.shape) < missing] = np.nan
     return values, parameters, law
 
 
+def censored_log_density(x, eta, g, limit):
+    times = stats.lognorm(np.sqrt(g), scale=np.exp(eta))
+    return np.where(x >= limit, times.logsf(limit), times.logpdf(x))
+
+
+def zero_inflated_log_density(x, eta, g):
+    return np.log(g * (x == 0) + (1 - g) * stats.poisson.pmf(x, np.exp(eta)))
+
+
+def graded_log_density(x, eta, g, n_grades):
+    cuts = np.array([-np.inf, 0.0, *CUTPOINTS[: n_grades - 2], np.inf])
+    above = expit(eta - cuts)
+    return np.log(above[:-1] - above[1:])[x.astype(int)]
+
+
+#: Log densities of x at a predictor and a dispersion, as textbooks have them.
+TEXTBOOK = {
+    "bernoulli": lambda x, e, g: stats.bernoulli.logpmf(x, expit(e)),
+    "bernoulli-probit": lambda x, e, g: stats.bernoulli.logpmf(x, stats.norm.cdf(e)),
+    "binomial(6)": lambda x, e, g: stats.binom.logpmf(x, 6, expit(e)),
+    "poisson": lambda x, e, g: stats.poisson.logpmf(x, np.exp(e)),
+    "poisson-identity": lambda x, e, g: stats.poisson.logpmf(x, e),
+    "negative-binomial": lambda x, e, g: stats.nbinom.logpmf(x, 1 / g, 1 / (1 + g * np.exp(e))),
+    "zero-inflated-poisson": zero_inflated_log_density,
+    "ordinal(3)": lambda x, e, g: graded_log_density(x, e, g, 3),
+    "ordinal(5)": lambda x, e, g: graded_log_density(x, e, g, 5),
+    "gaussian": lambda x, e, g: stats.norm.logpdf(x, e, np.sqrt(g)),
+    "lognormal": lambda x, e, g: stats.lognorm.logpdf(x, np.sqrt(g), scale=np.exp(e)),
+    "censored-lognormal(2)": lambda x, e, g: censored_log_density(x, e, g, 2.0),
+    "gamma": lambda x, e, g: stats.gamma.logpdf(x, 1 / g, scale=g * np.exp(e)),
+    "beta": lambda x, e, g: stats.beta.logpdf(x, expit(e) / g, expit(-e) / g),
+}
+
+
 def brute_log_density(values, parameters, law):
     """Row log densities by summing textbook densities over all states, cell by cell."""
-    from scipy import stats
-
     states = law.space.states()
     out = np.full((len(values), len(states)), np.log(law.probabilities))
     for s, z in enumerate(states):
         eta = parameters.intercept + parameters.loadings @ z
         for j, name in enumerate(parameters.families):
             x = values[:, j]
-            sd = np.sqrt(parameters.dispersion[j])
-            density = {
-                "bernoulli": lambda x, e, sd: stats.bernoulli.logpmf(x, 1 / (1 + np.exp(-e))),
-                "poisson": lambda x, e, sd: stats.poisson.logpmf(x, np.exp(e)),
-                "poisson-identity": lambda x, e, sd: stats.poisson.logpmf(x, e),
-                "gaussian": lambda x, e, sd: stats.norm.logpdf(x, e, sd),
-                "lognormal": lambda x, e, sd: stats.lognorm.logpdf(x, sd, scale=np.exp(e)),
-            }[name]
             seen = ~np.isnan(x)
-            out[seen, s] += density(x[seen], eta[j], sd)
+            out[seen, s] += TEXTBOOK[name](x[seen], eta[j], parameters.dispersion[j])
     return out
 
 
@@ -126,10 +175,15 @@ def test_m_step_gradient_vanishes_at_its_answer(family):
     found = maximise(working, statistics, data, basis, allowed, NO_SPARSITY, n_newton=60)
     counts = statistics.item_counts(np.arange(data.n_items), data.gappy)
 
+    kind = family_named(family)
+    columns = data.columns.of(kind, np.arange(data.n_items)).reshape(-1, data.n_items)
+    auxiliary = found.auxiliary(kind, np.arange(data.n_items))
+
     def expected(beta, j):
         eta = basis.design @ beta
-        theta, partition = family_named(family).natural(eta, found.dispersion[j])
-        return float(statistics.sum_x[j] @ theta - counts[j] @ partition)
+        theta, partition = kind.natural(eta, auxiliary[j])
+        sums = statistics.sum_x[columns[:, j]]
+        return float((sums * theta).sum() - counts[j] @ partition)
 
     for j in range(data.n_items):
         beta = np.concatenate([[found.intercept[j]], found.loadings[j]])

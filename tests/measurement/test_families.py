@@ -153,7 +153,8 @@ def test_a_first_look_grows_with_the_response(case):
     x = np.unique(drawn(case, 200, 5)[:, 1])
     assert (np.diff(family.first_look(family.to_working(x))) > 0).all()
     spread = float(family.first_look(family.to_working(x)).std())
-    assert family.look_scale(spread, np.asarray(family.to_working(x)).mean(axis=-1)) > 0
+    mean = np.asarray(family.to_working(x)).mean(axis=-1)
+    assert (np.diff(family.look_effects(np.array([-1.0, 0.0, 1.0]), spread, 1.0, mean)) > 0).all()
 
 
 def test_items_without_latents_start_near_their_law(case):

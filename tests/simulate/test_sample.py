@@ -169,9 +169,11 @@ def test_names_and_graph() -> None:
         ),
         ({"families": ("gaussian",)}, "5 items need as many families, got 1"),
         (
-            {"families": ("gamma",) * 5},
-            "family must be one of 'bernoulli', 'poisson', 'poisson-identity', 'gaussian', "
-            "'lognormal', got 'gamma'",
+            {"families": ("weibull",) * 5},
+            "family must be one of 'bernoulli', 'bernoulli-probit', 'beta', "
+            "'binomial(number of trials)', 'censored-lognormal(limit)', 'gamma', 'gaussian', "
+            "'lognormal', 'negative-binomial', 'ordinal(number of grades)', 'poisson', "
+            "'poisson-identity', 'zero-inflated-poisson', got 'weibull'",
         ),
         ({"q_matrix": np.full((5, 2), 2)}, "q_matrix must be a two-dimensional array of 0 and 1"),
         (

@@ -37,7 +37,7 @@ class StateScores:
 
     Attributes
     ----------
-    weights : ndarray, shape (J + M + 1, S)
+    weights : ndarray, shape (D + M + 1, S)
         What a row of ``WorkingData.extended`` is multiplied with: natural parameters, minus the log
         partitions of the M items with missing cells, and for the column of ones the log prior minus
         the log partitions of all other items.
@@ -153,8 +153,8 @@ def expect(
     """
     scores = StateScores.of(parameters, probabilities, features, data.gappy)
     sums, total = _sums(scores, data, 0, n_threads)
-    n_items = data.n_items
-    statistics = Statistics(sums[-1], sums[:n_items], sums[n_items:-1])
+    n_columns = data.columns.n_columns
+    statistics = Statistics(sums[-1], sums[:n_columns], sums[n_columns:-1])
     return statistics, total + data.base(parameters.dispersion)
 
 

@@ -53,8 +53,9 @@ class GibbsSampler:
         layout = ItemLayout.of(parameters)
         theta, partition = layout.tables(parameters)
         log_law = log_probabilities(probabilities)
-        has_gaps = self.data.observed is not None
-        observed = self.data.observed if has_gaps else np.zeros((0, 0), dtype=np.uint8)
+        mask = self.data.observed_columns
+        has_gaps = mask is not None
+        observed = np.zeros((0, 0), dtype=np.uint8) if mask is None else mask
         n_rows = len(self.states)
         edges = np.linspace(0, n_rows, max(1, n_threads) + 1).astype(int)
 
@@ -94,7 +95,7 @@ class GibbsSampler:
         """Return the statistics of the current states."""
         n_states = self.space.n_states
         count = np.zeros(n_states)
-        sum_x = np.zeros((n_states, self.data.n_items))
+        sum_x = np.zeros((n_states, self.data.columns.n_columns))
         gap_count = np.zeros((n_states, len(self.data.gappy)))
         kernel.tally(self.states, self.data.x, self.data.gaps, count, sum_x, gap_count)
         return Statistics(count, np.ascontiguousarray(sum_x.T), np.ascontiguousarray(gap_count.T))

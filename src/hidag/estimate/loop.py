@@ -153,8 +153,11 @@ def _stretched(
     both = (old.loadings != 0) & (new.loadings != 0)
     loadings = new.loadings + np.where(both, extra * (new.loadings - old.loadings), 0.0)
     intercept = new.intercept + extra * (new.intercept - old.intercept)
-    dispersion = new.dispersion * (new.dispersion / old.dispersion) ** extra
-    point = replace(new, intercept=intercept, loadings=loadings, dispersion=dispersion)
+    dispersion = new.within_bounds(new.dispersion * (new.dispersion / old.dispersion) ** extra)
+    cutpoints = new.cutpoints + extra * (new.cutpoints - old.cutpoints)
+    point = replace(
+        new, intercept=intercept, loadings=loadings, dispersion=dispersion, cutpoints=cutpoints
+    )
     if not point.in_range().all():
         return None
     return point, law_step(stretched_law(old_law, new_law, extra))

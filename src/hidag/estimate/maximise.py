@@ -70,12 +70,16 @@ class Basis:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Penalised regressions of the items of one family."""
+    """Penalised regressions of the items of one family.
+
+    ``sums`` are those of the items' columns by state, (J, S), or (D, J, S) for a family with
+    several columns; ``auxiliary`` is what the family has besides a predictor.
+    """
 
     family: Family
-    sum_x: Array
+    sums: Array
     counts: Array
-    dispersion: Array
+    auxiliary: Array
     basis: Basis
     allowed: NDArray[np.uint8]
     penalty: Penalty
@@ -83,10 +87,9 @@ class _Problem:
 
     def objective(self, beta: Array) -> Array:
         eta = beta @ self.basis.design.T
-        theta, partition = self.family.natural(eta, self.dispersion[:, None])
-        value = np.einsum("js,js->j", self.sum_x, theta) - np.einsum(
-            "js,js->j", self.counts, partition
-        )
+        theta, partition = self.family.natural(eta, self.auxiliary[:, None])
+        pattern = "js,js->j" if self.family.n_columns == 1 else "djs,djs->j"
+        value = np.einsum(pattern, self.sums, theta) - np.einsum("js,js->j", self.counts, partition)
         cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
         value -= (cost * (self.allowed[:, 1:] == PENALISED)).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
@@ -96,8 +99,11 @@ class _Problem:
     def newton(self, beta: Array) -> Array:
         """Return coefficients after one proximal Newton step; no item's objective gets worse."""
         eta = beta @ self.basis.design.T
-        dtheta, dpartition, information = self.family.slopes(eta, self.dispersion[:, None])
-        gradient = (self.sum_x * dtheta - self.counts * dpartition) @ self.basis.design
+        dtheta, dpartition, information = self.family.slopes(eta, self.auxiliary[:, None])
+        rising = self.sums * dtheta
+        if self.family.n_columns > 1:
+            rising = rising.sum(axis=0)
+        gradient = (rising - self.counts * dpartition) @ self.basis.design
         curvature = self.basis.quadratic(self.counts * information)
         # A whisper of ridge keeps items regular whose states are all but empty.
         diagonal = np.arange(curvature.shape[1])
@@ -130,13 +136,13 @@ class _Problem:
         return out
 
     def restricted(self, items: NDArray[np.intp]) -> _Problem:
-        if len(items) == len(self.sum_x):
+        if len(items) == len(self.counts):
             return self
         return _Problem(
             self.family,
-            self.sum_x[items],
+            self.sums[..., items, :],
             self.counts[items],
-            self.dispersion[items],
+            self.auxiliary[items],
             self.basis,
             self.allowed[items],
             self.penalty,
@@ -172,17 +178,19 @@ def maximise(
     """
     beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO
-    dispersion = parameters.dispersion.copy()
+    dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     scale = coefficient_scales(data)
     for family, items in parameters.groups():
         counts = statistics.item_counts(items, data.gappy)
-        sum_x = statistics.sum_x[items]
+        columns = data.columns.of(family, items)
+        sums = statistics.sum_x[columns]
+        auxiliary = parameters.auxiliary(family, items)
         for _ in range(n_newton):
             problem = _Problem(
                 family,
-                sum_x,
+                sums,
                 counts,
-                dispersion[items],
+                auxiliary,
                 basis,
                 np.ascontiguousarray(allowed[items]),
                 penalty,
@@ -191,18 +199,35 @@ def maximise(
             fresh = problem.newton(beta[items])
             change = np.abs(fresh - beta[items]).max() if len(items) else 0.0
             beta[items] = fresh
-            if family.has_dispersion:
+            if family.is_location_scale:
                 eta = fresh @ basis.design.T
                 squares = (
-                    data.sum_squares[items]
-                    - 2.0 * np.einsum("js,js->j", sum_x, eta)
+                    data.sum_squares[columns]
+                    - 2.0 * np.einsum("js,js->j", sums, eta)
                     + np.einsum("js,js,js->j", counts, eta, eta)
                 )
-                floor = SMALLEST_DISPERSION_SHARE * data.variance[items]
-                dispersion[items] = np.maximum(squares / data.n_observed[items], floor)
+                floor = SMALLEST_DISPERSION_SHARE * data.variance[columns]
+                auxiliary = np.maximum(squares / data.n_observed[items], floor)
+            elif family.has_dispersion or family.n_cutpoints:
+                before = auxiliary
+                auxiliary, shift = family.update_auxiliary(
+                    before, fresh @ basis.design.T, sums, counts, [data.summaries[j] for j in items]
+                )
+                beta[items, 0] += shift
+                change = max(change, np.abs(shift).max(), np.abs(auxiliary - before).max())
             if change < 1e-8:
                 break
-    return replace(parameters, intercept=beta[:, 0], loadings=beta[:, 1:], dispersion=dispersion)
+        if family.n_cutpoints:
+            cutpoints[items, : family.n_cutpoints] = auxiliary
+        else:
+            dispersion[items] = auxiliary
+    return replace(
+        parameters,
+        intercept=beta[:, 0],
+        loadings=beta[:, 1:],
+        dispersion=dispersion,
+        cutpoints=cutpoints,
+    )
 
 
 def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
@@ -222,6 +247,8 @@ def coefficient_scales(data: WorkingData) -> Array:
     """Return the size of a typical coefficient of each item, shape (J,)."""
     out = np.empty(data.n_items)
     for name in set(data.families):
+        family = family_named(name)
         items = np.flatnonzero(np.array(data.families) == name)
-        out[items] = family_named(name).coefficient_scale(data.mean[items], data.variance[items])
+        columns = data.columns.of(family, items)
+        out[items] = family.coefficient_scale(data.mean[columns], data.variance[columns])
     return out

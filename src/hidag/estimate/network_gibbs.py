@@ -43,7 +43,7 @@ class NetworkStatistics:
     Attributes
     ----------
     count, sum_x : ndarray, shape (cells of the item layout,)
-        Rows that observed the item, and sums of its working-scale responses, by sub-state.
+        Rows that observed the item, and sums of its columns, by sub-state.
     families : ndarray, shape (cells of the family layout,)
         Rows by a latent's configuration of parents and its own level.
     """
@@ -64,9 +64,8 @@ class NetworkStatistics:
 
 def observed_mask(data: WorkingData) -> tuple[NDArray[np.uint8], bool]:
     """Return the mask as kernels take it, and whether it has to be read."""
-    if data.observed is None:
-        return np.zeros((0, 0), dtype=np.uint8), False
-    return data.observed, True
+    mask = data.observed_columns
+    return (np.zeros((0, 0), dtype=np.uint8), False) if mask is None else (mask, True)
 
 
 class NetworkSampler:

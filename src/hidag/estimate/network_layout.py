@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from hidag.errors import SettingError
 from hidag.estimate.exact import log_probabilities
 from hidag.latent import NetworkLaw, Parents, StateSpace
-from hidag.measurement import MeasurementParameters, Terms, family_named
+from hidag.measurement import (
+    Columns,
+    MeasurementParameters,
+    Terms,
+    columns_of,
+    family_named,
+)
 from hidag.measurement.terms import Interaction
 
 Array = NDArray[np.float64]
@@ -32,19 +38,24 @@ def _flat(lists: list[NDArray[np.intp]]) -> Integers:
 class ItemLayout:
     """Which latents load on which items, and where each item's table of sub-states lies.
 
+    Kernels know columns only: an item with several has as many tables of one size, one after the
+    other, as if each were an item of its own (D in all, J if every item has one).
+
     Attributes
     ----------
     support : ndarray of bool, shape (J, K)
+    columns : Columns
     levels : ndarray of int64, shape (K,)
-    item_ptr, item_parents, item_strides : ndarray of int64, shapes (J + 1,), (nnz,), (nnz,)
-        Latents of item j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and what a level of each
-        adds to the number of the item's sub-state: 1 for the first, its levels for the next, ...
-    table_ptr : ndarray of int64, shape (J + 1,)
+    item_ptr, item_parents, item_strides : ndarray of int64, shapes (D + 1,), (nnz,), (nnz,)
+        Latents of column j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and what a level of
+        each adds to the number of the item's sub-state: 1 for the first, its levels for the next...
+    table_ptr : ndarray of int64, shape (D + 1,)
     latent_ptr, latent_items, latent_strides : ndarray of int64, shapes (K + 1,), (nnz,), (nnz,)
-        Items of latent k with its stride in their sub-states.
+        Columns of latent k with its stride in their sub-states.
     """
 
     support: NDArray[np.bool_]
+    columns: Columns
     levels: Integers
     item_ptr: Integers
     item_parents: Integers
@@ -57,11 +68,15 @@ class ItemLayout:
     @classmethod
     def of(cls, parameters: MeasurementParameters) -> ItemLayout:
         """Return the layout of the items' supports."""
-        return cls.over(parameters.support, parameters.terms.levels)
+        columns = columns_of(parameters.families)
+        return cls.over(parameters.support, parameters.terms.levels, columns)
 
     @classmethod
-    def over(cls, support: NDArray[np.bool_], levels: tuple[int, ...]) -> ItemLayout:
-        """Return the layout of a support, shape (J, K), of latents with so many levels."""
+    def over(
+        cls, items: NDArray[np.bool_], levels: tuple[int, ...], columns: Columns
+    ) -> ItemLayout:
+        """Return the layout of items' supports, (J, K), on latents with so many levels."""
+        support = items if columns.single else items[columns.item]
         counts = np.array(levels, dtype=np.int64)
         # What a level of each latent adds, were it one of the item's: levels of those before it.
         growth = np.where(support, counts, 1)
@@ -69,14 +84,16 @@ class ItemLayout:
         if sizes.max(initial=0) > MOST_SUB_STATES:
             j = int(sizes.argmax())
             raise SettingError(
-                f"item {j} loads on {support[j].sum()} latents with {sizes[j]:.0f} joint states; "
+                f"item {columns.item[j]} loads on {support[j].sum()} latents with {sizes[j]:.0f} "
+                "joint states; "
                 f"at most {MOST_SUB_STATES} can be tabulated: set some entries of its row of Q to 0"
             )
         strides = np.cumprod(np.hstack([np.ones((len(support), 1), int), growth[:, :-1]]), axis=1)
         of_item = [np.flatnonzero(row) for row in support]
         of_latent = [np.flatnonzero(column) for column in support.T]
         return cls(
-            np.array(support),
+            np.array(items),
+            columns,
             counts,
             _pointers(of_item),
             _flat(of_item),
@@ -95,23 +112,28 @@ class ItemLayout:
     def by_shape(self) -> list[tuple[tuple[int, ...], NDArray[np.intp], Integers, Integers]]:
         """Return, per shape of a table that occurs, items (n,), parents (n, p), cells (n, size).
 
-        A shape is the levels of an item's latents; cells are positions in the flat tables.
+        A shape is the levels of an item's latents; cells are positions in the flat tables, those
+        of the item's first column.
         """
         shapes: dict[tuple[int, ...], list[int]] = {}
-        for j in range(len(self.support)):
-            latents = self.item_parents[self.item_ptr[j] : self.item_ptr[j + 1]]
+        for j, first in enumerate(self.columns.starts[:-1]):
+            latents = self.item_parents[self.item_ptr[first] : self.item_ptr[first + 1]]
             shapes.setdefault(tuple(self.levels[latents].tolist()), []).append(j)
         out = []
         for shape in sorted(shapes):
             items = np.array(shapes[shape], dtype=np.intp)
-            parents = self.item_parents[self.item_ptr[items][:, None] + np.arange(len(shape))]
+            first = self.columns.starts[items]
+            parents = self.item_parents[self.item_ptr[first][:, None] + np.arange(len(shape))]
             size = int(np.prod(shape, dtype=np.int64))
-            out.append((shape, items, parents, self.table_ptr[items][:, None] + np.arange(size)))
+            out.append((shape, items, parents, self.table_ptr[first][:, None] + np.arange(size)))
         return out
 
     def predictors(self, parameters: MeasurementParameters) -> Array:
-        """Return each item's linear predictor in each of its sub-states, flat."""
-        eta = np.empty(self.size)
+        """Return each item's linear predictor in each of its sub-states, flat.
+
+        Where an item has several columns, in the cells of the first one.
+        """
+        eta = np.zeros(self.size)
         for shape, items, parents, cells in self.by_shape():
             for local in local_terms(parameters.terms, shape, items, parents):
                 slopes = parameters.loadings[local.items[:, None], local.columns]
@@ -120,24 +142,41 @@ class ItemLayout:
         return eta
 
     def tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
-        """Return theta and A of each item in each of its sub-states, flat."""
+        """Return theta and A of each column in each of its sub-states, flat.
+
+        A is the item's: it stands at the item's first column, the others have zero.
+        """
         return self._by_family(parameters, slopes=False)
 
     def slope_tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
-        """Return theta' and A' of each item in each of its sub-states, flat."""
+        """Return theta' and A' of each column in each of its sub-states, flat."""
         return self._by_family(parameters, slopes=True)
 
     def _by_family(self, parameters: MeasurementParameters, *, slopes: bool) -> tuple[Array, Array]:
         eta = self.predictors(parameters)
-        item = np.repeat(np.arange(len(self.support)), np.diff(self.table_ptr))
-        dispersion = parameters.dispersion[item]
+        sizes = np.diff(self.table_ptr)
+        item = np.repeat(self.columns.item, sizes)
         names = np.array(parameters.families)[item]
-        first, second = np.empty(self.size), np.empty(self.size)
+        first, second = np.empty(self.size), np.zeros(self.size)
+        leads = np.zeros(self.size, dtype=bool)
+        if not self.columns.single:
+            lead = np.zeros(self.columns.n_columns, dtype=bool)
+            lead[self.columns.starts[:-1]] = True
+            leads = np.repeat(lead, sizes)
         for name in sorted(set(parameters.families)):
-            cells = names == name
             family = family_named(name)
-            found = (family.slopes if slopes else family.natural)(eta[cells], dispersion[cells])
-            first[cells], second[cells] = found[0], found[1]
+            cells = np.flatnonzero(names == name)
+            if family.n_columns > 1:
+                cells = cells[leads[cells]]
+            find = family.slopes if slopes else family.natural
+            found = find(eta[cells], parameters.auxiliary(family, item[cells]))
+            second[cells] = found[1]
+            if family.n_columns == 1:
+                first[cells] = found[0]
+                continue
+            further = sizes[self.columns.starts[item[cells]]]
+            for d, part in enumerate(found[0]):
+                first[cells + d * further] = part
         return first, second
 
 

@@ -25,18 +25,20 @@ ITEM_MASS = 1.0
 def _sums_of(data: WorkingData, items: NDArray[np.intp]) -> WorkingData:
     """Return the per-item sums of some items; every item counts as one with counts of its own."""
     n_items = len(items)
+    columns, _, _ = data.columns.listed(items)
     return WorkingData(
-        extended=np.zeros((0, 2 * n_items + 1)),
+        extended=np.zeros((0, len(columns) + n_items + 1)),
         families=tuple(data.families[j] for j in items),
         observed=None,
         gappy=np.arange(n_items),
         n_observed=data.n_observed[items],
-        mean=data.mean[items],
-        variance=data.variance[items],
-        sum_squares=data.sum_squares[items],
+        mean=data.mean[columns],
+        variance=data.variance[columns],
+        sum_squares=data.sum_squares[columns],
         constant=data.constant[items],
         shift=data.shift[items],
         scale=data.scale[items],
+        summaries=tuple(data.summaries[j] for j in items),
     )
 
 
@@ -62,22 +64,26 @@ def maximise_tables(
     """
     intercept = parameters.intercept.copy()
     loadings = np.zeros_like(parameters.loadings)
-    dispersion = parameters.dispersion.copy()
+    dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     for shape, every, parents, cells in layout.by_shape():
         for local in local_terms(parameters.terms, shape, every, parents):
             items, here = local.items, cells[local.places]
             n_states, width = local.features.shape
             spread = ITEM_MASS / n_states
+            # Tables of an item's further columns follow that of the first.
+            columns, places, within = data.columns.listed(items)
+            of_columns = here[places] + n_states * within[:, None]
             moved = maximise(
                 MeasurementParameters(
                     tuple(parameters.families[j] for j in items),
                     parameters.intercept[items],
                     parameters.loadings[items[:, None], local.columns],
                     parameters.dispersion[items],
+                    cutpoints=parameters.cutpoints[items],
                 ),
                 Statistics(
                     np.zeros(n_states),
-                    statistics.sum_x[here] + spread * data.mean[items, None],
+                    statistics.sum_x[of_columns] + spread * data.mean[columns, None],
                     statistics.count[here] + spread,
                 ),
                 _sums_of(data, items),
@@ -88,5 +94,12 @@ def maximise_tables(
             )
             intercept[items] = moved.intercept
             dispersion[items] = moved.dispersion
+            cutpoints[items] = moved.cutpoints
             loadings[items[:, None], local.columns] = moved.loadings
-    return replace(parameters, intercept=intercept, loadings=loadings, dispersion=dispersion)
+    return replace(
+        parameters,
+        intercept=intercept,
+        loadings=loadings,
+        dispersion=dispersion,
+        cutpoints=cutpoints,
+    )

@@ -53,7 +53,7 @@ def screened_scores(
     dtheta, dpartition = layout.slope_tables(parameters)
     gradient = np.zeros((data.n_items, n_latents))
     squares = np.zeros(data.n_items)
-    residual = np.empty((BLOCK_ROWS, data.n_items))
+    residual = np.empty((BLOCK_ROWS, data.columns.n_columns))
     half = n_draws // 2
     mean = draws.mean(axis=(0, 1))
     known = np.zeros(n_latents)
@@ -77,6 +77,7 @@ def screened_scores(
                 dpartition,
                 part,
             )
+            part = data.columns.add_up(part, axis=1)
             centred = draws[r, start:stop] - mean
             gradient += part.T @ centred / n_draws
             squares += np.einsum("ij,ij->j", part, part) / n_draws
@@ -147,7 +148,8 @@ def _item_information(
             draws,
             start,
             stop,
-            item,
+            data.columns.starts[item],
+            data.columns.starts[item + 1],
             data.extended,
             observed,
             has_gaps,

@@ -72,7 +72,7 @@ def row_log_likelihood(parameters: MeasurementParameters, law: LatentLaw, values
         family = family_named(name)
         seen = ~np.isnan(values[:, j])
         cells = values[seen, j]
-        if family.has_dispersion:
+        if family.is_location_scale:
             # The blocks scored (x - intercept) / sd: the base is that of the same variable.
             gaussian = family_named("gaussian")
             working = family.to_working(cells)
@@ -82,7 +82,7 @@ def row_log_likelihood(parameters: MeasurementParameters, law: LatentLaw, values
             out[seen] += gaussian.base(scaled, unit) + jacobian
             out[seen] -= 0.5 * np.log(parameters.dispersion[j])
         else:
-            out[seen] += family.base(cells, np.ones(1))
+            out[seen] += family.base(cells, parameters.auxiliary(family, np.array([j]))[0])
     return out
 
 

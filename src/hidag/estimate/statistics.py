@@ -18,8 +18,8 @@ class Statistics:
     ----------
     count : ndarray, shape (S,)
         Rows in each latent state.
-    sum_x : ndarray, shape (J, S)
-        Sums of working-scale responses by state, over observed cells.
+    sum_x : ndarray, shape (D, S)
+        Sums of the items' columns by state, over observed cells.
     gap_count : ndarray, shape (M, S)
         Rows in each state that observed the item, for the M items with missing cells.
     """

@@ -46,7 +46,8 @@ def observed_information(
 ) -> tuple[Array, Array]:
     """Return the observed-data score (J, P) and empirical information (J, P, P) of each item.
 
-    The score of coefficient a of item j in row i is ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]``.
+    The score of coefficient a of item j in row i is ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]``,
+    with a sum over columns in place of x for items that have several.
     ``statistics`` are those expected under the parameters and the law: they hold the scores' sums
     over all rows; the information is N times an average over some thousands.
     """
@@ -56,14 +57,16 @@ def observed_information(
     n_items = data.n_items
     information = np.zeros((n_items, size, size))
     beta = parameters.coefficients
-    dtheta = np.empty((n_items, len(basis.design)))
-    dpartition = np.empty_like(dtheta)
+    columns = data.columns
+    dtheta = np.empty((columns.n_columns, len(basis.design)))
+    dpartition = np.empty((n_items, len(basis.design)))
     for family, items in parameters.groups():
         eta = beta[items] @ basis.design.T
-        slopes = family.slopes(eta, parameters.dispersion[items, None])
-        dtheta[items], dpartition[items] = slopes[0], slopes[1]
+        slopes = family.slopes(eta, parameters.auxiliary(family, items)[:, None])
+        dtheta[columns.of(family, items)], dpartition[items] = slopes[0], slopes[1]
     counts = statistics.item_counts(np.arange(n_items), data.gappy)
-    gradient = (statistics.sum_x * dtheta - counts * dpartition) @ basis.design
+    summed = columns.add_up(statistics.sum_x * dtheta)
+    gradient = (summed - counts * dpartition) @ basis.design
     # Columns run over (item, coefficient): one matrix product serves all of them.
     weighted = (
         (dpartition[:, None, :] * basis.design.T[None]).reshape(n_items * size, len(basis.design)).T
@@ -86,7 +89,7 @@ def observed_information(
         rising = (posterior @ basis.design)[:, None, :] * dtheta[None, :, :1]
         if len(steep):
             rising[:, steep] = (posterior @ slanted).reshape(n_rows, len(steep), size)
-        score = x[:, :, None] * rising - falling
+        score = columns.add_up(x[:, :, None] * rising, axis=1) - falling
         if data.observed is not None:
             score *= data.observed[rows][:, :, None]
         by_item = np.ascontiguousarray(score.transpose(1, 0, 2))

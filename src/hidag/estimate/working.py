@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement import Columns, MeasurementParameters, columns_of, family_named
 
 Array = NDArray[np.float64]
 
@@ -16,14 +16,16 @@ Array = NDArray[np.float64]
 class WorkingData:
     """Responses ready for estimation.
 
+    A family may have several columns for an item (D in all, J if every item has one).
+
     Attributes
     ----------
-    extended : ndarray, shape (N, J + M + 1)
-        Responses, then for each item with missing cells whether it was observed, then ones: what
-        the E-step multiplies with.
-    x : ndarray, shape (N, J)
-        Working-scale responses; 0 in missing cells (the first columns of ``extended``).
-        Items with a dispersion are standardised, ``working = (x - shift) / scale``, so that no
+    extended : ndarray, shape (N, D + M + 1)
+        The items' columns, then for each item with missing cells whether it was observed, then
+        ones: what the E-step multiplies with.
+    x : ndarray, shape (N, D)
+        The items' columns; 0 in missing cells (the first columns of ``extended``).
+        Gaussian and lognormal items are standardised, ``working = (x - shift) / scale``, so that no
         item's units decide anything.
     families : tuple of str, length J
     observed : ndarray of uint8, shape (N, J), or None
@@ -32,12 +34,16 @@ class WorkingData:
         Items with missing cells: they need counts of their own.
     gaps : ndarray of float64, shape (N, M)
         ``observed`` of the gappy items (the next columns of ``extended``).
-    n_observed, mean, variance, sum_squares : ndarray, shape (J,)
-        Per item, over observed cells.
+    n_observed : ndarray, shape (J,)
+        Observed cells of each item.
+    mean, variance, sum_squares : ndarray, shape (D,)
+        Per column, over observed cells.
     constant : ndarray, shape (J,)
         Sum of the log densities' parts that no parameter enters.
     shift, scale : ndarray, shape (J,)
-        0 and 1 for items without a dispersion.
+        0 and 1 for items that are not standardised.
+    summaries : tuple of ndarray, length J
+        What a family needs for sums of its ``base``; empty where that is in ``constant``.
     """
 
     extended: Array
@@ -51,6 +57,7 @@ class WorkingData:
     constant: Array
     shift: Array
     scale: Array
+    summaries: tuple[Array, ...]
 
     @property
     def n_samples(self) -> int:
@@ -63,14 +70,37 @@ class WorkingData:
         return len(self.families)
 
     @property
+    def columns(self) -> Columns:
+        """Which columns belong to which item."""
+        return columns_of(self.families)
+
+    @property
+    def column_item(self) -> NDArray[np.intp]:
+        """Item of each column, shape (D,)."""
+        return self.columns.item
+
+    @property
     def x(self) -> Array:
-        """Working-scale responses, shape (N, J)."""
-        return self.extended[:, : self.n_items]
+        """The items' columns, shape (N, D)."""
+        return self.extended[:, : self.columns.n_columns]
+
+    @property
+    def observed_columns(self) -> NDArray[np.uint8] | None:
+        """``observed`` with a column for each of the items' columns, shape (N, D)."""
+        if self.observed is None or self.columns.single:
+            return self.observed
+        return np.ascontiguousarray(self.observed[:, self.column_item])
+
+    def look(self, item: int) -> Array:
+        """Return one number per response of an item in which latents act about linearly, (N,)."""
+        family = family_named(self.families[item])
+        columns = self.columns.of(family, np.array([item]))
+        return family.first_look(np.ascontiguousarray(self.x[:, columns[..., 0]].T))
 
     @property
     def gaps(self) -> Array:
         """Whether gappy items were observed, shape (N, M)."""
-        return self.extended[:, self.n_items : -1]
+        return self.extended[:, self.columns.n_columns : -1]
 
     @classmethod
     def from_values(
@@ -82,22 +112,25 @@ class WorkingData:
     ) -> WorkingData:
         """Return working data of a table with NaN in missing cells, shape (N, J).
 
-        ``units`` gives the shift and scale of items with a dispersion; None takes them from the
-        table.
+        ``units`` gives the shift and scale of items that are standardised; None takes them from
+        the table.
         """
         seen = ~np.isnan(values)
         n_items = values.shape[1]
+        columns = columns_of(families)
         gappy = np.flatnonzero(~seen.all(axis=0))
-        extended = np.zeros((len(values), n_items + len(gappy) + 1))
-        extended[:, n_items:-1] = seen[:, gappy]
+        extended = np.zeros((len(values), columns.n_columns + len(gappy) + 1))
+        extended[:, columns.n_columns : -1] = seen[:, gappy]
         extended[:, -1] = 1.0
-        x = extended[:, :n_items]
+        x = extended[:, : columns.n_columns]
         constant = np.zeros(n_items)
+        summaries = [np.zeros(0)] * n_items
         shift, scale = np.zeros(n_items), np.ones(n_items)
         for j, name in enumerate(families):
             family = family_named(name)
             cells = values[seen[:, j], j]
-            if family.has_dispersion:
+            here = columns.starts[j]
+            if family.is_location_scale:
                 working = family.to_working(cells)
                 if units is not None:
                     shift[j], scale[j] = units[0][j], units[1][j]
@@ -109,12 +142,18 @@ class WorkingData:
                 gaussian = family_named("gaussian").base(working, unit)
                 jacobian = float((family.base(cells, unit) - gaussian).sum())
                 constant[j] = jacobian - len(cells) * np.log(scale[j])
-                x[seen[:, j], j] = (working - shift[j]) / scale[j]
+                x[seen[:, j], here] = (working - shift[j]) / scale[j]
+                continue
+            if family.has_dispersion or family.n_cutpoints:
+                summaries[j] = family.summary(cells)
             else:
                 constant[j] = float(family.base(cells, np.ones(1)).sum())
-                x[seen[:, j], j] = family.to_working(cells)
+            if family.n_columns == 1:
+                x[seen[:, j], here] = family.to_working(cells)
+            else:
+                x[seen[:, j], here : here + family.n_columns] = family.to_working(cells).T
         n_observed = seen.sum(axis=0).astype(np.float64)
-        safe = np.maximum(n_observed, 1.0)
+        safe = np.maximum(n_observed, 1.0)[columns.item]
         sum_squares = np.einsum("ij,ij->j", x, x)
         mean = x.sum(axis=0) / safe
         variance = np.maximum(sum_squares / safe - mean**2, 0.0)
@@ -130,6 +169,7 @@ class WorkingData:
             constant=constant,
             shift=shift,
             scale=scale,
+            summaries=tuple(summaries),
         )
 
     @classmethod
@@ -138,7 +178,7 @@ class WorkingData:
 
         Shifting by the fitted intercepts keeps numbers small whatever the items' units are.
         """
-        spread = np.array([family_named(f).has_dispersion for f in parameters.families])
+        spread = np.array([family_named(f).is_location_scale for f in parameters.families])
         shift = np.where(spread, parameters.intercept, 0.0)
         scale = np.where(spread, np.sqrt(parameters.dispersion), 1.0)
         return cls.from_values(values, parameters.families, units=(shift, scale))
@@ -152,9 +192,9 @@ class WorkingData:
             return self
         extended = self.extended[:n_rows]
         observed = None if self.observed is None else self.observed[:n_rows]
-        x = extended[:, : self.n_items]
+        x = extended[:, : self.columns.n_columns]
         seen = np.full(self.n_items, float(n_rows)) if observed is None else observed.sum(axis=0)
-        safe = np.maximum(seen, 1.0)
+        safe = np.maximum(seen, 1.0)[self.column_item]
         sum_squares = np.einsum("ij,ij->j", x, x)
         mean = x.sum(axis=0) / safe
         return replace(
@@ -166,7 +206,18 @@ class WorkingData:
             variance=np.maximum(sum_squares / safe - mean**2, 0.0),
             sum_squares=sum_squares,
             constant=self.constant * (n_rows / self.n_samples),
+            summaries=tuple(
+                self._summary_of_first(n_rows, j) if len(summary) else summary
+                for j, summary in enumerate(self.summaries)
+            ),
         )
+
+    def _summary_of_first(self, n_rows: int, item: int) -> Array:
+        """Return the summary of an item's responses in the first rows."""
+        family = family_named(self.families[item])
+        columns = self.columns.of(family, np.array([item]))[..., 0]
+        seen = slice(None) if self.observed is None else self.observed[:n_rows, item] == 1
+        return family.summary(family.from_working(self.x[:n_rows][seen][:, columns].T))
 
     def to_user(self, parameters: MeasurementParameters) -> MeasurementParameters:
         """Return parameters on the working scale in the user's units."""
@@ -190,9 +241,12 @@ class WorkingData:
         """Return the part of the log-likelihood that no latent enters."""
         total = float(self.constant.sum())
         for j, name in enumerate(self.families):
-            if family_named(name).has_dispersion:
+            family = family_named(name)
+            if family.is_location_scale:
                 total -= 0.5 * float(
-                    self.sum_squares[j] / dispersion[j]
+                    self.sum_squares[self.columns.starts[j]] / dispersion[j]
                     + self.n_observed[j] * np.log(2.0 * np.pi * dispersion[j])
                 )
+            elif len(self.summaries[j]):
+                total += float(family.base_totals([self.summaries[j]], dispersion[j : j + 1])[0])
         return total

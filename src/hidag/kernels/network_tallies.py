@@ -85,7 +85,8 @@ def item_scores(
     draws,
     start,
     stop,
-    j,
+    first_column,
+    last_column,
     x,
     observed,
     has_gaps,
@@ -107,7 +108,8 @@ def item_scores(
     draws : uint8 (R, N, K)
         The first and the second half of the draws estimate each row's score independently: the
         product of the two has no Monte-Carlo noise to add to the second moments.
-    j : int
+    first_column, last_column : int
+        The item's columns: from the first to before the last.
     latents, levels : int64 (C,)
         Terms ``1{Z_k >= u}`` whose coefficients are looked at, after the intercept's.
     gradient, information : float64 (1 + C,), (1 + C, 1 + C)
@@ -119,17 +121,20 @@ def item_scores(
     first = np.empty(size)
     second = np.empty(size)
     for i in range(start, stop):
-        if has_gaps and observed[i, j] == 0:
+        if has_gaps and observed[i, first_column] == 0:
             continue
         for c in range(size):
             first[c] = 0.0
             second[c] = 0.0
         for r in range(n_draws):
             state = draws[r, i]
-            code = table_ptr[j]
-            for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) * item_strides[a]
-            u = x[i, j] * dtheta[code] - dpartition[code]
+            sub = np.int64(0)
+            for a in range(item_ptr[first_column], item_ptr[first_column + 1]):
+                sub += np.int64(state[item_parents[a]]) * item_strides[a]
+            u = 0.0
+            for column in range(first_column, last_column):
+                code = table_ptr[column] + sub
+                u += x[i, column] * dtheta[code] - dpartition[code]
             if r < half:
                 first[0] += u
                 for c in range(1, size):

@@ -1,11 +1,14 @@
 """Items given latents: families, penalties, parameters."""
 
+from hidag.measurement.columns import Columns, columns_of
 from hidag.measurement.families import Family, MeanFamily, family_named, shown_names
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty, default_penalty
 from hidag.measurement.terms import Terms
 
 __all__ = [
+    "Columns",
+    "columns_of",
     "Family",
     "MeanFamily",
     "MeasurementParameters",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
+from hidag.measurement.columns import columns_of
 from hidag.measurement.families import Family, family_named
 from hidag.measurement.terms import Terms
 
@@ -27,9 +28,13 @@ class MeasurementParameters:
         On main terms, latent by latent, then on interactions; for binary latents without
         interactions T is K.
     dispersion : ndarray, shape (J,)
-        Variance of Gaussian and lognormal items; 1 where a family has no dispersion.
+        Variance of Gaussian and lognormal items, and whatever else a family has one number for; 1
+        where it has none.
     terms : Terms
         What loadings multiply; by default the main terms of binary latents.
+    cutpoints : ndarray, shape (J, C)
+        Cutpoints of ordered grades beyond the first, which is in the intercept; NaN where an item
+        has fewer.
     """
 
     families: tuple[str, ...]
@@ -37,10 +42,13 @@ class MeasurementParameters:
     loadings: Array
     dispersion: Array
     terms: Terms = None  # type: ignore[assignment]
+    cutpoints: Array = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         n_items = len(self.families)
-        for name in ("intercept", "loadings", "dispersion"):
+        if self.cutpoints is None:
+            object.__setattr__(self, "cutpoints", np.zeros((n_items, 0)))
+        for name in ("intercept", "loadings", "dispersion", "cutpoints"):
             values = np.array(getattr(self, name), dtype=np.float64)
             if values.shape[0] != n_items:
                 raise DataError(f"{n_items} items need as many rows of {name}, got {len(values)}")
@@ -107,11 +115,23 @@ class MeasurementParameters:
         return out
 
     def in_range(self) -> NDArray[np.bool_]:
-        """Return which items' predictors are admissible in every state, shape (J,)."""
+        """Return which items' predictors and cutpoints are admissible, shape (J,)."""
         floors = np.array([family_named(name).lowest_predictor for name in self.families])
         out = np.ones(self.n_items, dtype=bool)
         if np.isfinite(floors).any():
             out = self.lowest_predictors() >= floors
+        if self.cutpoints.shape[1]:
+            rising = np.diff(np.hstack([np.zeros((self.n_items, 1)), self.cutpoints]), axis=1)
+            # NaN stands where an item has fewer cutpoints than others.
+            out &= ~(rising <= 0).any(axis=1)
+        return out
+
+    def within_bounds(self, dispersion: Array) -> Array:
+        """Return dispersions (J,) moved into the bounds that the items' families have."""
+        out = dispersion.copy()
+        for family, items in self.groups():
+            if family.has_dispersion:
+                out[items] = np.clip(out[items], *family.dispersion_bounds)
         return out
 
     def groups(self) -> Iterator[tuple[Family, NDArray[np.intp]]]:
@@ -120,13 +140,30 @@ class MeasurementParameters:
         for name in sorted(set(self.families)):
             yield family_named(name), np.flatnonzero(names == name)
 
+    def auxiliary(self, family: Family, items: NDArray[np.intp]) -> Array:
+        """Return what items of one family have besides a predictor.
+
+        Their cutpoints, shape (n, number of them), if the family has any, else dispersions (n,).
+        """
+        if family.n_cutpoints:
+            return self.cutpoints[items, : family.n_cutpoints]
+        return self.dispersion[items]
+
     def tables(self, features: Array) -> tuple[Array, Array]:
-        """Return ``theta`` and ``A`` of every item in every row of features, both (J, n_states)."""
-        theta = np.empty((self.n_items, len(features)))
-        partition = np.empty_like(theta)
+        """Return ``theta`` of every column and ``A`` of every item in every row of features.
+
+        Returns
+        -------
+        theta : ndarray, shape (number of columns, n_states)
+        partition : ndarray, shape (J, n_states)
+        """
+        columns = columns_of(self.families)
+        theta = np.empty((columns.n_columns, len(features)))
+        partition = np.empty((self.n_items, len(features)))
         for family, items in self.groups():
             eta = self.intercept[items, None] + self.loadings[items] @ features.T
-            theta[items], partition[items] = family.natural(eta, self.dispersion[items, None])
+            found = family.natural(eta, self.auxiliary(family, items)[:, None])
+            theta[columns.of(family, items)], partition[items] = found
         return theta, partition
 
     def with_terms(self, terms: Terms) -> MeasurementParameters:
@@ -148,6 +185,7 @@ class MeasurementParameters:
             self.loadings[np.ix_(rows, columns)],
             self.dispersion[rows],
             terms,
+            self.cutpoints[rows],
         )
 
     def flipped(self, flips: NDArray[np.bool_]) -> MeasurementParameters:

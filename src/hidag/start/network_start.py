@@ -123,12 +123,10 @@ def _effects(correlations: Array, data: WorkingData) -> Array:
     scale = coefficient_scales(data)
     for j, name in enumerate(data.families):
         seen = slice(None) if data.observed is None else data.observed[:, j] == 1
-        spread = float(family_named(name).first_look(data.x[seen, j]).std())
-        if name == "bernoulli":
-            # A difference of probabilities p becomes one of log odds: divided by p (1 - p).
-            slopes[j] /= max(spread, 0.1)
-        else:
-            slopes[j] *= spread / max(float(scale[j]), 1e-12)
+        spread = float(data.look(j)[seen].std())
+        family = family_named(name)
+        mean = data.mean[data.columns.of(family, np.array([j]))[..., 0]]
+        slopes[j] = family.look_effects(slopes[j], spread, max(float(scale[j]), 1e-12), mean)
     return slopes
 
 

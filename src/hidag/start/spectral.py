@@ -11,7 +11,7 @@ Differences from the printed algorithm, each for a reason:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,13 @@ from hidag.estimate.maximise import Basis, coefficient_scales, maximise
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, family_named
+from hidag.measurement import (
+    NO_SPARSITY,
+    MeanFamily,
+    MeasurementParameters,
+    Terms,
+    family_named,
+)
 from hidag.start.levels import cut, match_levels
 from hidag.start.varimax import varimax
 
@@ -82,9 +88,10 @@ def _filled(x: Array, data: WorkingData, means: Array, rank: int) -> Array:
 def _one_family(data: WorkingData, n_latents: int) -> Array:
     """Return predictors of a table whose items share a family (steps 1 to 4)."""
     family = family_named(data.families[0])
+    assert isinstance(family, MeanFamily)
     rank = min(n_latents + 1, data.n_items)
     filled = _filled(data.x, data, data.mean, rank)
-    if not family.has_dispersion:
+    if not family.is_location_scale:
         # Gaussian responses need no truncation and no link: their own values are the predictors.
         singular = np.sqrt(_eigen(filled.T @ filled)[0])
         strong = int((singular >= 1.01 * np.sqrt(data.n_samples)).sum())
@@ -99,10 +106,11 @@ def standardised_looks(data: WorkingData, n_latents: int) -> Array:
     Inverse links of a joint low-rank fit stretch scales so differently that a few counts near zero
     would rule the table; standardised responses keep what matters, who goes with whom.
     """
-    seen = np.ones(data.x.shape, bool) if data.observed is None else data.observed == 1
-    out = np.empty(data.x.shape)
-    for j, name in enumerate(data.families):
-        look = family_named(name).first_look(data.x[:, j])
+    shape = (data.n_samples, data.n_items)
+    seen = np.ones(shape, bool) if data.observed is None else data.observed == 1
+    out = np.empty(shape)
+    for j in range(data.n_items):
+        look = data.look(j)
         cells = look[seen[:, j]]
         out[:, j] = (look - cells.mean()) / max(float(cells.std()), 1e-12)
     return _filled(out, data, np.zeros(data.n_items), min(n_latents + 1, data.n_items))
@@ -110,7 +118,7 @@ def standardised_looks(data: WorkingData, n_latents: int) -> Array:
 
 def predictors(data: WorkingData, n_latents: int) -> Array:
     """Return linear predictors on a common scale, centred by column (steps 1 to 5), (N, J)."""
-    single = len(set(data.families)) == 1
+    single = len(set(data.families)) == 1 and isinstance(family_named(data.families[0]), MeanFamily)
     out = _one_family(data, n_latents) if single else standardised_looks(data, n_latents)
     return np.asarray(out - out.mean(axis=0))
 
@@ -177,7 +185,7 @@ def _from_scores(
     n_states = space.n_states
     count = np.bincount(states, minlength=n_states).astype(np.float64)
     sum_x: Array = np.stack(
-        [np.bincount(states, weights=data.x[:, j], minlength=n_states) for j in range(data.n_items)]
+        [np.bincount(states, weights=column, minlength=n_states) for column in data.x.T]
     )
     gap_count = np.zeros((len(data.gappy), n_states))
     for m in range(len(data.gappy)):
@@ -198,20 +206,19 @@ def _from_scores(
 
 def null_parameters(data: WorkingData, terms: Terms) -> MeasurementParameters:
     """Return parameters under which no latent matters: column means and variances."""
-    intercept = np.empty(data.n_items)
-    for j, name in enumerate(data.families):
-        family = family_named(name)
-        mean = family.clip_mean(data.mean[j : j + 1], TRUNCATION)
-        intercept[j] = family.predictor(mean)[0]
-    dispersion = np.array(
-        [
-            max(v, 1e-12) if family_named(f).has_dispersion else 1.0
-            for f, v in zip(data.families, data.variance, strict=True)
-        ]
-    )
-    return MeasurementParameters(
-        data.families, intercept, np.zeros((data.n_items, terms.n_terms)), dispersion, terms
-    )
+    intercept, dispersion = np.empty(data.n_items), np.ones(data.n_items)
+    kinds = [family_named(name) for name in data.families]
+    cutpoints = np.full((data.n_items, max(kind.n_cutpoints for kind in kinds)), np.nan)
+    for j, family in enumerate(kinds):
+        columns = data.columns.of(family, np.array([j]))
+        predictor, auxiliary = family.null(data.mean[columns], data.variance[columns])
+        intercept[j] = predictor[0]
+        if family.n_cutpoints:
+            cutpoints[j, : family.n_cutpoints] = auxiliary[0]
+        else:
+            dispersion[j] = auxiliary[0]
+    loadings = np.zeros((data.n_items, terms.n_terms))
+    return MeasurementParameters(data.families, intercept, loadings, dispersion, terms, cutpoints)
 
 
 def parameters_from_loadings(
@@ -247,12 +254,12 @@ def parameters_from_loadings(
             )
     explained = 0.25 * (slopes**2).sum(axis=1)
     dispersion = np.where(
-        [family_named(f).has_dispersion for f in data.families],
+        [family_named(f).is_location_scale for f in data.families],
         np.maximum(null.dispersion - explained, 0.2 * null.dispersion),
-        1.0,
+        null.dispersion,
     )
     spread_out = (slopes * step)[:, terms.main_latents]
-    return MeasurementParameters(data.families, intercept, spread_out, dispersion, terms)
+    return replace(null, intercept=intercept, loadings=spread_out, dispersion=dispersion)
 
 
 def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: str) -> StartPoint:

@@ -113,17 +113,21 @@ class Family(ABC):
         """Return one number per response in which latents act about linearly, without a fit."""
         return columns
 
-    def look_scale(self, spread: float, mean: Array) -> float:
-        """Return the change of the predictor that a standard deviation of the first look means.
+    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
+        """Return changes of one item's predictor that changes of its first look mean.
 
         Parameters
         ----------
+        changes : ndarray
+            In standard deviations of the look.
         spread : float
-            The standard deviation of one item's first looks.
+            The standard deviation of the look.
+        scale : float
+            The size of a typical coefficient, in units of which the answer is.
         mean : ndarray, shape (), or (D,)
             Of the columns.
         """
-        return spread
+        return changes * (spread / scale)
 
     # What follows is about families with a dispersion or cutpoints.
 
@@ -136,10 +140,8 @@ class Family(ABC):
 
     def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
         """Return the sum of ``base`` over the responses of each item, shape (n,)."""
-        totals = [
-            float(counts @ self.base(values, aux[j])) for j, (values, counts) in enumerate(summaries)
-        ]
-        return np.array(totals)
+        pairs = zip(summaries, aux, strict=True)
+        return np.array([float(counts @ self.base(x, own)) for (x, counts), own in pairs])
 
     def to_free(self, dispersion: Array) -> Array:
         """Return dispersions on a scale without bounds, for the search."""
@@ -179,7 +181,7 @@ class Family(ABC):
         bounds = self.to_free(np.array(self.dispersion_bounds))
         start = self.to_free(np.clip(aux, *self.dispersion_bounds))
         found = self.from_free(climb(objective, start, float(bounds[0]), float(bounds[1])))
-        return found, np.zeros(len(aux))
+        return np.clip(found, *self.dispersion_bounds), np.zeros(len(aux))
 
     def expected(
         self, aux: Array, eta: Array, sums: Array, counts: Array, summaries: Sequence[Array]

@@ -17,7 +17,7 @@ class Bernoulli(MeanFamily):
     """``P(X = 1) = 1 / (1 + exp(-eta))``."""
 
     name = "bernoulli"
-    aliases = ("binary",)
+    aliases: tuple[str, ...] = ("binary",)
     need = "0 and 1"
     meaning = "yes/no answers (0 and 1)"
 
@@ -65,9 +65,9 @@ class Bernoulli(MeanFamily):
         """Return means in [epsilon, 1 - epsilon]."""
         return np.clip(mean, epsilon, 1.0 - epsilon)
 
-    def look_scale(self, spread: float, mean: Array) -> float:
+    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of probabilities p as log odds: divided by p (1 - p)."""
-        return 1.0 / max(spread, 0.1)
+        return changes / max(spread, 0.1)
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: log odds have a scale of their own."""
@@ -104,10 +104,6 @@ class BernoulliProbit(Bernoulli):
     def predictor(self, mean: Array) -> Array:
         """Return the normal quantile."""
         return np.asarray(ndtri(mean))
-
-    def look_scale(self, spread: float, mean: Array) -> float:
-        """Return differences of probabilities on the probit scale."""
-        return super().look_scale(spread, mean) / LOGITS_PER_PROBIT
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return what a unit of log odds is on the probit scale."""

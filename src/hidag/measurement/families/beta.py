@@ -53,7 +53,7 @@ class Beta(Family):
 
     def from_working(self, columns: Array) -> Array:
         """Return the exponential of the first column."""
-        return np.exp(columns[0])
+        return np.asarray(np.exp(columns[0]))
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return the two shapes, and the log of the beta function."""

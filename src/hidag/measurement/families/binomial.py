@@ -75,10 +75,10 @@ class Binomial(MeanFamily):
         """Return means at distance ``epsilon`` from 0 and from the number of trials."""
         return np.clip(mean, epsilon, self.n_trials - epsilon)
 
-    def look_scale(self, spread: float, mean: Array) -> float:
+    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of successes as log odds: divided by n p (1 - p)."""
         p = float(mean) / self.n_trials
-        return spread / max(self.n_trials * p * (1.0 - p), 0.1)
+        return changes * (spread / max(self.n_trials * p * (1.0 - p), 0.1))
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: log odds have a scale of their own."""

@@ -118,7 +118,7 @@ class CensoredLognormal(Family):
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the standard deviation of the observed logarithms."""
-        return np.sqrt(variance[0])
+        return np.asarray(np.sqrt(variance[0]))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return times, the limit where they would be longer."""

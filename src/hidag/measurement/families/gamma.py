@@ -77,7 +77,8 @@ class Gamma(MeanFamily):
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return about the standard deviation of the logarithm."""
-        return np.sqrt(np.log1p(variance / np.maximum(mean, np.exp(-LARGEST_LOG_SIZE)) ** 2))
+        smallest = np.exp(-LARGEST_LOG_SIZE)
+        return np.asarray(np.sqrt(np.log1p(variance / np.maximum(mean, smallest) ** 2)))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return gamma draws."""

@@ -14,7 +14,7 @@ class Gaussian(MeanFamily):
     """``X ~ Normal(eta, gamma)``; the dispersion gamma is the variance."""
 
     name = "gaussian"
-    aliases = ("normal", "continuous")
+    aliases: tuple[str, ...] = ("normal", "continuous")
     meaning = "continuous measurements"
     has_dispersion = True
     dispersion_means = "variance"

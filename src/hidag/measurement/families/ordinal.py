@@ -63,7 +63,7 @@ class Ordinal(Family):
     def to_working(self, x: Array) -> Array:
         """Return indicators of the grades but the lowest."""
         grades = np.arange(1.0, self.n_grades).reshape(-1, *(1,) * np.ndim(x))
-        return (x == grades).astype(np.float64)
+        return np.asarray(x == grades, dtype=np.float64)
 
     def from_working(self, columns: Array) -> Array:
         """Return the grades."""
@@ -127,9 +127,9 @@ class Ordinal(Family):
         """Return the grades."""
         return self.from_working(columns)
 
-    def look_scale(self, spread: float, mean: Array) -> float:
-        """Return the spread of the logistic law that the grades are cut from."""
-        return LOGISTIC_SPREAD
+    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
+        """Return the changes in standard deviations of the logistic law behind the grades."""
+        return changes * LOGISTIC_SPREAD
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: log odds have a scale of their own."""

@@ -20,7 +20,7 @@ class Poisson(MeanFamily):
     """``E X = exp(eta)``."""
 
     name = "poisson"
-    aliases = ("count", "counts")
+    aliases: tuple[str, ...] = ("count", "counts")
     need = "counts >= 0"
     meaning = "counts"
 

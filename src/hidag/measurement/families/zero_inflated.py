@@ -91,7 +91,7 @@ class ZeroInflatedPoisson(Family):
 
     def first_look(self, columns: Array) -> Array:
         """Return ``log(x + 1/2)``."""
-        return np.log(columns[0] + 0.5)
+        return np.asarray(np.log(columns[0] + 0.5))
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: ratios of means have a scale of their own."""
