@@ -1,0 +1,149 @@
+"""Items on one known latent, against regressions that others wrote."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from scipy.special import expit
+
+from hidag.estimate.maximise import Basis, maximise
+from hidag.estimate.statistics import Statistics
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, family_named
+from hidag.start.spectral import null_parameters
+
+sm = pytest.importorskip("statsmodels.api")
+
+N = 3000
+INTERCEPT, SLOPE = -0.4, 1.1
+
+
+def drawn(name: str, auxiliary: float | list[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Return responses and the latent that they are drawn given, both (N,)."""
+    rng = np.random.default_rng(0)
+    z = (rng.random(N) < 0.4).astype(float)
+    return family_named(name).sample(INTERCEPT + SLOPE * z, np.array(auxiliary), rng), z
+
+
+def fitted(name: str, x: np.ndarray, z: np.ndarray) -> MeasurementParameters:
+    """Return our fit of the item when the latent of every row is known."""
+    data = WorkingData.from_values(x[:, None], (name,))
+    sums = np.stack([np.bincount(z.astype(int), column, minlength=2) for column in data.x.T])
+    statistics = Statistics(np.bincount(z.astype(int)).astype(float), sums, np.zeros((0, 2)))
+    return maximise(
+        null_parameters(data, Terms.main((2,))),
+        statistics,
+        data,
+        Basis.of(StateSpace.binary(1).states().astype(float)),
+        np.full((1, 2), 2, dtype=np.uint8),
+        NO_SPARSITY,
+        n_newton=300,
+    )
+
+
+def oracle(model, **arguments) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(model.fit(disp=0, **arguments).params)
+
+
+def coefficients(found: MeasurementParameters) -> np.ndarray:
+    return np.array([found.intercept[0], found.loadings[0, 0]])
+
+
+def test_binomial_counts_have_the_coefficients_of_the_generalised_linear_model():
+    x, z = drawn("binomial(7)", 1.0)
+    model = sm.GLM(np.stack([x, 7 - x], 1), sm.add_constant(z), sm.families.Binomial())
+    np.testing.assert_allclose(
+        coefficients(fitted("binomial(7)", x, z)), model.fit().params, atol=1e-6
+    )
+
+
+def test_probit():
+    x, z = drawn("bernoulli-probit", 1.0)
+    expected = oracle(sm.Probit(x, sm.add_constant(z)))
+    np.testing.assert_allclose(coefficients(fitted("bernoulli-probit", x, z)), expected, atol=1e-5)
+
+
+def test_negative_binomial():
+    x, z = drawn("negative-binomial", 0.6)
+    expected = oracle(sm.NegativeBinomial(x, sm.add_constant(z)), gtol=1e-9)
+    found = fitted("negative-binomial", x, z)
+    np.testing.assert_allclose([*coefficients(found), found.dispersion[0]], expected, rtol=1e-4)
+
+
+def test_zero_inflated_counts():
+    x, z = drawn("zero-inflated-poisson", 0.3)
+    model = sm.ZeroInflatedPoisson(x, sm.add_constant(z), exog_infl=np.ones((N, 1)))
+    expected = oracle(model, method="bfgs", gtol=1e-8, maxiter=500)
+    found = fitted("zero-inflated-poisson", x, z)
+    ours = [found.dispersion[0], *coefficients(found)]
+    np.testing.assert_allclose(ours, [expit(expected[0]), *expected[1:]], atol=1e-4)
+
+
+def test_shares():
+    from statsmodels.othermod.betareg import BetaModel
+
+    x, z = drawn("beta", 0.2)
+    expected = oracle(BetaModel(x, sm.add_constant(z)))
+    found = fitted("beta", x, z)
+    ours = [*coefficients(found), -np.log(found.dispersion[0])]
+    np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("cutpoints", [[0.9], [0.6, 1.1, 2.4]])
+def test_ordered_grades(cutpoints):
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+    name = f"ordinal({len(cutpoints) + 2})"
+    x, z = drawn(name, cutpoints)
+    model = OrderedModel(x.astype(int), z[:, None], distr="logit")
+    found = fitted(name, x, z)
+    raw = oracle(model, method="bfgs", gtol=1e-9)
+    cuts = model.transform_threshold_params(raw)[1:-1]
+    ours = [found.loadings[0, 0], *(-found.intercept[0] + np.array([0.0, *found.cutpoints[0]]))]
+    np.testing.assert_allclose(ours, [raw[0], *cuts], atol=1e-4)
+
+
+def most_likely(log_density, start: list[float]) -> np.ndarray:
+    """Return the parameters that maximise a mean log density, by scipy alone."""
+    found = optimize.minimize(
+        lambda p: -log_density(p).mean(), start, method="Nelder-Mead",
+        options={"xatol": 1e-9, "fatol": 1e-14, "maxiter": 20_000, "maxfev": 20_000},
+    )  # fmt: skip
+    assert found.success
+    return found.x
+
+
+def test_gamma_amounts():
+    x, z = drawn("gamma", 0.5)
+    found = fitted("gamma", x, z)
+    model = sm.GLM(x, sm.add_constant(z), sm.families.Gamma(sm.families.links.Log()))
+    np.testing.assert_allclose(coefficients(found), model.fit().params, atol=1e-6)
+
+    def log_density(p):
+        shape = np.exp(-p[2])
+        return stats.gamma.logpdf(x, shape, scale=np.exp(p[0] + p[1] * z) / shape)
+
+    expected = most_likely(log_density, [0.0, 1.0, 0.0])
+    ours = [*coefficients(found), np.log(found.dispersion[0])]
+    np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+def test_censored_times():
+    name = "censored-lognormal(2)"
+    x, z = drawn(name, 0.5)
+    assert 0.1 < (x >= 2).mean() < 0.5
+    found = fitted(name, x, z)
+
+    def log_density(p):
+        times = stats.lognorm(np.exp(0.5 * p[2]), scale=np.exp(p[0] + p[1] * z))
+        return np.where(x >= 2, times.logsf(2.0), times.logpdf(x))
+
+    expected = most_likely(log_density, [0.0, 1.0, 0.0])
+    ours = [*coefficients(found), np.log(found.dispersion[0])]
+    np.testing.assert_allclose(ours, expected, atol=1e-4)
