@@ -186,13 +186,12 @@ def test_a_folder_without_a_table(hidag, tmp_path):
     )
 
 
-def test_ordinal_items_are_told_what_to_do(hidag, table, tmp_path):
-    types = write_rows(tmp_path / "types.csv", ["item", "type"], [["item2", "ordinal"]])
+def test_binomial_items_are_told_what_is_missing(hidag, table, tmp_path):
+    types = write_rows(tmp_path / "types.csv", ["item", "type"], [["item2", "binomial"]])
     _refused(
         hidag("fit", table, "-k", 2, "--types", types),
-        "item 'item2' (1 of 8 items): family='ordinal' is not supported yet; recode the item as 0 "
-        "and 1 at a cut (family='bernoulli'), or treat its grades as numbers (family='gaussian'); "
-        "say so with --family 'ITEM=TYPE' or in a types.csv",
+        "item 'item2' (1 of 8 items): family='binomial' needs its number of trials in brackets, "
+        "such as 'binomial(20)'",
     )
 
 

@@ -10,7 +10,7 @@ from hidag.errors import SettingError
 from hidag.measurement.families import KINDS, MeanFamily, family_named, split_name
 
 #: Name, predictors at which the family is tested, auxiliary numbers, and the values it can take:
-#: a number of whole ones from 0 up, or an interval (the end of a censored one has a mass).
+#: a number of whole ones from 0 up, their list, or an interval (the end of a censored one has a mass).
 CASES = [
     ("bernoulli", [-2.0, 0.3, 1.5], 1.0, 2),
     ("bernoulli-probit", [-2.0, 0.3, 1.5], 1.0, 2),
@@ -21,6 +21,7 @@ CASES = [
     ("zero-inflated-poisson", [-1.0, 0.5, 2.0], 0.3, 120),
     ("ordinal(3)", [-2.0, 0.3, 1.5], [1.2], 3),
     ("ordinal(5)", [-2.0, 0.3, 3.5], [0.8, 1.2, 3.0], 5),
+    ("ordinal(1..4)", [-2.0, 0.3, 2.5], [0.8, 1.2], (1, 2, 3, 4)),
     ("gaussian", [-3.0, 0.0, 2.0], 0.7, (-np.inf, np.inf)),
     ("lognormal", [-1.0, 0.0, 1.0], 0.2, (0.0, np.inf)),
     ("censored-lognormal(1.5)", [-1.0, 0.0, 1.0], 0.3, (0.0, 1.5)),
@@ -101,8 +102,9 @@ def test_density_adds_up_to_one_and_has_the_stated_mean(case):
         def density(x, e=e, a=a):
             return np.exp(log_density(family, np.asarray(x, dtype=float), e, a))
 
-        if isinstance(values, int):
-            x = np.arange(float(values))
+        if isinstance(values, int) or isinstance(values[0], int):
+            x = np.arange(values) if isinstance(values, int) else np.array(values)
+            x = x.astype(float)
             mass = density(x)
             total, mean = mass.sum(), x @ mass
         else:
@@ -228,6 +230,15 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
         (
             "censored-lognormal(-1)",
             "family='censored-lognormal(-1.0)' must have a limit > 0, in the units of the item",
+        ),
+        (
+            "ordinal(1..2)",
+            "family='ordinal(1..2)' must have at least 3 grades; two grades are family='bernoulli'",
+        ),
+        (
+            "ordinal(1..many)",
+            "family='ordinal(1..many)' must have a number in its brackets, the number of grades; "
+            "use for instance 'ordinal(5)'",
         ),
         ("poisson(3)", "family='poisson' takes no number in brackets, got 'poisson(3)'"),
     ],

@@ -11,6 +11,11 @@ from hidag.observations.infer import infer_family
 from hidag.observations.types import family_name
 
 NAN = float("nan")
+LISTED = (
+    "'bernoulli', 'bernoulli-probit', 'beta', 'binomial(number of trials)', "
+    "'censored-lognormal(limit)', 'gamma', 'gaussian', 'lognormal', 'negative-binomial', "
+    "'ordinal(number of grades)', 'poisson', 'poisson-identity', 'zero-inflated-poisson', 'auto'"
+)
 
 
 def table(**columns: object) -> Observations:
@@ -37,10 +42,46 @@ def spread(**counts: int) -> np.ndarray:
         ("continuous", "gaussian"),
         ("lognormal", "lognormal"),
         ("time", "lognormal"),
+        ("Binomial( 20 )", "binomial(20)"),
+        ("negbin", "negative-binomial"),
+        ("zip", "zero-inflated-poisson"),
+        ("share", "beta"),
+        ("probit", "bernoulli-probit"),
+        ("likert", "ordinal"),
+        ("ordinal(5)", "ordinal(5)"),
+        ("ordinal(1..5)", "ordinal(1..5)"),
+        ("censored-lognormal(7.50)", "censored-lognormal(7.5)"),
     ],
 )
 def test_words_for_families(word: str, family: str) -> None:
     assert family_name(word) == family
+
+
+def test_grades_are_counted_from_the_values() -> None:
+    data = table(mood=[1, 2, 3, 5, 4], pain=[0, 2, 1, 0, NAN], right=[0, 1, 1, 0, 1])
+    choice = resolve_families(data, "ordinal")
+    assert choice.families == ("ordinal(1..5)", "ordinal(3)", "bernoulli")
+    check_values(data, choice.families)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([0, 1, 3], "0, 1, 3"),
+        ([1, 2, 1], "1, 2"),
+        ([0, 1.5, 2], "0, 1.5, 2"),
+        ([*range(0, 20, 2)], "0, 2, 4, 6, 8, 10, 12, 14, ..."),
+    ],
+)
+def test_grades_with_gaps_have_to_be_named(values: list[float], shown: str) -> None:
+    with pytest.raises(DataError) as caught:
+        resolve_families(table(pain=values), "ordinal")
+    assert str(caught.value) == (
+        "family='ordinal' takes its number of grades from values that are whole numbers without "
+        f"gaps, at least 3 of them, but item 'pain' holds {shown}; recode the item, or say what "
+        "may occur, as 'ordinal(5)'"
+    )
+    assert resolve_families(table(pain=[0, 1, 3]), "ordinal(4)").families == ("ordinal(4)",)
 
 
 def test_one_family_for_all_items() -> None:
@@ -72,28 +113,25 @@ def test_a_mapping_leaves_the_other_items_to_be_inferred(family: dict[object, st
     ("family", "sentence"),
     [
         (
-            "ordinal",
-            "family='ordinal' is not supported yet; recode the item as 0 and 1 at a cut "
-            "(family='bernoulli'), or treat its grades as numbers (family='gaussian')",
+            "binomial",
+            "family='binomial' needs its number of trials in brackets, such as 'binomial(20)'",
         ),
         (
             {"a": "categorical", "b": "normal"},
             "item 'a' (1 of 2 items): family='categorical' is not supported yet; recode the item "
-            "as 0 and 1 at a cut (family='bernoulli'), or treat its grades as numbers "
-            "(family='gaussian')",
+            "as 0 and 1 (family='bernoulli'), one item for each category but one",
         ),
         ("poison", "family='poison' is unknown; did you mean 'poisson'?"),
         (
             ["normal", "xyz"],
-            "item 'b' (1 of 2 items): family='xyz' is unknown; use one of 'bernoulli', 'poisson', "
-            "'poisson-identity', 'gaussian', 'lognormal', 'auto'",
+            f"item 'b' (1 of 2 items): family='xyz' is unknown; use one of {LISTED}",
         ),
         (["normal"], "family must have one entry per item, but there are 1 entries for 2 items"),
         (3, "family must be a name, one name per item, or a mapping, but got 3"),
         (
             [3, "normal"],
             "item 'a' (1 of 2 items): family must be given by name, but got 3; use one of "
-            "'bernoulli', 'poisson', 'poisson-identity', 'gaussian', 'lognormal', 'auto'",
+            f"{LISTED}",
         ),
         (
             {"zzz": "normal"},
@@ -189,18 +227,18 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         (
             spread(v0=30, v1=20, v2=9),
             "holds whole numbers from 0 to 2 (3 different): grades of a scale or a count?",
-            "gaussian",
+            "ordinal",
         ),
         (
             spread(v1=9, v2=20, v3=40, v4=30, v5=11),
             "holds whole numbers from 1 to 5 (5 different): grades of a scale or a count?",
-            "gaussian",
+            "ordinal",
         ),
         (
             spread(v0=50, v1=90, v2=150, v3=200, v4=200, v5=150),
             "holds whole numbers from 0 to 5 (6 different), 150 of 840 at the top, not spread as "
             "counts are: grades of a scale or a count?",
-            "gaussian",
+            "ordinal",
         ),
         (
             spread(v0=5, v10=5, v20=5, v30=3),
@@ -264,15 +302,15 @@ def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
         "  'sex': holds only 1 and 2: recode it as 0 and 1 (for a binary item)\n"
         "  'mood', 'pain': holds whole numbers from 1 to 3 (3 different): grades of a scale or a "
         "count?\n"
-        "say what they are, for instance family={'sex': 'bernoulli', 'mood': 'gaussian', "
-        "'pain': 'gaussian'}; the other items stay 'auto'"
+        "say what they are, for instance family={'sex': 'bernoulli', 'mood': 'ordinal', "
+        "'pain': 'ordinal'}; the other items stay 'auto'"
     )
-    pasted = {"sex": "bernoulli", "mood": "gaussian", "pain": "gaussian"}
+    pasted = {"sex": "bernoulli", "mood": "ordinal", "pain": "ordinal"}
     assert resolve_families(data, pasted).families == (
         "bernoulli",
-        "gaussian",
+        "ordinal(1..3)",
         "bernoulli",
-        "gaussian",
+        "ordinal(1..3)",
         "gaussian",
     )
 
@@ -283,7 +321,7 @@ def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> 
         resolve_families(read_table(X), "auto")
     message = str(caught.value)
     assert "  'item_0', 'item_1', 'item_2', 'item_3', 'item_4' and 2 more: holds" in message
-    assert "family={0: 'gaussian', 1: 'gaussian', " in message
+    assert "family={0: 'ordinal', 1: 'ordinal', " in message
 
 
 def test_other_positive_items_are_mentioned_beside_a_skewed_one() -> None:
@@ -328,13 +366,68 @@ def test_other_positive_items_are_mentioned_beside_a_skewed_one() -> None:
             "bernoulli",
             [0, 1, 2],
             "family='bernoulli' needs 0 and 1, but item 'time_q4' has 0, 1 and 2 (1 of 2 items); "
-            "recode the item as 0 and 1 at a cut, or use family='gaussian' for grades",
+            "use family='ordinal' for grades, or recode the item as 0 and 1 at a cut",
         ),
         (
             "bernoulli",
             [0, 1, 7],
             "family='bernoulli' needs 0 and 1, but item 'time_q4' has 7 in 1 of 3 cells (1 of 2 "
             "items); recode the item as 0 and 1, or use another family",
+        ),
+        (
+            "ordinal(4)",
+            [0, 1, 4],
+            "family='ordinal(4)' needs whole numbers from 0 to 3, but item 'time_q4' has values "
+            "from 0 to 4 (1 of 2 items); write 'ordinal(0..4)' if these are all grades, or recode "
+            "the item",
+        ),
+        (
+            "binomial(5)",
+            [0, 3, 7],
+            "family='binomial(5)' needs whole numbers from 0 to 5, but item 'time_q4' has 7 "
+            "successes in 5 trials (1 of 2 items); put the true number of trials in the brackets, "
+            "or use family='poisson' for counts without a largest one",
+        ),
+        (
+            "binomial(5)",
+            [0, 0.5, 1],
+            "family='binomial(5)' needs whole numbers from 0 to 5, but item 'time_q4' has 0.5 in 1 "
+            "of 3 cells (1 of 2 items); use the numbers of successes, not shares; family='beta' is "
+            "for shares",
+        ),
+        (
+            "beta",
+            [0.5, 0, 1],
+            "family='beta' needs numbers strictly between 0 and 1, but item 'time_q4' has 2 of 3 "
+            "cells at 0 or 1 (1 of 2 items); move them inside, as (x (n - 1) + 1/2) / n does, or "
+            "use family='gaussian'",
+        ),
+        (
+            "beta",
+            [0.5, 20, 100],
+            "family='beta' needs numbers strictly between 0 and 1, but item 'time_q4' has values "
+            "from 0.5 to 100 (1 of 2 items); divide percentages by 100, or use family='gaussian'",
+        ),
+        (
+            "censored-lognormal(60)",
+            [70, 80, 90],
+            "family='censored-lognormal(60)' needs numbers > 0, some of them below the limit, but "
+            "item 'time_q4' has minimum 70, so that every time is censored (1 of 2 items); put the "
+            "limit of the item's own units in the brackets",
+        ),
+        (
+            "gamma",
+            [0, 1.5, -1],
+            "family='gamma' needs numbers > 0, but item 'time_q4' has minimum -1 and 2 of 3 cells "
+            "at or below 0 (1 of 2 items); use family='gaussian', or NaN where 0 stands for a "
+            "missing time",
+        ),
+        (
+            "negative-binomial",
+            [0, 1.5, 2.5],
+            "family='negative-binomial' needs counts >= 0, but item 'time_q4' has fractions such "
+            "as 1.5 (1 of 2 items); use family='gaussian' or family='lognormal' for real-valued "
+            "items",
         ),
         (
             "lognormal",

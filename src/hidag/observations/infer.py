@@ -142,17 +142,19 @@ def _infer_counts(
             None, f"{span}, hardly any near 0: a rounded measurement or a count?", "gaussian"
         )
     grades = "grades of a scale or a count?"
+    # Grades that nobody gave would have to be named: then numbers are easier to begin with.
+    graded = "ordinal" if top - low == len(distinct) - 1 else "gaussian"
     if len(distinct) < COUNT_DISTINCT:
         if low == 0 and len(distinct) == COUNT_DISTINCT - 1 and _fits_plain_poisson(values):
             return Guess("poisson", f"{span}, as a Poisson law would", "poisson")
-        return Guess(None, f"{span}: {grades}", "gaussian")
+        return Guess(None, f"{span}: {grades}", graded)
     if low > 0 and len(distinct) < RATING_DISTINCT:
-        return Guess(None, f"{span}: {grades}", "gaussian")
+        return Guess(None, f"{span}: {grades}", graded)
     if len(distinct) < SCALE_DISTINCT and not _fits_poisson_mixture(values):
         return Guess(
             None,
             f"{span}, {counts[-1]} of {len(values)} at the top, not spread as counts are: {grades}",
-            "gaussian",
+            graded,
         )
     return Guess("poisson", f"{span}, spread as counts are", "poisson")
 

@@ -7,27 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hidag.errors import DataError, SettingError
+from hidag.measurement.families import KINDS, family_named, shown_names, split_name
 from hidag.observations.infer import Guess, infer_family
 from hidag.observations.table import Observations
 from hidag.observations.values import check_values
 
-FAMILIES = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
-"""The families that items can have, by their own names."""
+FAMILIES = shown_names()
+"""The families that items can have, by their own names; brackets show what they hold."""
 
-ALIASES = {
-    "binary": "bernoulli",
-    "count": "poisson",
-    "counts": "poisson",
-    "normal": "gaussian",
-    "continuous": "gaussian",
-    "time": "lognormal",
-}
+ALIASES = {alias: kind for kind, family in KINDS.items() for alias in family.aliases}
 """Other words for a family, as they occur in a types.csv."""
 
-_NOT_YET = frozenset({"ordinal", "ordered", "categorical", "nominal", "multinomial", "likert"})
+_NOT_YET = frozenset({"categorical", "nominal", "multinomial"})
 _AUTO = "auto"
 _SHOWN_NAMES = 5
+_SHOWN_VALUES = 8
+#: Families whose brackets the values can fill.
+_FROM_VALUES = frozenset({"ordinal"})
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def resolve_families(
     ------
     DataError
         If an item is to be guessed and its values are ambiguous; all such items are listed, with
-        a setting to paste.
+        a setting to paste. If the values do not show what a family needs in brackets.
     SettingError
         If a family or an item is unknown, or the number of families is not that of the items.
     """
@@ -99,7 +98,7 @@ def resolve_families(
     doubtful: dict[str, Guess] = {}
     for item, word in enumerate(asked):
         if word != _AUTO:
-            families.append(word)
+            families.append(_with_brackets(word, observations, item))
             inferred.append(False)
             reasons.append("set by the user")
             continue
@@ -117,27 +116,55 @@ def resolve_families(
 def family_name(word: str) -> str:
     """Return the family that `word` stands for, "auto" included.
 
+    Brackets may be left out where the values will show what they hold ("ordinal").
+
     Raises
     ------
     SettingError
-        If the word stands for no family, or for one that is not supported yet.
+        If the word stands for no family, or lacks what its brackets must say.
     """
     if not isinstance(word, str):
         raise SettingError(
             f"family must be given by name, but got {word!r}; use one of {_listed()}"
         )
-    key = word.strip().lower()
+    key, number = split_name(word.strip().lower())
     key = ALIASES.get(key, key)
-    if key in FAMILIES or key == _AUTO:
+    if key == _AUTO and number is None:
         return key
+    if key in KINDS:
+        if number is None and key in _FROM_VALUES:
+            return key
+        return family_named(key if number is None else f"{key}({number})").name
     if key in _NOT_YET:
         raise SettingError(
-            f"family={word!r} is not supported yet; recode the item as 0 and 1 at a cut "
-            "(family='bernoulli'), or treat its grades as numbers (family='gaussian')"
+            f"family={word!r} is not supported yet; recode the item as 0 and 1 "
+            "(family='bernoulli'), one item for each category but one"
         )
-    near = difflib.get_close_matches(key, [*FAMILIES, *ALIASES, _AUTO], n=1)
+    near = difflib.get_close_matches(key, [*KINDS, *ALIASES, _AUTO], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"use one of {_listed()}"
     raise SettingError(f"family={word!r} is unknown; {hint}")
+
+
+def _with_brackets(word: str, observations: Observations, item: int) -> str:
+    """Return the family with what its brackets hold read off the item's values, where left out."""
+    if word not in _FROM_VALUES:
+        return word
+    values = observations.column(item)
+    distinct = np.unique(values)
+    if len(distinct) == 2 and np.array_equal(distinct, (0, 1)):
+        # Two grades are a yes/no answer: the same model under another name.
+        return "bernoulli"
+    found = KINDS[word].name_from_values(values)
+    if found is not None:
+        return found
+    shown = ", ".join(f"{value:g}" for value in distinct[:_SHOWN_VALUES])
+    more = ", ..." if len(distinct) > _SHOWN_VALUES else ""
+    kind = KINDS[word]
+    raise DataError(
+        f"family={word!r} takes its {kind.number_means} from values that are whole numbers without "
+        f"gaps, at least 3 of them, but item {observations.names[item]!r} holds {shown}{more}; "
+        f"recode the item, or say what may occur, as '{word}({kind.example_number})'"
+    )
 
 
 def _listed() -> str:

@@ -34,7 +34,7 @@ class Family(ABC):
     name: str
     #: Other words for the family, as they occur in a types.csv.
     aliases: tuple[str, ...] = ()
-    #: What a number in brackets means; None for families that take none.
+    #: What the brackets hold; None for families that have none.
     number_means: str | None = None
     example_number: str = ""
     #: The values that it takes, and what it is to somebody who brings a table.
@@ -54,13 +54,18 @@ class Family(ABC):
     lowest_predictor: float = -np.inf
 
     @classmethod
+    def from_brackets(cls, text: str) -> Family:
+        """Return the family with what its name has in brackets; ValueError if it cannot be read."""
+        return cls.with_number(float(text))
+
+    @classmethod
     def with_number(cls, number: float) -> Family:
         """Return the family with the number that its name has in brackets."""
         raise NotImplementedError
 
     @classmethod
-    def number_of(cls, x: Array) -> float | None:
-        """Return the number in brackets that the values (n,) show; None if they cannot."""
+    def name_from_values(cls, x: Array) -> str | None:
+        """Return the name, brackets and all, that the values (n,) of an item show, or None."""
         return None
 
     def finding(self, x: Array) -> Finding:

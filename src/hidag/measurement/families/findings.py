@@ -33,17 +33,19 @@ def find_positive(x: Array) -> Finding:
     )
 
 
-def find_grades(x: Array, n_grades: int, kind: str) -> Finding:
-    """Return what keeps values (n,) from being whole numbers from 0 to ``n_grades - 1``."""
-    other = (x < 0) | (x >= n_grades) | (x != np.floor(x))
+def find_grades(x: Array, lowest: int, n_grades: int) -> Finding:
+    """Return what keeps values (n,) from being ``n_grades`` whole numbers from ``lowest`` up."""
+    top = lowest + n_grades - 1
+    other = (x < lowest) | (x > top) | (x != np.floor(x))
     if not other.any():
         return None
-    top = float(x.max())
-    if x.min() >= 0 and (x == np.floor(x)).all():
-        return f"values up to {top:g}", f"use family='{kind}({int(top) + 1})' or recode the item"
-    if x.min() == 1 and top == n_grades and (x == np.floor(x)).all():
-        return f"values from 1 to {n_grades}", "subtract 1 from it"
+    if (x == np.floor(x)).all():
+        low, high = min(int(x.min()), lowest), max(int(x.max()), top)
+        return (
+            f"values from {x.min():g} to {x.max():g}",
+            f"write 'ordinal({low}..{high})' if these are all grades, or recode the item",
+        )
     return (
         f"{x[other][0]:g} in {np.count_nonzero(other)} of {len(x)} cells",
-        "recode the item as 0, 1, 2, ...",
+        "recode the item as whole numbers",
     )

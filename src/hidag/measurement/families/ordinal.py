@@ -25,7 +25,7 @@ LOGISTIC_SPREAD = float(np.pi / np.sqrt(3.0))
 class Ordinal(Family):
     """``P(X >= c) = 1 / (1 + exp(-(eta - tau_c)))`` for grades c from 1 to C - 1, ``tau_1 = 0``.
 
-    The auxiliaries are the cutpoints ``tau_2 < ... < tau_{C-1}``; the first one is in the
+    Grades begin at 0, or elsewhere if the brackets say so: ``ordinal(1..5)``. The auxiliaries are the cutpoints ``tau_2 < ... < tau_{C-1}``; the first one is in the
     intercept. Columns are indicators of the grades 1 to C - 1.
     """
 
@@ -34,10 +34,12 @@ class Ordinal(Family):
     example_number = "5"
     meaning = "ordered grades"
 
-    def __init__(self, n_grades: int) -> None:
+    def __init__(self, n_grades: int, lowest: int = 0) -> None:
         self.n_grades = n_grades
-        self.name = f"ordinal({n_grades})"
-        self.need = f"whole numbers from 0 to {n_grades - 1}"
+        self.lowest = lowest
+        top = lowest + n_grades - 1
+        self.name = f"ordinal({lowest}..{top})" if lowest else f"ordinal({n_grades})"
+        self.need = f"whole numbers from {lowest} to {top}"
         self.n_columns = n_grades - 1
         self.n_cutpoints = n_grades - 2
 
@@ -52,22 +54,39 @@ class Ordinal(Family):
         return cls(int(number))
 
     @classmethod
-    def number_of(cls, x: Array) -> float | None:
-        """Return one more than the largest grade."""
-        return float(x.max()) + 1.0 if len(x) else None
+    def from_brackets(cls, text: str) -> Ordinal:
+        """Return the family for a number of grades, or for grades from one to another."""
+        low, dots, top = text.partition("..")
+        if not dots:
+            return cls.with_number(float(text))
+        if int(top) - int(low) < 2:
+            raise SettingError(
+                f"family='ordinal({text})' must have at least 3 grades; two grades are "
+                "family='bernoulli'"
+            )
+        return cls(int(top) - int(low) + 1, int(low))
+
+    @classmethod
+    def name_from_values(cls, x: Array) -> str | None:
+        """Return the name for grades from the smallest to the largest, all of which occur."""
+        grades = np.unique(x)
+        if len(grades) < 3 or not np.array_equal(grades, grades[0] + np.arange(len(grades))):
+            return None
+        return cls(len(grades), int(grades[0])).name if grades[0] == int(grades[0]) else None
 
     def finding(self, x: Array) -> Finding:
         """Return the values that are no grades."""
-        return find_grades(x, self.n_grades, "ordinal")
+        return find_grades(x, self.lowest, self.n_grades)
 
     def to_working(self, x: Array) -> Array:
         """Return indicators of the grades but the lowest."""
-        grades = np.arange(1.0, self.n_grades).reshape(-1, *(1,) * np.ndim(x))
+        grades = self.lowest + np.arange(1.0, self.n_grades).reshape(-1, *(1,) * np.ndim(x))
         return np.asarray(x == grades, dtype=np.float64)
 
     def from_working(self, columns: Array) -> Array:
         """Return the grades."""
-        return np.asarray(np.tensordot(np.arange(1.0, self.n_grades), columns, axes=1))
+        steps = np.tensordot(np.arange(1.0, self.n_grades), columns, axes=1)
+        return np.asarray(self.lowest + steps)
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return log ratios of each grade's probability to the lowest one's, and minus its log."""
@@ -108,12 +127,13 @@ class Ordinal(Family):
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
         """Return the expected grade."""
-        return np.asarray(expit(self._distances(eta, aux)).sum(axis=0))
+        return np.asarray(self.lowest + expit(self._distances(eta, aux)).sum(axis=0))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return grades."""
         draws = rng.random(np.shape(eta))
-        return np.asarray((draws < expit(self._distances(eta, aux))).sum(axis=0), dtype=np.float64)
+        steps = (draws < expit(self._distances(eta, aux))).sum(axis=0)
+        return np.asarray(self.lowest + steps, dtype=np.float64)
 
     def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return the cumulative log odds of the items' grades."""

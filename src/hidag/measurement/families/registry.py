@@ -64,10 +64,11 @@ def family_named(name: str) -> Family:
             f"'{kind}({family.example_number})'"
         )
     try:
-        value = float(number)
-    except ValueError:
+        return family.from_brackets(number)
+    except ValueError as error:
+        if isinstance(error, SettingError):
+            raise
         raise SettingError(
             f"family={name!r} must have a number in its brackets, the {family.number_means}; "
             f"use for instance '{kind}({family.example_number})'"
         ) from None
-    return family.with_number(value)
