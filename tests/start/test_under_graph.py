@@ -100,7 +100,7 @@ def test_a_given_beginning_is_where_it_begins(problem, monkeypatch):
     def no_start(*_, **__):
         raise AssertionError("no start was asked for")
 
-    monkeypatch.setattr(under_graph, "_points", no_start)
+    monkeypatch.setattr(under_graph, "start_points", no_start)
     monkeypatch.setattr(under_graph, "warmed_up", no_start)
     user = MeasurementParameters(
         truth.families, truth.intercept, truth.loadings, np.nan_to_num(truth.dispersion, nan=1.0)

@@ -18,13 +18,15 @@ from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.measurement.effects import Effects
-from hidag.start.several import StageOne
-from hidag.start.under_graph import PRICE_WITH_GIVEN_Q
+from hidag.start.several import StageOne, generators_of
+from hidag.start.under_graph import BRIEF_TOLERANCE, PRICE_WITH_GIVEN_Q, start_points
 
 Array = NDArray[np.float64]
 
 #: Times that an item's latents may change under interactions, and new products be let in.
 MAX_ROUNDS = 3
+#: Rows on which starts with interactions are compared.
+ROWS_FOR_STARTS = 4000
 #: How much finer the steps are, and how many more there may be, when nothing is left to choose.
 LAST_DIGITS, MORE_STEPS = 1e-6, 10
 
@@ -46,6 +48,7 @@ def _room(
     space: StateSpace,
     effects: Effects,
     penalty: Penalty,
+    n_samples: int,
 ) -> _Room:
     """Return the room that items get whose latents are those of the parameters."""
     known = bool((q_entries >= 0).all())
@@ -60,11 +63,14 @@ def _room(
         # Latents may still come and go; only their products have to wait for them.
         of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
         allowed[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
+    # One of so many terms that might be there has to be worth more than one of K loadings.
+    least = 0.5 * float(np.log(n_samples * terms.n_terms))
+    dearer = replace(penalty, strength=max(penalty.strength, least))
     return _Room(
         terms,
         Basis.over(space, terms),
         allowed,
-        NO_SPARSITY if free else penalty,
+        NO_SPARSITY if free else dearer,
         effects.conjunctive,
     )
 
@@ -79,6 +85,8 @@ def with_interactions(
     *,
     law: str,
     learn_parents: LearnParents,
+    seed: int,
+    n_starts: int,
     n_threads: int = 1,
 ) -> StageOne:
     """Return Stage I's answer taken further with interactions inside the items' latents.
@@ -96,10 +104,25 @@ def with_interactions(
         As in ``estimate_with_law``.
     effects : Effects
         More than main effects.
+    seed, n_starts : int
+        With Q to be estimated so many starts are tried beside the answer with main effects: where
+        latents act together, a model without interactions may have settled on other latents.
     """
+    known = bool((q_entries >= 0).all())
+    if not known and n_starts and not effects.conjunctive:
+        stage_one = _best_of_starts(
+            stage_one,
+            data,
+            space,
+            q_entries,
+            effects,
+            schedule,
+            learn_parents=learn_parents,
+            generators=generators_of(seed, n_starts),
+            n_threads=n_threads,
+        )
     if effects.reversed:
         stage_one = _turned(stage_one, space)
-    known = bool((q_entries >= 0).all())
     plan = schedule
     if known or effects.conjunctive:
         # Nothing is left to choose: the likelihood itself is the answer, to its last digits.
@@ -110,7 +133,9 @@ def with_interactions(
         )
     for _ in range(MAX_ROUNDS):
         before = _latest(stage_one)
-        room = _room(before.parameters, q_entries, space, effects, stage_one.penalty)
+        room = _room(
+            before.parameters, q_entries, space, effects, stage_one.penalty, data.n_samples
+        )
         if stage_one.network is None or known:
             fitted = _fit(stage_one.best, room, data, plan, any_law, n_threads)
             stage_one = replace(stage_one, best=fitted)
@@ -140,6 +165,66 @@ def with_interactions(
         kept = stage_one.network if stage_one.network.preferred else None
         stage_one = replace(stage_one, network=kept)
     return _turned(stage_one, space) if effects.reversed else stage_one
+
+
+def _best_of_starts(
+    stage_one: StageOne,
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    effects: Effects,
+    schedule: Schedule,
+    *,
+    learn_parents: LearnParents,
+    generators: list[np.random.Generator],
+    n_threads: int,
+) -> StageOne:
+    """Return the answer to begin with: that with main effects, or one that a start leads to.
+
+    All are fitted with interactions to some of the rows under a saturated law, and compared by
+    penalised likelihood there.
+    """
+    some = data.first_rows(ROWS_FOR_STARTS)
+    brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
+    penalty = stage_one.penalty
+    now = _latest(stage_one)
+
+    def fitted(begin: Estimate) -> Estimate:
+        found = begin
+        for _ in range(2):
+            room = _room(found.parameters, q_entries, space, effects, penalty, data.n_samples)
+            found = _fit(found, room, some, brief, any_law, n_threads)
+        return found
+
+    main = Basis.over(space, Terms.main(space.levels))
+    best = fitted(now)
+    begun = False
+    for point in start_points(data, space, main, q_entries, generators):
+        support = point.parameters.support.astype(np.int8)
+        room = _room(point.parameters, support, space, effects, penalty, data.n_samples)
+        warm = run_em(
+            point.parameters.with_terms(room.terms),
+            point.probabilities,
+            some,
+            room.basis,
+            room.allowed,
+            NO_SPARSITY,
+            brief,
+            n_threads=n_threads,
+        )
+        found = fitted(warm)
+        if found.objective > best.objective:
+            best, begun = found, True
+    if not begun:
+        return stage_one
+    if stage_one.network is None:
+        return replace(stage_one, best=best)
+    room = _room(best.parameters, q_entries, space, effects, penalty, data.n_samples)
+    parents = learn_parents(best.parameters, best.probabilities, some, max(best.n_iter, 1))
+    law = factorised(best.probabilities, parents=parents, space=space)
+    estimate = replace(best, probabilities=law)
+    network = replace(stage_one.network, estimate=estimate, parents=parents, freed=law)
+    return replace(stage_one, best=best, network=network)
 
 
 def _latest(stage_one: StageOne) -> Estimate:

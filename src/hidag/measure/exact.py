@@ -207,7 +207,8 @@ def parents_by_search(space: StateSpace) -> LearnParents:
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         worth = rows_worth(information_ratio(parameters, law, data), n_steps)
         counts = expected_counts(law, max(worth * data.n_samples, 1.0), names)
-        return search_graph(counts).graph.to_dag().parents
+        found = search_graph(counts, equivalent_sample_size="auto")
+        return found.graph.to_dag().parents
 
     return learn
 

@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 
 #: With so many joint states a start by sampling costs less than the first steps with all of them.
 STATES_FOR_SAMPLED_START = 1 << 12
+#: Starts with interactions, when the user does not say.
+STARTS_WITH_INTERACTIONS = 6
 LAWS = ("auto", "network", "saturated")
 
 
@@ -148,6 +150,8 @@ def estimate_measurement(
             schedule,
             law=law,
             learn_parents=parents_by_search(space),
+            seed=seed,
+            n_starts=0 if begin is not None else _starts_with_interactions(n_starts),
             n_threads=n_threads,
         )
     return exact_measurement(
@@ -159,3 +163,8 @@ def estimate_measurement(
         relevel=not effects.conjunctive,
         n_threads=n_threads,
     )
+
+
+def _starts_with_interactions(n_starts: int | str) -> int:
+    """Return how many starts are tried beside the answer with main effects."""
+    return STARTS_WITH_INTERACTIONS if isinstance(n_starts, str) else n_starts

@@ -162,7 +162,9 @@ def parents_of_draws(search: str, levels: tuple[int, ...]) -> ParentsOfDraws:
     def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
         names = tuple(f"{k}" for k in range(states.shape[1]))
         counts = _scaled(states, n_rows, names, levels)
-        found = search_graph(counts, search=search, max_parents=MOST_PARENTS)
+        found = search_graph(
+            counts, equivalent_sample_size="auto", search=search, max_parents=MOST_PARENTS
+        )
         return found.graph.to_dag().parents
 
     return learn

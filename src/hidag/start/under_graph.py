@@ -61,7 +61,7 @@ KEPT_SHARES = (KEPT_SHARE, 0.3)
 STARTS_IN_DOUBT = 8
 
 
-def _points(
+def start_points(
     data: WorkingData,
     space: StateSpace,
     basis: Basis,
@@ -145,7 +145,7 @@ def estimate_under_graph(
     if begin is not None:
         points = [begin]
     else:
-        made = _points(data, space, basis, q_entries, generators)
+        made = start_points(data, space, basis, q_entries, generators)
         points = list(islice(made, min(2, wanted)))
         agree = len(points) == 2 and isinstance(n_starts, str)
         if agree and starts_agree(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS:
