@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hidag.discover import DAG as DAG
     from hidag.discover import Knowledge as Knowledge
     from hidag.estimator import DCRL as DCRL
+    from hidag.identify import check_identifiability as check_identifiability
     from hidag.result import FitResult as FitResult
     from hidag.result import load as load
     from hidag.simulate import design as design
@@ -30,6 +31,7 @@ _HOMES = {
     "DCRL": "hidag.estimator",
     "FitResult": "hidag.result",
     "Knowledge": "hidag.discover",
+    "check_identifiability": "hidag.identify",
     "design": "hidag.simulate",
     "load": "hidag.result",
 }

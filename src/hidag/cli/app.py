@@ -231,6 +231,42 @@ def evaluate(
     run_evaluate(result, truth, as_json=json)
 
 
+@app.command(
+    epilog="Examples:\n\n"
+    "`hidag check q.csv`\n\n"
+    "`hidag check q.csv --effects all --families bernoulli`\n\n"
+    "`hidag check q.csv --levels 2,3,3 --families types.csv`"
+)
+def check(
+    q: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV with the column item, then one column of 1 and 0 per latent; or a folder "
+            "with q.csv.",
+            show_default=False,
+        ),
+    ],
+    levels: Annotated[
+        str, typer.Option(help="Values per latent: one number, or one per latent (2,3,2).")
+    ] = "2",
+    effects: Annotated[
+        str, typer.Option(help="main, all, or the highest order of interactions.")
+    ] = "main",
+    families: Annotated[
+        str | None,
+        typer.Option(
+            help="One family for all items, one per item with commas between, or a types.csv.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Say whether a Q-matrix lets the model be identified, why, and which items to add."""
+    from hidag.cli.check import run_check
+
+    run_check(q, levels, effects, families, as_json=json)
+
+
 @app.command()
 def info(
     result: Annotated[

@@ -1,0 +1,210 @@
+"""Two blocks of items with a third beside them: condition (i) of the generic theorems.
+
+Latent k needs ``m_k`` items in each of two blocks, all of them different, and the items left over
+must load on every latent. Choosing items for the blocks alone is a flow. That the rest must still
+cover every latent makes the choice a covering problem as well, which is NP-hard in general (exact
+cover by 3-sets can be written as one), so:
+
+1. If the items can be given out with one more item per latent, that item is left over: done.
+2. Otherwise only the latents in want matter (`flow.in_want`): all others can be served from items
+   that none of these loads on. They have fewer items than they ask for, so few.
+3. For these, per connected part, an integer program over row patterns decides, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from hidag.identify.flow import Bools, Ints, give_out, group_rows, in_want
+from hidag.identify.programme import Programme
+
+#: Nodes of a branch-and-bound search before it is given up; a count, not seconds, so that the
+#: answer is the same on every machine.
+MAX_NODES = 200_000
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Rows that fulfil the condition.
+
+    Attributes
+    ----------
+    first, second : tuple of K tuples of int
+        Items of each latent in the two blocks, ``m_k`` each.
+    third : tuple of int, length K
+        One item of each latent outside the blocks; latents may share it.
+    """
+
+    first: tuple[tuple[int, ...], ...]
+    second: tuple[tuple[int, ...], ...]
+    third: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSearch:
+    """What the search for two blocks and a rest found.
+
+    Attributes
+    ----------
+    blocks : Blocks or None
+    missing : ndarray of int, shape (K,)
+        Block items that each latent lacks, in a choice with as few missing as possible.
+    uncovered : ndarray of bool, shape (K,)
+        Latents without an item outside the blocks, in such a choice with as few of them as
+        possible.
+    part : ndarray of bool, shape (K,)
+        The latents that the search was about; all others have items to spare.
+    exact : bool
+        False if a limit ended the search before the answer was certain.
+    """
+
+    blocks: Blocks | None
+    missing: Ints
+    uncovered: Bools
+    part: Bools
+    exact: bool
+
+    @property
+    def holds(self) -> bool | None:
+        """True, False, or None where a limit ended the search."""
+        if self.blocks is not None:
+            return True
+        return False if self.exact else None
+
+    @property
+    def n_to_add(self) -> int:
+        """Smallest number of items whose addition fulfils the condition."""
+        return int(self.missing.sum()) + int(self.uncovered.any())
+
+
+def items_per_block(levels: Sequence[int]) -> Ints:
+    """Return ``m_k = ceil(log2 M_k)``, the items per block that tell M_k levels apart, (K,)."""
+    return np.array([(m - 1).bit_length() for m in levels], dtype=np.int64)
+
+
+def find_blocks(q: Bools, per_block: Ints) -> BlockSearch:
+    """Return rows for two blocks and a rest that covers every latent, or what is missing.
+
+    Parameters
+    ----------
+    q : ndarray of bool, shape (J, K)
+    per_block : ndarray of int, shape (K,)
+        Items per latent and block, at least 1.
+    """
+    n_latents = q.shape[1]
+    rows = group_rows(q)
+    given = give_out(rows.loads, rows.counts, 2 * per_block + 1)
+    part = in_want(rows.loads, given, given.sum(axis=0) < 2 * per_block + 1)
+    taken: list[list[int]] = [[] for _ in range(n_latents)]
+    third = np.full(n_latents, -1)
+    for pattern, members in enumerate(rows.members):
+        shares = np.where(part, 0, given[pattern])
+        ends = np.cumsum(shares)
+        for k in np.flatnonzero(shares):
+            taken[k] += members[ends[k] - shares[k] : ends[k]].tolist()
+    for k in np.flatnonzero(~part):
+        third[k] = taken[k].pop()
+    missing = np.zeros(n_latents, dtype=np.int64)
+    uncovered = np.zeros(n_latents, dtype=bool)
+    exact = True
+    for latents in connected_parts(q, part):
+        items = np.flatnonzero(q[:, latents].any(axis=1))
+        choice = _choose(q[np.ix_(items, latents)], 2 * per_block[latents])
+        exact &= choice.exact
+        missing[latents], uncovered[latents] = choice.missing, choice.uncovered
+        for k, own, outside in zip(latents, choice.taken, choice.third, strict=True):
+            taken[k] = items[own].tolist()
+            third[k] = items[outside] if outside >= 0 else -1
+    if missing.any() or uncovered.any():
+        return BlockSearch(None, missing, uncovered, part, exact)
+    halves = [(tuple(own[: len(own) // 2]), tuple(own[len(own) // 2 :])) for own in taken]
+    blocks = Blocks(
+        tuple(first for first, _ in halves),
+        tuple(second for _, second in halves),
+        tuple(int(j) for j in third),
+    )
+    return BlockSearch(blocks, missing, uncovered, part, True)
+
+
+def connected_parts(q: Bools, among: Bools) -> list[Ints]:
+    """Return the latents ``among`` all, in groups that share no item with one another."""
+    latents = np.flatnonzero(among)
+    if not len(latents):
+        return []
+    inside = q[:, latents].astype(np.int64)
+    _, labels = connected_components(csr_array(inside.T @ inside), directed=False)
+    return [latents[labels == label] for label in range(int(labels.max()) + 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    taken: list[list[int]]
+    third: list[int]
+    missing: Ints
+    uncovered: Bools
+    exact: bool
+
+
+def _choose(q: Bools, demands: Ints) -> _Choice:
+    """Return the best choice for latents that lack items: fewest missing, then fewest uncovered.
+
+    Parameters
+    ----------
+    q : ndarray of bool, shape (n, k)
+    demands : ndarray of int, shape (k,)
+        Items in both blocks together.
+    """
+    rows = group_rows(q)
+    counts = rows.counts
+    most = int(give_out(rows.loads, counts, demands).sum())
+    spare, exact = _spare(rows.loads, counts, demands, most)
+    given = give_out(rows.loads, counts - spare, demands)
+    taken: list[list[int]] = [[] for _ in range(q.shape[1])]
+    third = [-1] * q.shape[1]
+    for pattern, members in enumerate(rows.members):
+        ends = np.cumsum(given[pattern])
+        for k in np.flatnonzero(rows.loads[pattern]):
+            taken[k] += members[ends[k] - given[pattern, k] : ends[k]].tolist()
+            if ends[-1] < len(members):
+                third[k] = int(members[-1])
+    return _Choice(
+        taken,
+        third,
+        demands - given.sum(axis=0),
+        np.array([outside < 0 for outside in third]),
+        exact,
+    )
+
+
+def _spare(loads: Bools, counts: Ints, demands: Ints, most: int) -> tuple[Ints, bool]:
+    """Return how many items of each pattern to keep out of the blocks, and if that is certain.
+
+    As many block places as possible, ``most``, stay filled, and as few latents as possible are
+    left without an item outside. Only the numbers kept out need to be whole: what is left is then
+    a flow, which is whole by itself.
+    """
+    n_patterns, n_latents = loads.shape
+    if int(counts.sum()) == most:
+        return np.zeros(n_patterns, dtype=np.int64), True
+    programme = Programme()
+    kept_out = programme.variables((n_patterns,), whole=True, upper=counts)
+    gives = programme.variables(loads.shape, upper=counts[:, None] * loads)
+    bare = programme.variables((n_latents,))
+    for pattern, count in enumerate(counts):
+        terms = [(kept_out[pattern], 1.0), *((v, 1.0) for v in gives[pattern])]
+        programme.at_most(terms, float(count))
+    programme.at_least([(v, 1.0) for v in gives.ravel()], float(most))
+    for k in range(n_latents):
+        programme.at_most([(v, 1.0) for v in gives[:, k]], float(demands[k]))
+        outside = [(v, 1.0) for v in kept_out[loads[:, k]]]
+        programme.at_least([*outside, (bare[k], 1.0)], 1.0)
+        programme.cost(bare[k], 1.0)
+    solution, certain = programme.solve(MAX_NODES)
+    if solution is None:
+        return np.zeros(n_patterns, dtype=np.int64), False
+    return np.round(solution[kept_out]).astype(np.int64), certain

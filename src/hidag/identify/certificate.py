@@ -1,0 +1,205 @@
+"""The certificate: all findings about a design and the verdict they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hidag.identify.additions import Additions, fewest_additions
+from hidag.identify.assumptions import (
+    Fitted,
+    analytic_families,
+    disentangled,
+    enough_answers,
+    faithful_graph,
+    monotone_items,
+    positive_law,
+)
+from hidag.identify.blocks import Blocks, items_per_block
+from hidag.identify.findings import Finding
+from hidag.identify.q_conditions import (
+    blocks_and_rest,
+    every_latent_has_an_item,
+    no_contained_column,
+    rest_tells_states_apart,
+    two_identity_blocks,
+)
+from hidag.identify.question import Question, read_question
+from hidag.identify.text import certificate_text
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What a Q-matrix, or a fit, allows to be identified.
+
+    Attributes
+    ----------
+    strict : bool or None
+        True: every admissible parameter is determined by the distribution of the data, up to the
+        order of the latents. False: no theorem of the paper says so, as a condition of each that
+        could apply fails. None: it depends on what was not given (coefficients, families).
+    generic : bool or None
+        The same for all parameters but a set of measure zero. A strict guarantee is a generic one.
+    findings : tuple of Finding
+        One per condition.
+    blocks : Blocks or None
+        Rows that fulfil condition (i) of the generic theorems, by number.
+    additions : tuple of tuple of str
+        New items that would give the generic guarantee, each by the latents it should load on and
+        no others; empty if none is needed.
+    fewest : bool
+        Whether no smaller number of new items would do.
+    asked : Question
+        The design, as it was read.
+    """
+
+    strict: bool | None
+    generic: bool | None
+    findings: tuple[Finding, ...]
+    blocks: Blocks | None
+    additions: tuple[tuple[str, ...], ...]
+    fewest: bool
+    asked: Question
+
+    def finding(self, name: str) -> Finding:
+        """Return the finding of that name."""
+        return next(found for found in self.findings if found.name == name)
+
+    @property
+    def provably_bad(self) -> bool:
+        """Whether different parameters are known to give the same distribution of the data."""
+        return any(found.provably_bad and found.status == "fails" for found in self.findings)
+
+    def summary(self) -> str:
+        """Return the certificate as text for a reader who is no mathematician."""
+        return certificate_text(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain values that JSON can hold."""
+        return {
+            "strict": self.strict,
+            "generic": self.generic,
+            "provably_not_identified": self.provably_bad,
+            "findings": [
+                {
+                    "name": found.name,
+                    "source": found.source,
+                    "status": found.status,
+                    "required": found.required,
+                    "provably_bad": found.provably_bad,
+                    "sentence": found.sentence,
+                    "witness": dict(found.witness),
+                    "advice": found.advice,
+                }
+                for found in self.findings
+            ],
+            "additions": [list(names) for names in self.additions],
+            "fewest": self.fewest,
+        }
+
+
+def check_identifiability(
+    q_matrix: Any,
+    *,
+    effects: str | int = "main",
+    levels: int | Sequence[int] = 2,
+    families: str | Sequence[str] | Mapping[str, str] | None = None,
+) -> Certificate:
+    """Return what the paper's theorems say about a Q-matrix: holds, fails or undecided, and why.
+
+    Parameters
+    ----------
+    q_matrix : array-like or data frame, shape (J, K)
+        1 where a latent drives an item, 0 where it does not. A data frame may name items (first
+        column 'item', or a pandas index of text) and latents (its columns).
+    effects : {"main", "all"} or int, default="main"
+        Main effects only, all interactions, or interactions up to an order.
+    levels : int or sequence of int (length K), default=2
+        Number of values of the latents.
+    families : str, sequence of str (length J), mapping from item to family, or None
+        Response families. None leaves the assumption about them open without touching the verdict.
+
+    Returns
+    -------
+    Certificate
+        `strict`, `generic`, `findings`, `summary()`. The verdict takes for granted what neither Q
+        nor the families can show (positive law, faithful graph, monotone items).
+    """
+    return assemble(
+        read_question(q_matrix, effects=effects, levels=levels, families=families), None
+    )
+
+
+def assemble(
+    asked: Question,
+    fitted: Fitted | None,
+    *,
+    distinct: Finding | None = None,
+    extra: Sequence[Finding] = (),
+) -> Certificate:
+    """Return the certificate of a design, with what a fit says if there is one.
+
+    Parameters
+    ----------
+    asked : Question
+    fitted : Fitted or None
+    distinct : Finding, optional
+        What a fit says about states that look alike, in place of what Q says.
+    extra : sequence of Finding
+        Findings that are shown but do not bear on the verdict.
+    """
+    covered = every_latent_has_an_item(asked)
+    answers = enough_answers(asked)
+    identity = two_identity_blocks(asked)
+    distinct = distinct or rest_tells_states_apart(asked)
+    blocks, search = blocks_and_rest(asked)
+    subset = no_contained_column(asked)
+    law, monotone = positive_law(asked, fitted), monotone_items(asked, fitted)
+    families = analytic_families(asked, fitted)
+    assumptions = [law, faithful_graph(asked), monotone, families]
+    structure = [covered, *([] if answers is None else [answers])]
+    # What a fit contradicts is not taken for granted; what nothing was said about is.
+    refuted = [found for found in (law, monotone) if found.status == "fails"]
+    strict = _all([covered, identity, distinct, *refuted]) if asked.binary else _unless_bad(covered)
+    needed = [covered, blocks, *([subset] if subset.required else []), *refuted]
+    generic = _all([*needed, *([] if asked.families is None else [families])])
+    if strict:
+        generic = True
+    new = Additions(asked.q[:0], True)
+    if False in (blocks.holds, subset.holds if subset.required else None):
+        new = fewest_additions(
+            asked.q, items_per_block(asked.levels), search, subset=subset.required
+        )
+    shown = [identity, distinct] if asked.binary else []
+    return Certificate(
+        strict=strict,
+        generic=generic,
+        findings=(
+            *structure,
+            *shown,
+            blocks,
+            subset,
+            *assumptions,
+            disentangled(asked, fitted, monotone.holds),
+            *extra,
+        ),
+        blocks=search.blocks,
+        additions=tuple(tuple(asked.latents(row.nonzero()[0])) for row in new.loads),
+        fewest=new.exact,
+        asked=asked,
+    )
+
+
+def _all(findings: Sequence[Finding]) -> bool | None:
+    """Return False if a condition fails, else None if one is open, else True."""
+    known = [found.holds for found in findings]
+    return False if False in known else None if None in known else True
+
+
+def _unless_bad(found: Finding) -> bool | None:
+    """Return None, as no theorem is about this, or False where that is certain anyway."""
+    return False if found.status == "fails" else None

@@ -1,0 +1,178 @@
+"""The certificate of a fit: what Q leaves open, decided by fitted predictors and the fitted law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hidag.errors import DataError, SettingError
+from hidag.identify.assumptions import Fitted
+from hidag.identify.certificate import Certificate, assemble
+from hidag.identify.features import item_designs
+from hidag.identify.findings import Finding, counted
+from hidag.identify.information import information_rank
+from hidag.identify.q_conditions import rest_tells_states_apart, strict_theorem
+from hidag.identify.question import Question, read_question
+from hidag.identify.separation import outside_identity_blocks, same_predictors
+from hidag.latent import StateSpace
+
+#: Predictors that should not depend on a latent may differ by this share of the item's range.
+_RELATIVE = 1e-8
+#: Flat directions that a sentence spells out; the witness has all of them.
+_SPELT_OUT = 3
+
+
+def certify_fit(
+    q_matrix: Any,
+    eta: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    effects: str | int = "main",
+    levels: int | Sequence[int] = 2,
+    families: str | Sequence[str] | Mapping[str, str] | None = None,
+    dispersion: ArrayLike | None = None,
+    information: bool = True,
+    random_state: int = 0,
+) -> Certificate:
+    """Return the certificate of fitted parameters: Q's conditions, and those a fit can decide.
+
+    Parameters
+    ----------
+    q_matrix : array-like or data frame, shape (J, K)
+        Ones and zeros.
+    eta : array-like, shape (J, S)
+        Linear predictor of every item in every joint state, numbered as in
+        `hidag.latent.StateSpace` (the last latent changes fastest).
+    probabilities : array-like, shape (S,)
+        Joint law of the latents.
+    effects, levels, families
+        As in `check_identifiability`.
+    dispersion : array-like, shape (J,), optional
+        1 by default.
+    information : bool, default=True
+        Whether to compute the rank of the information, which needs the families.
+    random_state : int
+        Seed of the answers that the rank is computed from where they cannot be listed.
+
+    Raises
+    ------
+    DataError
+        If the tables do not fit each other, or a predictor depends on a latent that Q denies it.
+    """
+    asked = read_question(q_matrix, effects=effects, levels=levels, families=families)
+    fitted = _read_fit(asked, eta, probabilities)
+    extra = []
+    if information and asked.families is not None:
+        spread = np.ones(asked.n_items) if dispersion is None else np.asarray(dispersion, float)
+        extra.append(full_rank(asked, fitted, spread, random_state))
+    return assemble(asked, fitted, distinct=fitted_states_differ(asked, fitted.eta), extra=extra)
+
+
+def fitted_states_differ(asked: Question, eta: NDArray[np.float64]) -> Finding:
+    """Return whether fitted items outside the identity blocks tell all states apart."""
+    by_q = rest_tells_states_apart(asked)
+    if by_q.status == "fails":
+        return by_q
+    source = f"{strict_theorem(asked)}, condition (ii)"
+    alike = same_predictors(eta[outside_identity_blocks(asked.q)])
+    if alike is None:
+        return Finding(
+            "distinct-states",
+            source,
+            "holds",
+            "with the fitted coefficients any two states differ in an item outside the two blocks",
+        )
+    names = [_state_name(asked, state) for state in alike]
+    return Finding(
+        "distinct-states",
+        source,
+        "fails",
+        f"with the fitted coefficients the states {names[0]} and {names[1]} (levels in the order "
+        "of the latents) look alike in all items outside the two blocks",
+        {"states": names},
+        "add an item on a latent in which these states differ",
+    )
+
+
+def full_rank(
+    asked: Question, fitted: Fitted, dispersion: NDArray[np.float64], random_state: int
+) -> Finding:
+    """Return whether the information about all parameters has full rank at the fit."""
+    source = "numerical check at the fitted parameters"
+    designs, feature_names = item_designs(asked)
+    try:
+        found = information_rank(
+            fitted.eta,
+            designs,
+            fitted.probabilities,
+            levels=asked.levels,
+            families=asked.families or (),
+            dispersion=dispersion,
+            item_names=asked.item_names,
+            feature_names=feature_names,
+            random_state=random_state,
+        )
+    except SettingError as error:
+        return Finding("information", source, "undecided", str(error), required=False)
+    if found.full:
+        return Finding(
+            "information",
+            source,
+            "holds",
+            f"no direction is flat: all {found.n_parameters} parameters can be told apart from "
+            f"their neighbours (weakest direction {found.weakest:.1g} of the strongest)",
+            {"rank": found.rank, "parameters": found.n_parameters},
+            required=False,
+        )
+    n_flat = found.n_parameters - found.rank
+    shown = "; ".join(str(direction) for direction in found.flat[:_SPELT_OUT])
+    more = "" if n_flat <= _SPELT_OUT else f"; and {n_flat - _SPELT_OUT} more"
+    return Finding(
+        "information",
+        source,
+        "fails",
+        f"the information has rank {found.rank} for {found.n_parameters} parameters: the data do "
+        f"not change, to first order, along {counted(n_flat, 'direction')}: {shown}{more}",
+        {
+            "rank": found.rank,
+            "parameters": found.n_parameters,
+            "flat": [dict(zip(d.names, d.amounts, strict=True)) for d in found.flat],
+        },
+        "fix one parameter of each direction, or add items on the latents they name",
+        required=False,
+    )
+
+
+def _read_fit(asked: Question, eta: ArrayLike, probabilities: ArrayLike) -> Fitted:
+    table = np.asarray(eta, dtype=np.float64)
+    law = np.asarray(probabilities, dtype=np.float64)
+    space = StateSpace(asked.levels)
+    expected = (asked.n_items, space.n_states)
+    if table.shape != expected or law.shape != expected[1:]:
+        raise DataError(
+            f"eta must have shape {expected} (items, joint states) and probabilities "
+            f"{expected[1:]}, got {table.shape} and {law.shape}"
+        )
+    if not np.isfinite(table).all() or not (law >= 0).all() or abs(law.sum() - 1) > _RELATIVE:
+        raise DataError(
+            "eta must be finite, and probabilities must not be negative and must add up to 1, but "
+            f"they add up to {law.sum():g}"
+        )
+    grid = table.reshape(asked.n_items, *asked.levels)
+    span = np.ptp(table, axis=1)
+    for k, name in enumerate(asked.latent_names):
+        moves = np.ptp(grid, axis=1 + k).reshape(asked.n_items, -1).max(axis=1)
+        wrong = np.flatnonzero(~asked.q[:, k] & (moves > _RELATIVE * np.maximum(span, 1e-300)))
+        if len(wrong):
+            raise DataError(
+                f"Q says that item {asked.item_names[wrong[0]]!r} does not depend on latent "
+                f"{name!r}, but its predictor does; give the Q-matrix of the same fit"
+            )
+    return Fitted(table, law)
+
+
+def _state_name(asked: Question, state: int) -> str:
+    return "".join(map(str, np.unravel_index(state, asked.levels)))

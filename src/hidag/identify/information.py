@@ -1,0 +1,265 @@
+"""Rank of the information at given parameters, and the directions in which it is flat.
+
+Data that follow the model cannot tell parameters apart along a direction in which the score is
+zero for every answer. The score of all parameters is computed for many answers (for all of them,
+where they can be listed), and its singular values show how many directions there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, svd
+
+from hidag.errors import SettingError
+from hidag.latent import StateSpace
+from hidag.measurement import family_named
+
+Array = NDArray[np.float64]
+
+#: Singular values of the scaled score below this share of the largest count as zero. Rounding
+#: leaves about 1e-15 of a direction that is flat, and 1e-10 where a derivative is numerical.
+FLAT = 1e-7
+#: All answers are listed up to this many; beyond, answers are drawn.
+LISTED_ANSWERS = 1 << 14
+#: Answers drawn per parameter: the rank of the scores cannot pass the number of answers.
+DRAWS_PER_PARAMETER = 8
+FEWEST_DRAWS = 4000
+#: Larger problems are refused: they need a matrix of scores of this many numbers.
+LARGEST_SCORE = 60_000_000
+#: Parameters with less than this share of a direction's largest entry are not named.
+_NAMED_SHARE = 0.1
+_STEP = 1e-5
+
+
+@dataclass(frozen=True)
+class FlatDirection:
+    """A direction in which the distribution of the data does not change, to first order.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters that move, the one that moves most first.
+    amounts : tuple of float
+        How much each moves, the largest by 1 or -1.
+    """
+
+    names: tuple[str, ...]
+    amounts: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{a:+.2g} {name}" for name, a in zip(self.names, self.amounts, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class InformationRank:
+    """Rank of the information matrix.
+
+    Attributes
+    ----------
+    n_parameters, rank : int
+    flat : tuple of FlatDirection
+        ``n_parameters - rank`` directions.
+    weakest : float
+        Smallest singular value that is not zero, as a share of the largest; parameters are scaled
+        to unit information each. Small values mean that much data is needed.
+    n_answers : int
+        Answers that the scores were computed for.
+    exact : bool
+        Whether these are all answers there are.
+    """
+
+    n_parameters: int
+    rank: int
+    flat: tuple[FlatDirection, ...]
+    weakest: float
+    n_answers: int
+    exact: bool
+
+    @property
+    def full(self) -> bool:
+        """Whether no direction is flat."""
+        return self.rank == self.n_parameters
+
+
+def information_rank(
+    eta: Array,
+    designs: Sequence[Array],
+    probabilities: Array,
+    *,
+    levels: Sequence[int],
+    families: Sequence[str],
+    dispersion: Array | None = None,
+    item_names: Sequence[str] | None = None,
+    feature_names: Sequence[Sequence[str]] | None = None,
+    random_state: int = 0,
+) -> InformationRank:
+    """Return the rank of the information about all coefficients, dispersions and the law.
+
+    Parameters
+    ----------
+    eta : ndarray, shape (J, S)
+        Predictor of every item in every joint state.
+    designs : sequence of J arrays, shape (S, P_j)
+        The features that the coefficients of each item multiply, intercept included.
+    probabilities : ndarray, shape (S,)
+        Joint law; its free parameters are log ratios to the most probable state.
+    levels : sequence of int, length K
+    families : sequence of str, length J
+    dispersion : ndarray, shape (J,), optional
+        1 by default; used by families that have one.
+    item_names : sequence of str, optional
+    feature_names : sequence of J sequences of P_j str, optional
+    random_state : int
+        Seed of the answers that are drawn where they cannot be listed.
+    """
+    eta = np.asarray(eta, dtype=np.float64)
+    n_items, n_states = eta.shape
+    spread = np.ones(n_items) if dispersion is None else np.asarray(dispersion, dtype=np.float64)
+    names = _parameter_names(designs, families, probabilities, levels, item_names, feature_names)
+    n_draws = max(FEWEST_DRAWS, DRAWS_PER_PARAMETER * len(names))
+    rows, weights, exact = _answers(eta, probabilities, families, spread, n_draws, random_state)
+    if len(rows) * max(len(names), n_states) > LARGEST_SCORE:
+        raise SettingError(
+            f"the information of {len(names)} parameters over {n_states} joint states is too large "
+            "to compute; check a smaller model"
+        )
+    score = _scores(rows, eta, designs, probabilities, families, spread)
+    score *= np.sqrt(weights)[:, None]
+    scale = np.sqrt((score**2).sum(axis=0))
+    scale[scale == 0] = 1.0
+    triangle = qr(score / scale, mode="r")[0][: len(names)]
+    _, values, right = svd(triangle, full_matrices=True)
+    values = np.concatenate([values, np.zeros(len(names) - len(values))])
+    large = values > FLAT * values[0]
+    rank = int(large.sum())
+    return InformationRank(
+        n_parameters=len(names),
+        rank=rank,
+        flat=_directions(right[rank:] / scale, names),
+        weakest=float(values[rank - 1] / values[0]) if rank else 0.0,
+        n_answers=len(rows),
+        exact=exact,
+    )
+
+
+def _parameter_names(
+    designs: Sequence[Array],
+    families: Sequence[str],
+    probabilities: Array,
+    levels: Sequence[int],
+    item_names: Sequence[str] | None,
+    feature_names: Sequence[Sequence[str]] | None,
+) -> list[str]:
+    items = item_names or [f"item_{j}" for j in range(len(designs))]
+    out = []
+    for j, design in enumerate(designs):
+        features = (
+            feature_names[j]
+            if feature_names is not None
+            else ["intercept", *(f"feature {f}" for f in range(1, design.shape[1]))]
+        )
+        out += [f"b[{items[j]}, {feature}]" for feature in features]
+        if family_named(families[j]).has_dispersion:
+            out.append(f"log dispersion[{items[j]}]")
+    words = ["".join(map(str, state)) for state in StateSpace(tuple(levels)).states().tolist()]
+    reference = int(np.argmax(probabilities))
+    return out + [f"log p({w})" for s, w in enumerate(words) if s != reference]
+
+
+def _answers(
+    eta: Array,
+    probabilities: Array,
+    families: Sequence[str],
+    dispersion: Array,
+    n_draws: int,
+    random_state: int,
+) -> tuple[Array, Array, bool]:
+    """Return answers, shape (n, J), their weights, and whether these are all there are."""
+    n_items, n_states = eta.shape
+    if set(families) == {"bernoulli"} and 2**n_items <= LISTED_ANSWERS:
+        rows = ((np.arange(2**n_items)[:, None] >> np.arange(n_items)) & 1).astype(np.float64)
+        weights = np.exp(_log_joint(rows, eta, probabilities, families, dispersion)).sum(axis=1)
+        return rows, weights, True
+    rng = np.random.default_rng(random_state)
+    states = rng.choice(n_states, size=n_draws, p=probabilities / probabilities.sum())
+    drawn = [
+        family_named(name).sample(eta[j, states], np.full(n_draws, dispersion[j]), rng)
+        for j, name in enumerate(families)
+    ]
+    return np.column_stack(drawn), np.full(n_draws, 1.0 / n_draws), False
+
+
+def _log_density(name: str, x: Array, eta: Array, dispersion: float) -> Array:
+    """Return log f, shape (n, S)."""
+    family = family_named(name)
+    gamma = np.full(1, dispersion)
+    theta, partition = family.natural(eta, gamma)
+    working = family.to_working(x)
+    return np.asarray(
+        working[:, None] * theta - partition + family.base(x, np.full(len(x), dispersion))[:, None]
+    )
+
+
+def _log_joint(
+    rows: Array, eta: Array, probabilities: Array, families: Sequence[str], dispersion: Array
+) -> Array:
+    with np.errstate(divide="ignore"):
+        total = np.log(np.asarray(probabilities, dtype=np.float64))[None, :]
+    for j, name in enumerate(families):
+        total = total + _log_density(name, rows[:, j], eta[j], dispersion[j])
+    return np.asarray(total)
+
+
+def _scores(
+    rows: Array,
+    eta: Array,
+    designs: Sequence[Array],
+    probabilities: Array,
+    families: Sequence[str],
+    dispersion: Array,
+) -> Array:
+    """Return the derivative of each answer's log probability by each parameter, shape (n, P)."""
+    joint = _log_joint(rows, eta, probabilities, families, dispersion)
+    posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    parts = []
+    for j, name in enumerate(families):
+        family = family_named(name)
+        slope, mean, _ = family.slopes(eta[j], np.full(1, dispersion[j]))
+        x = family.to_working(rows[:, j])
+        parts.append((posterior * (x[:, None] * slope - mean)) @ np.asarray(designs[j], float))
+        if family.has_dispersion:
+            up, down = (
+                _log_density(name, rows[:, j], eta[j], dispersion[j] * np.exp(step))
+                for step in (_STEP, -_STEP)
+            )
+            change = (posterior * (up - down)).sum(axis=1, keepdims=True)
+            parts.append(change / (2 * _STEP))
+    law = posterior - probabilities
+    parts.append(np.delete(law, int(np.argmax(probabilities)), axis=1))
+    return np.hstack(parts)
+
+
+def _directions(null: Array, names: Sequence[str]) -> tuple[FlatDirection, ...]:
+    """Return a basis of flat directions in which few parameters move, shape of null (d, P)."""
+    if not len(null):
+        return ()
+    # Pivoting gives each direction one parameter that only it moves.
+    _, upper, order = qr(null, mode="economic", pivoting=True)
+    basis = np.empty_like(null)
+    basis[:, order] = np.linalg.solve(upper[:, : len(null)], upper)
+    out = []
+    for row in basis:
+        row = row / row[np.argmax(np.abs(row))]
+        moved = np.flatnonzero(np.abs(row) >= _NAMED_SHARE)
+        moved = moved[np.argsort(-np.abs(row[moved]), kind="stable")]
+        out.append(
+            FlatDirection(tuple(names[int(i)] for i in moved), tuple(float(row[i]) for i in moved))
+        )
+    return tuple(out)

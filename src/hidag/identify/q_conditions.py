@@ -1,0 +1,300 @@
+"""Findings about Q alone: one function per condition of the theorems."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hidag.identify.blocks import BlockSearch, find_blocks, items_per_block
+from hidag.identify.containment import contained_pairs
+from hidag.identify.findings import (
+    LISTED,
+    Finding,
+    counted,
+    items_phrase,
+    latents_phrase,
+    listed,
+)
+from hidag.identify.lack import Lack, find_lacks
+from hidag.identify.question import Question
+from hidag.identify.separation import (
+    outside_identity_blocks,
+    pure_items,
+    undecided_latents,
+    undecided_states,
+)
+
+
+def strict_theorem(asked: Question) -> str:
+    """Return the name of the theorem on strict identifiability that is about such a design."""
+    return "Corollary 1" if asked.main_effects else "strict theorem"
+
+
+def generic_theorem(asked: Question) -> str:
+    """Return the name of the theorem on generic identifiability that is about such a design."""
+    if not asked.binary:
+        return "polytomous theorem"
+    return "Corollary 2" if asked.main_effects else "Theorem 1"
+
+
+def every_latent_has_an_item(asked: Question) -> Finding:
+    """Return whether no column of Q is empty, without which nothing can be identified."""
+    empty = asked.latents(np.flatnonzero(~asked.q.any(axis=0)))
+    source = "necessary for every theorem"
+    if not empty:
+        return Finding("covered", source, "holds", "every latent has at least one item")
+    return Finding(
+        "covered",
+        source,
+        "fails",
+        f"{latents_phrase(empty)} {'has' if len(empty) == 1 else 'have'} no item: nothing in the "
+        "data depends on it, so nothing about it can be learned",
+        {"latents": empty},
+        f"drop {latents_phrase(empty)}, or add items that load on it",
+        provably_bad=True,
+    )
+
+
+def two_identity_blocks(asked: Question) -> Finding:
+    """Return whether every latent has two items of its own (strict theorems, condition (i))."""
+    source = f"{strict_theorem(asked)}, condition (i)"
+    own = pure_items(asked.q)
+    short = [k for k, items in enumerate(own) if len(items) < 2]
+    witness = {asked.latent_names[k]: asked.items(items[:2]) for k, items in enumerate(own)}
+    if not short:
+        return Finding(
+            "identity-blocks",
+            source,
+            "holds",
+            "every latent has at least two items that load on it alone",
+            witness,
+        )
+    names = asked.latents(short)
+    bare = [k for k in short if not own[k]]
+    have = [
+        f"{asked.latent_names[k]} has only {asked.item_names[own[k][0]]}" for k in short if own[k]
+    ]
+    if bare:
+        have.append(f"{listed(asked.latents(bare))} {'has' if len(bare) == 1 else 'have'} none")
+    missing = sum(2 - len(own[k]) for k in short)
+    return Finding(
+        "identity-blocks",
+        source,
+        "fails",
+        f"every latent needs two items that load on it and on nothing else, but {listed(have)}",
+        {"latents": names, **{name: witness[name] for name in names}},
+        f"add {counted(missing, 'item')} that load{'s' if missing == 1 else ''} on one latent "
+        f"alone, so that each of these has two: {listed(names)}",
+    )
+
+
+def rest_tells_states_apart(asked: Question) -> Finding:
+    """Return whether items outside the identity blocks tell all states apart (condition (ii))."""
+    source = f"{strict_theorem(asked)}, condition (ii)"
+    rest = asked.q[outside_identity_blocks(asked.q)]
+    unseen = np.flatnonzero(~rest.any(axis=0))
+    if len(unseen):
+        names = asked.latents(unseen)
+        return Finding(
+            "distinct-states",
+            source,
+            "fails",
+            f"besides two items of its own per latent, no item loads on {listed(names)}: outside "
+            "the two blocks, states that differ there look alike",
+            {"latents": names},
+            f"add an item that loads on {listed(names)}",
+        )
+    return _by_main_effects(asked, rest) if asked.main_effects else _by_all_effects(asked, rest)
+
+
+def _by_main_effects(asked: Question, rest: np.ndarray) -> Finding:
+    source = f"{strict_theorem(asked)}, condition (ii)"
+    hidden = undecided_latents(rest)
+    if not len(hidden):
+        return _surely_apart(source)
+    names = asked.latents(hidden)
+    return Finding(
+        "distinct-states",
+        source,
+        "undecided",
+        f"depends on the coefficients: outside the two blocks every item loads on none or on "
+        f"several of {listed(names)}, so effects could cancel exactly; for almost all coefficients "
+        "they do not",
+        {"latents": names},
+        f"to be certain whatever the coefficients, add an item that loads on {names[0]} alone "
+        "(more may be needed); or have the fitted coefficients checked",
+    )
+
+
+def _by_all_effects(asked: Question, rest: np.ndarray) -> Finding:
+    source = f"{strict_theorem(asked)}, condition (ii)"
+    pair = undecided_states(rest)
+    if pair is None:
+        return _surely_apart(source)
+    if isinstance(pair, bool):
+        return Finding(
+            "distinct-states",
+            source,
+            "undecided",
+            "the search for two states that look alike was given up at its limit",
+        )
+    one, other = ("".join(map(str, state)) for state in pair)
+    return Finding(
+        "distinct-states",
+        source,
+        "undecided",
+        f"depends on the coefficients: nothing in Q makes an item outside the two blocks differ "
+        f"between the states {one} and {other} (in the order of the latents); for almost all "
+        "coefficients one does",
+        {"states": [one, other]},
+        "to be certain whatever the coefficients, add a third item that loads on "
+        f"{asked.latent_names[int(np.flatnonzero(pair[0] != pair[1])[0])]} alone (more may be "
+        "needed); or have the fitted coefficients checked",
+    )
+
+
+def _surely_apart(source: str) -> Finding:
+    return Finding(
+        "distinct-states",
+        source,
+        "holds",
+        "any two states differ in some item outside the two blocks, whatever the coefficients",
+    )
+
+
+def blocks_and_rest(asked: Question) -> tuple[Finding, BlockSearch]:
+    """Return whether two blocks and a covering rest can be had (generic, condition (i))."""
+    per_block = items_per_block(asked.levels)
+    search = find_blocks(asked.q, per_block)
+    source = f"{generic_theorem(asked)}, condition (i)"
+    rule = "two blocks of items, " + (
+        "one item per latent in each"
+        if asked.binary
+        else f"{_per_latent(asked, per_block.tolist())} in each"
+    )
+    if search.blocks is not None:
+        found = search.blocks
+        witness = {
+            name: {
+                "first": asked.items(found.first[k]),
+                "second": asked.items(found.second[k]),
+                "outside": asked.item_names[found.third[k]],
+            }
+            for k, name in enumerate(asked.latent_names)
+        }
+        sentence = f"there are {rule}, and the items left over load on every latent"
+        return Finding("blocks", source, "holds", sentence, witness), search
+    if not search.exact:
+        sentence = f"the search for {rule} was given up at its limit without a decision"
+        return Finding("blocks", source, "undecided", sentence), search
+    lacks = find_lacks(asked.q, per_block, search)
+    sentence = (
+        f"there must be {rule}, and an item outside them for every latent, but "
+        + "; ".join(_in_words(asked, lack) for lack in lacks[:LISTED])
+        + ("" if len(lacks) <= LISTED else f"; and so in {len(lacks) - LISTED} more groups")
+    )
+    proof = {
+        "violating": [
+            {
+                "latents": asked.latents(lack.latents),
+                "items": asked.items(lack.items),
+                "needed": lack.needed,
+                "kind": lack.kind,
+            }
+            for lack in lacks
+        ]
+    }
+    return Finding("blocks", source, "fails", sentence, proof), search
+
+
+def _per_latent(asked: Question, per_block: list[int]) -> str:
+    by_number: dict[int, list[str]] = {}
+    for name, number in zip(asked.latent_names, per_block, strict=True):
+        by_number.setdefault(number, []).append(name)
+    if len(by_number) == 1:
+        return f"{counted(per_block[0], 'item')} per latent"
+    return listed([f"{counted(n, 'item')} for {listed(by_number[n])}" for n in sorted(by_number)])
+
+
+def _in_words(asked: Question, lack: Lack) -> str:
+    latents, items = asked.latents(lack.latents), asked.items(lack.items)
+    who = latents_phrase(latents)
+    have = "have" if len(latents) > 1 else "has"
+    only = f"only {items_phrase(items)}" if items else "no item"
+    share = "share" if len(latents) > 1 and items else have
+    any_of = "any of them" if len(latents) > 2 else "either" if len(latents) == 2 else "it"
+    if lack.kind == "joint":
+        bare = asked.latents(lack.bare)
+        return (
+            f"the {counted(len(items), 'item')} of {who} cannot serve the blocks and the rest at "
+            f"once: whatever items are chosen, some latent has none left outside (at best "
+            f"{listed(bare)})"
+        )
+    more = f"{counted(lack.n_more, 'more item')} that load{'s' if lack.n_more == 1 else ''} on"
+    are = "is" if lack.n_more == 1 else "are"
+    tail = ", and the blocks need all of them" if lack.kind == "rest" and items else ""
+    return f"{who} {share} {only}{tail}: {more} {any_of} {are} needed"
+
+
+def no_contained_column(asked: Question) -> Finding:
+    """Return whether no latent's items contain another's (generic theorems, condition (ii))."""
+    needed = not (asked.binary and asked.main_effects)
+    theorem = generic_theorem(asked) if needed else "Theorem 1"
+    source = f"{theorem}, condition (ii), the subset condition"
+    pairs = contained_pairs(asked.q)
+    if not len(pairs):
+        return Finding(
+            "subset",
+            source,
+            "holds",
+            "no latent has all the items of another one",
+            required=needed,
+        )
+    named = [(asked.latent_names[p], asked.latent_names[k]) for p, k in pairs]
+    outer, inner = pairs[0]
+    has_items = asked.q.sum(axis=0) > 0
+    words = [
+        f"latent {asked.latent_names[p]} has every item of {asked.latent_names[k]}"
+        for p, k in pairs
+        if has_items[k]
+    ] or ["a latent has no item at all, so that every other one has all its items"]
+    proven = needed and _can_be_exchanged(asked, pairs)
+    if not needed:
+        more = "with main effects and two levels that does no harm (Corollary 2)"
+    elif proven:
+        more = (
+            f"the levels of {named[0][1]} can then be exchanged wherever {named[0][0]} is 0, which "
+            "gives other parameters with the same distribution of the data"
+        )
+    else:
+        more = (
+            "the theorem does not apply then; whether anything is lost is not known for this "
+            "order of effects"
+        )
+    return Finding(
+        "subset",
+        source,
+        "fails",
+        f"{listed(words, limit=4)}; {more}",
+        {"contained": [{"outer": p, "inner": k} for p, k in named]},
+        "" if not needed else _undo(asked, int(outer), int(inner), len(pairs)),
+        required=needed,
+        provably_bad=proven,
+    )
+
+
+def _undo(asked: Question, outer: int, inner: int, n_pairs: int) -> str:
+    more = "" if n_pairs == 1 else ", and so for the other pairs"
+    return (
+        f"add an item that loads on {asked.latent_names[inner]} but not on "
+        f"{asked.latent_names[outer]}{more}"
+    )
+
+
+def _can_be_exchanged(asked: Question, pairs: np.ndarray) -> bool:
+    """Return whether exchanging levels where another latent is 0 stays within the model.
+
+    The exchange turns an effect of the inner latent into an interaction with the outer one. All
+    items of the inner latent must therefore have room for every interaction of their latents.
+    """
+    widths = asked.q.sum(axis=1)
+    return any(bool((widths[asked.q[:, k]] <= asked.order).all()) for _, k in pairs)

@@ -1,0 +1,127 @@
+"""Conditions of the strict theorems: two identity blocks, and states that the rest tells apart.
+
+The second condition is about coefficients. Q alone decides it in two cases: some latent has no
+item outside the identity blocks (no coefficients will do), or Q forces a difference between any
+two states (all admissible coefficients will do). In between, coefficients with exact ties violate
+it, all others fulfil it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.identify.flow import Bools, Ints
+from hidag.identify.programme import Programme
+
+#: Nodes of the search for a pair of states that need not differ.
+MAX_NODES = 20_000
+
+
+def pure_items(q: Bools) -> tuple[tuple[int, ...], ...]:
+    """Return, for each latent, the items that load on it and on nothing else."""
+    alone = q.sum(axis=1) == 1
+    return tuple(tuple(np.flatnonzero(alone & q[:, k]).tolist()) for k in range(q.shape[1]))
+
+
+def outside_identity_blocks(q: Bools) -> Bools:
+    """Return which items are left after two pure items per latent (or those there are), (J,).
+
+    Which of several pure items are taken makes no difference: each of them tells exactly the
+    states that differ in its latent.
+    """
+    rest = np.ones(len(q), dtype=bool)
+    for items in pure_items(q):
+        rest[list(items[:2])] = False
+    return rest
+
+
+def undecided_latents(rest: Bools) -> Ints:
+    """Return the latents whose differences main effects might cancel, empty if they never can.
+
+    States differ in a set D of latents. An item with exactly one latent in D tells them apart, as
+    its loading is not zero; an item with two or more need not, as loadings may cancel. So a
+    difference may stay unseen if and only if no item has exactly one latent in D. Unions of such
+    sets are such sets, so peeling off latents that are seen finds the largest.
+
+    Parameters
+    ----------
+    rest : ndarray of bool, shape (n, K)
+        Rows of Q outside the identity blocks.
+    """
+    hidden = np.ones(rest.shape[1], dtype=bool)
+    while True:
+        single = rest[:, hidden].sum(axis=1) == 1
+        seen = hidden & rest[single].any(axis=0)
+        if not seen.any():
+            return np.flatnonzero(hidden)
+        hidden &= ~seen
+
+
+def undecided_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:
+    """Return two binary states that items with interactions need not tell apart.
+
+    Monotone items tell two states apart for certain if all their latents are 1 in exactly one of
+    them, or if all their latents are 0 in one and exactly one is 1 in the other (a main effect,
+    which is not zero). In all other cases there are admissible predictors that are equal.
+
+    Returns
+    -------
+    pair of ndarray (shape (K,)), False or None
+        None if all states differ for certain, False if a limit ended the search.
+    """
+    rows = np.unique(rest[rest.any(axis=1)], axis=0)
+    single = rows[rows.sum(axis=1) == 1]
+    known = single.any(axis=0)
+    if known.all():
+        return None
+    programme = Programme()
+    both, left, right = programme.variables((3, rest.shape[1]), whole=True)
+    for k in range(rest.shape[1]):
+        programme.at_most([(v, 1.0) for v in (both[k], left[k], right[k])], 1.0)
+        if known[k]:
+            programme.at_most([(left[k], 1.0), (right[k], 1.0)], 0.0)
+    programme.at_least([(v, 1.0) for v in (*left, *right)], 1.0)
+    for row in rows:
+        own = np.flatnonzero(row).tolist()
+        for k in own:
+            for side in (left, right):
+                # If latent k is 1 on this side only, some latent of the item must be 0 there.
+                terms = [(v, -1.0) for m in own for v in (both[m], side[m])]
+                programme.at_least([*terms, (side[k], -1.0)], -float(len(own)))
+            # If latent k differs, another one differs too, or one is 1 in both states.
+            others = [(v, 1.0) for m in own if m != k for v in (left[m], right[m])]
+            common = [(both[m], 1.0) for m in own]
+            programme.at_least([*others, *common, (left[k], -1.0), (right[k], -1.0)], 0.0)
+    for variable in (*left, *right):
+        programme.cost(variable, 1.0)
+    solution, certain = programme.solve(MAX_NODES)
+    if solution is None:
+        return None if certain else False
+    ones = solution > 0.5
+    return (
+        (ones[both] | ones[left]).astype(np.int64),
+        (ones[both] | ones[right]).astype(np.int64),
+    )
+
+
+def same_predictors(eta: NDArray[np.float64], relative: float = 1e-9) -> tuple[int, int] | None:
+    """Return two states in which all predictors agree, None if there are no such states.
+
+    Parameters
+    ----------
+    eta : ndarray, shape (n, S)
+        Predictors of the items outside the identity blocks in every joint state.
+    relative : float
+        Differences below this share of an item's range count as none.
+    """
+    span = np.ptp(eta, axis=1)
+    coded = np.round(
+        (eta - eta.min(axis=1, keepdims=True))[span > 0] / (relative * span[span > 0, None])
+    )
+    _, first, inverse = np.unique(coded.T, axis=0, return_index=True, return_inverse=True)
+    if len(first) == eta.shape[1]:
+        return None
+    again = first[inverse.ravel()]
+    second = int(np.flatnonzero(again != np.arange(eta.shape[1]))[0])
+    return int(again[second]), second

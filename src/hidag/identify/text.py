@@ -1,0 +1,185 @@
+"""A certificate as text, for readers who are no mathematicians."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hidag.identify.findings import Finding, counted, listed, sentence_case
+from hidag.identify.q_conditions import generic_theorem, strict_theorem
+from hidag.identify.question import Question
+
+if TYPE_CHECKING:
+    from hidag.identify.certificate import Certificate
+
+_MARKS = {"holds": "+", "fails": "-", "undecided": "?"}
+_STATUS_WORDS = {
+    "holds": "holds",
+    "fails": "fails",
+    "undecided": "cannot be decided from Q alone",
+}
+_TITLES = {
+    "covered": "Every latent has an item",
+    "answer-patterns": "Enough answer patterns",
+    "identity-blocks": "Two items of its own for every latent",
+    "distinct-states": "The other items tell all states apart",
+    "blocks": "Two blocks of items and a rest",
+    "subset": "No latent has all the items of another",
+    "positive-law": "Every combination of levels occurs",
+    "faithful-graph": "The graph shows all independences",
+    "monotone": "Items rise with their latents",
+    "analytic-families": "Analytic response families",
+    "disentangled": "What stays open without a formula for the items",
+    "information": "Rank of the information",
+}
+_STRICT_NAMES = ("covered", "identity-blocks", "distinct-states", "positive-law", "monotone")
+#: Assumptions that are taken for granted while nothing speaks against them.
+_GRANTED = {"undecided": ("positive-law", "monotone"), "fails": (), "holds": ()}
+_WIDTH = 96
+
+
+def certificate_text(certificate: Certificate) -> str:
+    """Return the verdict, every finding, and what to add."""
+    lines = [_headline(certificate.asked), "", *_verdict_lines(certificate), ""]
+    for found in certificate.findings:
+        lines += _finding_lines(found)
+    if certificate.additions:
+        lines += ["", *_addition_lines(certificate)]
+    return "\n".join(lines)
+
+
+def _headline(asked: Question) -> str:
+    levels = sorted(set(asked.levels))
+    if asked.binary:
+        latents = counted(asked.n_latents, "binary latent")
+    elif len(levels) == 1:
+        latents = f"{counted(asked.n_latents, 'latent')} with {levels[0]} levels"
+    else:
+        latents = f"{counted(asked.n_latents, 'latent')} with {levels[0]} to {levels[-1]} levels"
+    effects = {1: "main effects", None: "all effects"}.get(
+        asked.asked_order, f"effects up to order {asked.asked_order}"
+    )
+    return f"Identifiability of {counted(asked.n_items, 'item')} on {latents}, {effects}"
+
+
+def _verdict_lines(certificate: Certificate) -> list[str]:
+    asked = certificate.asked
+    given = "given the assumptions marked ? below"
+    generic = {
+        True: f"guaranteed ({_granting(certificate)}), {given}. The data determine all but "
+        "exceptional parameters, up to the order of the latents.",
+        False: f"no guarantee, as {_titles(certificate, _generic_names(certificate), 'fails')}.",
+        None: f"open, as {_titles(certificate, _generic_names(certificate), 'undecided')}.",
+    }[certificate.generic]
+    strict = {
+        True: f"guaranteed ({strict_theorem(asked)}), {given}. The data determine all parameters, "
+        "without exceptions.",
+        False: f"no guarantee, as {_titles(certificate, _STRICT_NAMES, 'fails')}.",
+        None: f"open, as {_titles(certificate, _STRICT_NAMES, 'undecided')}."
+        if asked.binary
+        else "the paper has no theorem for latents with more than two levels.",
+    }[certificate.strict]
+    lines = [*_wrapped("generic: ", generic), *_wrapped("strict:  ", strict)]
+    if certificate.generic and (asked.truncated and not (asked.binary and asked.main_effects)):
+        lines += _wrapped(
+            "",
+            "The theorem is printed for all effects. Its proof leaves out only parameters that "
+            "main effects describe, so it covers fewer interactions too.",
+        )
+    if certificate.provably_bad:
+        lines += _wrapped(
+            "",
+            "This is more than a missing guarantee: unless the law of the latents is restricted, "
+            "different parameters give the same distribution of the data.",
+        )
+    elif certificate.generic is False:
+        lines += _wrapped(
+            "",
+            "The theorems name conditions that are enough. One that fails does not prove that "
+            "anything is lost.",
+        )
+    return lines
+
+
+def _granting(certificate: Certificate) -> str:
+    """Return the theorem that the generic guarantee rests on."""
+    asked = certificate.asked
+    by_itself = all(
+        certificate.finding(name).status == "holds"
+        for name in _generic_names(certificate)
+        if name in ("covered", "blocks", "subset", "analytic-families")
+    )
+    return generic_theorem(asked) if by_itself or not certificate.strict else strict_theorem(asked)
+
+
+def _generic_names(certificate: Certificate) -> list[str]:
+    names = ["covered", "blocks", "positive-law", "monotone"]
+    if certificate.finding("subset").required:
+        names.append("subset")
+    if certificate.asked.families is not None:
+        names.append("analytic-families")
+    return names
+
+
+def _titles(certificate: Certificate, names: Sequence[str], status: str) -> str:
+    """Return which of these conditions have that status, as the end of a sentence."""
+    found = [
+        f'"{_TITLES[finding.name]}"'
+        for finding in certificate.findings
+        if finding.name in names
+        and finding.status == status
+        and finding.name not in _GRANTED[status]
+    ]
+    verb = {"fails": ("fails", "fail"), "undecided": ("is open", "are open")}.get(status, ("", ""))
+    return f"{listed(found)} {verb[len(found) > 1]}"
+
+
+def _finding_lines(found: Finding) -> list[str]:
+    status = _STATUS_WORDS[found.status]
+    if not found.required and found.name == "subset":
+        status += " (not needed)"
+    lines = [f"{_MARKS[found.status]} {_TITLES[found.name]}: {status} [{found.source}]"]
+    lines += _wrapped("    ", sentence_case(found.sentence) + ".")
+    if found.name == "blocks" and found.status == "holds":
+        lines += _block_lines(found)
+    if found.advice:
+        lines += _wrapped("    -> ", sentence_case(found.advice) + ".")
+    return lines
+
+
+def _block_lines(found: Finding, limit: int = 12) -> list[str]:
+    rows = [
+        f"      {name}: {', '.join(w['first'])} | {', '.join(w['second'])} | {w['outside']}"
+        for name, w in list(found.witness.items())[:limit]
+    ]
+    more = len(found.witness) - limit
+    return ["      latent: first block | second block | outside", *rows] + (
+        [f"      ... and {more} more"] if more > 0 else []
+    )
+
+
+def _addition_lines(certificate: Certificate) -> list[str]:
+    number = len(certificate.additions)
+    kinds: dict[tuple[str, ...], int] = {}
+    for names in certificate.additions:
+        kinds[names] = kinds.get(names, 0) + 1
+    enough = "no smaller number will do" if certificate.fewest else "perhaps fewer will do"
+    what = listed(
+        [f"{counted(times, 'item')} on {listed(names)}" for names, times in kinds.items()]
+    )
+    return _wrapped(
+        "To get the generic guarantee: ",
+        f"add {counted(number, 'item')} ({enough}): {what}.",
+    )
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head) if len(head) < 12 else "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
