@@ -84,3 +84,12 @@ def items_phrase(names: Sequence[str]) -> str:
 def sentence_case(text: str) -> str:
     """Return the text with its first letter in upper case."""
     return text[:1].upper() + text[1:]
+
+
+def new_items(loads: Sequence[Sequence[str]]) -> str:
+    """Return items to add in words, each given by the latents that it should load on."""
+    kinds: dict[tuple[str, ...], int] = {}
+    for names in loads:
+        kinds[tuple(names)] = kinds.get(tuple(names), 0) + 1
+    parts = [f"{counted(times, 'item')} on {listed(names)}" for names, times in kinds.items()]
+    return f"add {counted(len(loads), 'item')}: {listed(parts)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hidag.identify.additions import block_additions
 from hidag.identify.blocks import BlockSearch, find_blocks, items_per_block
 from hidag.identify.containment import contained_pairs
 from hidag.identify.findings import (
@@ -13,6 +14,7 @@ from hidag.identify.findings import (
     items_phrase,
     latents_phrase,
     listed,
+    new_items,
 )
 from hidag.identify.lack import Lack, find_lacks
 from hidag.identify.question import Question
@@ -203,7 +205,8 @@ def blocks_and_rest(asked: Question) -> tuple[Finding, BlockSearch]:
             for lack in lacks
         ]
     }
-    return Finding("blocks", source, "fails", sentence, proof), search
+    new = [asked.latents(np.flatnonzero(row)) for row in block_additions(search)]
+    return Finding("blocks", source, "fails", sentence, proof, new_items(new)), search
 
 
 def _per_latent(asked: Question, per_block: list[int]) -> str:

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from hidag.identify.flow import Bools, Ints
 from hidag.identify.programme import Programme
 
-#: Nodes of the search for a pair of states that need not differ.
+#: Nodes of the search for a pair of states that need not differ, and the largest sum of squared
+#: item widths that it is begun with.
 MAX_NODES = 20_000
+_LARGEST_SEARCH = 20_000
 
 
 def pure_items(q: Bools) -> tuple[tuple[int, ...], ...]:
@@ -71,10 +73,16 @@ def undecided_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:
         None if all states differ for certain, False if a limit ended the search.
     """
     rows = np.unique(rest[rest.any(axis=1)], axis=0)
-    single = rows[rows.sum(axis=1) == 1]
-    known = single.any(axis=0)
+    known = rows[rows.sum(axis=1) == 1].any(axis=0)
     if known.all():
         return None
+    # What has an item of its own is told apart, and items without any other latent add nothing.
+    rows = rows[rows[:, ~known].any(axis=1)]
+    guessed = _guess_states(rows, np.flatnonzero(~known))
+    if guessed is not None:
+        return guessed
+    if (rows.sum(axis=1).astype(np.int64) ** 2).sum() > _LARGEST_SEARCH:
+        return False
     programme = Programme()
     both, left, right = programme.variables((3, rest.shape[1]), whole=True)
     for k in range(rest.shape[1]):
@@ -103,6 +111,41 @@ def undecided_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:
         (ones[both] | ones[left]).astype(np.int64),
         (ones[both] | ones[right]).astype(np.int64),
     )
+
+
+def told_apart(rows: Bools, one: Bools, other: Bools) -> bool:
+    """Return whether some monotone item tells two binary states apart, whatever its coefficients.
+
+    Parameters
+    ----------
+    rows : ndarray of bool, shape (n, K)
+    one, other : ndarray of bool, shape (K,)
+    """
+    full = ~(rows & ~one).any(axis=1) != ~(rows & ~other).any(axis=1)
+    single = ~(rows & (one & other)).any(axis=1) & ((rows & (one ^ other)).sum(axis=1) == 1)
+    return bool((full | single).any())
+
+
+def _guess_states(rows: Bools, open_latents: Ints) -> tuple[Ints, Ints] | None:
+    """Return two states that need not differ if a few likely pairs hold one: a search is dearer.
+
+    Pairs differ in one latent, or in two in opposite directions, while of the others none, or a
+    random half, is present. Wide items tell such pairs apart only by chance.
+    """
+    rng = np.random.default_rng(0)
+    n_latents = rows.shape[1]
+    pairs = [(k, None) for k in open_latents]
+    pairs += list(zip(open_latents, np.roll(open_latents, 1), strict=True))[: len(open_latents) - 1]
+    for share in (0.0, 0.5, 0.5):
+        for k, against in pairs:
+            one = np.asarray(rng.random(n_latents) < share, dtype=bool)
+            other = one.copy()
+            one[k], other[k] = True, False
+            if against is not None:
+                one[against], other[against] = False, True
+            if not told_apart(rows, one, other):
+                return one.astype(np.int64), other.astype(np.int64)
+    return None
 
 
 def same_predictors(eta: NDArray[np.float64], relative: float = 1e-9) -> tuple[int, int] | None:

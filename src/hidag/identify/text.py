@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hidag.identify.findings import Finding, counted, listed, sentence_case
+from hidag.identify.findings import Finding, counted, listed, new_items, sentence_case
 from hidag.identify.q_conditions import generic_theorem, strict_theorem
 from hidag.identify.question import Question
 
@@ -160,18 +160,9 @@ def _block_lines(found: Finding, limit: int = 12) -> list[str]:
 
 
 def _addition_lines(certificate: Certificate) -> list[str]:
-    number = len(certificate.additions)
-    kinds: dict[tuple[str, ...], int] = {}
-    for names in certificate.additions:
-        kinds[names] = kinds.get(names, 0) + 1
     enough = "no smaller number will do" if certificate.fewest else "perhaps fewer will do"
-    what = listed(
-        [f"{counted(times, 'item')} on {listed(names)}" for names, times in kinds.items()]
-    )
-    return _wrapped(
-        "To get the generic guarantee: ",
-        f"add {counted(number, 'item')} ({enough}): {what}.",
-    )
+    what = new_items(certificate.additions)
+    return _wrapped("To get the generic guarantee: ", f"{what} ({enough}).")
 
 
 def _wrapped(head: str, text: str) -> list[str]:

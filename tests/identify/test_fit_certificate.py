@@ -1,0 +1,260 @@
+"""Conditions that a fit decides: law, monotone items, states that differ, rank of information."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from hidag.errors import DataError
+from hidag.identify import certify_fit, information_rank
+from hidag.identify.features import item_designs
+from hidag.identify.fitted_conditions import (
+    items_with_ties,
+    ladders_out_of_order,
+    not_highest_at_the_top,
+)
+from hidag.identify.question import read_question
+from hidag.latent import StateSpace
+
+TWO = np.vstack([np.eye(2, dtype=int)] * 3)
+
+
+def main_effects(q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    states = StateSpace.binary(q.shape[1]).states()
+    return rng.normal(size=(len(q), 1)) + (q * rng.uniform(0.5, 2.0, q.shape)) @ states.T
+
+
+def any_law(n_states: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.dirichlet(np.full(n_states, 4.0))
+
+
+def test_a_good_fit_has_every_finding_decided_but_the_graph() -> None:
+    rng = np.random.default_rng(0)
+    found = certify_fit(TWO, main_effects(TWO, rng), any_law(4, rng), families="bernoulli")
+    assert (found.strict, found.generic) == (True, True)
+    assert [f.name for f in found.findings if f.status == "undecided"] == ["faithful-graph"]
+    assert found.finding("information").witness == {"rank": 15, "parameters": 15}
+
+
+def test_a_state_without_probability_takes_the_guarantee_away() -> None:
+    rng = np.random.default_rng(1)
+    found = certify_fit(TWO, main_effects(TWO, rng), [0.5, 0.0, 0.2, 0.3])
+    assert found.finding("positive-law").witness == {"states": ["01"]}
+    assert (found.strict, found.generic) == (False, False)
+
+
+def test_main_effects_only_have_to_add_up_to_something_positive() -> None:
+    rng = np.random.default_rng(2)
+    states = StateSpace.binary(2).states()
+    loadings = TWO * np.array([[1.0, 2.0]])
+    loadings[0, 0] = -1.5
+    law = any_law(4, rng)
+    assert certify_fit(TWO, loadings @ states.T, law).finding("monotone").status == "holds"
+    loadings[2, 0] = -1.5
+    found = certify_fit(TWO, loadings @ states.T, law)
+    assert found.finding("monotone").witness == {"latents": ["latent_0"]}
+    assert found.generic is False
+
+
+def test_items_must_be_highest_where_all_their_latents_are() -> None:
+    q = np.array([[1, 1, 0], [1, 0, 1], [0, 0, 0]], dtype=bool)
+    states = StateSpace.binary(3).states()
+    eta = np.zeros((3, 8))
+    eta[0] = states[:, 0] + states[:, 1] - 1.5 * states[:, 0] * states[:, 1]
+    eta[1] = states[:, 0] * states[:, 2]
+    assert not_highest_at_the_top(eta, q, (2, 2, 2)).tolist() == [0]
+    # An equal predictor is not a higher one.
+    eta[0] = states[:, 0] * states[:, 1] * 0.0
+    assert not_highest_at_the_top(eta, q, (2, 2, 2)).tolist() == [0]
+
+
+def literally_monotone(eta: np.ndarray, row: np.ndarray, levels: tuple[int, ...]) -> bool:
+    """The ordered assumption, read word for word."""
+    states = list(product(*map(range, levels)))
+    own = np.flatnonzero(row)
+    top = [all(z[k] == levels[k] - 1 for k in own) for z in states]
+    high = [e for e, t in zip(eta, top, strict=True) if t]
+    low = [e for e, t in zip(eta, top, strict=True) if not t]
+    if low and max(low) >= min(high):
+        return False
+    for k in own:
+        for u in range(1, levels[k]):
+            edge = [
+                (z, e)
+                for z, e in zip(states, eta, strict=True)
+                if all(z[h] == levels[h] - 1 for h in own if h != k)
+            ]
+            above = [e for z, e in edge if z[k] >= u]
+            below = [e for z, e in edge if z[k] <= u - 1]
+            if max(below) >= min(above):
+                return False
+    return True
+
+
+def test_the_ordered_assumption_word_for_word() -> None:
+    rng = np.random.default_rng(3)
+    levels = (3, 2, 4)
+    seen = {True: 0, False: 0}
+    for _ in range(300):
+        q = rng.random((1, 3)) < 0.6
+        designs, _ = item_designs(read_question(q.astype(int), levels=levels, effects="all"))
+        b = rng.normal(0.6, 0.5, designs[0].shape[1])
+        eta = (designs[0] @ b)[None, :]
+        good = not len(not_highest_at_the_top(eta, q, levels)) and not ladders_out_of_order(
+            eta, q, levels
+        )
+        assert good == literally_monotone(eta[0], q[0], levels)
+        seen[good] += 1
+    assert min(seen.values()) > 30
+
+
+def test_coefficients_decide_what_q_left_open() -> None:
+    q = np.array([[1, 0], [0, 1], [1, 0], [0, 1], [1, 1]])
+    states = StateSpace.binary(2).states()
+    law = np.full(4, 0.25)
+    loadings = q * 1.0
+    tied = certify_fit(q, loadings @ states.T, law)
+    assert tied.finding("distinct-states").witness == {"states": ["01", "10"]}
+    assert (tied.strict, tied.generic) == (False, True)
+    assert tied.finding("disentangled").witness == {"items": ["item_4"]}
+    loadings[4, 1] = 0.5
+    assert certify_fit(q, loadings @ states.T, law).strict is True
+
+
+def test_ties_are_found_within_the_latents_of_an_item() -> None:
+    q = np.array([[1, 1], [1, 0]], dtype=bool)
+    states = StateSpace.binary(2).states()
+    eta = np.vstack([states.sum(axis=1), states[:, 0]]).astype(float)
+    assert items_with_ties(eta, q, (2, 2)).tolist() == [0]
+
+
+def test_positive_means_are_where_the_identity_link_is_covered() -> None:
+    rng = np.random.default_rng(4)
+    eta = 6.0 + main_effects(TWO, rng)
+    found = certify_fit(TWO, eta, any_law(4, rng), families="poisson-identity", information=False)
+    assert found.finding("analytic-families").status == "holds"
+    low = eta - eta.max() + 0.5
+    found = certify_fit(TWO, low, any_law(4, rng), families="poisson-identity", information=False)
+    assert found.finding("analytic-families").status == "undecided"
+
+
+def bernoulli_distribution(eta: np.ndarray, law: np.ndarray) -> np.ndarray:
+    chance = 1 / (1 + np.exp(-eta))
+    answers = np.array(list(product((0, 1), repeat=len(eta))))
+    return np.where(answers[:, :, None] == 1, chance, 1 - chance).prod(axis=1) @ law
+
+
+@pytest.mark.parametrize(
+    ("q", "rank"),
+    [
+        ([[1], [1]], 3),  # 5 parameters, 3 free numbers in the data
+        ([[1], [1], [1]], 7),
+        ([[1, 0], [0, 1], [1, 1]], 7),  # 10 parameters, 7 free numbers
+        ([[1, 0], [1, 0], [1, 0]], 7),  # the second latent is never seen: 2 of 9 flat
+        ([[1, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]], 15),
+    ],
+)
+def test_the_rank_is_that_of_the_distribution_s_derivative(q, rank) -> None:
+    rng = np.random.default_rng(5)
+    q = np.array(q)
+    asked = read_question(q)
+    designs, names = item_designs(asked)
+    b = [rng.normal(0.8, 0.3, d.shape[1]) for d in designs]
+    law = any_law(2 ** q.shape[1], rng)
+
+    def distribution(vector: np.ndarray) -> np.ndarray:
+        cuts = np.cumsum([len(own) for own in b])
+        parts = np.split(vector, cuts)
+        eta = np.array([d @ own for d, own in zip(designs, parts[:-1], strict=True)])
+        full = np.insert(parts[-1], int(np.argmax(law)), 0.0)
+        return bernoulli_distribution(eta, np.exp(full) / np.exp(full).sum())
+
+    logs = np.log(law / law.max())
+    at = np.concatenate([*b, np.delete(logs, int(np.argmax(law)))])
+    jacobian = np.array(
+        [(distribution(at + h) - distribution(at - h)) / 2e-5 for h in 1e-5 * np.eye(len(at))]
+    )
+    assert np.linalg.matrix_rank(jacobian, tol=1e-8) == rank
+    eta = np.array([d @ own for d, own in zip(designs, b, strict=True)])
+    found = information_rank(
+        eta,
+        designs,
+        law,
+        levels=asked.levels,
+        families=["bernoulli"] * len(q),
+        feature_names=names,
+    )
+    assert (found.n_parameters, found.rank, found.exact) == (len(at), rank, True)
+    assert len(found.flat) == len(at) - rank
+    assert found.full == (rank == len(at))
+
+
+def test_flat_directions_are_named() -> None:
+    rng = np.random.default_rng(6)
+    q = np.array([[1, 0], [1, 0], [1, 0]])
+    found = certify_fit(q, main_effects(q, rng), any_law(4, rng), families="bernoulli")
+    flat = found.finding("information").witness["flat"]
+    assert len(flat) == 2
+    assert all(name.startswith("log p(") for direction in flat for name in direction)
+    assert found.finding("information").sentence.startswith(
+        "the information has rank 7 for 9 parameters: the data do not change, to first order, "
+        "along two directions: "
+    )
+
+
+@pytest.mark.parametrize("family", ["gaussian", "lognormal", "poisson", "poisson-identity"])
+def test_answers_that_cannot_be_listed_are_drawn(family) -> None:
+    rng = np.random.default_rng(7)
+    eta = 1.0 + 0.5 * (main_effects(TWO, rng) + 3.0)
+    law = any_law(4, rng)
+    spread = np.full(6, 0.3)
+    found = certify_fit(TWO, eta, law, families=family, dispersion=spread)
+    parameters = 15 + 6 * (family in ("gaussian", "lognormal"))
+    assert found.finding("information").witness == {"rank": parameters, "parameters": parameters}
+    unseen = certify_fit(TWO[::2], eta[::2], law, families=family, dispersion=spread[::2])
+    assert (
+        unseen.finding("information").witness["rank"]
+        == unseen.finding("information").witness["parameters"] - 2
+    )
+
+
+def test_more_levels_and_interactions() -> None:
+    rng = np.random.default_rng(8)
+    levels = (3, 2)
+    q = np.vstack([np.eye(2, dtype=int)] * 5 + [np.ones((1, 2), dtype=int)])
+    asked = read_question(q, levels=levels, effects="all")
+    designs, names = item_designs(asked)
+    assert names[-1] == [
+        "intercept",
+        "latent_0>=1",
+        "latent_0>=2",
+        "latent_1",
+        "latent_0>=1*latent_1",
+        "latent_0>=2*latent_1",
+    ]
+    eta = np.array([d @ rng.uniform(0.4, 1.5, d.shape[1]) for d in designs])
+    found = certify_fit(q, eta, any_law(6, rng), levels=levels, effects="all", families="bernoulli")
+    assert found.finding("monotone").status == "holds"
+    assert found.finding("information").witness == {"rank": 36, "parameters": 36}
+    assert found.generic is True
+
+
+def test_tables_that_do_not_fit_are_refused() -> None:
+    rng = np.random.default_rng(9)
+    eta, law = main_effects(TWO, rng), any_law(4, rng)
+    with pytest.raises(DataError) as caught:
+        certify_fit(TWO, eta[:, :3], law)
+    assert str(caught.value) == (
+        "eta must have shape (6, 4) (items, joint states) and probabilities (4,), got (6, 3) and "
+        "(4,)"
+    )
+    with pytest.raises(DataError, match="they add up to 2"):
+        certify_fit(TWO, eta, 2 * law)
+    with pytest.raises(DataError) as caught:
+        certify_fit(TWO[:, ::-1], eta, law)
+    assert str(caught.value) == (
+        "Q says that item 'item_0' does not depend on latent 'latent_0', but its predictor does; "
+        "give the Q-matrix of the same fit"
+    )

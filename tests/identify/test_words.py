@@ -1,0 +1,283 @@
+"""What the certificate says: sentences, names, witnesses, refusals."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import hidag
+from hidag import check_identifiability
+from hidag.errors import DataError, SettingError
+
+ROOT = Path(__file__).resolve().parents[2]
+EYE = np.eye(3, dtype=int)
+BLOCK = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]])
+
+
+def named(q: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(
+        q,
+        columns=[f"Z{k + 1}" for k in range(q.shape[1])],
+        index=[f"x{j + 1}" for j in range(len(q))],
+    )
+
+
+def test_three_identities_give_both_guarantees() -> None:
+    found = check_identifiability(np.vstack([EYE] * 3))
+    assert (found.strict, found.generic) == (True, True)
+    assert found.blocks is not None
+    assert found.additions == ()
+    assert str(found) == found.summary()
+    assert found.summary().startswith(
+        "Identifiability of nine items on three binary latents, main effects\n\n"
+        "generic: guaranteed (Corollary 2), given the assumptions marked ? below."
+    )
+
+
+def test_names_of_items_and_latents_are_kept() -> None:
+    by_index = check_identifiability(named(np.vstack([EYE] * 3)))
+    witness = by_index.finding("blocks").witness
+    assert list(witness) == ["Z1", "Z2", "Z3"]
+    assert sorted(
+        [*witness["Z1"]["first"], *witness["Z1"]["second"], witness["Z1"]["outside"]]
+    ) == [
+        "x1",
+        "x4",
+        "x7",
+    ]
+    frame = named(np.vstack([EYE] * 3)).reset_index(names="item")
+    by_column = check_identifiability(pl.from_pandas(frame))
+    assert by_column.finding("blocks").witness == witness
+
+
+def test_a_violating_set_is_said_in_words() -> None:
+    # Latents 2 and 5 share items 3, 7 and 9; all others have three items of their own.
+    q = np.zeros((18, 7), dtype=int)
+    q[[2, 6, 8], 1] = q[[2, 6, 8], 4] = 1
+    free = [j for j in range(18) if j not in (2, 6, 8)]
+    for place, k in enumerate([0, 2, 3, 5, 6]):
+        q[free[3 * place : 3 * place + 3], k] = 1
+    found = check_identifiability(named(q))
+    assert found.generic is False
+    assert (
+        "latents Z2 and Z5 share only items x3, x7 and x9: two more items that load on either "
+        "are needed"
+    ) in found.finding("blocks").sentence
+    assert found.finding("blocks").witness["violating"] == [
+        {"latents": ["Z2", "Z5"], "items": ["x3", "x7", "x9"], "needed": 5, "kind": "blocks"}
+    ]
+    assert found.finding("blocks").advice in (
+        "add two items: one item on Z2 and one item on Z2 and Z5",
+        "add two items: one item on Z5 and one item on Z2 and Z5",
+    )
+    assert len(found.additions) == 2
+    assert found.fewest
+
+
+def test_just_enough_items_for_the_blocks_leave_none_outside() -> None:
+    found = check_identifiability(named(np.vstack([EYE, EYE, [[1, 1, 0]]])))
+    assert (
+        "latent Z3 has only items x3 and x6, and the blocks need all of them: one more item that "
+        "loads on it is needed"
+    ) in found.finding("blocks").sentence
+    assert found.additions == (("Z3",),)
+
+
+def test_items_that_cannot_serve_blocks_and_rest_at_once() -> None:
+    # One item to spare: it could serve any latent, but no item loads on all three.
+    q = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
+    found = check_identifiability(named(q))
+    assert found.generic is False
+    assert (
+        "the seven items of latents Z1, Z2 and Z3 cannot serve the blocks and the rest at once: "
+        "whatever items are chosen, some latent has none left outside"
+    ) in found.finding("blocks").sentence
+    assert len(found.additions) == 1
+    q[6] = 1
+    assert check_identifiability(named(q)).generic is True
+
+
+def test_an_empty_column_is_more_than_a_missing_guarantee() -> None:
+    found = check_identifiability(named(np.vstack([EYE] * 3) * [1, 1, 0]))
+    assert (found.strict, found.generic, found.provably_bad) == (False, False, True)
+    assert found.finding("covered").sentence == (
+        "latent Z3 has no item: nothing in the data depends on it, so nothing about it can be "
+        "learned"
+    )
+    assert "different parameters give the same distribution of the data" in found.summary().replace(
+        "\n", " "
+    )
+
+
+def test_the_counterexample_fails_the_subset_condition_and_nothing_else() -> None:
+    q = np.vstack([BLOCK] * 3)
+    found = check_identifiability(named(q), effects="all")
+    assert found.finding("blocks").status == "holds"
+    assert found.finding("subset").status == "fails"
+    assert found.finding("subset").witness == {"contained": [{"outer": "Z1", "inner": "Z3"}]}
+    assert (found.generic, found.provably_bad) == (False, True)
+    assert found.additions == (("Z3",),)
+    main = check_identifiability(q)
+    assert main.generic is True
+    assert not main.finding("subset").required
+
+
+def test_the_example_shows_two_models_with_one_distribution(capsys) -> None:
+    page = runpy.run_path(str(ROOT / "examples" / "identifiability.py"))
+    for seed in range(3):
+        eta, law = page["one_model"](np.random.default_rng(seed))
+        other_eta, other_law = page["exchange"](eta, law)
+        one, other = page["distribution"](eta, law), page["distribution"](other_eta, other_law)
+        assert np.abs(one - other).max() < 1e-16
+        assert one.sum() == pytest.approx(1.0)
+        before, after = page["coefficients"](eta[2]), page["coefficients"](other_eta[2])
+        b0, b1, b3, b13 = before
+        np.testing.assert_allclose(after, [b0 + b3, b1 - b3, -b3, 2 * b3 + b13], atol=1e-12)
+        assert not np.isclose(np.sort(before)[:, None], after[3]).any()
+        for table, p in ((eta, law), (other_eta, other_law)):
+            fitted = hidag.identify.certify_fit(page["Q"], table, p, effects="all")
+            assert fitted.finding("monotone").status == "holds"
+            assert fitted.finding("positive-law").status == "holds"
+            assert fitted.generic is False
+    page["main"]()
+    printed = capsys.readouterr().out
+    assert 'generic: no guarantee, as "No latent has all the items of another" fails.' in printed
+
+
+def test_orders_of_effects_between_main_and_all() -> None:
+    q = np.vstack([np.ones((4, 3), dtype=int), np.vstack([EYE] * 3)])
+    assert check_identifiability(q, effects=2).generic is True
+    assert "printed for all effects" in check_identifiability(q, effects=2).summary()
+    assert "printed for all effects" not in check_identifiability(q, effects="all").summary()
+    contained = np.vstack([BLOCK] * 3)
+    wide = np.vstack([contained, [[1, 1, 1, 1]] * 2])
+    assert check_identifiability(contained, effects=2).provably_bad
+    # Items of Z3 with four latents have no room for the interactions that an exchange would need.
+    assert not check_identifiability(wide, effects=2).provably_bad
+    assert check_identifiability(wide, effects=2).generic is False
+    assert check_identifiability(wide, effects="all").provably_bad
+
+
+def test_families_bear_on_the_generic_verdict_only_where_they_are_given() -> None:
+    q = np.vstack([EYE] * 3)
+    assert check_identifiability(q, families="bernoulli").finding("analytic-families").holds is True
+    for name in ("gaussian", "lognormal", "poisson", "gamma", "beta", "negative-binomial"):
+        assert check_identifiability(q, families=name).generic is True
+    mixed = ["gaussian", "binary", "Binomial(5)"] * 3
+    assert check_identifiability(q, families=mixed).finding("analytic-families").holds is True
+    for name in ("poisson-identity", "ordinal(4)", "categorical(3)", "weibull", "a(b", ""):
+        assert check_identifiability(q, families=name).finding("analytic-families").holds is None
+    two_pure = np.vstack([EYE, np.tril(np.ones((3, 3), dtype=int)), np.ones((2, 3), dtype=int)])
+    assert check_identifiability(two_pure).generic is True
+    assert check_identifiability(two_pure, families="weibull").generic is None
+
+
+def test_counting_answer_patterns() -> None:
+    small = check_identifiability([[1, 0], [0, 1], [1, 1]], families="bernoulli")
+    assert small.finding("answer-patterns").witness == {"parameters": 10, "free_numbers": 7}
+    assert small.provably_bad
+    few = check_identifiability(np.ones((2, 1), dtype=int), levels=5, families="bernoulli")
+    assert few.finding("answer-patterns").sentence == (
+        "latent latent_0 has 5 levels, but its items have only 4 answer patterns together"
+    )
+    many = check_identifiability(np.ones((40, 1), dtype=int), levels=5, families="bernoulli")
+    assert many.finding("answer-patterns").status == "holds"
+    names = [found.name for found in check_identifiability(EYE, families="gaussian").findings]
+    assert "answer-patterns" not in names
+
+
+def test_what_stays_open() -> None:
+    q = np.vstack([EYE] * 5)
+    assert check_identifiability(named(q), levels=[2, 3, 3]).finding("disentangled").witness == {
+        "exchangeable": [["Z2", "Z3"]],
+        "levels_open": True,
+    }
+    found = check_identifiability(named(q), levels=[2, 3, 4]).finding("disentangled")
+    assert found.witness["exchangeable"] == []
+    assert check_identifiability(np.vstack([BLOCK] * 3)).finding("disentangled").status == "fails"
+
+
+def test_a_certificate_fits_into_json() -> None:
+    for q in (np.vstack([EYE] * 3), np.vstack([BLOCK] * 2), EYE):
+        for effects in ("main", "all"):
+            found = check_identifiability(q, effects=effects, families="bernoulli")
+            again = json.loads(json.dumps(found.to_dict()))
+            assert again["generic"] is found.generic
+            assert len(again["findings"]) == len(found.findings)
+
+
+def test_names_of_findings_are_unique_and_statuses_are_three() -> None:
+    found = check_identifiability(EYE, families="bernoulli").findings
+    assert len({finding.name for finding in found}) == len(found)
+    assert {finding.status for finding in found} <= {"holds", "fails", "undecided"}
+
+
+@pytest.mark.parametrize(
+    ("q", "settings", "error", "sentence"),
+    [
+        (
+            [[1, 0], [0, 2]],
+            {},
+            DataError,
+            "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
+            "'item_1' for latent 'latent_1' is 2 (1 of 4 entries); write 1 where the latent drives "
+            "the item and 0 where it does not",
+        ),
+        (
+            [[1, -1], [0, 1]],
+            {},
+            DataError,
+            "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
+            "'item_0' for latent 'latent_1' is still to be estimated (1 of 4 entries); decide "
+            "every entry, or check the Q-matrix of a fit",
+        ),
+        (
+            pd.DataFrame({"item": ["a", "a"], "Z": [1, 1]}),
+            {},
+            DataError,
+            "each item must have one row in the Q-matrix, but item 'a' has 2; drop the others or "
+            "rename them",
+        ),
+        (
+            EYE,
+            {"levels": 1},
+            SettingError,
+            "levels must be one whole number from 2 up, or one for each of the 3 latents, got 1",
+        ),
+        (
+            EYE,
+            {"levels": [2, 3]},
+            SettingError,
+            "levels must be one whole number from 2 up, or one for each of the 3 latents, got "
+            "[2, 3]",
+        ),
+        (
+            EYE,
+            {"effects": 0},
+            SettingError,
+            "effects must be 'main', 'all' or the highest order of interactions (1, 2, ...), got 0",
+        ),
+        (
+            EYE,
+            {"families": ["bernoulli"]},
+            SettingError,
+            "families must be one name, or one for each of the 3 items, got 1",
+        ),
+        (
+            EYE,
+            {"families": {"item_0": "bernoulli"}},
+            SettingError,
+            "families must name a family for every item, but item 'item_1' has none (2 of 3 items)",
+        ),
+    ],
+)
+def test_refusals(q, settings, error, sentence) -> None:
+    with pytest.raises(error) as caught:
+        check_identifiability(q, **settings)
+    assert str(caught.value) == sentence
