@@ -204,14 +204,29 @@ def test_flat_directions_are_named() -> None:
     )
 
 
-@pytest.mark.parametrize("family", ["gaussian", "lognormal", "poisson", "poisson-identity"])
-def test_answers_that_cannot_be_listed_are_drawn(family) -> None:
+@pytest.mark.parametrize(
+    ("family", "extra"),
+    [
+        ("gaussian", 1),
+        ("lognormal", 1),
+        ("poisson", 0),
+        ("poisson-identity", 0),
+        ("gamma", 1),
+        ("beta", 1),
+        ("negative-binomial", 1),
+        ("zero-inflated-poisson", 1),
+        ("censored-lognormal(20)", 1),
+        ("binomial(6)", 0),
+        ("ordinal(4)", 2),
+    ],
+)
+def test_answers_that_cannot_be_listed_are_drawn(family, extra) -> None:
     rng = np.random.default_rng(7)
     eta = 1.0 + 0.5 * (main_effects(TWO, rng) + 3.0)
     law = any_law(4, rng)
     spread = np.full(6, 0.3)
     found = certify_fit(TWO, eta, law, families=family, dispersion=spread)
-    parameters = 15 + 6 * (family in ("gaussian", "lognormal"))
+    parameters = 15 + 6 * extra
     assert found.finding("information").witness == {"rank": parameters, "parameters": parameters}
     unseen = certify_fit(TWO[::2], eta[::2], law, families=family, dispersion=spread[::2])
     assert (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from pathlib import Path
 
@@ -281,3 +282,23 @@ def test_refusals(q, settings, error, sentence) -> None:
     with pytest.raises(error) as caught:
         check_identifiability(q, **settings)
     assert str(caught.value) == sentence
+
+
+def test_python_in_the_page_on_identifiability_runs(capsys) -> None:
+    text = (ROOT / "docs" / "identifiability.md").read_text("utf-8")
+    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", text, re.S)), "page", "exec"), {})
+    assert "all 15 parameters can be told apart" in capsys.readouterr().out
+
+
+def test_names_and_numbers_in_the_page_are_those_of_the_code() -> None:
+    from hidag.identify.information import DRAWS_PER_PARAMETER, FLAT
+
+    text = (ROOT / "docs" / "identifiability.md").read_text("utf-8")
+    table = text.split("| name | condition |")[1].split("\n\n")[0]
+    documented = re.findall(r"^\| `([a-z-]+)` \|", table, re.M)
+    q = np.vstack([EYE] * 3)
+    found = hidag.identify.certify_fit(q, np.zeros((9, 8)), np.full(8, 0.125), families="bernoulli")
+    assert documented == [finding.name for finding in found.findings]
+    assert (DRAWS_PER_PARAMETER, FLAT) == (8, 1e-7)
+    assert "at least eight per parameter" in text
+    assert "below 1e-7" in text

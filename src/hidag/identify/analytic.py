@@ -32,6 +32,7 @@ _MORE_PREDICTORS = (
 #: By name, without the arguments in parentheses.
 FACTS = {
     "bernoulli": FamilyFact("holds", "a regular exponential family with the logit link"),
+    "bernoulli-probit": FamilyFact("holds", "the probit link is analytic and one to one"),
     "binomial": FamilyFact(
         "holds",
         "a regular exponential family with the logit link; the number of trials is known",
@@ -58,12 +59,17 @@ FACTS = {
         "holds",
         "its law is analytic in predictor and share of extra zeros, and determines both",
     ),
-    "ordinal": FamilyFact("undecided", _MORE_PREDICTORS),
+    "ordinal": FamilyFact(
+        "undecided",
+        "the assumption is printed for one dispersion per item, and ordered grades have cutpoints",
+    ),
     "categorical": FamilyFact("undecided", _MORE_PREDICTORS),
     "nominal": FamilyFact("undecided", _MORE_PREDICTORS),
 }
 
 _NAME = re.compile(r"^\s*([a-z][a-z0-9_-]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
+
+_GRADES = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
 
 #: Families whose items take finitely many values: how many, given the number in parentheses.
 _VALUES_BEYOND_ARGUMENT = {"binomial": 1, "ordinal": 0, "categorical": 0, "nominal": 0}
@@ -83,8 +89,10 @@ def number_of_values(name: str) -> int | None:
     if parts is None:
         return None
     base, argument = parts.group(1).replace("_", "-"), parts.group(2)
-    if base == "bernoulli":
+    if base in ("bernoulli", "bernoulli-probit"):
         return 2
+    if base == "ordinal" and argument and (grades := _GRADES.match(argument)):
+        return int(grades.group(2)) - int(grades.group(1)) + 1
     if base in _VALUES_BEYOND_ARGUMENT and argument and argument.isdigit():
         return int(argument) + _VALUES_BEYOND_ARGUMENT[base]
     return None

@@ -34,6 +34,7 @@ def certify_fit(
     levels: int | Sequence[int] = 2,
     families: str | Sequence[str] | Mapping[str, str] | None = None,
     dispersion: ArrayLike | None = None,
+    cutpoints: ArrayLike | None = None,
     information: bool = True,
     random_state: int = 0,
 ) -> Certificate:
@@ -52,6 +53,8 @@ def certify_fit(
         As in `check_identifiability`.
     dispersion : array-like, shape (J,), optional
         1 by default.
+    cutpoints : array-like, shape (J, C), optional
+        Cutpoints of ordered grades beyond the first, as `MeasurementParameters` has them.
     information : bool, default=True
         Whether to compute the rank of the information, which needs the families.
     random_state : int
@@ -66,8 +69,8 @@ def certify_fit(
     fitted = _read_fit(asked, eta, probabilities)
     extra = []
     if information and asked.families is not None:
-        spread = np.ones(asked.n_items) if dispersion is None else np.asarray(dispersion, float)
-        extra.append(full_rank(asked, fitted, spread, random_state))
+        given = [None if a is None else np.asarray(a, float) for a in (dispersion, cutpoints)]
+        extra.append(full_rank(asked, fitted, *given, random_state=random_state))
     return assemble(asked, fitted, distinct=fitted_states_differ(asked, fitted.eta), extra=extra)
 
 
@@ -98,7 +101,12 @@ def fitted_states_differ(asked: Question, eta: NDArray[np.float64]) -> Finding:
 
 
 def full_rank(
-    asked: Question, fitted: Fitted, dispersion: NDArray[np.float64], random_state: int
+    asked: Question,
+    fitted: Fitted,
+    dispersion: NDArray[np.float64] | None = None,
+    cutpoints: NDArray[np.float64] | None = None,
+    *,
+    random_state: int = 0,
 ) -> Finding:
     """Return whether the information about all parameters has full rank at the fit."""
     source = "numerical check at the fitted parameters"
@@ -111,6 +119,7 @@ def full_rank(
             levels=asked.levels,
             families=asked.families or (),
             dispersion=dispersion,
+            cutpoints=cutpoints,
             item_names=asked.item_names,
             feature_names=feature_names,
             random_state=random_state,

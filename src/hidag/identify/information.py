@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 
 from hidag.errors import SettingError
+from hidag.identify.scores import answers, auxiliaries, scores
 from hidag.latent import StateSpace
 from hidag.measurement import family_named
 
@@ -23,8 +24,6 @@ Array = NDArray[np.float64]
 #: Singular values of the scaled score below this share of the largest count as zero. Rounding
 #: leaves about 1e-15 of a direction that is flat, and 1e-10 where a derivative is numerical.
 FLAT = 1e-7
-#: All answers are listed up to this many; beyond, answers are drawn.
-LISTED_ANSWERS = 1 << 14
 #: Answers drawn per parameter: the rank of the scores cannot pass the number of answers.
 DRAWS_PER_PARAMETER = 8
 FEWEST_DRAWS = 4000
@@ -32,7 +31,6 @@ FEWEST_DRAWS = 4000
 LARGEST_SCORE = 60_000_000
 #: Parameters with less than this share of a direction's largest entry are not named.
 _NAMED_SHARE = 0.1
-_STEP = 1e-5
 
 
 @dataclass(frozen=True)
@@ -95,6 +93,7 @@ def information_rank(
     levels: Sequence[int],
     families: Sequence[str],
     dispersion: Array | None = None,
+    cutpoints: Array | None = None,
     item_names: Sequence[str] | None = None,
     feature_names: Sequence[Sequence[str]] | None = None,
     random_state: int = 0,
@@ -112,24 +111,26 @@ def information_rank(
     levels : sequence of int, length K
     families : sequence of str, length J
     dispersion : ndarray, shape (J,), optional
-        1 by default; used by families that have one.
+        1 by default, or one half where it must be below 1; used by families that have one.
+    cutpoints : ndarray, shape (J, C), optional
+        Cutpoints of ordered grades beyond the first; evenly spaced by default.
     item_names : sequence of str, optional
     feature_names : sequence of J sequences of P_j str, optional
     random_state : int
         Seed of the answers that are drawn where they cannot be listed.
     """
     eta = np.asarray(eta, dtype=np.float64)
-    n_items, n_states = eta.shape
-    spread = np.ones(n_items) if dispersion is None else np.asarray(dispersion, dtype=np.float64)
+    n_states = eta.shape[1]
+    auxiliary = auxiliaries(families, dispersion, cutpoints)
     names = _parameter_names(designs, families, probabilities, levels, item_names, feature_names)
     n_draws = max(FEWEST_DRAWS, DRAWS_PER_PARAMETER * len(names))
-    rows, weights, exact = _answers(eta, probabilities, families, spread, n_draws, random_state)
+    rows, weights, exact = answers(eta, probabilities, families, auxiliary, n_draws, random_state)
     if len(rows) * max(len(names), n_states) > LARGEST_SCORE:
         raise SettingError(
             f"the information of {len(names)} parameters over {n_states} joint states is too large "
             "to compute; check a smaller model"
         )
-    score = _scores(rows, eta, designs, probabilities, families, spread)
+    score = scores(rows, eta, designs, probabilities, families, auxiliary)
     score *= np.sqrt(weights)[:, None]
     scale = np.sqrt((score**2).sum(axis=0))
     scale[scale == 0] = 1.0
@@ -165,85 +166,13 @@ def _parameter_names(
             else ["intercept", *(f"feature {f}" for f in range(1, design.shape[1]))]
         )
         out += [f"b[{items[j]}, {feature}]" for feature in features]
-        if family_named(families[j]).has_dispersion:
-            out.append(f"log dispersion[{items[j]}]")
+        family = family_named(families[j])
+        out += [f"cutpoint {c + 2}[{items[j]}]" for c in range(family.n_cutpoints)]
+        if family.has_dispersion and not family.n_cutpoints:
+            out.append(f"dispersion[{items[j]}]")
     words = ["".join(map(str, state)) for state in StateSpace(tuple(levels)).states().tolist()]
     reference = int(np.argmax(probabilities))
     return out + [f"log p({w})" for s, w in enumerate(words) if s != reference]
-
-
-def _answers(
-    eta: Array,
-    probabilities: Array,
-    families: Sequence[str],
-    dispersion: Array,
-    n_draws: int,
-    random_state: int,
-) -> tuple[Array, Array, bool]:
-    """Return answers, shape (n, J), their weights, and whether these are all there are."""
-    n_items, n_states = eta.shape
-    if set(families) == {"bernoulli"} and 2**n_items <= LISTED_ANSWERS:
-        rows = ((np.arange(2**n_items)[:, None] >> np.arange(n_items)) & 1).astype(np.float64)
-        weights = np.exp(_log_joint(rows, eta, probabilities, families, dispersion)).sum(axis=1)
-        return rows, weights, True
-    rng = np.random.default_rng(random_state)
-    states = rng.choice(n_states, size=n_draws, p=probabilities / probabilities.sum())
-    drawn = [
-        family_named(name).sample(eta[j, states], np.full(n_draws, dispersion[j]), rng)
-        for j, name in enumerate(families)
-    ]
-    return np.column_stack(drawn), np.full(n_draws, 1.0 / n_draws), False
-
-
-def _log_density(name: str, x: Array, eta: Array, dispersion: float) -> Array:
-    """Return log f, shape (n, S)."""
-    family = family_named(name)
-    gamma = np.full(1, dispersion)
-    theta, partition = family.natural(eta, gamma)
-    working = family.to_working(x)
-    return np.asarray(
-        working[:, None] * theta - partition + family.base(x, np.full(len(x), dispersion))[:, None]
-    )
-
-
-def _log_joint(
-    rows: Array, eta: Array, probabilities: Array, families: Sequence[str], dispersion: Array
-) -> Array:
-    with np.errstate(divide="ignore"):
-        total = np.log(np.asarray(probabilities, dtype=np.float64))[None, :]
-    for j, name in enumerate(families):
-        total = total + _log_density(name, rows[:, j], eta[j], dispersion[j])
-    return np.asarray(total)
-
-
-def _scores(
-    rows: Array,
-    eta: Array,
-    designs: Sequence[Array],
-    probabilities: Array,
-    families: Sequence[str],
-    dispersion: Array,
-) -> Array:
-    """Return the derivative of each answer's log probability by each parameter, shape (n, P)."""
-    joint = _log_joint(rows, eta, probabilities, families, dispersion)
-    posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    parts = []
-    for j, name in enumerate(families):
-        family = family_named(name)
-        slope, mean, _ = family.slopes(eta[j], np.full(1, dispersion[j]))
-        x = family.to_working(rows[:, j])
-        parts.append((posterior * (x[:, None] * slope - mean)) @ np.asarray(designs[j], float))
-        if family.has_dispersion:
-            up, down = (
-                _log_density(name, rows[:, j], eta[j], dispersion[j] * np.exp(step))
-                for step in (_STEP, -_STEP)
-            )
-            change = (posterior * (up - down)).sum(axis=1, keepdims=True)
-            parts.append(change / (2 * _STEP))
-    law = posterior - probabilities
-    parts.append(np.delete(law, int(np.argmax(probabilities)), axis=1))
-    return np.hstack(parts)
 
 
 def _directions(null: Array, names: Sequence[str]) -> tuple[FlatDirection, ...]:
