@@ -189,11 +189,11 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.measure.run import STATES_FOR_SAMPLED_START
     from hidag.measure.sampled import MOST_PARENTS
     from hidag.result import MOST_EXACT_STATES
-    from hidag.start import by_sampling, network_start, several, under_graph
+    from hidag.start import by_sampling, crossing, network_start, several, under_graph
     from hidag.thin_evidence import LITTLE_INFORMATION
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
-    words = {4: "four", 6: "six", 8: "eight", 10: "ten"}
+    words = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
     stated = [
         f"2^K <= 2^{several.LARGEST_EXACT_STATES.bit_length() - 1} and "
         f"N J 2^K <= {several.LARGEST_EXACT_WORK / 1e9:g}e9",
@@ -202,6 +202,10 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"at least {network_start.KEPT_SHARE:.2f} of".replace("0.", "."),
         f"a cosine of at least {under_graph.SAME_DIRECTIONS:.2f}".replace("0.", "."),
         f"else {words[under_graph.STARTS_IN_DOUBT]} are run",
+        f"up to {words[crossing.MOST_ENDS]} starts that lead to different places",
+        f"a cosine below {crossing.SAME_PLACE:.2f})".replace("0.", "."),
+        f"with {words[int(crossing.ENDS_TOLERANCE)]} times the final tolerance",
+        f"after {words[crossing.STEPS_OF_EXCHANGE]} steps of EM",
         f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
         f"At most {under_graph.FEW_STATES} joint states".lower(),
         f"{under_graph.BRIEF_TOLERANCE:g} times the final one",

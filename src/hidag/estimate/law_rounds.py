@@ -82,6 +82,11 @@ class FirstLook:
     criterion: float
 
 
+def price_of_law(parents: Parents, space: StateSpace, n_samples: int) -> float:
+    """Return what a law over a graph costs: half log n for each free probability."""
+    return float(0.5 * np.log(n_samples) * n_free_probabilities(parents, space))
+
+
 def look_under_network(
     saturated: Estimate,
     data: WorkingData,
@@ -123,7 +128,7 @@ def look_under_network(
         n_threads=n_threads,
         observer=observer,
     )
-    price = 0.5 * np.log(data.n_samples) * n_free_probabilities(parents, space)
+    price = price_of_law(parents, space, data.n_samples)
     both = continued(saturated, found)
     return FirstLook(saturated, both, parents, data, float(found.objective - price))
 
@@ -146,6 +151,7 @@ def estimate_under_network(
     *,
     adapt: bool = True,
     price: float | None = None,
+    max_rounds: int = MAX_ROUNDS,
     n_threads: int = 1,
     observer: Observer | None = None,
 ) -> GraphEstimate:
@@ -162,13 +168,15 @@ def estimate_under_network(
     price : float or None
         What a parameter costs when the law is held against the saturated one, in units of
         log-likelihood; None is the Bayesian information criterion's.
+    max_rounds : int
+        Times that the graph is learned, the first time included.
     """
     features = np.ascontiguousarray(basis.features)
     estimate, parents = first.estimate, first.parents
     if first.data is not data:
         estimate = _without_objectives(estimate)
     law = estimate.probabilities
-    for again in range(MAX_ROUNDS):
+    for again in range(max_rounds):
         if again:
             found = learn_parents(estimate.parameters, law, data, STEPS_FREE)
             if found == parents:

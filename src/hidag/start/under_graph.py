@@ -12,7 +12,6 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from hidag.estimate.law_rounds import (
     FirstLook,
@@ -25,7 +24,8 @@ from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import n_free_probabilities
-from hidag.measurement import MeasurementParameters, Penalty, Terms
+from hidag.measurement import Penalty, Terms
+from hidag.start.crossing import Problem, best_end, starts_agree
 from hidag.start.network_start import KEPT_SHARE, network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
@@ -85,20 +85,6 @@ def start_points(
             found = network_start(data, q_entries, space.levels, rng=rng, kept_share=share)
             label = f"factors, {share:g} of the largest kept"
             yield StartPoint(found, even, label + (", rotated" if rng is not None else ""))
-
-
-def starts_agree(one: MeasurementParameters, other: MeasurementParameters) -> float:
-    """Return how alike two starts are: the smallest cosine of two matched latents' loadings."""
-
-    def directions(parameters: MeasurementParameters) -> Array:
-        sizes = np.abs(parameters.strengths)
-        return np.asarray(sizes / np.maximum(np.linalg.norm(sizes, axis=0), 1e-12))
-
-    cosines = directions(one).T @ directions(other)
-    # A latent with another number of levels is another latent.
-    cosines[np.not_equal.outer(one.terms.levels, other.terms.levels)] = 0.0
-    rows, columns = linear_sum_assignment(-cosines)
-    return float(cosines[rows, columns].min())
 
 
 def _observer(progress: StartProgress | None, index: int, count: int) -> Observer:
@@ -180,8 +166,13 @@ def estimate_under_graph(
 
     looks = [look(index) for index in range(count)]
     best = max(range(count), key=lambda i: looks[i].criterion)
+    problem = Problem(
+        data, space, basis, allowed, penalty, schedule, learn_parents, adapt, n_threads
+    )
+    observers = [_observer(progress, index, count) for index in range(count)]
+    chosen = best_end(looks, problem, observers)
     found = estimate_under_network(
-        looks[best],
+        chosen,
         data,
         space,
         basis,
@@ -191,7 +182,7 @@ def estimate_under_graph(
         learn_parents,
         adapt=adapt,
         n_threads=n_threads,
-        observer=_observer(progress, best, count),
+        observer=observers[best],
     )
     records = tuple(
         StartRecord(
@@ -206,7 +197,7 @@ def estimate_under_graph(
     )
     near = SAME_OPTIMUM * min(data.n_samples, MOST_TOLERANT_ROWS)
     reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
-    return StageOne(looks[best].saturated, records, reached, "em", found.penalty, found)
+    return StageOne(chosen.saturated, records, reached, "em", found.penalty, found)
 
 
 def estimate_with_law(

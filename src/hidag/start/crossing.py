@@ -1,0 +1,237 @@
+"""Several starts taken to their ends on all rows, and crossed.
+
+Some of the rows and a few steps tell a bad start from a good one, but not the best from the third
+best: those differ by a confused latent or two, which hardly shows before everything has settled.
+So the best few go on. Ends of different starts get different latents right: a latent of the best
+end is exchanged for the same latent of another end, and the exchange is kept where the penalised
+likelihood is higher once EM has settled around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from hidag.estimate.law_rounds import (
+    FirstLook,
+    LearnParents,
+    estimate_under_network,
+    price_of_law,
+)
+from hidag.estimate.loop import Estimate, Observer, Schedule, continued, penalty_of, run_em
+from hidag.estimate.maximise import Basis, coefficient_scales
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.latent.factorise import factorised
+from hidag.measurement import MeasurementParameters, Penalty
+
+Array = NDArray[np.float64]
+
+#: Starts that are taken to their ends.
+MOST_ENDS = 4
+#: A start goes where a better one goes when no latent's loadings differ by more than this cosine.
+SAME_PLACE = 0.97
+#: How much coarser their steps end than the last ones of the fit.
+ENDS_TOLERANCE = 3.0
+#: Times that a graph is learned on the way to an end.
+ROUNDS_TO_END = 2
+#: Versions of a latent are the same when their loadings have at least this cosine.
+SAME_VERSION = 0.93
+#: EM steps after which an exchange is judged.
+STEPS_OF_EXCHANGE = 8
+#: An exchange must gain this much, in units of log-likelihood: less is a step of EM.
+LEAST_GAIN = 1.0
+
+
+def starts_agree(one: MeasurementParameters, other: MeasurementParameters) -> float:
+    """Return how alike two starts are: the smallest cosine of two matched latents' loadings."""
+
+    def directions(parameters: MeasurementParameters) -> Array:
+        sizes = np.abs(parameters.strengths)
+        return np.asarray(sizes / np.maximum(np.linalg.norm(sizes, axis=0), 1e-12))
+
+    cosines = directions(one).T @ directions(other)
+    # A latent with another number of levels is another latent.
+    cosines[np.not_equal.outer(one.terms.levels, other.terms.levels)] = 0.0
+    rows, columns = linear_sum_assignment(-cosines)
+    return float(cosines[rows, columns].min())
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What all ends have in common: the arguments of ``run_em``, and how graphs are found."""
+
+    data: WorkingData
+    space: StateSpace
+    basis: Basis
+    allowed: NDArray[np.uint8]
+    penalty: Penalty
+    schedule: Schedule
+    learn_parents: LearnParents
+    adapt: bool
+    n_threads: int
+
+
+def best_end(looks: list[FirstLook], problem: Problem, observers: list[Observer]) -> FirstLook:
+    """Return the best of several starts, taken further on all rows and crossed with the others.
+
+    Parameters
+    ----------
+    looks : list of FirstLook
+        One for each start; with a single one there is nothing to choose and it comes back.
+    problem : Problem
+    observers : list of callables
+        Told of the steps of each start.
+    """
+    if len(looks) < 2:
+        return looks[0]
+    order = _different(looks)[:MOST_ENDS]
+    ends = [_taken_to_its_end(looks[i], problem, observers[i]) for i in order]
+    first = max(range(len(ends)), key=lambda i: ends[i].criterion)
+    best = ends[first]
+    tried: list[list[Array]] = [[] for _ in range(problem.space.n_latents)]
+    for i in sorted(range(len(ends)), key=lambda i: -ends[i].criterion):
+        if i != first:
+            best = _crossed(best, ends[i].estimate.parameters, tried, problem, observers[order[i]])
+    return best
+
+
+def _different(looks: list[FirstLook]) -> list[int]:
+    """Return the starts that lead to different places, the best first."""
+    out: list[int] = []
+    for i in sorted(range(len(looks)), key=lambda i: -looks[i].criterion):
+        here = looks[i].estimate.parameters
+        known = (starts_agree(here, looks[j].estimate.parameters) for j in out)
+        if all(cosine < SAME_PLACE for cosine in known):
+            out.append(i)
+    return out
+
+
+def _criterion(estimate: Estimate, parents: tuple[tuple[int, ...], ...], problem: Problem) -> float:
+    """Return what starts are compared by: the strength that was learned on the way is not used."""
+    scale = coefficient_scales(problem.data)
+    cost = penalty_of(estimate.parameters, problem.penalty, scale, problem.allowed)
+    price = price_of_law(parents, problem.space, problem.data.n_samples)
+    return float(estimate.log_likelihood - cost - price)
+
+
+def _taken_to_its_end(look: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+    coarse = replace(problem.schedule, tolerance=ENDS_TOLERANCE * problem.schedule.tolerance)
+    found = estimate_under_network(
+        look,
+        problem.data,
+        problem.space,
+        problem.basis,
+        problem.allowed,
+        problem.penalty,
+        coarse,
+        problem.learn_parents,
+        adapt=problem.adapt,
+        max_rounds=ROUNDS_TO_END,
+        n_threads=problem.n_threads,
+        observer=observer,
+    )
+    return replace(
+        look,
+        estimate=found.estimate,
+        parents=found.parents,
+        criterion=_criterion(found.estimate, found.parents, problem),
+    )
+
+
+def _crossed(
+    best: FirstLook,
+    other: MeasurementParameters,
+    tried: list[list[Array]],
+    problem: Problem,
+    observer: Observer,
+) -> FirstLook:
+    """Return the best end with those latents of the other's that make it better.
+
+    ``tried`` holds the versions that each latent has been given; it grows.
+    """
+    law_step = partial(factorised, parents=best.parents, space=problem.space)
+    plan = replace(
+        problem.schedule,
+        tolerance=ENDS_TOLERANCE * problem.schedule.tolerance,
+        max_iter=min(STEPS_OF_EXCHANGE, problem.schedule.max_iter),
+    )
+    partner = matched(best.estimate.parameters, other)
+    for k, version in _other_versions(best.estimate.parameters, partner):
+        if any(_cosine(version, old) >= SAME_VERSION for old in tried[k]):
+            continue
+        tried[k].append(version)
+        mixed = exchanged(best.estimate, partner, k, problem.basis)
+        found = run_em(
+            mixed,
+            best.estimate.probabilities,
+            problem.data,
+            problem.basis,
+            problem.allowed,
+            problem.penalty,
+            plan,
+            law_step=law_step,
+            n_threads=problem.n_threads,
+            observer=observer,
+        )
+        criterion = _criterion(found, best.parents, problem)
+        if criterion > best.criterion + LEAST_GAIN:
+            both = continued(best.estimate, found)
+            best = replace(best, estimate=both, criterion=criterion)
+    return best
+
+
+def _cosine(one: Array, other: Array) -> float:
+    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return abs(float(one @ other)) / max(lengths, 1e-12)
+
+
+def _other_versions(
+    best: MeasurementParameters, partner: MeasurementParameters
+) -> Iterator[tuple[int, Array]]:
+    """Yield the latents that the partner has in another version, with its strengths (J,)."""
+    for k in range(best.n_latents):
+        mine, version = best.strengths[:, k], partner.strengths[:, k]
+        if _cosine(mine, version) < SAME_VERSION:
+            yield k, version
+
+
+def matched(best: MeasurementParameters, other: MeasurementParameters) -> MeasurementParameters:
+    """Return the other's items, its latents in the order and direction of the best's.
+
+    Only latents with as many levels are matched with each other.
+    """
+    lengths = [np.maximum(np.linalg.norm(p.strengths, axis=0), 1e-12) for p in (best, other)]
+    cosines = (best.strengths / lengths[0]).T @ (other.strengths / lengths[1])
+    alike = np.equal.outer(best.terms.levels, other.terms.levels)
+    _, order = linear_sum_assignment(np.where(alike, -np.abs(cosines), 2.0))
+    turned = cosines[np.arange(len(order)), order] < 0
+    return other.reordered(latents=order).flipped(turned)
+
+
+def exchanged(
+    best: Estimate, partner: MeasurementParameters, latent: int, basis: Basis
+) -> MeasurementParameters:
+    """Return the best's items with the partner's loadings on one latent.
+
+    Intercepts make up for it, so that items' predictors keep their means. Items whose predictors
+    would leave their family's range stay as they were.
+    """
+    mine = best.parameters
+    columns = np.flatnonzero(mine.terms.main_latents == latent)
+    loadings = mine.loadings.copy()
+    loadings[:, columns] = partner.loadings[:, columns]
+    means = best.probabilities @ basis.features
+    intercept = mine.intercept + (mine.loadings - loadings) @ means
+    mixed = replace(mine, intercept=intercept, loadings=loadings)
+    keep = mixed.in_range()
+    return replace(
+        mine,
+        intercept=np.where(keep, intercept, mine.intercept),
+        loadings=np.where(keep[:, None], loadings, mine.loadings),
+    )

@@ -1,0 +1,163 @@
+"""Ends of several starts: latents matched, exchanged, and kept only where that pays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag.estimate.law_rounds import FirstLook, look_under_network
+from hidag.estimate.loop import Schedule, run_em
+from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measure.exact import parents_by_search
+from hidag.measurement import MeasurementParameters, Terms, default_penalty
+from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.start import crossing
+from hidag.start.crossing import Problem, best_end, exchanged, matched
+
+K, N = 4, 1500
+SPACE = StateSpace.binary(K)
+TERMS = Terms.main(SPACE.levels)
+BASIS = Basis.over(SPACE, TERMS)
+Q = np.vstack([np.eye(K)] * 3 + [np.eye(K) + np.roll(np.eye(K), 1, axis=1)])
+
+
+def silent(*_):
+    """Take no notice of a step."""
+
+
+@pytest.fixture(scope="module")
+def setting():
+    rng = np.random.default_rng(5)
+    truth = make_truth(random_law(chain_dag(K), rng=rng), Q, "bernoulli", rng=rng)
+    data = WorkingData.from_values(simulate(truth, N, rng=rng).X, truth.families)
+    problem = Problem(
+        data,
+        SPACE,
+        BASIS,
+        permissions(np.full(Q.shape, -1, dtype=np.int8), TERMS),
+        default_penalty("tlp", N, K),
+        Schedule(),
+        parents_by_search(SPACE),
+        True,
+        1,
+    )
+    items = MeasurementParameters(
+        truth.families, truth.intercept, truth.loadings, np.ones(len(truth.families))
+    )
+    return problem, items, np.asarray(truth.law.probabilities)
+
+
+def look_from(problem, items, law, allowed=None):
+    allowed = problem.allowed if allowed is None else allowed
+    settled = run_em(items, law, problem.data, BASIS, allowed, problem.penalty, problem.schedule)
+    return look_under_network(
+        settled,
+        problem.data,
+        SPACE,
+        BASIS,
+        allowed,
+        problem.penalty,
+        problem.schedule,
+        problem.learn_parents,
+        n_steps=settled.n_iter,
+    )
+
+
+def confused(problem, items, law, latent):
+    """Return where a start ends whose latent has the wrong items, and may have no others."""
+    wrong = items.loadings.copy()
+    wrong[:, latent] = np.roll(wrong[:, latent], 1)
+    allowed = problem.allowed.copy()
+    allowed[:, 1 + latent] = wrong[:, latent] != 0
+    return look_from(problem, replace(items, loadings=wrong), law, allowed)
+
+
+def test_a_renamed_and_reversed_end_is_matched_with_itself():
+    rng = np.random.default_rng(0)
+    loadings = rng.standard_normal((12, K)) * Q[:12]
+    items = MeasurementParameters(("gaussian",) * 12, rng.random(12), loadings, np.ones(12))
+    order, flips = np.array([2, 0, 3, 1]), np.array([True, False, True, False])
+    again = matched(items, items.reordered(latents=order).flipped(flips))
+    np.testing.assert_allclose(again.loadings, items.loadings, atol=1e-12)
+    np.testing.assert_allclose(again.intercept, items.intercept, atol=1e-12)
+
+
+def test_latents_are_matched_with_latents_of_as_many_levels():
+    terms = Terms.main((2, 3))
+    rng = np.random.default_rng(1)
+    one = MeasurementParameters(
+        ("gaussian",) * 5, np.zeros(5), rng.random((5, 3)), np.ones(5), terms
+    )
+    other = one.reordered(latents=np.array([1, 0]))
+    assert matched(one, other).terms.levels == (2, 3)
+    np.testing.assert_allclose(matched(one, other).loadings, one.loadings)
+
+
+def test_an_exchange_keeps_the_means_of_predictors_and_their_range(setting):
+    problem, items, law = setting
+    look = look_from(problem, items, law)
+    partner = replace(items, loadings=np.roll(items.loadings, 3, axis=0))
+    found = exchanged(look.estimate, partner, 2, BASIS)
+    means = look.estimate.probabilities @ BASIS.features
+    mine = look.estimate.parameters
+    np.testing.assert_array_equal(found.loadings[:, 2], partner.loadings[:, 2])
+    others = [0, 1, 3]
+    np.testing.assert_array_equal(found.loadings[:, others], mine.loadings[:, others])
+    np.testing.assert_allclose(
+        found.intercept + found.loadings @ means, mine.intercept + mine.loadings @ means
+    )
+    # A mean of counts that would fall below zero in some state: that item stays as it was.
+    counts = replace(mine, families=("poisson-identity",) * len(Q), intercept=np.ones(len(Q)))
+    counts = replace(counts, loadings=np.abs(mine.loadings))
+    steep = replace(counts, loadings=np.where(np.arange(len(Q))[:, None] == 0, 50.0, 0.1 * Q))
+    kept = exchanged(replace(look.estimate, parameters=counts), steep, 2, BASIS)
+    assert kept.in_range().all()
+    np.testing.assert_array_equal(kept.loadings[0], counts.loadings[0])
+
+
+def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatch):
+    problem, items, law = setting
+    looks = [confused(problem, items, law, latent) for latent in (0, 3)]
+    # Ends are what they are: only the exchange is looked at.
+    monkeypatch.setattr(
+        crossing,
+        "_taken_to_its_end",
+        lambda look, problem, observer: replace(
+            look, criterion=crossing._criterion(look.estimate, look.parents, problem)
+        ),
+    )
+    found = best_end(looks, problem, [silent, silent])
+    best = max(crossing._criterion(look.estimate, look.parents, problem) for look in looks)
+    assert found.criterion > best + 20.0
+    right = matched(items, found.estimate.parameters)
+    for latent in (0, 3):
+        cosine = crossing._cosine(right.loadings[:, latent], items.loadings[:, latent])
+        assert cosine > 0.95
+    # The order in which starts come does not matter.
+    again = best_end(looks[::-1], problem, [silent, silent])
+    assert again.criterion == found.criterion
+
+
+def test_the_best_end_is_no_worse_than_any_and_a_single_look_stays(setting):
+    problem, items, law = setting
+    looks = [look_from(problem, items, law), confused(problem, items, law, 1)]
+    assert best_end(looks[:1], problem, [silent]) is looks[0]
+    found = best_end(looks, problem, [silent, silent])
+    assert isinstance(found, FirstLook)
+    assert (
+        found.criterion >= crossing._criterion(looks[0].estimate, looks[0].parents, problem) - 1.0
+    )
+
+
+def test_starts_that_lead_to_the_same_place_are_taken_once(setting):
+    problem, items, law = setting
+    good = look_from(problem, items, law)
+    mixed = items.loadings.copy()
+    mixed[:, 0] = np.roll(mixed[:, 0], 2)
+    elsewhere = replace(good.estimate, parameters=replace(items, loadings=mixed))
+    bad = replace(good, estimate=elsewhere, criterion=good.criterion - 1.0)
+    assert crossing._different([bad, good, good, bad]) == [1, 0]
