@@ -54,10 +54,35 @@ def test_the_readme_example_is_about_ten_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [p for p in DOCUMENTS if p.name in ("how_to_add.md", "method.md")], ids=relative
+    "path",
+    [
+        path
+        for path in DOCUMENTS
+        if path.name in ("how_to_add.md", "how_to_add_a_family.md", "method.md")
+    ],
+    ids=relative,
 )
 def test_python_in_the_pages_runs(path, capsys) -> None:
-    exec(compile(python_blocks(path), path.name, "exec"), {"__name__": "page"})
+    from hidag.measurement.families import KINDS
+
+    before = dict(KINDS)
+    try:
+        exec(compile(python_blocks(path), path.name, "exec"), {"__name__": "page"})
+    finally:
+        for name in set(KINDS) - set(before):
+            del KINDS[name]
+
+
+def test_the_family_of_the_page_finds_its_effects(capsys) -> None:
+    from hidag.measurement.families import KINDS
+
+    names: dict = {"__name__": "page"}
+    page = ROOT / "docs" / "how_to_add_a_family.md"
+    try:
+        exec(compile(python_blocks(page), page.name, "exec"), names)
+    finally:
+        KINDS.pop("geometric", None)
+    assert abs(names["model"].loadings_ - 2.0).max() < 0.4
 
 
 def test_the_papers_settings_fit() -> None:
@@ -100,7 +125,8 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 
 def test_names_in_tables_of_how_to_add_are_in_their_files() -> None:
-    text = (ROOT / "docs" / "how_to_add.md").read_text("utf-8")
+    pages = ("how_to_add.md", "how_to_add_a_family.md")
+    text = "\n".join((ROOT / "docs" / page).read_text("utf-8") for page in pages)
     seen = 0
     for line in text.splitlines():
         files = re.findall(PATHS, line)

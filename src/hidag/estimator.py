@@ -20,7 +20,7 @@ from hidag.estimate.loop import Schedule
 from hidag.fitted import FittedModel
 from hidag.latent import resampled_rows
 from hidag.measure import LAWS, estimate_measurement
-from hidag.measurement import Penalty
+from hidag.measurement import Penalty, Responses
 from hidag.measurement.effects import Effects
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
@@ -63,8 +63,10 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         worth their penalty.
     family : str, list, mapping or "auto"
         Response family of all items, of each item, or by column; "auto" infers one per column and
-        refuses to guess when a column is ambiguous. Families: "bernoulli", "poisson" (log link),
-        "poisson-identity", "gaussian", "lognormal".
+        refuses to guess when a column is ambiguous. Families: "bernoulli", "bernoulli-probit",
+        "binomial(n)" for n trials, "poisson" (log link), "poisson-identity", "negative-binomial",
+        "zero-inflated-poisson", "ordinal" (grades), "categorical" (nominal), "gaussian",
+        "lognormal", "censored-lognormal(limit)", "gamma", "beta".
     q_matrix : array or frame of shape (J, K), optional
         1 (loads), 0 (does not), -1 or NaN (estimate this). Without any unknown entry the fit is
         confirmatory: no penalty, the given support.
@@ -121,7 +123,11 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     q_matrix_ : ndarray of int8, shape (J, K)
     intercept_, dispersion_ : ndarray, shape (J,)
-        Dispersion is the variance of Gaussian and lognormal items, NaN elsewhere.
+        Dispersion is the variance of Gaussian and lognormal items and what else a family has one
+        number for, NaN elsewhere. A nominal item has a row for each category but the last, here
+        and in the loadings; ``result_.response_names`` names them.
+    cutpoints_ : ndarray, shape (J, C)
+        Cutpoints of ordered grades beyond the first, which is in the intercept; NaN elsewhere.
     loadings_ : ndarray, shape (J, T)
         On the terms: for binary latents (J, K), each column summing to a positive number; for more
         levels a column for each step of each latent.
@@ -234,12 +240,13 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.penalty_threshold,
         )
         seed = root_seed(self.random_state)
+        responses = Responses.of(choice.families)
         with threadpool_limits(limits=1, user_api="blas"):
             measured = estimate_measurement(
-                table.values,
-                choice.families,
+                responses.expand(table.values),
+                responses.families,
                 levels,
-                q_entries=None if q_spec is None else q_spec.entries,
+                q_entries=None if q_spec is None else responses.of_items(q_spec.entries),
                 penalty=penalty,
                 schedule=Schedule(
                     max_iter=self.max_iter, tolerance=self.tol, n_sweeps=self.n_sweeps
@@ -302,6 +309,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 family_reasons=choice.reasons,
                 settings=self._settings(seed, stage_one.penalty),
                 versions=versions_used(),
+                item_families=() if responses.plain else choice.families,
             )
         )
         return self
@@ -383,6 +391,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.loadings_ = result.loadings
         self.terms_ = result.terms
         self.dispersion_ = result.dispersion
+        self.cutpoints_ = result.cutpoints
         self.latent_law_ = result.law
         self.graph_ = result.graph
         self.log_likelihood_ = result.log_likelihood

@@ -72,13 +72,7 @@ class FittedModel:
         check_is_fitted(self)
         rng = np.random.default_rng(root_seed(random_state))
         states = self.result_.law.sample(checked_count("n_samples", n_samples), rng)
-        values = np.empty((len(states), len(self.result_.families)))
-        eta = self.result_.parameters.predictors(states).T
-        for family, items in self.result_.parameters.groups():
-            values[:, items] = family.sample(
-                eta[:, items], self.result_.parameters.dispersion[items], rng
-            )
-        return values, states
+        return self.result_.sample_items(states, rng), states
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the latents' names, shape (K,)."""

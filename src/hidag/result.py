@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from hidag.estimate.posterior import (
 )
 from hidag.evidence import EdgeTest
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
-from hidag.measurement import MeasurementParameters, Terms, family_named
+from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
 from hidag.start.several import StartRecord
 
 Array = NDArray[np.float64]
@@ -69,6 +70,9 @@ class FitResult:
         What the observed data said about the weakest edges.
     family_reasons : tuple of str
     settings, versions : mapping
+    item_families : tuple of str
+        Families of the items where some are nominal, so that ``parameters`` has several rows for
+        them; empty else.
     """
 
     item_names: tuple[str, ...]
@@ -93,6 +97,7 @@ class FitResult:
     family_reasons: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    item_families: tuple[str, ...] = ()
 
     @property
     def n_finished(self) -> int:
@@ -104,16 +109,29 @@ class FitResult:
         """Which latent drives which item, shape (J, K)."""
         if self.q_given is not None and (self.q_given >= 0).all():
             return self.q_given.copy()
-        return self.parameters.q_matrix
+        return np.asarray(self.responses.any_response(self.parameters.support), dtype=np.int8)
+
+    @cached_property
+    def responses(self) -> Responses:
+        """Which rows of coefficients belong to which item: several for nominal items only."""
+        return Responses.of(self.families)
+
+    @property
+    def response_names(self) -> tuple[str, ...]:
+        """What rows of coefficients are about: the items, nominal ones category by category."""
+        return self.responses.names(self.item_names)
 
     @property
     def intercept(self) -> Array:
-        """Intercepts, shape (J,)."""
+        """Intercepts, shape (J,); nominal items have one for each category but the last."""
         return self.parameters.intercept
 
     @property
     def loadings(self) -> Array:
-        """Loadings on the terms, shape (J, T); (J, K) for main effects of binary latents."""
+        """Loadings on the terms, shape (J, T); (J, K) for main effects of binary latents.
+
+        Nominal items have a row for each category but the last, as ``response_names`` says.
+        """
         return self.parameters.loadings
 
     @property
@@ -123,14 +141,25 @@ class FitResult:
 
     @property
     def strengths(self) -> Array:
-        """How strongly each latent drives each item over all its levels, shape (J, K)."""
-        return self.parameters.strengths
+        """How strongly each latent drives each item over all its levels, shape (J, K).
+
+        Of a nominal item's categories, the one that is driven most.
+        """
+        return self.responses.largest(self.parameters.strengths)
 
     @property
     def dispersion(self) -> Array:
-        """Variances of Gaussian and lognormal items, NaN elsewhere, shape (J,)."""
-        known = [family_named(name).has_dispersion for name in self.families]
-        return np.where(known, self.parameters.dispersion, np.nan)
+        """The number that items have besides their predictor, NaN where they have none, (J,).
+
+        The variance of Gaussian and lognormal items, and what else a family calls its dispersion.
+        """
+        known = [family_named(name).has_dispersion for name in self.parameters.families]
+        return np.where(known, self.parameters.dispersion, np.nan)[self.responses.starts]
+
+    @property
+    def cutpoints(self) -> Array:
+        """Cutpoints of ordered grades beyond the first, NaN where there are fewer, (J, C)."""
+        return self.parameters.cutpoints[self.responses.starts]
 
     @property
     def latent_law(self) -> LatentLaw:
@@ -140,7 +169,7 @@ class FitResult:
     @property
     def families(self) -> tuple[str, ...]:
         """Response family of each item."""
-        return self.parameters.families
+        return self.item_families or self.parameters.families
 
     @property
     def _sampled(self) -> bool:
@@ -153,8 +182,10 @@ class FitResult:
     def _above_zero(self, values: Array) -> Array:
         """Return the probability of each level above 0, shape (N, F), latent by latent."""
         if self._sampled and isinstance(self.law, NetworkLaw):
-            return sampled_marginals(self.parameters, self.law, values, seed=self._seed)
-        return posterior_marginals(self.parameters, self.law, values)
+            return sampled_marginals(
+                self.parameters, self.law, self.responses.expand(values), seed=self._seed
+            )
+        return posterior_marginals(self.parameters, self.law, self.responses.expand(values))
 
     def posterior(self, values: Array) -> Array:
         """Return the expected level of each latent given each row, shape (N, K).
@@ -175,8 +206,10 @@ class FitResult:
     def classify(self, values: Array) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
         if self._sampled and isinstance(self.law, NetworkLaw):
-            return sampled_modes(self.parameters, self.law, values, seed=self._seed)
-        return most_probable_states(self.parameters, self.law, values)
+            return sampled_modes(
+                self.parameters, self.law, self.responses.expand(values), seed=self._seed
+            )
+        return most_probable_states(self.parameters, self.law, self.responses.expand(values))
 
     def row_log_likelihood(self, values: Array) -> Array:
         """Return the log density of each row, shape (N,)."""
@@ -185,7 +218,20 @@ class FitResult:
                 f"densities of rows take a sum over {self.law.space.count_in_words()} latent "
                 f"states; they are computed for at most 2^{MOST_EXACT_STATES.bit_length() - 1}"
             )
-        return row_log_likelihood(self.parameters, self.law, values)
+        return row_log_likelihood(self.parameters, self.law, self.responses.expand(values))
+
+    def item_means(self, states: NDArray[np.integer]) -> Array:
+        """Return what is expected of each response in latent states given by rows, shape (n, J).
+
+        In the items' own units: probabilities of a yes, mean counts, mean grades, mean times.
+        Nominal items have a column for each category but the last, as ``response_names`` says: the
+        probability of the category, given that it is none of the earlier ones.
+        """
+        return self.parameters.response_means(states)
+
+    def sample_items(self, states: NDArray[np.integer], rng: np.random.Generator) -> Array:
+        """Return items drawn in latent states given by rows, shape (n, J)."""
+        return self.responses.collapse(self.parameters.sample(states, rng))
 
     def save(self, path: str | Path) -> Path:
         """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
@@ -219,6 +265,7 @@ class FitResult:
             "intercept": self.intercept,
             "loadings": self.loadings,
             "dispersion": self.parameters.dispersion,
+            "cutpoints": self.parameters.cutpoints,
             "trace": self.trace,
             "graph": np.asarray(self.graph.adjacency),
         }
@@ -291,11 +338,13 @@ def load(path: str | Path) -> FitResult:
     else:
         law = SaturatedLaw(space, arrays["law_probabilities"])
     latent_names = tuple(header["latent_names"])
+    families = tuple(header["families"])
     return FitResult(
         item_names=tuple(header["item_names"]),
         latent_names=latent_names,
+        item_families=() if Responses.of(families).plain else families,
         parameters=MeasurementParameters(
-            tuple(header["families"]),
+            Responses.of(families).families,
             arrays["intercept"],
             arrays["loadings"],
             arrays["dispersion"],
@@ -306,6 +355,7 @@ def load(path: str | Path) -> FitResult:
                     for pairs in header.get("interactions", ())
                 ),
             ),
+            arrays.get("cutpoints", np.zeros((len(arrays["intercept"]), 0))),
         ),
         law=law,
         graph=CPDAG(arrays["graph"], latent_names),

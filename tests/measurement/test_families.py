@@ -10,7 +10,7 @@ from hidag.errors import SettingError
 from hidag.measurement.families import KINDS, MeanFamily, family_named, split_name
 
 #: Name, predictors at which the family is tested, auxiliary numbers, and the values it can take:
-#: a number of whole ones from 0 up, their list, or an interval (the end of a censored one has a mass).
+#: a number of whole ones from 0 up, their list, or an interval (a censored one ends in a mass).
 CASES = [
     ("bernoulli", [-2.0, 0.3, 1.5], 1.0, 2),
     ("bernoulli-probit", [-2.0, 0.3, 1.5], 1.0, 2),

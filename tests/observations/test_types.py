@@ -13,6 +13,7 @@ from hidag.observations.types import family_name
 NAN = float("nan")
 LISTED = (
     "'bernoulli', 'bernoulli-probit', 'beta', 'binomial(number of trials)', "
+    "'categorical(number of categories)', "
     "'censored-lognormal(limit)', 'gamma', 'gaussian', 'lognormal', 'negative-binomial', "
     "'ordinal(number of grades)', 'poisson', 'poisson-identity', 'zero-inflated-poisson', 'auto'"
 )
@@ -48,6 +49,9 @@ def spread(**counts: int) -> np.ndarray:
         ("share", "beta"),
         ("probit", "bernoulli-probit"),
         ("likert", "ordinal"),
+        ("nominal", "categorical"),
+        ("nominal(3)", "categorical(3)"),
+        ("categorical(2, 0,1)", "categorical(2,0,1)"),
         ("ordinal(5)", "ordinal(5)"),
         ("ordinal(1..5)", "ordinal(1..5)"),
         ("censored-lognormal(7.50)", "censored-lognormal(7.5)"),
@@ -84,6 +88,26 @@ def test_grades_with_gaps_have_to_be_named(values: list[float], shown: str) -> N
     assert resolve_families(table(pain=[0, 1, 3]), "ordinal(4)").families == ("ordinal(4)",)
 
 
+def test_categories_are_read_off_the_values() -> None:
+    data = table(colour=[7, 2, 2, NAN, 4], shape=[0, 1, 1, 0, 0])
+    choice = resolve_families(data, "nominal")
+    assert choice.families == ("categorical(2,4,7)", "bernoulli")
+    check_values(data, choice.families)
+    with pytest.raises(DataError) as caught:
+        resolve_families(table(colour=[0.5, 1, 2]), "categorical")
+    assert str(caught.value) == (
+        "family='categorical' takes its number of categories from values that are whole numbers, "
+        "at least 2 of them, but item 'colour' holds 0.5, 1, 2; recode the item, or say what may "
+        "occur, as 'categorical(4)'"
+    )
+    with pytest.raises(DataError) as caught:
+        check_values(data, ("categorical(3)", "bernoulli"))
+    assert str(caught.value) == (
+        "family='categorical(3)' needs one of 0, 1, 2, but item 'colour' has 7 in 2 of 4 cells (1 "
+        "of 2 items); name all categories in the brackets, or recode the item"
+    )
+
+
 def test_one_family_for_all_items() -> None:
     choice = resolve_families(table(a=[0, 1], b=[1, 0]), "binary")
     assert choice.families == ("bernoulli", "bernoulli")
@@ -115,11 +139,6 @@ def test_a_mapping_leaves_the_other_items_to_be_inferred(family: dict[object, st
         (
             "binomial",
             "family='binomial' needs its number of trials in brackets, such as 'binomial(20)'",
-        ),
-        (
-            {"a": "categorical", "b": "normal"},
-            "item 'a' (1 of 2 items): family='categorical' is not supported yet; recode the item "
-            "as 0 and 1 (family='bernoulli'), one item for each category but one",
         ),
         ("poison", "family='poison' is unknown; did you mean 'poisson'?"),
         (

@@ -9,11 +9,19 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit
 
+from hidag import DCRL
 from hidag.estimate.maximise import Basis, maximise
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, family_named
+from hidag.measurement import (
+    NO_SPARSITY,
+    MeasurementParameters,
+    Terms,
+    categorical_named,
+    family_named,
+)
+from hidag.measurement.responses import Categorical
 from hidag.start.spectral import null_parameters
 
 sm = pytest.importorskip("statsmodels.api")
@@ -147,3 +155,55 @@ def test_censored_times():
     expected = most_likely(log_density, [0.0, 1.0, 0.0])
     ours = [*coefficients(found), np.log(found.dispersion[0])]
     np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+def test_nominal_items_have_the_likelihood_of_multinomial_logit():
+    rng = np.random.default_rng(1)
+    z = (rng.random(N) < 0.4).astype(float)
+    scores = np.array([0.0, 0.5, -0.3, -1.0]) + z[:, None] * np.array([0.0, 1.2, 0.4, -0.8])
+    x = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1).astype(float)
+    item = categorical_named(Categorical.name_from_values(x))
+    answers = item.expand(x)
+    # The nested responses are regressions of their own, each on the rows that were asked.
+    yes = np.empty((2, len(item.categories) - 1))
+    value = 0.0
+    for r, column in enumerate(answers.T):
+        seen = ~np.isnan(column)
+        found = fitted("bernoulli", column[seen], z[seen])
+        yes[:, r] = expit(found.intercept[0] + np.array([0.0, 1.0]) * found.loadings[0, 0])
+        chance = yes[z[seen].astype(int), r]
+        value += np.log(np.where(column[seen] == 1, chance, 1 - chance)).sum()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        oracle_fit = sm.MNLogit(x, sm.add_constant(z)).fit(disp=0)
+    assert value == pytest.approx(oracle_fit.llf, abs=1e-4)
+    expected = oracle_fit.predict(np.array([[1.0, 0.0], [1.0, 1.0]]))
+    ours = item.probabilities(yes)[:, np.argsort(item.categories)]
+    np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "auxiliary"),
+    [
+        ("bernoulli-probit", 1.0),
+        ("binomial(7)", 1.0),
+        ("negative-binomial", 0.6),
+        ("zero-inflated-poisson", 0.3),
+        ("ordinal(4)", [0.8, 2.0]),
+        ("censored-lognormal(2)", 0.5),
+        ("gamma", 0.5),
+        ("beta", 0.2),
+    ],
+)
+def test_a_latent_that_other_items_pin_down_is_as_good_as_known(name, auxiliary):
+    x, z = drawn(name, auxiliary)
+    rng = np.random.default_rng(2)
+    anchors = 6.0 * z[:, None] + rng.standard_normal((N, 3))
+    model = DCRL(1, family=["gaussian"] * 3 + [name], q_matrix=np.ones((4, 1)), random_state=0)
+    model.fit(np.column_stack([anchors, x]))
+    known = fitted(name, x, z)
+    np.testing.assert_allclose(model.intercept_[3], known.intercept[0], atol=2e-3)
+    np.testing.assert_allclose(model.loadings_[3], known.loadings[0], atol=2e-3)
+    if np.isfinite(model.dispersion_[3]):
+        np.testing.assert_allclose(model.dispersion_[3], known.dispersion[0], rtol=0.01)
+    np.testing.assert_allclose(model.cutpoints_[3], known.cutpoints[0], atol=2e-3)

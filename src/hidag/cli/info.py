@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hidag.cli.console import columns, say, show_warning
-from hidag.observations import FAMILIES
+from hidag.observations import shown_families
 from hidag.versions import versions_used
 
 _EXTRAS = ("pyarrow", "matplotlib", "jinja2", "typer", "rich")
@@ -39,6 +39,6 @@ def _say_versions() -> None:
             rows.append([name, version(name)])
         except PackageNotFoundError:
             rows.append([name, "not installed"])
-    rows.append(["families", ", ".join(FAMILIES)])
+    rows.append(["families", ", ".join(shown_families())])
     for line in columns(rows):
         say(line)

@@ -65,12 +65,17 @@ def fit_files(
         ),
         "loadings.csv": partial(
             write_csv,
-            header=["item", "family", "intercept", *result.terms.names(latents), "dispersion"],
+            header=[
+                *("item", "family", "intercept", *result.terms.names(latents), "dispersion"),
+                *(f"cutpoint_{c + 2}" for c in range(result.cutpoints.shape[1])),
+            ],
             rows=(
-                [name, result.families[j], number(result.intercept[j])]
-                + [number(value) for value in loadings[j]]
-                + [_dispersion(result, j)]
-                for j, name in enumerate(result.item_names)
+                [name, result.families[j], number(result.intercept[r])]
+                + [number(value) for value in loadings[r]]
+                + [number(value) for value in (result.dispersion[j], *result.cutpoints[j])]
+                for r, (j, name) in enumerate(
+                    zip(result.responses.item, result.response_names, strict=True)
+                )
             ),
         ),
         "graph.json": lambda path: path.write_text(result.graph.to_json() + "\n", "utf-8"),
@@ -141,8 +146,3 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 def number(value: float) -> str:
     """Return a number as CSV files hold it: ten digits, empty for NaN."""
     return "" if np.isnan(value) else f"{float(value):.10g}"
-
-
-def _dispersion(result: FitResult, item: int) -> str:
-    has_variance = result.families[item] in ("gaussian", "lognormal")
-    return number(result.dispersion[item]) if has_variance else ""

@@ -60,7 +60,7 @@ def _level_order(
     if user.terms.levels[latent] == 2:
         falls = user.heights(latent)[:, 1].sum() < 0
         return np.array([1, 0] if falls else [0, 1], dtype=np.intp)
-    heights = working.heights(latent) / np.sqrt(working.dispersion)[:, None]
+    heights = working.heights(latent) / working.deviations[:, None]
     centred = heights - heights.mean(axis=1, keepdims=True)
     line = np.linalg.svd(centred, full_matrices=False)[2][0]
     order = np.argsort(line, kind="stable")

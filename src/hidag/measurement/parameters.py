@@ -126,6 +126,29 @@ class MeasurementParameters:
             out &= ~(rising <= 0).any(axis=1)
         return out
 
+    @property
+    def deviations(self) -> Array:
+        """Standard deviations of Gaussian items and of logarithms of lognormal ones; 1 else, (J,).
+
+        What loadings are divided by to compare them among items.
+        """
+        spread = np.array([family_named(name).is_location_scale for name in self.families])
+        return np.where(spread, np.sqrt(self.dispersion), 1.0)
+
+    def response_means(self, states: NDArray[np.integer]) -> Array:
+        """Return the items' means, in their own units, in latent states given by rows, (n, J)."""
+        out = np.ascontiguousarray(self.predictors(states).T)
+        for family, items in self.groups():
+            out[:, items] = family.response_mean(out[:, items], self.auxiliary(family, items))
+        return out
+
+    def sample(self, states: NDArray[np.integer], rng: np.random.Generator) -> Array:
+        """Return responses drawn in latent states given by rows, shape (n, J)."""
+        out = np.ascontiguousarray(self.predictors(states).T)
+        for family, items in self.groups():
+            out[:, items] = family.sample(out[:, items], self.auxiliary(family, items), rng)
+        return out
+
     def within_bounds(self, dispersion: Array) -> Array:
         """Return dispersions (J,) moved into the bounds that the items' families have."""
         out = dispersion.copy()

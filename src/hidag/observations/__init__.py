@@ -5,11 +5,10 @@ from __future__ import annotations
 from hidag.observations.files import TableSource, read_file, read_folder
 from hidag.observations.q_matrix import QSpec, read_q_matrix
 from hidag.observations.table import Observations, read_table
-from hidag.observations.types import FAMILIES, FamilyChoice, resolve_families
+from hidag.observations.types import FamilyChoice, resolve_families, shown_families
 from hidag.observations.values import check_values
 
 __all__ = [
-    "FAMILIES",
     "FamilyChoice",
     "Observations",
     "QSpec",
@@ -20,4 +19,5 @@ __all__ = [
     "read_q_matrix",
     "read_table",
     "resolve_families",
+    "shown_families",
 ]

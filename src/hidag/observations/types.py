@@ -10,23 +10,21 @@ from typing import Any
 import numpy as np
 
 from hidag.errors import DataError, SettingError
-from hidag.measurement.families import KINDS, family_named, shown_names, split_name
+from hidag.measurement import categorical_named, family_named, shown_names
+from hidag.measurement.families import KINDS, Family, split_name
+from hidag.measurement.responses import CATEGORICAL, Categorical
 from hidag.observations.infer import Guess, infer_family
 from hidag.observations.table import Observations
 from hidag.observations.values import check_values
 
-FAMILIES = shown_names()
-"""The families that items can have, by their own names; brackets show what they hold."""
-
-ALIASES = {alias: kind for kind, family in KINDS.items() for alias in family.aliases}
-"""Other words for a family, as they occur in a types.csv."""
-
-_NOT_YET = frozenset({"categorical", "nominal", "multinomial"})
 _AUTO = "auto"
 _SHOWN_NAMES = 5
 _SHOWN_VALUES = 8
 #: Families whose brackets the values can fill.
-_FROM_VALUES = frozenset({"ordinal"})
+_FROM_VALUES = {
+    "ordinal": "whole numbers without gaps, at least 3 of them",
+    CATEGORICAL: "whole numbers, at least 2 of them",
+}
 
 
 @dataclass(frozen=True)
@@ -113,6 +111,21 @@ def resolve_families(
     return FamilyChoice(tuple(families), tuple(inferred), tuple(reasons), observations.names)
 
 
+def known_families() -> dict[str, type[Family] | type[Categorical]]:
+    """Return the kinds of items there are by their own names, without brackets."""
+    return {**KINDS, CATEGORICAL: Categorical}
+
+
+def shown_families() -> tuple[str, ...]:
+    """Return the names of all kinds of items; brackets show what they hold."""
+    return tuple(sorted((*shown_names(), f"{CATEGORICAL}({Categorical.number_means})")))
+
+
+def aliases() -> dict[str, str]:
+    """Return other words for kinds of items, as they occur in a types.csv."""
+    return {alias: name for name, kind in known_families().items() for alias in kind.aliases}
+
+
 def family_name(word: str) -> str:
     """Return the family that `word` stands for, "auto" included.
 
@@ -128,19 +141,15 @@ def family_name(word: str) -> str:
             f"family must be given by name, but got {word!r}; use one of {_listed()}"
         )
     key, number = split_name(word.strip().lower())
-    key = ALIASES.get(key, key)
+    key = aliases().get(key, key)
     if key == _AUTO and number is None:
         return key
-    if key in KINDS:
+    if key in known_families():
         if number is None and key in _FROM_VALUES:
             return key
-        return family_named(key if number is None else f"{key}({number})").name
-    if key in _NOT_YET:
-        raise SettingError(
-            f"family={word!r} is not supported yet; recode the item as 0 and 1 "
-            "(family='bernoulli'), one item for each category but one"
-        )
-    near = difflib.get_close_matches(key, [*KINDS, *ALIASES, _AUTO], n=1)
+        full = key if number is None else f"{key}({number})"
+        return (categorical_named(full) or family_named(full)).name
+    near = difflib.get_close_matches(key, [*known_families(), *aliases(), _AUTO], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"use one of {_listed()}"
     raise SettingError(f"family={word!r} is unknown; {hint}")
 
@@ -154,21 +163,21 @@ def _with_brackets(word: str, observations: Observations, item: int) -> str:
     if len(distinct) == 2 and np.array_equal(distinct, (0, 1)):
         # Two grades are a yes/no answer: the same model under another name.
         return "bernoulli"
-    found = KINDS[word].name_from_values(values)
+    kind = known_families()[word]
+    found = kind.name_from_values(values)
     if found is not None:
         return found
     shown = ", ".join(f"{value:g}" for value in distinct[:_SHOWN_VALUES])
     more = ", ..." if len(distinct) > _SHOWN_VALUES else ""
-    kind = KINDS[word]
     raise DataError(
-        f"family={word!r} takes its {kind.number_means} from values that are whole numbers without "
-        f"gaps, at least 3 of them, but item {observations.names[item]!r} holds {shown}{more}; "
-        f"recode the item, or say what may occur, as '{word}({kind.example_number})'"
+        f"family={word!r} takes its {kind.number_means} from values that are {_FROM_VALUES[word]}, "
+        f"but item {observations.names[item]!r} holds {shown}{more}; recode the item, or say what "
+        f"may occur, as '{word}({kind.example_number})'"
     )
 
 
 def _listed() -> str:
-    return ", ".join(repr(name) for name in (*FAMILIES, _AUTO))
+    return ", ".join(repr(name) for name in (*shown_families(), _AUTO))
 
 
 def _per_item(
@@ -266,4 +275,12 @@ def _doubt_sentence(
     return "\n".join(lines)
 
 
-__all__ = ["ALIASES", "FAMILIES", "FamilyChoice", "check_values", "family_name", "resolve_families"]
+__all__ = [
+    "FamilyChoice",
+    "aliases",
+    "check_values",
+    "family_name",
+    "known_families",
+    "resolve_families",
+    "shown_families",
+]

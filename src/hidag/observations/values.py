@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hidag.errors import DataError, SettingError
-from hidag.measurement.families import family_named
+from hidag.measurement import categorical_named, family_named
 from hidag.observations.table import Observations
 
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
@@ -38,7 +38,7 @@ def check_values(
             f"{observations.n_items} items"
         )
     for family in dict.fromkeys(families):
-        kind = family_named(family)
+        kind = categorical_named(family) or family_named(family)
         found: dict[str, tuple[str, str]] = {}
         for item, name in enumerate(observations.names):
             if families[item] == family:

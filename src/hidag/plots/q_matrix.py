@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.errors import DataError
+from hidag.measurement import categorical_named, family_named
 from hidag.plots import style
 from hidag.plots.canvas import axes_points, new_axes, size_of_q
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _WRITTEN_ITEMS, _WRITTEN_LATENTS = 45, 12
 #: Share of the loadings that the colours span; the few beyond get the darkest colour.
 _SPAN = 98.0
-_WITH_VARIANCE = ("gaussian", "lognormal")
 _ROOM_PER_LABEL = 10.0
 _LONGEST_BAR = 240.0
 
@@ -127,6 +127,11 @@ def _coloured(one_sided: bool) -> Any:
     return ListedColormap(np.vstack([whole(np.linspace(0.04, 0.40, 128)), above]))
 
 
+def _has_variance(family: str) -> bool:
+    """Return whether loadings are in units that a standard deviation takes away."""
+    return categorical_named(family) is None and family_named(family).is_location_scale
+
+
 def strengths(
     result: FitResult | ArrayLike,
 ) -> tuple[NDArray[np.float64], NDArray[np.int8], str]:
@@ -134,7 +139,7 @@ def strengths(
     if hasattr(result, "strengths") and hasattr(result, "q_matrix"):
         fit: Any = result
         loadings = np.array(fit.strengths, dtype=np.float64)
-        with_variance = np.isin(fit.families, _WITH_VARIANCE)
+        with_variance = np.array([_has_variance(name) for name in fit.families])
         loadings[with_variance] /= np.sqrt(np.asarray(fit.dispersion)[with_variance, None])
         label = "loading"
         if with_variance.any():

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from hidag.result import FitResult
 
 _TEMPLATE = "summary.html.jinja"
-_WITH_DISPERSION = ("gaussian", "lognormal")
 #: A table of more items than this is folded away behind a line to click.
 _OPEN_TABLE_ITEMS = 60
 _LONGEST_SETTING = 160
@@ -81,7 +80,7 @@ def render_summary(
         marginals=marginals_of(result),
         rows=_loading_rows(result),
         fold=len(result.item_names) > _OPEN_TABLE_ITEMS,
-        has_dispersion=any(family in _WITH_DISPERSION for family in result.families),
+        has_dispersion=bool(np.isfinite(result.dispersion).any()),
         pictures=_pictures(result) if plots else {},
         settings=sorted((str(k), _plain(v)) for k, v in result.settings.items()),
         versions=sorted(result.versions.items()),
@@ -135,19 +134,21 @@ def _pictures(result: FitResult) -> dict[str, str]:
 
 
 def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
-    """Return one entry per item; a loading is None where Q is 0."""
-    q, strengths = result.q_matrix, result.strengths
+    """Return one entry per item, one per category of a nominal item; None where Q is 0."""
+    q, strengths = result.q_matrix, result.parameters.strengths
     return [
         {
             "item": name,
             "family": result.families[j],
-            "intercept": float(result.intercept[j]),
-            "loadings": [float(strengths[j, k]) if q[j, k] else None for k in range(q.shape[1])],
+            "intercept": float(result.intercept[r]),
+            "loadings": [float(strengths[r, k]) if q[j, k] else None for k in range(q.shape[1])],
             "dispersion": float(result.dispersion[j])
-            if result.families[j] in _WITH_DISPERSION and np.isfinite(result.dispersion[j])
+            if np.isfinite(result.dispersion[j])
             else None,
         }
-        for j, name in enumerate(result.item_names)
+        for r, (j, name) in enumerate(
+            zip(result.responses.item, result.response_names, strict=True)
+        )
     ]
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hidag.measurement import categorical_named, family_named
+
 if TYPE_CHECKING:
     from hidag.discover import CPDAG, DAG
     from hidag.result import FitResult
@@ -19,20 +21,11 @@ LITTLE_INFORMATION = 0.5
 _MUCH_MISSING = 0.3
 _SHOWN_NAMES = 5
 
-#: What a family means to somebody who brings a table.
-FAMILY_WORDS = {
-    "bernoulli": "yes/no answers (0 and 1)",
-    "poisson": "counts",
-    "poisson-identity": "counts, effects added on the scale of the mean",
-    "gaussian": "continuous measurements",
-    "lognormal": "positive times or amounts, on a log scale",
-}
-
 
 def family_counts(result: FitResult) -> list[tuple[str, int, str]]:
     """Return (family, number of items, meaning) for each family that occurs, the largest first."""
     return [
-        (family, count, FAMILY_WORDS.get(family, family))
+        (family, count, (categorical_named(family) or family_named(family)).meaning)
         for family, count in Counter(result.families).most_common()
     ]
 

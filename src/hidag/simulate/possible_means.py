@@ -33,7 +33,9 @@ def refuse_impossible_means(
             f"{names[bad[0]]!r} has mean {lowest[bad[0]]:.6g} in one ({len(bad)} of {len(names)} "
             f"items); raise the intercept or use family='poisson' (log link)"
         )
-    exponential = (kinds == "poisson") | (kinds == "lognormal")
+    exponential = np.isin(
+        kinds, ["poisson", "lognormal", "negative-binomial", "zero-inflated-poisson"]
+    )
     bad = np.flatnonzero(exponential & (highest > MAX_LOG_MEAN))
     if len(bad):
         raise SettingError(

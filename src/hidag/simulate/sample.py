@@ -38,8 +38,11 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     states = truth.law.sample(n_samples, generator)
     eta = truth.predictor(states)
     X = np.empty(eta.shape)
+    items = truth.items
     for j, name in enumerate(truth.families):
-        X[:, j] = family_named(name).sample(eta[:, j], truth.dispersion[j], generator)
+        family = family_named(name)
+        auxiliary = items.auxiliary(family, np.array([j]))[0]
+        X[:, j] = family.sample(eta[:, j], auxiliary, generator)
     # The mask is drawn last, so that asking for missing cells changes no other draw.
     if missing > 0.0:
         X[generator.random(X.shape) < missing] = np.nan

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.errors import SettingError
 from hidag.latent import NetworkLaw
-from hidag.measurement import MeasurementParameters, Terms, family_named
+from hidag.measurement import Family, MeasurementParameters, Terms, family_named
 from hidag.simulate.possible_means import refuse_impossible_means
 
 
@@ -19,6 +19,25 @@ def _numbers(values: object, shape: tuple[int, ...], name: str) -> NDArray[np.fl
     out = np.array(values, dtype=np.float64)
     if out.shape != shape:
         raise SettingError(f"{name} must have shape {shape}, got {out.shape}")
+    return out
+
+
+def _cutpoints(given: object, kinds: list[Family], items: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the cutpoints of ordered grades, (J, C), NaN where an item has none."""
+    size = max(kind.n_cutpoints for kind in kinds)
+    out = np.full((len(kinds), size), np.nan)
+    if size == 0:
+        return out
+    asked = _numbers(np.zeros((len(kinds), 0)) if given is None else given, (len(kinds), size),
+                     "cutpoints")  # fmt: skip
+    for j, kind in enumerate(kinds):
+        own = asked[j, : kind.n_cutpoints]
+        if not (np.isfinite(own).all() and (np.diff(own, prepend=0.0) > 0).all()):
+            raise SettingError(
+                f"family={kind.name!r} needs {kind.n_cutpoints} rising cutpoints > 0, but item "
+                f"{items[j]!r} has {', '.join(f'{value:g}' for value in own)}"
+            )
+        out[j, : kind.n_cutpoints] = own
     return out
 
 
@@ -37,16 +56,20 @@ class Truth:
         On the terms, zero wherever ``q_matrix`` is zero; shape (J, K) gives every level of a latent
         the same step.
     dispersion : array, shape (J,)
-        Variance of gaussian items and of the logarithm of lognormal ones; whatever is given for
-        families that have none is stored as NaN.
+        Variance of gaussian items and of the logarithm of lognormal ones, and what else a family
+        calls its dispersion; whatever is given for families that have none is stored as NaN.
     families : sequence of str, length J
-        "bernoulli", "poisson" (log link), "poisson-identity", "gaussian" or "lognormal".
+        Names of families, such as "bernoulli", "poisson" (log link), "gaussian" or "ordinal(5)";
+        nominal items cannot be drawn.
     law : NetworkLaw
         The latents' graph and conditional tables.
     item_names, latent_names : sequence of str, optional
         X1, X2, ... and Z1, Z2, ... unless given.
     terms : Terms, optional
         What the loadings multiply; the latents' main terms unless given.
+    cutpoints : array, shape (J, C), optional
+        Rising positive cutpoints of ordered grades beyond the first, which is zero; NaN or
+        anything else where an item has fewer.
     """
 
     q_matrix: NDArray[np.int8]
@@ -58,6 +81,7 @@ class Truth:
     item_names: tuple[str, ...] = ()
     latent_names: tuple[str, ...] = ()
     terms: Terms = None  # type: ignore[assignment]
+    cutpoints: NDArray[np.float64] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         q = np.array(self.q_matrix)
@@ -106,7 +130,15 @@ class Truth:
                 f"dispersion must be a finite variance > 0, but item {items[bad[0]]!r} has "
                 f"{dispersion[bad[0]]:.6g} ({len(bad)} of {n_items} items)"
             )
+        for j in np.flatnonzero(has_variance):
+            if dispersion[j] > kinds[j].dispersion_bounds[1]:
+                raise SettingError(
+                    f"family={families[j]!r} needs a dispersion ({kinds[j].dispersion_means}) of "
+                    f"at most {kinds[j].dispersion_bounds[1]:g}, but item {items[j]!r} has "
+                    f"{dispersion[j]:.6g}"
+                )
         dispersion[~has_variance] = np.nan
+        cutpoints = _cutpoints(self.cutpoints, kinds, items)
         plain = MeasurementParameters(families, intercept, loadings, np.ones(n_items), terms)
         mirrored = replace(plain, intercept=-intercept, loadings=-loadings)
         lowest, highest = plain.lowest_predictors(), -mirrored.lowest_predictors()
@@ -116,6 +148,7 @@ class Truth:
             "intercept": intercept,
             "loadings": loadings,
             "dispersion": dispersion,
+            "cutpoints": cutpoints,
         }
         for name, values in fields.items():
             values.setflags(write=False)
@@ -159,10 +192,19 @@ class Truth:
 
     def means(self, states: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the items' expectations at rows of latent levels, shape (n, J)."""
-        eta = self.predictor(states)
-        for j, name in enumerate(self.families):
-            eta[:, j] = family_named(name).response_mean(eta[:, j], self.dispersion[j])
-        return eta
+        return self.items.response_means(states)
+
+    @property
+    def items(self) -> MeasurementParameters:
+        """The items given the latents, as a fit has them."""
+        return MeasurementParameters(
+            self.families,
+            self.intercept,
+            self.loadings,
+            np.where(np.isnan(self.dispersion), 1.0, self.dispersion),
+            self.terms,
+            self.cutpoints,
+        )
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def write_truth(truth: Truth, path: Path) -> None:
         "intercept": truth.intercept.tolist(),
         "loadings": truth.loadings.tolist(),
         "dispersion": [None if np.isnan(v) else v for v in truth.dispersion.tolist()],
+        "cutpoints": [[None if np.isnan(v) else v for v in row] for row in truth.cutpoints],
         "levels": truth.law.space.levels,
         "interactions": truth.terms.interactions,
         "parents": truth.law.parents,
@@ -75,5 +76,8 @@ def _truth_of(content: dict[str, Any]) -> Truth:
                 tuple((int(k), int(u)) for k, u in pairs)
                 for pairs in content.get("interactions", ())
             ),
+        ),
+        cutpoints=np.array(
+            content.get("cutpoints", [[]] * len(content["families"])), dtype=np.float64
         ),
     )

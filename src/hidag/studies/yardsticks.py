@@ -14,7 +14,7 @@ from hidag.discover import CPDAG, discover
 from hidag.estimate.loop import Schedule
 from hidag.evaluate import Parts
 from hidag.measure import estimate_measurement
-from hidag.measurement import MeasurementParameters, default_penalty
+from hidag.measurement import default_penalty
 from hidag.pipeline import latent_graph
 from hidag.simulate import Truth
 
@@ -28,10 +28,6 @@ def truth_started(truth: Truth, X: NDArray[np.float64]) -> Parts:
     X : ndarray, shape (N, J)
         NaN where a cell is missing.
     """
-    dispersion = np.where(np.isnan(truth.dispersion), 1.0, truth.dispersion)
-    items = MeasurementParameters(
-        truth.families, truth.intercept, truth.loadings, dispersion, truth.terms
-    )
     n_samples = len(X)
     # Blocks are small: more threads than one would only wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -41,7 +37,7 @@ def truth_started(truth: Truth, X: NDArray[np.float64]) -> Parts:
             truth.law.space.levels,
             penalty=default_penalty("tlp", n_samples, truth.n_latents),
             schedule=Schedule(),
-            begin=(items, np.asarray(truth.law.probabilities)),
+            begin=(truth.items, np.asarray(truth.law.probabilities)),
         )
         found = latent_graph(measured, truth.latent_names)
     user = measured.parameters

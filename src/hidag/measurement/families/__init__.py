@@ -9,6 +9,7 @@ from hidag.measurement.families.base import Family, MeanFamily
 from hidag.measurement.families.registry import (
     KINDS,
     family_named,
+    register,
     shown_names,
     split_name,
     written,
@@ -22,6 +23,7 @@ __all__ = [
     "KINDS",
     "MeanFamily",
     "family_named",
+    "register",
     "shown_names",
     "split_name",
     "written",

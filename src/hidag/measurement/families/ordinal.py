@@ -25,8 +25,9 @@ LOGISTIC_SPREAD = float(np.pi / np.sqrt(3.0))
 class Ordinal(Family):
     """``P(X >= c) = 1 / (1 + exp(-(eta - tau_c)))`` for grades c from 1 to C - 1, ``tau_1 = 0``.
 
-    Grades begin at 0, or elsewhere if the brackets say so: ``ordinal(1..5)``. The auxiliaries are the cutpoints ``tau_2 < ... < tau_{C-1}``; the first one is in the
-    intercept. Columns are indicators of the grades 1 to C - 1.
+    Grades begin at 0, or elsewhere if the brackets say so: ``ordinal(1..5)``. The auxiliaries are
+    the cutpoints ``tau_2 < ... < tau_{C-1}``; the first one is in the intercept. Columns are
+    indicators of all grades but the lowest.
     """
 
     aliases = ("ordered", "likert", "graded")
