@@ -271,7 +271,6 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 search=self.search,
                 knowledge=self.knowledge,
             )
-        warn_of_thin_evidence(measured.parameters, names, table.n_samples, found.information_ratio)
         stage_one = measured.record
         self._tell(f"Stage I by method={stage_one.method!r}, {stage_one.n_iter} steps")
         if not stage_one.converged:
@@ -285,33 +284,40 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         validate_data(self, X if table.named else table.values, skip_check_array=True)
         price = stage_one.log_likelihood - stage_one.objective
-        self._store(
-            FitResult(
-                item_names=table.names,
-                latent_names=names,
-                parameters=measured.parameters,
-                law=found.law,
-                graph=found.graph,
-                q_given=None if q_spec is None else np.array(q_spec.entries),
-                log_likelihood=found.log_likelihood,
-                objective=found.log_likelihood - price,
-                n_samples=table.n_samples,
-                missing_share=table.missing_share,
-                n_iter=stage_one.n_iter,
-                converged=stage_one.converged,
-                method=stage_one.method,
-                trace=stage_one.trace,
-                starts=stage_one.starts,
-                n_reached=stage_one.n_reached,
-                graph_rows=found.n_rows,
-                information_ratio=found.information_ratio,
-                edge_tests=found.edge_tests,
-                family_reasons=choice.reasons,
-                settings=self._settings(seed, stage_one.penalty),
-                versions=versions_used(),
-                item_families=() if responses.plain else choice.families,
-            )
+        result = FitResult(
+            item_names=table.names,
+            latent_names=names,
+            parameters=measured.parameters,
+            law=found.law,
+            graph=found.graph,
+            q_given=None if q_spec is None else np.array(q_spec.entries),
+            log_likelihood=found.log_likelihood,
+            objective=found.log_likelihood - price,
+            n_samples=table.n_samples,
+            missing_share=table.missing_share,
+            n_iter=stage_one.n_iter,
+            converged=stage_one.converged,
+            method=stage_one.method,
+            trace=stage_one.trace,
+            starts=stage_one.starts,
+            n_reached=stage_one.n_reached,
+            graph_rows=found.n_rows,
+            information_ratio=found.information_ratio,
+            edge_tests=found.edge_tests,
+            family_reasons=choice.reasons,
+            settings=self._settings(seed, stage_one.penalty),
+            versions=versions_used(),
+            item_families=() if responses.plain else choice.families,
         )
+        few_items = table.n_items < 2 * n_latents + 1
+        warn_of_thin_evidence(
+            measured.parameters,
+            names,
+            table.n_samples,
+            found.information_ratio,
+            None if few_items else result.identifiability,
+        )
+        self._store(result)
         return self
 
     def _check_settings(self, table: Observations, n_latents: int) -> None:

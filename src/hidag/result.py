@@ -22,8 +22,11 @@ from hidag.estimate.posterior import (
     row_log_likelihood,
 )
 from hidag.evidence import EdgeTest
+from hidag.identify import Certificate, certify_fit, check_identifiability
+from hidag.identify.question import Question
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
+from hidag.measurement.effects import ALL_ORDERS, Effects
 from hidag.start.several import StartRecord
 
 Array = NDArray[np.float64]
@@ -98,6 +101,43 @@ class FitResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     item_families: tuple[str, ...] = ()
+
+    @cached_property
+    def identifiability(self) -> Certificate:
+        """What this Q lets be identified, condition by condition (print it)."""
+        return check_identifiability(self._design(self.q_matrix, self.item_names, self.families))
+
+    def certify(self, *, information: bool = True) -> Certificate:
+        """Return the certificate of the fitted coefficients and law too, not of Q alone.
+
+        Monotone items, positive law, states that look alike; with ``information`` also the rank of
+        the Fisher information and the directions that are flat. Needs joint states that can be
+        listed.
+        """
+        states = self.law.space.states()
+        return certify_fit(
+            self._design(self.parameters.q_matrix, self.response_names, self.parameters.families),
+            self.parameters.predictors(states),
+            self.law.probabilities,
+            dispersion=self.parameters.dispersion,
+            cutpoints=self.parameters.cutpoints,
+            information=information,
+        )
+
+    def _design(
+        self, q: NDArray[np.int8], names: tuple[str, ...], families: tuple[str, ...]
+    ) -> Question:
+        highest = Effects.of(self.settings.get("effects", "main")).highest
+        widest = int((q == 1).sum(axis=1).max(initial=0))
+        return Question(
+            q == 1,
+            names,
+            self.latent_names,
+            self.law.space.levels,
+            min(widest, highest),
+            None if highest >= ALL_ORDERS else highest,
+            families,
+        )
 
     @property
     def n_finished(self) -> int:

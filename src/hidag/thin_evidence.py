@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from hidag.errors import IdentifiabilityWarning
+from hidag.identify import Certificate
 from hidag.measurement import MeasurementParameters
 
 #: Below this share of the latents' pairwise information a graph is not to be trusted.
@@ -16,7 +17,11 @@ _STACK = 3
 
 
 def warn_of_thin_evidence(
-    parameters: MeasurementParameters, latent_names: tuple[str, ...], n_samples: int, ratio: float
+    parameters: MeasurementParameters,
+    latent_names: tuple[str, ...],
+    n_samples: int,
+    ratio: float,
+    certificate: Certificate | None = None,
 ) -> None:
     """Warn, a sentence each, of what makes a fit untrustworthy.
 
@@ -27,6 +32,8 @@ def warn_of_thin_evidence(
     n_samples : int
     ratio : float
         Share of the latents' pairwise information that the items carry.
+    certificate : Certificate or None
+        What Q lets be identified; None when that has been spoken of already.
     """
     n_items = parameters.q_matrix.sum(axis=0)
     n_latents = len(latent_names)
@@ -45,6 +52,8 @@ def warn_of_thin_evidence(
             f"only one item depends on {' and on '.join(lonely)}, so its level cannot be told from "
             f"that item's noise; ask for fewer latents or add items"
         )
+    if certificate is not None and certificate.generic is False and not idle and not lonely:
+        _warn(_without_guarantee(certificate))
     n_coefficients = parameters.n_items + int(n_items.sum())
     if n_samples < ROWS_PER_COEFFICIENT * n_coefficients:
         _warn(
@@ -56,6 +65,15 @@ def warn_of_thin_evidence(
             f"the items carry {ratio:.1%} of the information about how the latents go together; "
             f"the graph is little more than a guess: ask for fewer latents or add items"
         )
+
+
+def _without_guarantee(certificate: Certificate) -> str:
+    """Return in a sentence which condition of the theorems the Q-matrix does not fulfil."""
+    failed = next(
+        found for found in certificate.findings if found.required and found.holds is False
+    )
+    sentence = failed.sentence[0].lower() + failed.sentence[1:].rstrip(".")
+    return f"this Q comes without a guarantee that it is identified: {sentence}"
 
 
 def _warn(sentence: str) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hidag.errors import DataError, SettingError
 from hidag.observations import read_table
 from hidag.observations.frames import frame_labels, open_frame, refuse_duplicates
-from hidag.observations.types import ALIASES
+from hidag.observations.types import aliases
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -93,14 +93,16 @@ def read_question(
 
     Parameters
     ----------
-    q_matrix : array-like or data frame, shape (J, K)
-        Ones and zeros. A data frame names the latents by its columns; a first column called
-        'item', or a pandas index of text, names the items.
+    q_matrix : array-like or data frame, shape (J, K), or Question
+        Ones and zeros; a question is taken as it is. A data frame names the latents by its
+        columns; a first column called 'item', or a pandas index of text, names the items.
     effects : {"main", "all"} or int
         Highest order of interactions.
     levels : int or sequence of int, length K
     families : str, sequence of str (length J), mapping from item to family, or None
     """
+    if isinstance(q_matrix, Question):
+        return q_matrix
     q, items, latents = _read_q(q_matrix)
     asked = _read_effects(effects)
     widest = int(q.sum(axis=1).max(initial=0))
@@ -236,4 +238,4 @@ def _read_families(
 
 def _family(word: str) -> str:
     name = word.strip().lower()
-    return ALIASES.get(name, name)
+    return aliases().get(name, name)
