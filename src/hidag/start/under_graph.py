@@ -61,6 +61,11 @@ KEPT_SHARES = (KEPT_SHARE, 0.3)
 STARTS_IN_DOUBT = 8
 
 
+def mostly_binary(data: WorkingData) -> bool:
+    """Return whether more than half of the items are binary: hard-assigned scores are noisy."""
+    return 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
+
+
 def start_points(
     data: WorkingData,
     space: StateSpace,
@@ -70,7 +75,7 @@ def start_points(
 ) -> Iterator[StartPoint]:
     """Yield start points: common factors, and hard-assigned scores where these say something."""
     even = np.full(space.n_states, 1.0 / space.n_states)
-    binary = 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
+    binary = mostly_binary(data)
     centred = predictors(data, space.n_latents)
     n_factors = 0
     for index, generator in enumerate(generators):
@@ -128,6 +133,7 @@ def estimate_under_graph(
     some = data.first_rows(ROWS_FOR_FIRST_STEPS)
     wanted = STARTS_IN_DOUBT if isinstance(n_starts, str) else n_starts
     generators = generators_of(seed, wanted)
+    warm_up = begin is None
     if begin is not None:
         points = [begin]
     else:
@@ -136,6 +142,8 @@ def estimate_under_graph(
         agree = len(points) == 2 and isinstance(n_starts, str)
         if agree and starts_agree(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS:
             points = points[:1]
+            # Coefficients were fitted to scores that another start confirms: they have settled.
+            warm_up = mostly_binary(data)
         else:
             points.extend(made)
     count = len(points)
@@ -143,7 +151,7 @@ def estimate_under_graph(
     def look(index: int) -> FirstLook:
         point, rng = points[index], generators[index]
         parameters, law = point.parameters, point.probabilities
-        if begin is None:
+        if warm_up:
             parameters, law = warmed_up(point, some, space, basis, rng, n_threads)
         brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
         rough = replace(schedule, tolerance=ROUGH_TOLERANCE * schedule.tolerance)
@@ -159,6 +167,7 @@ def estimate_under_graph(
             penalty,
             schedule if some is data else rough,
             learn_parents,
+            # Scores show at least as much of the latents' dependence as a warm-up does.
             n_steps=(WARM_UP.max_iter // 2 if begin is None else 0) + max(saturated.n_iter, 1),
             n_threads=n_threads,
             observer=_observer(progress, index, count),
