@@ -71,10 +71,15 @@ def block_rows(n_states: int) -> int:
     return int(np.clip(BLOCK_CELLS // n_states, 16, 2048))
 
 
-def _unnormalised(scores: StateScores, rows: Array) -> tuple[Array, Array, Array]:
-    """Return posteriors up to a factor (rows, S), the factors and the log marginals (rows,)."""
+def _unnormalised(
+    scores: StateScores, rows: Array, *, safe: bool = False
+) -> tuple[Array, Array, Array]:
+    """Return posteriors up to a factor (rows, S), the factors and the log marginals (rows,).
+
+    ``safe`` says that no row can have a largest exponent outside ``SAFE_EXPONENTS``.
+    """
     joint = rows @ scores.weights
-    top = joint.max(axis=1)
+    top = np.zeros(1) if safe else joint.max(axis=1)
     if top.min() < SAFE_EXPONENTS[0] or top.max() > SAFE_EXPONENTS[1]:
         joint -= top[:, None]
     else:
@@ -85,29 +90,44 @@ def _unnormalised(scores: StateScores, rows: Array) -> tuple[Array, Array, Array
     return joint, 1.0 / mass, top + np.log(mass)
 
 
+def _safe(scores: StateScores, data: WorkingData) -> bool:
+    """Return whether the largest exponent of every row is sure to be in ``SAFE_EXPONENTS``.
+
+    It is no further from the largest offset (the last row of the weights, for the column of ones)
+    than all other columns together can take it.
+    """
+    largest = np.abs(data.extended).max(axis=0, initial=0.0)
+    reach = float((largest * np.abs(scores.weights).max(axis=1))[:-1].sum())
+    offset = float(scores.weights[-1].max())
+    return SAFE_EXPONENTS[0] <= offset - reach and offset + reach <= SAFE_EXPONENTS[1]
+
+
 def iterate_posteriors(
     scores: StateScores, data: WorkingData
 ) -> Iterator[tuple[slice, Array, Array]]:
     """Yield row ranges with their posteriors (rows, S) and log marginals (rows,)."""
     step = block_rows(scores.n_states)
+    safe = _safe(scores, data)
     for start in range(0, data.n_samples, step):
         rows = slice(start, min(start + step, data.n_samples))
-        posterior, factor, marginal = _unnormalised(scores, data.extended[rows])
+        posterior, factor, marginal = _unnormalised(scores, data.extended[rows], safe=safe)
         posterior *= factor[:, None]
         yield rows, posterior, marginal
 
 
-def _lane(scores: StateScores, data: WorkingData, first: int, lane: int) -> tuple[Array, float]:
+def _lane(
+    scores: StateScores, data: WorkingData, first: int, safe: bool, lane: int
+) -> tuple[Array, float]:
     """Return the lane's sums of extended rows by state and its sum of log marginals.
 
-    Columns before ``first`` are left out of the sums.
+    Columns before ``first`` are left out of the sums; ``safe`` is for the exponents.
     """
     step = block_rows(scores.n_states)
     sums = np.zeros((len(scores.weights) - first, scores.n_states))
     total = 0.0
     for start in range(lane * step, data.n_samples, N_LANES * step):
         rows = data.extended[start : start + step]
-        posterior, factor, marginal = _unnormalised(scores, rows)
+        posterior, factor, marginal = _unnormalised(scores, rows, safe=safe)
         # Scaling the few columns of the data is cheaper than normalising the posterior.
         sums += (rows[:, first:] * factor[:, None]).T @ posterior
         total += float(marginal.sum())
@@ -119,11 +139,12 @@ def _sums(
 ) -> tuple[Array, float]:
     """Return sums of extended rows by state, lanes added in their order, and of log marginals."""
     lanes = range(N_LANES)
+    safe = _safe(scores, data)
     if n_threads > 1:
         with ThreadPoolExecutor(n_threads) as pool:
-            parts = list(pool.map(lambda lane: _lane(scores, data, first, lane), lanes))
+            parts = list(pool.map(lambda lane: _lane(scores, data, first, safe, lane), lanes))
     else:
-        parts = [_lane(scores, data, first, lane) for lane in lanes]
+        parts = [_lane(scores, data, first, safe, lane) for lane in lanes]
     sums, total = parts[0]
     for more, value in parts[1:]:
         sums += more

@@ -35,6 +35,8 @@ from hidag.measurement import MeasurementParameters, Penalty
 Array = NDArray[np.float64]
 
 MAX_ROUNDS = 3
+#: A posterior probability below this counts for nothing.
+NO_WEIGHT = 1e-15
 
 
 def observed_information(
@@ -78,17 +80,21 @@ def observed_information(
         .reshape(len(steep) * size, len(basis.design))
         .T
     )
-    weighted, slanted = np.ascontiguousarray(weighted), np.ascontiguousarray(slanted)
+    # Second moments over some thousands of rows need two digits: single precision has seven.
+    weighted = np.ascontiguousarray(weighted, dtype=np.float32)
+    slanted = np.ascontiguousarray(slanted, dtype=np.float32)
     scores = StateScores.of(
         parameters, probabilities, np.ascontiguousarray(basis.features), data.gappy
     )
     for rows, posterior, _ in iterate_posteriors(scores, data):
         n_rows = len(posterior)
         x = data.x[rows]
-        falling = (posterior @ weighted).reshape(n_rows, n_items, size)
+        # A floor that weighs nothing: numbers too small for single precision would be slow.
+        rounded = np.maximum(posterior, NO_WEIGHT).astype(np.float32)
+        falling = (rounded @ weighted).reshape(n_rows, n_items, size)
         rising = (posterior @ basis.design)[:, None, :] * dtheta[None, :, :1]
         if len(steep):
-            rising[:, steep] = (posterior @ slanted).reshape(n_rows, len(steep), size)
+            rising[:, steep] = (rounded @ slanted).reshape(n_rows, len(steep), size)
         score = columns.add_up(x[:, :, None] * rising, axis=1) - falling
         if data.observed is not None:
             score *= data.observed[rows][:, :, None]
