@@ -19,6 +19,7 @@ from hidag.identify.findings import (
 from hidag.identify.lack import Lack, find_lacks
 from hidag.identify.question import Question
 from hidag.identify.separation import (
+    fewest_deciding_items,
     outside_identity_blocks,
     pure_items,
     undecided_latents,
@@ -114,6 +115,7 @@ def _by_main_effects(asked: Question, rest: np.ndarray) -> Finding:
     if not len(hidden):
         return _surely_apart(source)
     names = asked.latents(hidden)
+    own, fewest = fewest_deciding_items(rest)
     return Finding(
         "distinct-states",
         source,
@@ -122,8 +124,9 @@ def _by_main_effects(asked: Question, rest: np.ndarray) -> Finding:
         f"several of {listed(names)}, so effects could cancel exactly; for almost all coefficients "
         "they do not",
         {"latents": names},
-        f"to be certain whatever the coefficients, add an item that loads on {names[0]} alone "
-        "(more may be needed); or have the fitted coefficients checked",
+        "have fitted coefficients checked; or, to be certain whatever they are, add "
+        f"{counted(len(own), 'item')} with one latent only, on {listed(asked.latents(own))}"
+        + (" (no smaller number will do)" if fewest else ""),
     )
 
 
@@ -148,9 +151,9 @@ def _by_all_effects(asked: Question, rest: np.ndarray) -> Finding:
         f"between the states {one} and {other} (in the order of the latents); for almost all "
         "coefficients one does",
         {"states": [one, other]},
-        "to be certain whatever the coefficients, add a third item that loads on "
-        f"{asked.latent_names[int(np.flatnonzero(pair[0] != pair[1])[0])]} alone (more may be "
-        "needed); or have the fitted coefficients checked",
+        "have fitted coefficients checked; or, to be certain whatever they are, add an item that "
+        f"loads on {asked.latent_names[int(np.flatnonzero(pair[0] != pair[1])[0])]} alone (more "
+        "may be needed)",
     )
 
 
