@@ -171,3 +171,41 @@ def test_pictures_leave_no_pyplot_figures():
 
     render_png(lambda ax: plot_q(np.eye(3), ax), (3, 3))
     assert plt.get_fignums() == []
+
+
+def _bar_label(ax: Axes) -> str:
+    return next(other.get_ylabel() for other in ax.figure.axes if other is not ax)
+
+
+def test_the_legend_of_q_says_what_several_levels_and_interactions_are(result):
+    from hidag.latent import SaturatedLaw, StateSpace
+    from hidag.measurement import MeasurementParameters, Terms
+
+    terms = Terms((3, 2), (((0, 2), (1, 1)),))
+    loadings = np.zeros((len(result.item_names), 4))
+    loadings[:, 0], loadings[:, 1], loadings[0, 2] = 1.0, 0.5, 1.0
+    # A gaussian item is shown in standard deviations.
+    plain = MeasurementParameters(
+        result.families, result.intercept, loadings, np.full(len(loadings), 4.0), terms
+    )
+    fit = dataclasses.replace(
+        result,
+        parameters=plain,
+        law=SaturatedLaw(StateSpace((3, 2)), np.full(6, 1 / 6)),
+        latent_names=("A", "B"),
+        graph=CPDAG(np.zeros((2, 2)), ("A", "B")),
+    )
+    ax = plot_q(fit)
+    assert _bar_label(ax) == "highest level against lowest / standard deviation"
+    assert {text.get_text() for text in ax.texts} == {"0.75", "0.50"}
+    with_product = loadings.copy()
+    with_product[0, 3] = 1.2
+    ax = plot_q(
+        dataclasses.replace(fit, parameters=dataclasses.replace(plain, loadings=with_product))
+    )
+    assert _bar_label(ax) == (
+        "highest level against lowest, averaged over the other latents / standard deviation"
+    )
+    # B is 1 half of the time, A reaches level 2 a third of it: 0.75 + 0.3 and 0.5 + 0.2.
+    assert {"1.05", "0.70"} <= {text.get_text() for text in ax.texts}
+    assert _bar_label(plot_q(result)) == "loading / standard deviation"

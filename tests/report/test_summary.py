@@ -120,6 +120,7 @@ def test_what_was_fitted_is_said_in_words(result):
     assert sentences[1] == (
         "Which cause drives which item (the Q-matrix) was estimated from the data."
     )
+    assert sentences[2] == "The effects of an item's causes add up (main effects only)."
     given = dataclasses.replace(result, q_given=np.array(result.q_matrix))
     assert what_was_fitted(given)[1] == (
         "Which cause drives which item was given (the Q-matrix) and not changed."

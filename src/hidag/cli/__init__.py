@@ -1,4 +1,4 @@
-"""The command line: `hidag fit`, `simulate`, `evaluate`, `info`, `demo` and `study`."""
+"""The command line: `hidag fit`, `simulate`, `evaluate`, `check`, `info`, `demo`, `study`."""
 
 from __future__ import annotations
 

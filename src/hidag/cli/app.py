@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from hidag.cli.console import show_error
+from hidag.cli.numbers import effects_of, levels_of
 from hidag.cli.study_commands import study_app
 from hidag.errors import HidagError
 
@@ -66,14 +67,16 @@ def _top(
         ),
     ] = False,
 ) -> None:
-    """Find hidden yes/no causes in a table of mixed answers, and the causal graph among them."""
+    """Find hidden causes with a few levels in a table of mixed answers, and their causal graph."""
 
 
 @app.command(
     epilog="Examples:\n\n"
     "`hidag fit answers.csv --latents 3 --out fit`\n\n"
     "`hidag fit study/ --out fit` (a folder with responses.csv, types.csv and q.csv)\n\n"
-    "`hidag fit log.csv -k 4 --family 'time_*=lognormal' --family clicks=poisson --seed 1`"
+    "`hidag fit log.csv -k 4 --family 'time_*=lognormal' --family clicks=poisson --seed 1`\n\n"
+    "`hidag fit grades.csv --levels 3,3,2 --family ordinal --out fit` (three causes)\n\n"
+    "`hidag fit study/ --effects all --out fit` (a G-DINA model with the Q-matrix of the folder)"
 )
 def fit(
     table: Annotated[
@@ -87,18 +90,35 @@ def fit(
     latents: Annotated[
         int | None,
         typer.Option(
-            "--latents", "-k", help="Number of hidden causes; not needed with a Q-matrix."
+            "--latents",
+            "-k",
+            help="Number of hidden causes; not needed with a Q-matrix or a list of --levels.",
         ),
     ] = None,
+    levels: Annotated[
+        str,
+        typer.Option(
+            help="Levels per hidden cause, 2 for yes and no: one number for all, or one per cause "
+            "(2,3,2). They are ordered."
+        ),
+    ] = "2",
+    effects: Annotated[
+        str,
+        typer.Option(
+            help="What an item's causes do together: main or acdm (their effects add up), all or "
+            "gdina (every interaction), 2, 3, ... (interactions of so many), dina (only all of "
+            "them together count), dino (any of them is enough)."
+        ),
+    ] = "main",
     types: Annotated[
         Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
     ] = None,
     family: Annotated[
         list[str] | None,
         typer.Option(
-            help="Type of all items (bernoulli, poisson, poisson-identity, gaussian, lognormal, "
-            "auto), or ITEM=TYPE for one item or a pattern such as 'time_*=lognormal'; may be "
-            "given several times.",
+            help="Type of all items (bernoulli, poisson, gaussian, lognormal, ordinal, ...; `hidag "
+            "info` lists all; auto), or ITEM=TYPE for one item or a pattern such as "
+            "'time_*=lognormal'; may be given several times.",
             show_default="auto",
         ),
     ] = None,
@@ -159,6 +179,7 @@ def fit(
         FitOrder(
             table=table,
             latents=latents,
+            levels=levels_of(levels),
             types=types,
             family=tuple(family or ()),
             q=q,
@@ -166,6 +187,7 @@ def fit(
             out=out,
             plots=not no_plots,
             settings={
+                "effects": effects_of(effects),
                 "random_state": seed,
                 "n_starts": "auto" if starts is None else starts,
                 "method": method,
@@ -210,13 +232,20 @@ def simulate(
         str, typer.Option(help="text (as printed) or research-code (as run).")
     ] = "research-code",
     rows: Annotated[int, typer.Option("--rows", "-n", help="Number of rows.")] = 3000,
+    levels: Annotated[
+        str,
+        typer.Option(
+            help="Levels per latent: one number for all, or one per latent (2,3,2,2,2). With more "
+            "than 2 the tables of the network are drawn by our own rule: the paper has none."
+        ),
+    ] = "2",
     missing: Annotated[float, typer.Option(help="Share of cells that go missing.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
 ) -> None:
     """Draw data from a design of the paper: responses.csv, types.csv and truth.json."""
     from hidag.cli.simulate import run_simulate
 
-    run_simulate(out, model, q, family, design, rows, missing, seed)
+    run_simulate(out, model, q, family, design, levels_of(levels), rows, missing, seed)
 
 
 @app.command(epilog="Example:\n\n`hidag evaluate fit/result.npz sim/truth.json`")
@@ -264,7 +293,7 @@ def check(
     """Say whether a Q-matrix lets the model be identified, why, and which items to add."""
     from hidag.cli.check import run_check
 
-    run_check(q, levels, effects, families, as_json=json)
+    run_check(q, levels_of(levels), effects, families, as_json=json)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import say
-from hidag.errors import FileError, SettingError
+from hidag.errors import FileError
 from hidag.identify import check_identifiability
 from hidag.observations.files import existing_file, find_part, read_q, read_types
 
@@ -17,14 +17,14 @@ _BETWEEN_FAMILIES = re.compile(r",(?![^()]*\))")
 
 
 def run_check(
-    path: Path, levels: str, effects: str, families: str | None, *, as_json: bool
+    path: Path, levels: int | list[int], effects: str, families: str | None, *, as_json: bool
 ) -> None:
     """Carry out `hidag check`."""
     matrix = read_q(_q_file(path))
     certificate = check_identifiability(
         matrix,
         effects=effects,
-        levels=_levels(levels),
+        levels=levels,
         families=_families(families, matrix),
     )
     say(json.dumps(certificate.to_dict(), indent=1) if as_json else certificate.summary())
@@ -37,17 +37,6 @@ def _q_file(path: Path) -> Path:
     if found is None:
         raise FileError(f"the folder {path} holds no q.csv; name the file with the Q-matrix")
     return found
-
-
-def _levels(text: str) -> int | list[int]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() for word in words):
-        raise SettingError(
-            f"--levels must be a whole number from 2 up, or one per latent with commas between "
-            f"(2,3,2), got {text!r}"
-        )
-    numbers = [int(word) for word in words]
-    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _families(text: str | None, matrix: Any) -> str | list[str] | dict[str, str] | None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +14,7 @@ from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.printed import say_result
 from hidag.cli.sources import Source, chosen_families, names_for_all, read_source
 from hidag.cli.tables import FIT_FILES, fit_files
+from hidag.cli.wording import in_options
 from hidag.errors import HidagError
 from hidag.estimator import DCRL
 from hidag.observations import read_table
@@ -32,7 +30,8 @@ class FitOrder:
     ----------
     table, types, q, out : Path or None
     latents : int or None
-        None where a Q-matrix tells.
+        None where a Q-matrix or a list of levels tells.
+    levels : int or list of int
     family : tuple of str
         As `chosen_families` takes them.
     use_folder_q, plots : bool
@@ -42,6 +41,7 @@ class FitOrder:
 
     table: Path
     latents: int | None
+    levels: int | list[int]
     types: Path | None
     family: tuple[str, ...]
     q: Path | None
@@ -62,18 +62,11 @@ def run_fit(order: FitOrder) -> None:
     )
     if order.out is not None:
         check_folder(order.out, FIT_FILES, source.files, sign="result.npz")
-    n_latents = order.latents
-    if n_latents is None:
-        if source.q is None:
-            raise typer.BadParameter(
-                "say how many hidden causes to look for, for instance --latents 3, or give a "
-                "Q-matrix with --q",
-                param_hint="--latents",
-            )
-        n_latents = source.q.num_columns - 1
+    n_latents = _number_of_latents(order, source)
     for note in source.notes:
         say(note)
-    result, values, warnings = fit_source(source, n_latents, order.family, order.settings)
+    settings = {**order.settings, "levels": order.levels}
+    result, values, warnings = fit_source(source, n_latents, order.family, settings)
     say(
         f"{order.table}: {result.n_samples:,} rows, {len(result.item_names)} items, "
         f"{result.missing_share:.1%} of the cells missing"
@@ -88,6 +81,21 @@ def run_fit(order: FitOrder) -> None:
     files = fit_files(result, values, title=source.title, warnings=warnings, plots=order.plots)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")
+
+
+def _number_of_latents(order: FitOrder, source: Source) -> int:
+    """Return how many latents are asked for, in so many words or by a Q-matrix or levels."""
+    if order.latents is not None:
+        return order.latents
+    if source.q is not None:
+        return int(source.q.num_columns - 1)
+    if isinstance(order.levels, list):
+        return len(order.levels)
+    raise typer.BadParameter(
+        "say how many hidden causes to look for, for instance --latents 3, or give a "
+        "Q-matrix with --q",
+        param_hint="--latents",
+    )
 
 
 def fit_source(
@@ -105,40 +113,5 @@ def fit_source(
                 **settings,
             ).fit(source.table)
     except HidagError as error:
-        raise _for_the_command_line(error) from error
+        raise in_options(error) from error
     return model.result_, read_table(source.table).values, warnings
-
-
-def _for_the_command_line(error: HidagError) -> HidagError:
-    """Return the error with options in place of the settings that its sentence names."""
-    text = str(error)
-    for setting, option in _OPTIONS.items():
-        text = text.replace(setting, option)
-    pasted = re.search(r"family=(\{.*?\});", text)
-    if pasted:
-        text = text.replace(pasted[0], _family_options(pasted[1]) + ";")
-    elif "not supported yet" in text or "use family=" in text:
-        text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
-    return type(error)(text)
-
-
-def _family_options(mapping: str) -> str:
-    """Return the options that say what a dictionary from item to family says, the first few."""
-    try:
-        chosen = list(literal_eval(mapping).items())
-    except (ValueError, SyntaxError):
-        return "--family ITEM=TYPE"
-    options = [f"--family {shlex.quote(f'{item}={family}')}" for item, family in chosen]
-    return " ".join(options[:_SHOWN_OPTIONS]) + (" ..." if len(options) > _SHOWN_OPTIONS else "")
-
-
-_SHOWN_OPTIONS = 3
-#: Settings as the library's sentences name them, and the options that set them.
-_OPTIONS = {
-    "n_latents=": "--latents ",
-    "n_latents must": "--latents must",
-    "n_starts must": "--starts must",
-    "n_jobs must": "--jobs must",
-    "max_iter must": "--max-iter must",
-    "penalty_strength must": "--penalty-strength must",
-}

@@ -6,13 +6,21 @@ import math
 from collections.abc import Sequence
 
 from hidag.cli.console import columns, say
-from hidag.report import edges_in_words, family_counts
+from hidag.report import (
+    all_binary,
+    edges_in_words,
+    effects_in_words,
+    family_counts,
+    interactions_of,
+    marginals_of,
+)
 from hidag.result import FitResult
 
 #: Longer matrices are cut on the terminal; the files hold them whole.
 _SHOWN_ITEMS = 40
 _SHOWN_LATENTS = 16
 _SHOWN_NAMES = 4
+_SHOWN_LEVELS = 8
 _LONGEST_NAME = 24
 
 
@@ -31,6 +39,49 @@ def say_types(result: FitResult) -> None:
         rows.append([f"  {family}", str(count), f"{meaning}: {shown}"])
     for line in columns(rows, right=(1,)):
         say(line)
+
+
+def say_levels(result: FitResult) -> None:
+    """Print how common the levels of the latents are; nothing where all latents are binary."""
+    if all_binary(result):
+        return
+    say("levels of the latents, and the share of rows at each")
+    shown = min(max(result.terms.levels), _SHOWN_LEVELS)
+    rows = [["", *(str(level) for level in range(shown))]]
+    for one in marginals_of(result)[:_SHOWN_LATENTS]:
+        more = "..." if len(one.shares) > shown else ""
+        shares = [f"{share:.3f}" for share in one.shares[:shown]]
+        rows.append([cut(one.name), *shares, *[""] * (shown - len(shares)), more])
+    rows[0].append("")
+    for line in columns(rows, right=range(1, shown + 1)):
+        say(f"  {line}".rstrip())
+    if len(result.latent_names) > _SHOWN_LATENTS:
+        say(f"  ... {len(result.latent_names) - _SHOWN_LATENTS} more in latent_tables.csv")
+    say()
+
+
+def say_effects(result: FitResult) -> None:
+    """Print which effects were fitted and the interactions that are in; nothing for main ones."""
+    found = interactions_of(result)
+    if not found and result.settings.get("effects", "main") in ("main", "acdm", 1):
+        return
+    say(effects_in_words(result))
+    if found:
+        rows = [["  item", "interaction", "coefficient", "rarest combination"]]
+        rows += [
+            [
+                f"  {cut(one.item)}",
+                one.term,
+                f"{one.coefficient:.3f}",
+                "" if math.isnan(one.rarest) else f"{one.rarest:.1%} of rows",
+            ]
+            for one in found[:_SHOWN_ITEMS]
+        ]
+        for line in columns(rows, right=(2, 3)):
+            say(line)
+    if len(found) > _SHOWN_ITEMS:
+        say(f"  ... {len(found) - _SHOWN_ITEMS} more in loadings.csv")
+    say()
 
 
 def say_q(result: FitResult, *, heading: str = "Q (which latent drives which item)") -> None:
@@ -89,8 +140,10 @@ def say_result(result: FitResult) -> None:
     """Print all of a fit."""
     say_types(result)
     say()
+    say_levels(result)
     say_q(result)
     say()
+    say_effects(result)
     say_graph(result)
     say()
     say_numbers(result)

@@ -10,6 +10,8 @@ import numpy as np
 from hidag.cli.console import say
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.tables import write_csv
+from hidag.cli.wording import in_options
+from hidag.errors import HidagError
 from hidag.report import edges_in_words
 from hidag.simulate import Simulation, design
 from hidag.simulate import simulate as draw
@@ -19,22 +21,43 @@ SIMULATION_FILES = ("responses.csv", "types.csv", "truth.json")
 
 
 def run_simulate(
-    out: Path, model: str, q: str, family: str, version: str, rows: int, missing: float, seed: int
+    out: Path,
+    model: str,
+    q: str,
+    family: str,
+    version: str,
+    levels: int | list[int],
+    rows: int,
+    missing: float,
+    seed: int,
 ) -> None:
     """Carry out `hidag simulate`."""
     check_folder(out, SIMULATION_FILES)
     # Tables and rows have seeds of their own: more rows of the same model are the same model.
     for_truth, for_rows = np.random.SeedSequence(seed).spawn(2)
     chosen: Any = version
-    truth = design(model, q, family, design=chosen, rng=for_truth)
+    try:
+        truth = design(model, q, family, design=chosen, levels=levels, rng=for_truth)
+    except HidagError as error:
+        raise in_options(error) from error
     data = draw(truth, rows, rng=for_rows, missing=missing)
     fill_folder(out, simulation_files(data), SIMULATION_FILES)
+    many = _levels_in_words(truth.law.space.levels)
     say(
         f"{rows:,} rows, {truth.n_items} items, {truth.n_latents} latents of {model}, {q}, {family}"
+        + ("" if many is None else f", levels {many}")
     )
     say(f"true graph: {', '.join(edges_in_words(truth.cpdag)) or 'no edges'}")
     say(f"wrote {', '.join(SIMULATION_FILES)} into {out}")
-    say(f"next: hidag fit {out} --latents {truth.n_latents} --out fit && hidag evaluate fit {out}")
+    asked = f"--latents {truth.n_latents}" + ("" if many is None else f" --levels {many}")
+    say(f"next: hidag fit {out} {asked} --out fit && hidag evaluate fit {out}")
+
+
+def _levels_in_words(levels: tuple[int, ...]) -> str | None:
+    """Return levels as the option takes them; None where all latents are binary."""
+    if set(levels) == {2}:
+        return None
+    return str(levels[0]) if len(set(levels)) == 1 else ",".join(str(m) for m in levels)
 
 
 def simulation_files(data: Simulation) -> dict[str, Writer]:

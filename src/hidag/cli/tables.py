@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.cli.folders import Writer
 from hidag.latent import NetworkLaw
 from hidag.plots import plot_graph, plot_q, render_png, size_of_graph, size_of_q
-from hidag.report import write_summary
+from hidag.report import all_binary, write_summary
 from hidag.result import FitResult
 
 #: The latent law is written state by state up to this many joint states.
@@ -82,10 +82,10 @@ def fit_files(
         "graph.dot": lambda path: path.write_text(result.graph.to_dot(), "utf-8"),
         "posterior.csv": partial(
             write_csv,
-            header=["row", *latents],
+            header=["row", *_posterior_names(result)],
             rows=(
                 [row + 1, *(f"{p:.6f}" for p in chances)]
-                for row, chances in enumerate(result.posterior(values))
+                for row, chances in enumerate(_posterior(result, values))
             ),
         ),
         "trace.csv": partial(
@@ -124,6 +124,21 @@ def fit_files(
             )
         )
     return {name: writers[name] for name in FIT_FILES if name in writers}
+
+
+def _posterior_names(result: FitResult) -> list[str]:
+    """Return the columns of the posterior: P(latent = 1), or one column for each level."""
+    if all_binary(result):
+        return list(result.latent_names)
+    pairs = zip(result.latent_names, result.terms.levels, strict=True)
+    return [f"{name}={level}" for name, m in pairs for level in range(m)]
+
+
+def _posterior(result: FitResult, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities that go with `_posterior_names`, one row per row of the table."""
+    if all_binary(result):
+        return result.posterior(values)
+    return np.hstack(result.posterior_levels(values))
 
 
 def _table_rows(law: NetworkLaw, latents: Sequence[str]) -> Iterator[list[str]]:

@@ -25,7 +25,8 @@ class FamilyFact:
 
 _SCALE = "its law is analytic in predictor and scale, and determines both"
 _MORE_PREDICTORS = (
-    "the assumption is about one predictor per item, and this family has one per category"
+    "the assumption is printed for one predictor and one dispersion per item, this family has more "
+    "parameters"
 )
 
 #: By name, without the arguments in parentheses.
@@ -59,9 +60,8 @@ FACTS = {
         "its law is analytic in predictor and share of extra zeros, and determines both",
     ),
     "ordinal": FamilyFact(
-        "holds",
-        "its law is analytic in predictor and cutpoints and determines both; the paper writes one "
-        "dispersion per item, and its proof needs no more of it than cutpoints offer",
+        "undecided",
+        "the assumption is printed for one dispersion per item, and ordered grades have cutpoints",
     ),
     "categorical": FamilyFact("undecided", _MORE_PREDICTORS),
     "nominal": FamilyFact("undecided", _MORE_PREDICTORS),

@@ -37,7 +37,9 @@ def plot_q(
     """Draw Q with the loadings as colours, and return the axes.
 
     Loadings of gaussian and lognormal items are divided by the item's standard deviation, so
-    that items on different scales can be seen in one picture.
+    that items on different scales can be seen in one picture. For latents with more than two
+    levels the colour is what the highest level adds to the lowest; where latents interact, the
+    average over even levels of the others.
 
     Parameters
     ----------
@@ -141,12 +143,12 @@ def strengths(
         loadings = np.array(fit.strengths, dtype=np.float64)
         with_variance = np.array([_has_variance(name) for name in fit.families])
         loadings[with_variance] /= np.sqrt(np.asarray(fit.dispersion)[with_variance, None])
-        label = "loading"
+        label = _what_is_coloured(fit)
         if with_variance.any():
-            label = (
-                "loading / standard deviation"
+            label += (
+                " / standard deviation"
                 if with_variance.all()
-                else "loading (gaussian and lognormal items: / standard deviation)"
+                else " (gaussian and lognormal items: / standard deviation)"
             )
         return loadings, np.asarray(fit.q_matrix, dtype=np.int8), label
     values = np.asarray(result, dtype=np.float64)
@@ -155,6 +157,13 @@ def strengths(
             f"plot_q needs a fitted result or an array of shape (J, K), got shape {values.shape}"
         )
     return values, (values != 0).astype(np.int8), "loading"
+
+
+def _what_is_coloured(fit: FitResult) -> str:
+    """Return what a colour stands for, in the words of the legend."""
+    words = "loading" if max(fit.terms.levels) == 2 else "highest level against lowest"
+    together = (fit.loadings[:, fit.terms.n_main :] != 0).any()
+    return f"{words}, averaged over the other latents" if together else words
 
 
 def _label(ax: Axes, items: tuple[str, ...], latents: tuple[str, ...]) -> None:

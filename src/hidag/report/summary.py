@@ -17,13 +17,14 @@ from hidag.errors import FileError
 from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q
 from hidag.plots.canvas import Size
 from hidag.plots.trace import SIZE as TRACE_SIZE
-from hidag.report.words import (
-    concerns,
-    edges_in_words,
-    family_counts,
+from hidag.report.model_words import (
+    all_binary,
+    dispersions_in_words,
+    interactions_of,
+    loadings_in_words,
     marginals_of,
-    what_was_fitted,
 )
+from hidag.report.words import concerns, edges_in_words, family_counts, what_was_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from hidag.result import FitResult
 
 _TEMPLATE = "summary.html.jinja"
-#: A table of more items than this is folded away behind a line to click.
+#: A table of more rows than this is folded away behind a line to click.
 _OPEN_TABLE_ITEMS = 60
 _LONGEST_SETTING = 160
 
@@ -77,10 +78,16 @@ def render_summary(
         n_undirected=len(result.graph.undirected_edges),
         families=family_counts(result),
         reasons=_reasons(result),
+        binary=all_binary(result),
         marginals=marginals_of(result),
+        loading_note=loadings_in_words(result),
+        interactions=interactions_of(result),
         rows=_loading_rows(result),
-        fold=len(result.item_names) > _OPEN_TABLE_ITEMS,
+        longest_open=_OPEN_TABLE_ITEMS,
         has_dispersion=bool(np.isfinite(result.dispersion).any()),
+        dispersion=dispersions_in_words(result),
+        nested=len(result.response_names) > len(result.item_names),
+        has_cutpoints=bool(np.isfinite(result.cutpoints).any()),
         pictures=_pictures(result) if plots else {},
         settings=sorted((str(k), _plain(v)) for k, v in result.settings.items()),
         versions=sorted(result.versions.items()),

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hidag.measurement import categorical_named, family_named
+from hidag.report.model_words import counted, effects_in_words, latents_in_words
 
 if TYPE_CHECKING:
     from hidag.discover import CPDAG, DAG
@@ -40,7 +39,6 @@ def edges_in_words(graph: CPDAG | DAG) -> list[str]:
 def what_was_fitted(result: FitResult) -> list[str]:
     """Return sentences that say what was done, for a reader who knows no formulas."""
     n_items, n_latents = len(result.item_names), len(result.latent_names)
-    latents = _count(n_latents, "hidden yes/no cause", "hidden yes/no causes")
     q = result.q_given
     if q is not None and (q >= 0).all():
         support = "Which cause drives which item was given (the Q-matrix) and not changed."
@@ -63,11 +61,12 @@ def what_was_fitted(result: FitResult) -> list[str]:
         else "With a single cause there is no graph to search."
     )
     return [
-        f"A table of {result.n_samples:,} rows and {_count(n_items, 'item', 'items')}{missing} was "
-        f"explained by {latents}.",
+        f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
+        f"was explained by {latents_in_words(result)}.",
         support,
-        f"The estimate comes from {steps}, {_count(result.n_iter, 'step', 'steps')}, best of "
-        f"{_count(len(result.starts), 'start', 'starts')}. {rows}",
+        effects_in_words(result),
+        f"The estimate comes from {steps}, {counted(result.n_iter, 'step', 'steps')}, best of "
+        f"{counted(len(result.starts), 'start', 'starts')}. {rows}",
     ]
 
 
@@ -105,14 +104,14 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     ]
     if thin:
         out.append(
-            f"{_count(len(thin), 'latent is', 'latents are')} measured by fewer than "
+            f"{counted(len(thin), 'latent is', 'latents are')} measured by fewer than "
             f"{FEWEST_ITEMS} items ({_listed(thin)}) and may not be identified; ask for fewer "
             "latents or add items"
         )
     idle = [name for name, row in zip(result.item_names, q, strict=True) if not row.any()]
     if idle:
         out.append(
-            f"{_count(len(idle), 'item measures', 'items measure')} no latent ({_listed(idle)})"
+            f"{counted(len(idle), 'item measures', 'items measure')} no latent ({_listed(idle)})"
         )
     if n_latents > 1 and result.information_ratio < LITTLE_INFORMATION:
         out.append(
@@ -130,19 +129,6 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
 
 def _said_already(warning: str) -> bool:
     return "had not settled" in warning or "cannot be identified from" in warning
-
-
-def marginals_of(result: FitResult) -> list[tuple[str, float, int]]:
-    """Return (latent, P(latent = 1), number of its items) for each latent."""
-    table = np.asarray(result.law.marginals())
-    return [
-        (name, float(table[k, 1]), int(result.q_matrix[:, k].sum()))
-        for k, name in enumerate(result.latent_names)
-    ]
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def _listed(names: list[str]) -> str:

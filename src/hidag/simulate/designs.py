@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hidag.errors import SettingError
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulate.items import banded_q, spread_slopes
-from hidag.simulate.networks import chain_dag, dag_from_parents, tree_dag
+from hidag.simulate.networks import chain_dag, dag_from_parents, random_law, tree_dag
 from hidag.simulate.sample import Seed
 from hidag.simulate.truth import Truth
 
@@ -171,6 +171,8 @@ def make_truth(
     Parameters
     ----------
     law : NetworkLaw
+        If its latents have more than two levels, each level adds the same step; Bernoulli items
+        keep the middle of their predictors.
     q_matrix : array of 0 and 1, shape (J, K)
     family : str or sequence of str, length J
         One family for all items, or one for each.
@@ -196,7 +198,12 @@ def make_truth(
         raise SettingError(f"{len(q)} items need as many families, got {len(families)}")
     numbers = np.array([table[name] for name in families])
     loadings = spread_slopes(q, numbers[:, 1], ratio=slope_ratio, rng=rng)
-    return Truth(q, numbers[:, 0], loadings, np.full(len(q), dispersion), families, law)
+    intercept = numbers[:, 0].copy()
+    # Steps beyond the first would end where every answer is a yes: they go both ways.
+    beyond = loadings @ (np.array(law.space.levels) - 2) / 2
+    binary = np.array([name == "bernoulli" for name in families])
+    intercept[binary] -= beyond[binary]
+    return Truth(q, intercept, loadings, np.full(len(q), dispersion), families, law)
 
 
 def design(
@@ -206,6 +213,7 @@ def design(
     *,
     design: Design = "text",
     slope_ratio: float = 1.0,
+    levels: int | Sequence[int] = 2,
     rng: Seed = None,
 ) -> Truth:
     """Return one cell of the paper's simulation studies, with freshly drawn tables.
@@ -226,17 +234,29 @@ def design(
     slope_ratio : float
         1 for the paper's equal slopes; 2 gives every state of an item's latents its own mean,
         which a comparison with methods that count mixture components needs to be fair.
+    levels : int or sequence of int, length K
+        With more than 2 somewhere, the network's tables are those of `random_law`, as the paper
+        has binary latents only.
     rng : int, SeedSequence, Generator or None
     """
     if q not in BANDWIDTHS:
         raise SettingError(f"q must be 'Q1' or 'Q2', got {q!r}")
     generator = np.random.default_rng(rng)
     law = design_law(model, design=design, rng=generator)
+    n_latents = law.space.n_latents
+    each = (levels,) * n_latents if isinstance(levels, int) else tuple(levels)
+    if len(each) != n_latents or any(m < 2 for m in each):
+        raise SettingError(
+            f"levels must be a whole number from 2 up, or {n_latents} of them (one for each latent "
+            f"of {model}), got {levels!r}"
+        )
+    if max(each) > 2:
+        law = random_law(dag_from_parents(law.parents), levels=each, rng=generator)
     if design == "research-code" and family == "poisson":
         family = "poisson-identity"
     return make_truth(
         law,
-        banded_q(law.space.n_latents, BANDWIDTHS[q]),
+        banded_q(n_latents, BANDWIDTHS[q]),
         family,
         coefficients=design,
         slope_ratio=slope_ratio,

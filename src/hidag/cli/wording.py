@@ -1,0 +1,48 @@
+"""The library's sentences in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from ast import literal_eval
+
+from hidag.errors import HidagError
+
+_SHOWN_OPTIONS = 3
+#: Settings as the library's sentences name them, and the options that set them.
+_OPTIONS = {
+    "n_latents=": "--latents ",
+    "n_latents must": "--latents must",
+    "n_starts must": "--starts must",
+    "n_jobs must": "--jobs must",
+    "max_iter must": "--max-iter must",
+    "penalty_strength must": "--penalty-strength must",
+    "levels must": "--levels must",
+    "effects must": "--effects must",
+    "effects=": "--effects ",
+}
+#: A list of levels at the end of a sentence, which options take without brackets.
+_LIST = re.compile(r"(?<=got )\[([\d, ]+)\]\Z")
+
+
+def in_options(error: HidagError) -> HidagError:
+    """Return the error with options in place of the settings that its sentence names."""
+    text = _LIST.sub(lambda found: found[1].replace(" ", ""), str(error))
+    for setting, option in _OPTIONS.items():
+        text = text.replace(setting, option)
+    pasted = re.search(r"family=(\{.*?\});", text)
+    if pasted:
+        text = text.replace(pasted[0], _family_options(pasted[1]) + ";")
+    elif "not supported yet" in text or "use family=" in text:
+        text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
+    return type(error)(text)
+
+
+def _family_options(mapping: str) -> str:
+    """Return the options that say what a dictionary from item to family says, the first few."""
+    try:
+        chosen = list(literal_eval(mapping).items())
+    except (ValueError, SyntaxError):
+        return "--family ITEM=TYPE"
+    options = [f"--family {shlex.quote(f'{item}={family}')}" for item, family in chosen]
+    return " ".join(options[:_SHOWN_OPTIONS]) + (" ..." if len(options) > _SHOWN_OPTIONS else "")

@@ -1,0 +1,152 @@
+"""Fits with several levels and interactions say so."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hidag import CPDAG, DCRL
+from hidag.latent import SaturatedLaw, StateSpace
+from hidag.measurement import MeasurementParameters, Terms
+from hidag.report import (
+    effects_in_words,
+    interactions_of,
+    latents_in_words,
+    marginals_of,
+    render_summary,
+    what_was_fitted,
+)
+from hidag.simulate import design, simulate
+
+
+@pytest.fixture(scope="module")
+def binary():
+    data = simulate(design("Tree-5", rng=1), 400, rng=2)
+    return DCRL(5, random_state=0, n_starts=1).fit(data.X).result_
+
+
+def rewritten(binary, levels, interactions=(), loadings=None, **settings):
+    """Return a fit of other latents made of a binary one: only what is read of it matters."""
+    terms = Terms(levels, interactions)
+    space = StateSpace(levels)
+    if loadings is None:
+        loadings = np.zeros((len(binary.item_names), terms.n_terms))
+        loadings[np.arange(len(loadings)), np.arange(len(loadings)) % terms.n_main] = 1.0
+    names = tuple("ABCDE"[: len(levels)])
+    law = np.arange(1.0, space.n_states + 1)
+    return dataclasses.replace(
+        binary,
+        parameters=MeasurementParameters(
+            binary.families, binary.intercept, loadings, binary.dispersion, terms
+        ),
+        law=SaturatedLaw(space, law / law.sum()),
+        latent_names=names,
+        graph=CPDAG(np.zeros((len(levels), len(levels))), names),
+        edge_tests=(),
+        settings={**binary.settings, **settings},
+    )
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ((2, 2), "2 hidden yes/no causes"),
+        ((3,), "1 hidden cause with 3 levels"),
+        ((3, 3), "2 hidden causes with 3 levels each"),
+        ((3, 2, 3), "3 hidden causes, 1 with 2 levels and 2 with 3 levels"),
+        ((4, 2, 3), "3 hidden causes, 1 with 2 levels, 1 with 3 levels and 1 with 4 levels"),
+    ],
+)
+def test_levels_of_the_causes_are_said(binary, levels, words):
+    assert latents_in_words(rewritten(binary, levels)) == words
+
+
+def test_nothing_is_called_yes_or_no_with_three_levels(binary):
+    fit = rewritten(binary, (3, 2))
+    page = render_summary(fit, plots=False)
+    assert "hidden yes/no" not in " ".join(what_was_fitted(fit)) + page
+    assert "P(latent = 1)" not in page
+    shares = marginals_of(fit)
+    assert [len(one.shares) for one in shares] == [3, 2]
+    # States (0,0), (0,1), (1,0), ... have probabilities 1/21, 2/21, 3/21, ...
+    np.testing.assert_allclose(shares[0].shares, [3 / 21, 7 / 21, 11 / 21])
+    np.testing.assert_allclose(shares[1].shares, [9 / 21, 12 / 21])
+    assert '<th scope="rowgroup" rowspan="3"><bdi>A</bdi></th>' in page
+    assert '<td class="n">2</td><td class="n">0.524</td>' in page
+    assert "from its lowest level to its highest (loadings.csv has the steps one by one)" in page
+
+
+def test_effects_are_said(binary):
+    pairs = (((0, 1), (1, 1)),)
+    loadings = np.zeros((len(binary.item_names), 3))
+    loadings[:, 0] = 1.0
+    loadings[:4, 1] = 0.5
+
+    def words(coefficients, effects, **changes):
+        fit = rewritten(binary, (2, 2), pairs, coefficients, effects=effects)
+        return effects_in_words(dataclasses.replace(fit, **changes))
+
+    assert words(loadings, "acdm") == "The effects of an item's causes add up (main effects only)."
+    assert words(loadings, 2) == (
+        "Interactions of up to 2 causes inside an item's causes were allowed; none was worth its "
+        "price."
+    )
+    loadings[:2, 2] = (0.25, -1.5)
+    assert words(loadings, "all") == (
+        "Interactions of any order inside an item's causes were allowed (those worth their price "
+        "are kept); 2 are in the model, in 2 items."
+    )
+    loadings[1, 2] = 0.0
+    q = (loadings[:, :2] != 0).astype(np.int8)
+    assert words(loadings, "gdina", q_given=q) == (
+        "Interactions of any order inside an item's causes were allowed (all are fitted with a "
+        "given Q-matrix); 1 is in the model, in 1 item."
+    )
+    assert words(loadings, "dina") == (
+        "An item with several causes responds only when all of them are present (DINA)."
+    )
+    assert words(loadings, "dino") == (
+        "An item with several causes responds as soon as any of them is present, and then in full "
+        "(DINO)."
+    )
+    no_products = rewritten(binary, (2, 2), effects="all")
+    assert effects_in_words(no_products) == (
+        "Interactions of any order were allowed, but no item has several causes."
+    )
+
+
+def test_interactions_come_with_the_rarest_combination(binary):
+    pairs = (((0, 2), (1, 1)),)
+    loadings = np.zeros((len(binary.item_names), 4))
+    loadings[:, 0] = 1.0
+    loadings[1, 3] = -1.25
+    fit = rewritten(binary, (3, 2), pairs, loadings, effects=2)
+    (found,) = interactions_of(fit)
+    assert (found.item, found.term, found.coefficient) == (binary.item_names[1], "A>=2*B", -1.25)
+    # A below 2 and B = 0 has 1 + 3, B = 1 has 2 + 4; A = 2 has 5 and 6 of 21.
+    assert found.rarest == pytest.approx(4 / 21)
+    page = render_summary(fit, plots=False)
+    assert "<h2>What latents do together</h2>" in page
+    assert '<td><bdi>A&gt;=2*B</bdi></td><td class="n">-1.250</td><td class="n">19.0%</td>' in page
+    assert "averaged over even levels of the item's other causes" in page.replace("&#39;", "'")
+    assert "What latents do together" not in render_summary(binary, plots=False)
+
+
+def test_numbers_that_are_no_variances_are_explained():
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 400)
+    amounts = rng.gamma(3.0, np.exp(1.2 * z)[:, None], (400, 5)) + 1e-6
+    choice = (rng.random(400) < np.where(z, 0.7, 0.1)).astype(int) + 2 * (rng.random(400) < 0.2)
+    X = np.column_stack([amounts, choice])
+    X[:, 5] = X[:, 5] % 3
+    fit = DCRL(1, family=["gamma"] * 5 + ["categorical"], random_state=0, n_starts=1).fit(X).result_
+    page = render_summary(fit, plots=False)
+    assert '<th scope="col" class="n">dispersion</th>' in page
+    assert (
+        "The dispersion of an item is for gamma: squared ratio of standard deviation and mean."
+        in page
+    )
+    assert "An item of unordered categories has a line for each but the last" in page
+    assert page.count(f"<bdi>{fit.item_names[5]}=") == 2
