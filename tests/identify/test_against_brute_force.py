@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from hidag import check_identifiability
 from hidag.identify.blocks import find_blocks, items_per_block
 from hidag.identify.certificate import Certificate
+from hidag.identify.separation import fewest_deciding_items, outside_identity_blocks
 
 from .brute import (
     all_matrices,
@@ -154,3 +156,23 @@ def test_orders_of_rows_and_columns_change_no_verdict() -> None:
             other = check_identifiability(turned, effects=effects)
             assert (one.strict, one.generic) == (other.strict, other.generic)
             assert len(one.additions) == len(other.additions)
+
+
+def test_the_advice_for_the_strict_guarantee_is_enough_and_nothing_smaller_is() -> None:
+    rng = np.random.default_rng(14)
+    seen = Counter()
+    for q in with_pure_items(200, seed=15):
+        rest = q[outside_identity_blocks(q.astype(bool))].astype(bool)
+        if not rest.any(axis=0).all():
+            continue
+        own, fewest = fewest_deciding_items(rest)
+        eye = np.eye(q.shape[1], dtype=int)
+        assert fewest
+        assert strict_by_main_effects(np.vstack([q, eye[own]]), rng) is True
+        rows = [row for row in product((0, 1), repeat=q.shape[1]) if any(row)]
+        if len(own):
+            for new in combinations_with_replacement(rows, len(own) - 1):
+                larger = np.vstack([q, *new]) if new else q
+                assert strict_by_main_effects(larger, rng) is None, (q, new)
+        seen[len(own)] += 1
+    assert min(seen[n] for n in (0, 1, 2)) > 3

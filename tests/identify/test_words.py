@@ -57,6 +57,15 @@ def test_names_of_items_and_latents_are_kept() -> None:
     assert by_column.finding("blocks").witness == witness
 
 
+def test_a_q_matrix_that_was_read_for_a_fit_is_taken() -> None:
+    spec = hidag.observations.read_q_matrix(
+        named(np.vstack([EYE] * 3)), [f"x{j}" for j in range(1, 10)]
+    )
+    found = check_identifiability(spec)
+    assert found.asked.latent_names == ("Z1", "Z2", "Z3")
+    assert found.generic is True
+
+
 def test_a_violating_set_is_said_in_words() -> None:
     # Latents 2 and 5 share items 3, 7 and 9; all others have three items of their own.
     q = np.zeros((18, 7), dtype=int)
@@ -168,11 +177,19 @@ def test_orders_of_effects_between_main_and_all() -> None:
 def test_families_bear_on_the_generic_verdict_only_where_they_are_given() -> None:
     q = np.vstack([EYE] * 3)
     assert check_identifiability(q, families="bernoulli").finding("analytic-families").holds is True
-    for name in ("gaussian", "lognormal", "poisson", "gamma", "beta", "negative-binomial"):
+    for name in (
+        "gaussian",
+        "lognormal",
+        "poisson",
+        "gamma",
+        "beta",
+        "negative-binomial",
+        "ordinal(4)",
+    ):
         assert check_identifiability(q, families=name).generic is True
     mixed = ["gaussian", "binary", "Binomial(5)"] * 3
     assert check_identifiability(q, families=mixed).finding("analytic-families").holds is True
-    for name in ("poisson-identity", "ordinal(4)", "categorical(3)", "weibull", "a(b", ""):
+    for name in ("poisson-identity", "categorical(3)", "weibull", "a(b", ""):
         assert check_identifiability(q, families=name).finding("analytic-families").holds is None
     two_pure = np.vstack([EYE, np.tril(np.ones((3, 3), dtype=int)), np.ones((2, 3), dtype=int)])
     assert check_identifiability(two_pure).generic is True

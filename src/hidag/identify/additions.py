@@ -16,9 +16,12 @@ from hidag.identify.containment import (
 from hidag.identify.flow import Bools, Ints, group_rows
 from hidag.identify.programme import Programme
 
-#: Variables that tie new items to containments; a larger search is replaced by a construction.
-_LARGEST_SEARCH = 6000
-_MAX_NODES = 20_000
+#: Variables that tie new items to containments: up to the first number a search looks for few
+#: loadings, up to the second for any solution, beyond it is left out.
+_SMALL_SEARCH, _LARGEST_SEARCH = 200, 1500
+_MAX_NODES = 5_000
+#: Codes of more items are not listed.
+_LONGEST_CODE = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +61,23 @@ def fewest_additions(q: Bools, per_block: Ints, search: BlockSearch, *, subset: 
     construction = _constructed(basis, pairs)
     proven = search.exact
     for number in range(fewest, len(construction)):
+        loads = _greedy(basis, pairs, number)
+        small = number * len(pairs) <= _SMALL_SEARCH
+        if loads is not None and not small:
+            return Additions(loads, proven)
         if number * len(pairs) > _LARGEST_SEARCH:
-            return Additions(construction, False)
+            proven = False
+            continue
+        # A small search is worth its while even where a solution is known: it has fewer loadings.
         if number >= len(basis):
-            loads, decided = _codes(basis, pairs, number, None)
-            if loads is not None:
-                return Additions(loads, proven)
-            proven &= decided
-        if search.part.any():
+            better, decided = _codes(basis, pairs, number, None)
+            loads = loads if better is None else better
+            proven &= decided or loads is not None
+        if loads is None and search.part.any():
             loads, decided = _codes(basis[:0], pairs, number, (q, per_block, search))
-            if loads is not None:
-                return Additions(loads, proven)
-            proven &= decided
+            proven &= decided or loads is not None
+        if loads is not None:
+            return Additions(loads, proven)
     return Additions(construction, proven)
 
 
@@ -94,6 +102,46 @@ def _constructed(basis: Bools, pairs: Ints) -> Bools:
     return np.vstack([basis, codes])
 
 
+def _greedy(basis: Bools, pairs: Ints, number: int) -> Bools | None:
+    """Return loadings of ``number`` new items that undo the containments, None if none was found.
+
+    Each latent gets a code, the set of new items that load on it. Outer latents come first and take
+    the smallest code that is allowed. Codes below some size are left out, as the codes of equal
+    columns must not contain one another; several such sizes are tried.
+    """
+    if not len(basis) <= number <= _LONGEST_CODE:
+        return None
+    n_latents = basis.shape[1]
+    required = [sum(1 << int(i) for i in np.flatnonzero(basis[:, k])) for k in range(n_latents)]
+    codes = sorted(range(1 << number), key=lambda code: (code.bit_count(), code))
+    contains = np.zeros((n_latents, n_latents), dtype=bool)
+    contains[pairs[:, 0], pairs[:, 1]] = True
+    order = np.argsort(-contains.sum(axis=1), kind="stable").tolist()
+    for smallest in range(number // 2 + 1):
+        chosen: dict[int, int] = {}
+        for k in order:
+            inside = [code for p, code in chosen.items() if contains[p, k]]
+            around = [code for q, code in chosen.items() if contains[k, q]]
+            touched = contains[k].any() or contains[:, k].any()
+            chosen[k] = next(
+                (
+                    code
+                    for code in (codes if touched else required[k : k + 1])
+                    if code & required[k] == required[k]
+                    and (not touched or code.bit_count() >= smallest)
+                    and all(code & ~other for other in inside)
+                    and all(other & ~code for other in around)
+                ),
+                -1,
+            )
+            if chosen[k] < 0:
+                break
+        else:
+            bits = np.array([chosen[k] for k in range(n_latents)])
+            return np.asarray((bits >> np.arange(number)[:, None]) & 1, dtype=bool)
+    return None
+
+
 def _codes(
     basis: Bools, pairs: Ints, number: int, blocks: tuple[Bools, Ints, BlockSearch] | None
 ) -> tuple[Bools | None, bool]:
@@ -115,8 +163,9 @@ def _codes(
         programme.at_least([(variable, 1.0) for variable in tells], 1.0)
     if blocks is not None:
         _fill_blocks(programme, loads, *blocks)
-    for variable in loads.ravel():
-        programme.cost(variable, 1.0)
+    if number * len(pairs) <= _SMALL_SEARCH:
+        for variable in loads.ravel():
+            programme.cost(variable, 1.0)
     solution, decided = programme.solve(_MAX_NODES)
     return (None if solution is None else solution[loads] > 0.5), decided
 

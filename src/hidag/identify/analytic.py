@@ -25,8 +25,7 @@ class FamilyFact:
 
 _SCALE = "its law is analytic in predictor and scale, and determines both"
 _MORE_PREDICTORS = (
-    "the assumption is printed for one predictor and one dispersion per item, this family has more "
-    "parameters"
+    "the assumption is about one predictor per item, and this family has one per category"
 )
 
 #: By name, without the arguments in parentheses.
@@ -60,8 +59,9 @@ FACTS = {
         "its law is analytic in predictor and share of extra zeros, and determines both",
     ),
     "ordinal": FamilyFact(
-        "undecided",
-        "the assumption is printed for one dispersion per item, and ordered grades have cutpoints",
+        "holds",
+        "its law is analytic in predictor and cutpoints and determines both; the paper writes one "
+        "dispersion per item, and its proof needs no more of it than cutpoints offer",
     ),
     "categorical": FamilyFact("undecided", _MORE_PREDICTORS),
     "nominal": FamilyFact("undecided", _MORE_PREDICTORS),

@@ -194,7 +194,7 @@ def enough_answers(asked: Question) -> Finding | None:
     if asked.families is None:
         return None
     answers = [number_of_values(name) for name in asked.families]
-    source = "necessary: counting answer patterns"
+    source = "necessary"
     for k, name in enumerate(asked.latent_names):
         own = [answers[j] for j in np.flatnonzero(asked.q[:, k])]
         if own and None not in own and prod(a for a in own if a) < asked.levels[k]:
@@ -251,7 +251,7 @@ def disentangled(asked: Question, fitted: Fitted | None, monotone: bool | None) 
     monotone : bool or None
         Whether items are known to be monotone.
     """
-    source = "nonparametric disentanglement corollary"
+    source = "disentanglement corollary"
     pairs = contained_pairs(asked.q)
     if len(pairs):
         sentence = (

@@ -164,6 +164,7 @@ def _choose(q: Bools, demands: Ints) -> _Choice:
     most = int(give_out(rows.loads, counts, demands).sum())
     spare, exact = _spare(rows.loads, counts, demands, most)
     given = give_out(rows.loads, counts - spare, demands)
+    exact = exact and int(given.sum()) == most
     taken: list[list[int]] = [[] for _ in range(q.shape[1])]
     third = [-1] * q.shape[1]
     for pattern, members in enumerate(rows.members):

@@ -18,14 +18,13 @@ from hidag.identify.assumptions import (
 )
 from hidag.identify.blocks import Blocks, items_per_block
 from hidag.identify.findings import Finding
-from hidag.identify.q_conditions import (
+from hidag.identify.generic_conditions import (
     blocks_and_rest,
     every_latent_has_an_item,
     no_contained_column,
-    rest_tells_states_apart,
-    two_identity_blocks,
 )
 from hidag.identify.question import Question, read_question
+from hidag.identify.strict_conditions import rest_tells_states_apart, two_identity_blocks
 from hidag.identify.text import certificate_text
 
 

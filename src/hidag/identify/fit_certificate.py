@@ -14,9 +14,9 @@ from hidag.identify.certificate import Certificate, assemble
 from hidag.identify.features import item_designs
 from hidag.identify.findings import Finding, counted
 from hidag.identify.information import information_rank
-from hidag.identify.q_conditions import rest_tells_states_apart, strict_theorem
 from hidag.identify.question import Question, read_question
 from hidag.identify.separation import outside_identity_blocks, same_predictors
+from hidag.identify.strict_conditions import rest_tells_states_apart, strict_theorem
 from hidag.latent import StateSpace
 
 #: Predictors that should not depend on a latent may differ by this share of the item's range.
@@ -79,7 +79,7 @@ def fitted_states_differ(asked: Question, eta: NDArray[np.float64]) -> Finding:
     by_q = rest_tells_states_apart(asked)
     if by_q.status == "fails":
         return by_q
-    source = f"{strict_theorem(asked)}, condition (ii)"
+    source = f"{strict_theorem(asked)} (ii)"
     alike = same_predictors(eta[outside_identity_blocks(asked.q)])
     if alike is None:
         return Finding(
@@ -109,7 +109,7 @@ def full_rank(
     random_state: int = 0,
 ) -> Finding:
     """Return whether the information about all parameters has full rank at the fit."""
-    source = "numerical check at the fitted parameters"
+    source = "numerical check"
     designs, feature_names = item_designs(asked)
     try:
         found = information_rank(

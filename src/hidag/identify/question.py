@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError, SettingError
-from hidag.observations import read_table
+from hidag.observations import QSpec, read_table
 from hidag.observations.frames import frame_labels, open_frame, refuse_duplicates
 from hidag.observations.types import aliases
 
@@ -118,6 +118,8 @@ def read_question(
 
 
 def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
+    if isinstance(q_matrix, QSpec):
+        return _check_q(q_matrix.entries.astype(np.float64), None, q_matrix.latent_names)
     labels = frame_labels(q_matrix)
     items: tuple[str, ...] | None = None
     cells, names = q_matrix, None
@@ -139,11 +141,17 @@ def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
     except DataError as error:
         raise DataError(f"in the Q-matrix, whose columns are read like items: {error}") from error
     latents = table.names if names else tuple(f"latent_{k}" for k in range(table.n_items))
+    return _check_q(table.values, items, latents)
+
+
+def _check_q(
+    values: NDArray[np.float64], items: tuple[str, ...] | None, latents: tuple[str, ...]
+) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
     if items is None:
-        items = tuple(f"item_{j}" for j in range(table.n_samples))
+        items = tuple(f"item_{j}" for j in range(len(values)))
     _refuse_repeated(items)
-    _refuse_other_entries(table.values, items, latents)
-    q = table.values == 1.0
+    _refuse_other_entries(values, items, latents)
+    q = values == 1.0
     q.setflags(write=False)
     return q, items, latents
 

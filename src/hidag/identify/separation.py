@@ -8,6 +8,8 @@ it, all others fulfil it.
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,8 @@ from hidag.identify.programme import Programme
 #: item widths that it is begun with.
 MAX_NODES = 20_000
 _LARGEST_SEARCH = 20_000
+#: Sets of so many latents are tried out one by one.
+_FEW_LATENTS = 10
 
 
 def pure_items(q: Bools) -> tuple[tuple[int, ...], ...]:
@@ -58,6 +62,34 @@ def undecided_latents(rest: Bools) -> Ints:
         if not seen.any():
             return np.flatnonzero(hidden)
         hidden &= ~seen
+
+
+def fewest_deciding_items(rest: Bools) -> tuple[Ints, bool]:
+    """Return latents that need an item of their own before nothing can stay hidden, main effects.
+
+    A new item helps by the one latent that it shows, so items with a single latent are as good as
+    any.
+
+    Returns
+    -------
+    latents : ndarray of int
+    fewest : bool
+        Whether no smaller number would do; searched only for a few hidden latents.
+    """
+    hidden = undecided_latents(rest)
+    own = np.eye(rest.shape[1], dtype=bool)
+    chosen = hidden
+    for latent in hidden:
+        fewer = chosen[chosen != latent]
+        if not len(undecided_latents(np.vstack([rest, own[fewer]]))):
+            chosen = fewer
+    if len(hidden) > _FEW_LATENTS:
+        return chosen, len(chosen) <= 1
+    for size in range(1, len(chosen)):
+        for latents in combinations(hidden.tolist(), size):
+            if not len(undecided_latents(np.vstack([rest, own[list(latents)]]))):
+                return np.array(latents), True
+    return chosen, True
 
 
 def undecided_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:

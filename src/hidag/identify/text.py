@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hidag.identify.findings import Finding, counted, listed, new_items, sentence_case
-from hidag.identify.q_conditions import generic_theorem, strict_theorem
+from hidag.identify.generic_conditions import generic_theorem
 from hidag.identify.question import Question
+from hidag.identify.strict_conditions import strict_theorem
 
 if TYPE_CHECKING:
     from hidag.identify.certificate import Certificate
@@ -18,6 +19,12 @@ _STATUS_WORDS = {
     "holds": "holds",
     "fails": "fails",
     "undecided": "cannot be decided from Q alone",
+}
+#: Where Q is not what stands in the way of a decision.
+_OPEN_WORDS = {
+    "faithful-graph": "is assumed",
+    "analytic-families": "cannot be decided",
+    "information": "was not computed",
 }
 _TITLES = {
     "covered": "Every latent has an item",
@@ -30,7 +37,7 @@ _TITLES = {
     "faithful-graph": "The graph shows all independences",
     "monotone": "Items rise with their latents",
     "analytic-families": "Analytic response families",
-    "disentangled": "What stays open without a formula for the items",
+    "disentangled": "What stays open for items of any form",
     "information": "Rank of the information",
 }
 _STRICT_NAMES = ("covered", "identity-blocks", "distinct-states", "positive-law", "monotone")
@@ -137,6 +144,8 @@ def _titles(certificate: Certificate, names: Sequence[str], status: str) -> str:
 
 def _finding_lines(found: Finding) -> list[str]:
     status = _STATUS_WORDS[found.status]
+    if found.status == "undecided":
+        status = _OPEN_WORDS.get(found.name, status)
     if not found.required and found.name == "subset":
         status += " (not needed)"
     lines = [f"{_MARKS[found.status]} {_TITLES[found.name]}: {status} [{found.source}]"]

@@ -1,4 +1,4 @@
-"""Findings about Q alone: one function per condition of the theorems."""
+"""Findings about the conditions of the generic theorems: blocks and a rest, no containment."""
 
 from __future__ import annotations
 
@@ -18,17 +18,6 @@ from hidag.identify.findings import (
 )
 from hidag.identify.lack import Lack, find_lacks
 from hidag.identify.question import Question
-from hidag.identify.separation import (
-    outside_identity_blocks,
-    pure_items,
-    undecided_latents,
-    undecided_states,
-)
-
-
-def strict_theorem(asked: Question) -> str:
-    """Return the name of the theorem on strict identifiability that is about such a design."""
-    return "Corollary 1" if asked.main_effects else "strict theorem"
 
 
 def generic_theorem(asked: Question) -> str:
@@ -41,7 +30,7 @@ def generic_theorem(asked: Question) -> str:
 def every_latent_has_an_item(asked: Question) -> Finding:
     """Return whether no column of Q is empty, without which nothing can be identified."""
     empty = asked.latents(np.flatnonzero(~asked.q.any(axis=0)))
-    source = "necessary for every theorem"
+    source = "necessary"
     if not empty:
         return Finding("covered", source, "holds", "every latent has at least one item")
     return Finding(
@@ -56,118 +45,11 @@ def every_latent_has_an_item(asked: Question) -> Finding:
     )
 
 
-def two_identity_blocks(asked: Question) -> Finding:
-    """Return whether every latent has two items of its own (strict theorems, condition (i))."""
-    source = f"{strict_theorem(asked)}, condition (i)"
-    own = pure_items(asked.q)
-    short = [k for k, items in enumerate(own) if len(items) < 2]
-    witness = {asked.latent_names[k]: asked.items(items[:2]) for k, items in enumerate(own)}
-    if not short:
-        return Finding(
-            "identity-blocks",
-            source,
-            "holds",
-            "every latent has at least two items that load on it alone",
-            witness,
-        )
-    names = asked.latents(short)
-    bare = [k for k in short if not own[k]]
-    have = [
-        f"{asked.latent_names[k]} has only {asked.item_names[own[k][0]]}" for k in short if own[k]
-    ]
-    if bare:
-        have.append(f"{listed(asked.latents(bare))} {'has' if len(bare) == 1 else 'have'} none")
-    missing = sum(2 - len(own[k]) for k in short)
-    return Finding(
-        "identity-blocks",
-        source,
-        "fails",
-        f"every latent needs two items that load on it and on nothing else, but {listed(have)}",
-        {"latents": names, **{name: witness[name] for name in names}},
-        f"add {counted(missing, 'item')} that load{'s' if missing == 1 else ''} on one latent "
-        f"alone, so that each of these has two: {listed(names)}",
-    )
-
-
-def rest_tells_states_apart(asked: Question) -> Finding:
-    """Return whether items outside the identity blocks tell all states apart (condition (ii))."""
-    source = f"{strict_theorem(asked)}, condition (ii)"
-    rest = asked.q[outside_identity_blocks(asked.q)]
-    unseen = np.flatnonzero(~rest.any(axis=0))
-    if len(unseen):
-        names = asked.latents(unseen)
-        return Finding(
-            "distinct-states",
-            source,
-            "fails",
-            f"besides two items of its own per latent, no item loads on {listed(names)}: outside "
-            "the two blocks, states that differ there look alike",
-            {"latents": names},
-            f"add an item that loads on {listed(names)}",
-        )
-    return _by_main_effects(asked, rest) if asked.main_effects else _by_all_effects(asked, rest)
-
-
-def _by_main_effects(asked: Question, rest: np.ndarray) -> Finding:
-    source = f"{strict_theorem(asked)}, condition (ii)"
-    hidden = undecided_latents(rest)
-    if not len(hidden):
-        return _surely_apart(source)
-    names = asked.latents(hidden)
-    return Finding(
-        "distinct-states",
-        source,
-        "undecided",
-        f"depends on the coefficients: outside the two blocks every item loads on none or on "
-        f"several of {listed(names)}, so effects could cancel exactly; for almost all coefficients "
-        "they do not",
-        {"latents": names},
-        f"to be certain whatever the coefficients, add an item that loads on {names[0]} alone "
-        "(more may be needed); or have the fitted coefficients checked",
-    )
-
-
-def _by_all_effects(asked: Question, rest: np.ndarray) -> Finding:
-    source = f"{strict_theorem(asked)}, condition (ii)"
-    pair = undecided_states(rest)
-    if pair is None:
-        return _surely_apart(source)
-    if isinstance(pair, bool):
-        return Finding(
-            "distinct-states",
-            source,
-            "undecided",
-            "the search for two states that look alike was given up at its limit",
-        )
-    one, other = ("".join(map(str, state)) for state in pair)
-    return Finding(
-        "distinct-states",
-        source,
-        "undecided",
-        f"depends on the coefficients: nothing in Q makes an item outside the two blocks differ "
-        f"between the states {one} and {other} (in the order of the latents); for almost all "
-        "coefficients one does",
-        {"states": [one, other]},
-        "to be certain whatever the coefficients, add a third item that loads on "
-        f"{asked.latent_names[int(np.flatnonzero(pair[0] != pair[1])[0])]} alone (more may be "
-        "needed); or have the fitted coefficients checked",
-    )
-
-
-def _surely_apart(source: str) -> Finding:
-    return Finding(
-        "distinct-states",
-        source,
-        "holds",
-        "any two states differ in some item outside the two blocks, whatever the coefficients",
-    )
-
-
 def blocks_and_rest(asked: Question) -> tuple[Finding, BlockSearch]:
     """Return whether two blocks and a covering rest can be had (generic, condition (i))."""
     per_block = items_per_block(asked.levels)
     search = find_blocks(asked.q, per_block)
-    source = f"{generic_theorem(asked)}, condition (i)"
+    source = f"{generic_theorem(asked)} (i)"
     rule = "two blocks of items, " + (
         "one item per latent in each"
         if asked.binary
@@ -242,7 +124,7 @@ def no_contained_column(asked: Question) -> Finding:
     """Return whether no latent's items contain another's (generic theorems, condition (ii))."""
     needed = not (asked.binary and asked.main_effects)
     theorem = generic_theorem(asked) if needed else "Theorem 1"
-    source = f"{theorem}, condition (ii), the subset condition"
+    source = f"{theorem} (ii), the subset condition"
     pairs = contained_pairs(asked.q)
     if not len(pairs):
         return Finding(
