@@ -230,6 +230,23 @@ def test_a_certificate_fits_into_json() -> None:
             assert len(again["findings"]) == len(found.findings)
 
 
+def test_reasons_are_those_of_the_guarantee_that_is_asked_about() -> None:
+    q = np.vstack([EYE, np.tril(np.ones((3, 3), dtype=int)), np.ones((2, 3), dtype=int)])
+
+    def names(found: hidag.identify.Certificate, claim: str) -> list[str]:
+        return [finding.name for finding in found.reasons(claim)]
+
+    found = check_identifiability(q)
+    assert names(found, "generic") == []
+    assert names(found, "strict") == ["identity-blocks"]
+    assert names(check_identifiability(q, families="weibull"), "generic") == ["analytic-families"]
+    nested = np.vstack([BLOCK] * 3)
+    assert names(check_identifiability(nested, effects="all"), "generic") == ["subset"]
+    open_one = check_identifiability([[1, 0], [0, 1], [1, 0], [0, 1], [1, 1]])
+    assert names(open_one, "strict") == ["distinct-states"]
+    assert 'strict:  open, as "The other items tell all states apart" is open.' in str(open_one)
+
+
 def test_names_of_findings_are_unique_and_statuses_are_three() -> None:
     found = check_identifiability(EYE, families="bernoulli").findings
     assert len({finding.name for finding in found}) == len(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hidag.identify.additions import Additions, fewest_additions
 from hidag.identify.assumptions import (
@@ -26,6 +26,10 @@ from hidag.identify.generic_conditions import (
 from hidag.identify.question import Question, read_question
 from hidag.identify.strict_conditions import rest_tells_states_apart, two_identity_blocks
 from hidag.identify.text import certificate_text
+
+#: Assumptions that are taken for granted while nothing speaks against them.
+GRANTED = ("positive-law", "monotone")
+STRICT_NAMES = ("covered", "identity-blocks", "distinct-states", *GRANTED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +68,20 @@ class Certificate:
     def finding(self, name: str) -> Finding:
         """Return the finding of that name."""
         return next(found for found in self.findings if found.name == name)
+
+    def reasons(self, claim: Literal["generic", "strict"] = "generic") -> tuple[Finding, ...]:
+        """Return the findings that stand against a guarantee: those that fail, else open ones.
+
+        Assumptions that are taken for granted while nothing speaks against them are left out, and
+        so are conditions of the other guarantee. Empty if the guarantee is given.
+        """
+        verdict = self.generic if claim == "generic" else self.strict
+        if verdict:
+            return ()
+        names = generic_names(self) if claim == "generic" else STRICT_NAMES
+        failing = tuple(f for f in self.findings if f.name in names and f.status == "fails")
+        waiting = tuple(f for f in self.findings if f.name in names and f.status == "undecided")
+        return failing or tuple(f for f in waiting if f.name not in GRANTED)
 
     @property
     def provably_bad(self) -> bool:
@@ -202,3 +220,10 @@ def _all(findings: Sequence[Finding]) -> bool | None:
 def _unless_bad(found: Finding) -> bool | None:
     """Return None, as no theorem is about this, or False where that is certain anyway."""
     return False if found.status == "fails" else None
+
+
+def generic_names(certificate: Certificate) -> tuple[str, ...]:
+    """Return the names of the findings that the generic guarantee rests on."""
+    subset = ("subset",) if certificate.finding("subset").required else ()
+    families = () if certificate.asked.families is None else ("analytic-families",)
+    return ("covered", "blocks", *subset, *families, *GRANTED)

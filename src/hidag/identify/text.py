@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hidag.identify.findings import Finding, counted, listed, new_items, sentence_case
 from hidag.identify.generic_conditions import generic_theorem
@@ -40,9 +39,6 @@ _TITLES = {
     "disentangled": "What stays open for items of any form",
     "information": "Rank of the information",
 }
-_STRICT_NAMES = ("covered", "identity-blocks", "distinct-states", "positive-law", "monotone")
-#: Assumptions that are taken for granted while nothing speaks against them.
-_GRANTED = {"undecided": ("positive-law", "monotone"), "fails": (), "holds": ()}
 _WIDTH = 96
 
 
@@ -76,14 +72,14 @@ def _verdict_lines(certificate: Certificate) -> list[str]:
     generic = {
         True: f"guaranteed ({_granting(certificate)}), {given}. The data determine all but "
         "exceptional parameters, up to the order of the latents.",
-        False: f"no guarantee, as {_titles(certificate, _generic_names(certificate), 'fails')}.",
-        None: f"open, as {_titles(certificate, _generic_names(certificate), 'undecided')}.",
+        False: f"no guarantee, as {_because(certificate, 'generic')}.",
+        None: f"open, as {_because(certificate, 'generic')}.",
     }[certificate.generic]
     strict = {
         True: f"guaranteed ({strict_theorem(asked)}), {given}. The data determine all parameters, "
         "without exceptions.",
-        False: f"no guarantee, as {_titles(certificate, _STRICT_NAMES, 'fails')}.",
-        None: f"open, as {_titles(certificate, _STRICT_NAMES, 'undecided')}."
+        False: f"no guarantee, as {_because(certificate, 'strict')}.",
+        None: f"open, as {_because(certificate, 'strict')}."
         if asked.binary
         else "the paper has no theorem for latents with more than two levels.",
     }[certificate.strict]
@@ -112,34 +108,18 @@ def _verdict_lines(certificate: Certificate) -> list[str]:
 def _granting(certificate: Certificate) -> str:
     """Return the theorem that the generic guarantee rests on."""
     asked = certificate.asked
-    by_itself = all(
-        certificate.finding(name).status == "holds"
-        for name in _generic_names(certificate)
-        if name in ("covered", "blocks", "subset", "analytic-families")
-    )
+    names = ["blocks", *(["analytic-families"] if asked.families is not None else [])]
+    by_itself = all(certificate.finding(name).status == "holds" for name in names)
     return generic_theorem(asked) if by_itself or not certificate.strict else strict_theorem(asked)
 
 
-def _generic_names(certificate: Certificate) -> list[str]:
-    names = ["covered", "blocks", "positive-law", "monotone"]
-    if certificate.finding("subset").required:
-        names.append("subset")
-    if certificate.asked.families is not None:
-        names.append("analytic-families")
-    return names
-
-
-def _titles(certificate: Certificate, names: Sequence[str], status: str) -> str:
-    """Return which of these conditions have that status, as the end of a sentence."""
-    found = [
-        f'"{_TITLES[finding.name]}"'
-        for finding in certificate.findings
-        if finding.name in names
-        and finding.status == status
-        and finding.name not in _GRANTED[status]
-    ]
-    verb = {"fails": ("fails", "fail"), "undecided": ("is open", "are open")}.get(status, ("", ""))
-    return f"{listed(found)} {verb[len(found) > 1]}"
+def _because(certificate: Certificate, claim: Literal["generic", "strict"]) -> str:
+    """Return which conditions stand against a guarantee, as the end of a sentence."""
+    found = certificate.reasons(claim)
+    titles = listed([f'"{_TITLES[finding.name]}"' for finding in found])
+    if found and found[0].status == "fails":
+        return f"{titles} {'fails' if len(found) == 1 else 'fail'}"
+    return f"{titles} {'is' if len(found) == 1 else 'are'} open"
 
 
 def _finding_lines(found: Finding) -> list[str]:
