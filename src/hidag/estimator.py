@@ -36,6 +36,7 @@ from hidag.settings import (
     plain_value,
     root_seed,
     thread_count,
+    weighted_rows,
 )
 from hidag.thin_evidence import warn_of_thin_evidence
 from hidag.versions import versions_used
@@ -200,7 +201,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
         self.observer = observer
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit all three stages to a table of responses.
 
         Parameters
@@ -208,8 +209,14 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X : array or frame, shape (N, J)
             NaN, None, masked or NA cells are missing at random.
         y : ignored
+        sample_weight : array, shape (N,), optional
+            How many rows each row counts for; 0 leaves it out. A weight of 2 is the same as the
+            row twice: weights that say how much of a population a row stands for should be divided
+            by their mean first, or the fit will believe in more rows than there are.
         """
         table = read_table(X, min_rows=2)
+        values, weights = weighted_rows(table.values, sample_weight)
+        n_rows = len(values) if weights is None else float(weights.sum())
         n_latents = checked_count("n_latents", self.n_latents)
         levels = checked_levels(self.levels, n_latents)
         effects = Effects.of(self.effects)
@@ -234,7 +241,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         penalty = chosen_penalty(
             self.penalty,
-            table.n_samples,
+            n_rows,
             n_latents,
             self.penalty_strength,
             self.penalty_threshold,
@@ -243,7 +250,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         responses = Responses.of(choice.families)
         with threadpool_limits(limits=1, user_api="blas"):
             measured = estimate_measurement(
-                responses.expand(table.values),
+                responses.expand(values),
                 responses.families,
                 levels,
                 q_entries=None if q_spec is None else responses.of_items(q_spec.entries),
@@ -257,6 +264,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_starts=self.n_starts,
                 law=self.law,
                 effects=effects,
+                weights=weights,
                 n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),
             )
@@ -313,7 +321,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_thin_evidence(
             measured.parameters,
             names,
-            table.n_samples,
+            n_rows,
             found.information_ratio,
             None if few_items else result.identifiability,
         )

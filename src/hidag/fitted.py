@@ -61,9 +61,9 @@ class FittedModel:
         with threadpool_limits(limits=1, user_api="blas"):
             return self.result_.row_log_likelihood(values)
 
-    def _mean_log_likelihood(self, X: Any, y: Any = None) -> float:
-        """Return the mean observed-data log-likelihood of the rows."""
-        return float(self.score_samples(X).mean())
+    def _mean_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean observed-data log-likelihood of the rows, weighted if so wished."""
+        return float(np.average(self.score_samples(X), weights=sample_weight))
 
     def sample(
         self, n_samples: int = 1, *, random_state: Any = None

@@ -165,7 +165,7 @@ def latent_graph(
     else:
         counts = resampled_counts(
             measurement.law,
-            part.n_samples,
+            max(round(part.n_samples), 1),
             kept,
             rule=rule,
             latents=busy if len(idle) else None,

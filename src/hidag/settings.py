@@ -8,13 +8,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from hidag.discover import Knowledge
 from hidag.discover.exact import check_number
-from hidag.errors import SettingError
+from hidag.errors import DataError, SettingError
 from hidag.measurement import Penalty, default_penalty
 
+Floats = NDArray[np.float64]
 #: Levels are stored in a byte.
 MOST_LEVELS = 255
 
@@ -40,6 +42,35 @@ def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
             f"for each latent), got {value!r}"
         )
     return tuple(int(m) for m in given)
+
+
+def weighted_rows(values: Floats, given: Any) -> tuple[Floats, Floats | None]:
+    """Return the rows that count (n, J) and their weights (n,), None when all are one."""
+    n_samples = len(values)
+    if given is None:
+        return values, None
+    try:
+        weights = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError("sample_weight must be numbers, one for each row") from error
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise DataError(
+            f"sample_weight must have shape ({n_samples},), one weight for each row, got "
+            f"{weights.shape}"
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise DataError(
+            f"sample_weight must be finite numbers >= 0, but row {bad[0]} (counting from 0) has "
+            f"{weights[bad[0]]:g} ({len(bad)} of {n_samples} rows)"
+        )
+    if (weights > 0).sum() < 2:
+        raise DataError("sample_weight must be above zero for at least 2 rows")
+    if (weights == 0).any():
+        values, weights = values[weights > 0], weights[weights > 0]
+    return values, None if (weights == 1.0).all() else weights
 
 
 def root_seed(random_state: Any) -> int:
@@ -73,7 +104,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 def chosen_penalty(
     name: str | None,
-    n_samples: int,
+    n_samples: float,
     n_latents: int,
     strength: float | None = None,
     threshold: float | None = None,

@@ -19,7 +19,7 @@ _STACK = 3
 def warn_of_thin_evidence(
     parameters: MeasurementParameters,
     latent_names: tuple[str, ...],
-    n_samples: int,
+    n_samples: float,
     ratio: float,
     certificate: Certificate | None = None,
 ) -> None:
@@ -57,8 +57,8 @@ def warn_of_thin_evidence(
     n_coefficients = parameters.n_items + int(n_items.sum())
     if n_samples < ROWS_PER_COEFFICIENT * n_coefficients:
         _warn(
-            f"{n_samples} rows are few for {n_coefficients} coefficients; neither Q nor the graph "
-            f"can be relied on: add rows or ask for fewer latents"
+            f"{n_samples:.10g} rows are few for {n_coefficients} coefficients; neither Q nor the "
+            f"graph can be relied on: add rows or ask for fewer latents"
         )
     elif n_latents > 1 and ratio < LITTLE_INFORMATION:
         _warn(

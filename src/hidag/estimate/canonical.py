@@ -22,7 +22,9 @@ def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def canonical_order(
-    values: NDArray[np.float64], labels: Sequence[str]
+    values: NDArray[np.float64],
+    labels: Sequence[str],
+    weights: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the orders of rows and of columns in which a table is worked on.
 
@@ -32,6 +34,8 @@ def canonical_order(
         NaN in missing cells.
     labels : sequence of str, length J
         What tells columns apart besides their contents: the family, the given row of Q.
+    weights : ndarray, shape (N,), or None
+        What tells rows apart besides theirs.
 
     Notes
     -----
@@ -41,7 +45,7 @@ def canonical_order(
     """
     seeds = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in labels]
     column = np.array(seeds, dtype=np.uint64)
-    row = np.zeros(len(values), dtype=np.uint64)
+    row = np.zeros(len(values), dtype=np.uint64) if weights is None else _words(weights)
     for _ in range(_ROUNDS):
         # Column by column, so that no array of the table's size is made.
         total = np.zeros(len(values), dtype=np.uint64)

@@ -128,6 +128,9 @@ def _lane(
     for start in range(lane * step, data.n_samples, N_LANES * step):
         rows = data.extended[start : start + step]
         posterior, factor, marginal = _unnormalised(scores, rows, safe=safe)
+        if data.weights is not None:
+            counts = data.weights[start : start + step]
+            factor, marginal = factor * counts, marginal * counts
         # Scaling the few columns of the data is cheaper than normalising the posterior.
         sums += (rows[:, first:] * factor[:, None]).T @ posterior
         total += float(marginal.sum())

@@ -97,5 +97,6 @@ class GibbsSampler:
         count = np.zeros(n_states)
         sum_x = np.zeros((n_states, self.data.columns.n_columns))
         gap_count = np.zeros((n_states, len(self.data.gappy)))
-        kernel.tally(self.states, self.data.x, self.data.gaps, count, sum_x, gap_count)
+        weights = self.data.row_weights
+        kernel.tally(self.states, weights, self.data.x, self.data.gaps, count, sum_x, gap_count)
         return Statistics(count, np.ascontiguousarray(sum_x.T), np.ascontiguousarray(gap_count.T))

@@ -82,7 +82,7 @@ class FirstLook:
     criterion: float
 
 
-def price_of_law(parents: Parents, space: StateSpace, n_samples: int) -> float:
+def price_of_law(parents: Parents, space: StateSpace, n_samples: float) -> float:
     """Return what a law over a graph costs: half log n for each free probability."""
     return float(0.5 * np.log(n_samples) * n_free_probabilities(parents, space))
 
@@ -128,7 +128,7 @@ def look_under_network(
         n_threads=n_threads,
         observer=observer,
     )
-    price = price_of_law(parents, space, data.n_samples)
+    price = price_of_law(parents, space, data.n_counted)
     both = continued(saturated, found)
     return FirstLook(saturated, both, parents, data, float(found.objective - price))
 
@@ -234,8 +234,8 @@ def _preferred(
 ) -> bool:
     """Return whether the law over the graph has the better information criterion on these rows."""
     _, value = expect_states(network.parameters, network.probabilities, data, features)
-    half_log = 0.5 * np.log(data.n_samples) if price is None else price
-    occupied = int((saturated.probabilities * data.n_samples >= OCCUPIED).sum())
+    half_log = 0.5 * np.log(data.n_counted) if price is None else price
+    occupied = int((saturated.probabilities * data.n_counted >= OCCUPIED).sum())
     loadings = int((network.parameters.loadings != 0).sum())
     more = int((saturated.parameters.loadings != 0).sum()) - loadings
     full = saturated.log_likelihood - half_log * (occupied - 1 + more)

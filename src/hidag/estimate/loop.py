@@ -201,7 +201,7 @@ def run_em(
             trace[-1] = (objective, trace[-1][1])
             if observer is not None:
                 observer(len(trace), schedule.max_iter, objective)
-        if objective - previous < schedule.tolerance * min(data.n_samples, MOST_TOLERANT_ROWS):
+        if objective - previous < schedule.tolerance * min(data.n_counted, MOST_TOLERANT_ROWS):
             converged = True
         if converged or len(trace) >= schedule.max_iter:
             break
@@ -265,14 +265,14 @@ def run_saem(
         moved = maximise(parameters, averaged, data, basis, allowed, penalty, n_newton=1)
         change = largest_move(parameters, moved, scale)
         parameters = moved
-        probabilities = (averaged.count + even) / (data.n_samples + SAMPLER_MASS)
+        probabilities = (averaged.count + even) / (data.n_counted + SAMPLER_MASS)
         trace.append((np.nan, change))
         if observer is not None:
             observer(len(trace), schedule.max_iter, np.nan)
         if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
             # A drift well inside the statistical error of a coefficient is not worth more steps.
             drift = largest_move(anchor, parameters, scale)
-            converged = bool(drift < 2.0 * data.n_samples**-0.5)
+            converged = bool(drift < 2.0 * data.n_counted**-0.5)
         if after % DRIFT_STEPS == 0:
             anchor = parameters
     statistics, log_likelihood = expect(

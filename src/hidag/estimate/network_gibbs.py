@@ -220,6 +220,7 @@ class NetworkSampler:
 
     def statistics(self, items: ItemLayout, families: FamilyLayout) -> NetworkStatistics:
         """Return the statistics of the current states."""
+        weights = self.data.row_weights
         observed, has_gaps = observed_mask(self.data)
         count = np.zeros((N_LANES, items.size))
         sum_x = np.zeros((N_LANES, items.size))
@@ -241,6 +242,7 @@ class NetworkSampler:
                 families.parents,
                 families.parent_strides,
                 families.table_ptr,
+                weights,
                 count[lane],
                 sum_x[lane],
                 configurations[lane],

@@ -45,12 +45,19 @@ class NetworkEstimate:
 
 
 def law_of_draws(
-    parents: Parents, draws: NDArray[np.uint8], levels: tuple[int, ...], *, mass: float = LAW_MASS
+    parents: Parents,
+    draws: NDArray[np.uint8],
+    levels: tuple[int, ...],
+    *,
+    weights: Array | None = None,
+    mass: float = LAW_MASS,
 ) -> NetworkLaw:
     """Return the network with these parent sets and the frequencies of the draws, (R, N, K).
 
-    ``mass`` rows are spread evenly over each latent's table; every draw counts for 1/R rows.
+    ``mass`` rows are spread evenly over each latent's table; every draw counts for 1/R rows, or for
+    that share of its row's weight (N,).
     """
+    often = None if weights is None else np.tile(weights, len(draws))
     families = FamilyLayout.of(parents, levels)
     counts = np.zeros(families.size)
     states = draws.reshape(-1, draws.shape[-1])
@@ -60,7 +67,7 @@ def law_of_draws(
         for a, stride in zip(pa, strides, strict=True):
             code += states[:, a].astype(np.int64) * stride
         begin, end = families.table_ptr[k], families.table_ptr[k + 1]
-        counts[begin:end] = np.bincount(code, minlength=end - begin) / len(draws)
+        counts[begin:end] = np.bincount(code, often, minlength=end - begin) / len(draws)
     return families.law_from(counts, mass)
 
 
@@ -116,7 +123,7 @@ def run_steps(
         if after >= 0 and after % DRIFT_STEPS == 0:
             drift = largest_move(anchor, parameters, scale)
             anchor = parameters
-            converged = after > 0 and drift < LARGEST_DRIFT * data.n_samples**-0.5
+            converged = after > 0 and drift < LARGEST_DRIFT * data.n_counted**-0.5
             if converged:
                 break
     return NetworkEstimate(parameters, law, np.array(moves), converged)

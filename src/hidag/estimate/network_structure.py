@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 BLOCK_ROWS = 8192
 
 
-def pair_shares(draws: NDArray[np.uint8]) -> Array:
+def pair_shares(draws: NDArray[np.uint8], weights: Array | None = None) -> Array:
     """Return, per pair of latents, which share of their joint information the items carry, (K, K).
 
     For ``s = (z_a - mu_a)(z_b - mu_b)`` that is ``Var(E[s | x]) / Var(s)``. The average of s over
@@ -22,10 +22,14 @@ def pair_shares(draws: NDArray[np.uint8]) -> Array:
     ----------
     draws : ndarray of uint8, shape (R, N, K)
         At least two draws of the same rows, far enough apart.
+    weights : ndarray, shape (N,), or None
+        How many rows each row counts for.
     """
     n_draws, n_rows, n_latents = draws.shape
     half = n_draws // 2
-    mean = draws.mean(axis=(0, 1))
+    counts = np.ones(n_rows) if weights is None else weights
+    n_counted = float(counts.sum())
+    mean = np.average(draws.mean(axis=0), axis=0, weights=weights)
     left, right = np.triu_indices(n_latents, 1)
     out = np.ones((n_latents, n_latents))
     if len(left) == 0:
@@ -39,21 +43,21 @@ def pair_shares(draws: NDArray[np.uint8]) -> Array:
             centred = draws[r, start : start + step] - mean
             product = centred[:, left] * centred[:, right]
             parts[int(r >= half)] += product
-            squares += np.einsum("ip,ip->p", product, product) / n_draws
+            squares += counts[start : start + step] @ product**2 / n_draws
         parts[0] /= half
         parts[1] /= n_draws - half
-        total += parts.sum(axis=1)
-        cross += np.einsum("ip,ip->p", parts[0], parts[1])
-    both = total.mean(axis=0) / n_rows
-    explained = cross / n_rows - total[0] * total[1] / n_rows**2
-    variance = squares / n_rows - both**2
+        total += np.einsum("i,rip->rp", counts[start : start + step], parts)
+        cross += counts[start : start + step] @ (parts[0] * parts[1])
+    both = total.mean(axis=0) / n_counted
+    explained = cross / n_counted - total[0] * total[1] / n_counted**2
+    variance = squares / n_counted - both**2
     share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
     out[left, right] = out[right, left] = np.clip(share, 0.0, 1.0)
     return out
 
 
-def sampled_information_ratio(draws: NDArray[np.uint8]) -> float:
+def sampled_information_ratio(draws: NDArray[np.uint8], weights: Array | None = None) -> float:
     """Return the mean share over pairs of latents (1 for a single latent)."""
-    shares = pair_shares(draws)
+    shares = pair_shares(draws, weights)
     pairs = np.triu_indices(len(shares), 1)
     return float(shares[pairs].mean()) if len(pairs[0]) else 1.0

@@ -79,8 +79,9 @@ def screened_scores(
             )
             part = data.columns.add_up(part, axis=1)
             centred = draws[r, start:stop] - mean
-            gradient += part.T @ centred / n_draws
-            squares += np.einsum("ij,ij->j", part, part) / n_draws
+            counted = part if data.weights is None else part * data.weights[start:stop, None]
+            gradient += counted.T @ centred / n_draws
+            squares += np.einsum("ij,ij->j", counted, part) / n_draws
             average[int(r >= half)] += centred / (half if r < half else n_draws - half)
         known += np.einsum("ik,ik->k", average[0], average[1])
     share = np.maximum(known / n_rows, 1e-3)
@@ -142,6 +143,7 @@ def _item_information(
     size = 1 + len(latents)
     gradient = np.zeros((N_LANES, size))
     information = np.zeros((N_LANES, size, size))
+    weights = data.row_weights
 
     def work(lane: int, start: int, stop: int) -> None:
         network_tallies.item_scores(
@@ -161,6 +163,7 @@ def _item_information(
             dpartition,
             latents,
             levels,
+            weights,
             gradient[lane],
             information[lane],
         )
@@ -253,7 +256,7 @@ def judge_loadings(
 
 
 def adapt_to_table(
-    judged: list[JudgedItem], n_terms: int, n_samples: int, penalty: Penalty
+    judged: list[JudgedItem], n_terms: int, n_samples: float, penalty: Penalty
 ) -> Penalty:
     """Return the penalty with its strength learned from the loadings of this table.
 

@@ -108,11 +108,12 @@ def information_ratio(
     squares = np.zeros(len(left))
     features = parameters.terms.features(law.space.states())
     scores = StateScores.of(parameters, probabilities, features, data.gappy)
-    for _, posterior, _ in iterate_posteriors(scores, data):
+    counts = data.row_weights
+    for rows, posterior, _ in iterate_posteriors(scores, data):
         expected = posterior @ products
-        total += expected.sum(axis=0)
-        squares += (expected**2).sum(axis=0)
-    explained = squares / data.n_samples - (total / data.n_samples) ** 2
+        total += counts[rows] @ expected
+        squares += counts[rows] @ expected**2
+    explained = squares / data.n_counted - (total / data.n_counted) ** 2
     variance = probabilities @ products**2 - (probabilities @ products) ** 2
     share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
     return float(np.clip(share.mean(), 0.0, 1.0))

@@ -53,7 +53,7 @@ def observed_information(
     ``statistics`` are those expected under the parameters and the law: they hold the scores' sums
     over all rows; the information is N times an average over some thousands.
     """
-    n_samples = data.n_samples
+    n_counted = data.n_counted
     data = data.first_rows(ROWS_FOR_AVERAGES)
     size = basis.design.shape[1]
     n_items = data.n_items
@@ -99,8 +99,11 @@ def observed_information(
         if data.observed is not None:
             score *= data.observed[rows][:, :, None]
         by_item = np.ascontiguousarray(score.transpose(1, 0, 2))
-        information += by_item.transpose(0, 2, 1) @ by_item
-    return gradient, information * (n_samples / data.n_samples)
+        counted = by_item
+        if data.weights is not None:
+            counted = by_item * data.weights[rows][None, :, None]
+        information += by_item.transpose(0, 2, 1) @ counted
+    return gradient, information * (n_counted / data.n_counted)
 
 
 def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
@@ -175,7 +178,7 @@ def _judge(estimate: Estimate, data: WorkingData, basis: Basis) -> Judged:
     return beta, gradient, information
 
 
-def adapt_penalty(judged: Judged, n_samples: int, penalty: Penalty) -> Penalty:
+def adapt_penalty(judged: Judged, n_samples: float, penalty: Penalty) -> Penalty:
     """Return the penalty with its strength learned from the loadings of this table.
 
     It stays between what the Bayesian information criterion asks of a parameter, log(N)/2, and
@@ -239,7 +242,7 @@ def select_support(
         return estimate, penalty
     judged = _judge(estimate, data, basis)
     if adapt:
-        penalty = adapt_penalty(judged, data.n_samples, penalty)
+        penalty = adapt_penalty(judged, data.n_counted, penalty)
     cost = penalty_of(estimate.parameters, penalty, coefficient_scales(data), allowed)
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):

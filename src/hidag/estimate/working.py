@@ -42,6 +42,9 @@ class WorkingData:
         Sum of the log densities' parts that no parameter enters.
     shift, scale : ndarray, shape (J,)
         0 and 1 for items that are not standardised.
+    weights : ndarray, shape (N,), or None
+        How many rows each row counts for; None when each counts for one. All sums over rows, here
+        and in the statistics, are weighted.
     summaries : tuple of ndarray, length J
         What a family needs for sums of its ``base``; empty where that is in ``constant``.
     """
@@ -58,11 +61,28 @@ class WorkingData:
     shift: Array
     scale: Array
     summaries: tuple[Array, ...]
+    weights: Array | None = None
 
     @property
     def n_samples(self) -> int:
         """Number of rows, N."""
         return int(self.extended.shape[0])
+
+    @property
+    def n_counted(self) -> float:
+        """How many rows the table counts for: N, or the sum of the weights."""
+        return float(self.n_samples if self.weights is None else self.weights.sum())
+
+    def weighted(self, rows: Array) -> Array:
+        """Return arrays over rows, (N, ...), times the rows' weights; as they are without any."""
+        if self.weights is None:
+            return rows
+        return rows * self.weights.reshape(-1, *(1,) * (rows.ndim - 1))
+
+    @property
+    def row_weights(self) -> Array:
+        """Weights of the rows, ones where none were given, shape (N,)."""
+        return np.ones(self.n_samples) if self.weights is None else self.weights
 
     @property
     def n_items(self) -> int:
@@ -109,13 +129,15 @@ class WorkingData:
         families: tuple[str, ...],
         *,
         units: tuple[Array, Array] | None = None,
+        weights: Array | None = None,
     ) -> WorkingData:
         """Return working data of a table with NaN in missing cells, shape (N, J).
 
         ``units`` gives the shift and scale of items that are standardised; None takes them from
-        the table.
+        the table. ``weights``, shape (N,), says how many rows each row counts for.
         """
         seen = ~np.isnan(values)
+        counted = None if weights is None else weights[:, None] * seen
         n_items = values.shape[1]
         columns = columns_of(families)
         gappy = np.flatnonzero(~seen.all(axis=0))
@@ -129,34 +151,31 @@ class WorkingData:
         for j, name in enumerate(families):
             family = family_named(name)
             cells = values[seen[:, j], j]
+            counts = None if weights is None else weights[seen[:, j]]
             here = columns.starts[j]
             if family.is_location_scale:
                 working = family.to_working(cells)
                 if units is not None:
                     shift[j], scale[j] = units[0][j], units[1][j]
                 elif len(cells):
-                    shift[j] = working.mean()
-                    scale[j] = working.std() or 1.0
+                    shift[j], scale[j] = mean_and_spread(working, counts)
                 # What the base has beyond a Gaussian's is the change of variables.
                 unit = np.ones(1)
                 gaussian = family_named("gaussian").base(working, unit)
-                jacobian = float((family.base(cells, unit) - gaussian).sum())
-                constant[j] = jacobian - len(cells) * np.log(scale[j])
+                jacobian = _total(family.base(cells, unit) - gaussian, counts)
+                constant[j] = jacobian - _total(np.ones(len(cells)), counts) * np.log(scale[j])
                 x[seen[:, j], here] = (working - shift[j]) / scale[j]
                 continue
             if family.has_dispersion or family.n_cutpoints:
-                summaries[j] = family.summary(cells)
+                summaries[j] = family.summary(cells, counts)
             else:
-                constant[j] = float(family.base(cells, np.ones(1)).sum())
+                constant[j] = _total(family.base(cells, np.ones(1)), counts)
             if family.n_columns == 1:
                 x[seen[:, j], here] = family.to_working(cells)
             else:
                 x[seen[:, j], here : here + family.n_columns] = family.to_working(cells).T
-        n_observed = seen.sum(axis=0).astype(np.float64)
-        safe = np.maximum(n_observed, 1.0)[columns.item]
-        sum_squares = np.einsum("ij,ij->j", x, x)
-        mean = x.sum(axis=0) / safe
-        variance = np.maximum(sum_squares / safe - mean**2, 0.0)
+        n_observed = (seen if counted is None else counted).sum(axis=0).astype(np.float64)
+        sum_squares, mean, variance = _moments(x, n_observed[columns.item], weights)
         return cls(
             extended=extended,
             families=families,
@@ -170,6 +189,7 @@ class WorkingData:
             shift=shift,
             scale=scale,
             summaries=tuple(summaries),
+            weights=weights,
         )
 
     @classmethod
@@ -192,20 +212,23 @@ class WorkingData:
             return self
         extended = self.extended[:n_rows]
         observed = None if self.observed is None else self.observed[:n_rows]
+        weights = None if self.weights is None else self.weights[:n_rows]
         x = extended[:, : self.columns.n_columns]
-        seen = np.full(self.n_items, float(n_rows)) if observed is None else observed.sum(axis=0)
-        safe = np.maximum(seen, 1.0)[self.column_item]
-        sum_squares = np.einsum("ij,ij->j", x, x)
-        mean = x.sum(axis=0) / safe
+        total = float(n_rows) if weights is None else float(weights.sum())
+        seen = np.full(self.n_items, total)
+        if observed is not None:
+            seen = observed.sum(axis=0) if weights is None else weights @ observed
+        sum_squares, mean, variance = _moments(x, seen[self.column_item], weights)
         return replace(
             self,
             extended=extended,
             observed=observed,
             n_observed=np.asarray(seen, dtype=np.float64),
             mean=mean,
-            variance=np.maximum(sum_squares / safe - mean**2, 0.0),
+            variance=variance,
             sum_squares=sum_squares,
-            constant=self.constant * (n_rows / self.n_samples),
+            constant=self.constant * (total / self.n_counted),
+            weights=weights,
             summaries=tuple(
                 self._summary_of_first(n_rows, j) if len(summary) else summary
                 for j, summary in enumerate(self.summaries)
@@ -217,7 +240,8 @@ class WorkingData:
         family = family_named(self.families[item])
         columns = self.columns.of(family, np.array([item]))[..., 0]
         seen = slice(None) if self.observed is None else self.observed[:n_rows, item] == 1
-        return family.summary(family.from_working(self.x[:n_rows][seen][:, columns].T))
+        counts = None if self.weights is None else self.weights[:n_rows][seen]
+        return family.summary(family.from_working(self.x[:n_rows][seen][:, columns].T), counts)
 
     def to_user(self, parameters: MeasurementParameters) -> MeasurementParameters:
         """Return parameters on the working scale in the user's units."""
@@ -250,3 +274,27 @@ class WorkingData:
             elif len(self.summaries[j]):
                 total += float(family.base_totals([self.summaries[j]], dispersion[j : j + 1])[0])
         return total
+
+
+def _total(values: Array, counts: Array | None) -> float:
+    """Return the sum of values (n,), each as often as it counts."""
+    return float(values.sum() if counts is None else values @ counts)
+
+
+def mean_and_spread(values: Array, counts: Array | None) -> tuple[float, float]:
+    """Return mean and standard deviation of values (n,); a spread of zero comes back as one."""
+    if counts is None:
+        return float(values.mean()), float(values.std()) or 1.0
+    mean = float(np.average(values, weights=counts))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=counts))) or 1.0
+
+
+def _moments(x: Array, n_observed: Array, weights: Array | None) -> tuple[Array, Array, Array]:
+    """Return sums of squares, means and variances of columns (N, D) with zeros where missing."""
+    safe = np.maximum(n_observed, 1.0 if weights is None else 1e-12)
+    if weights is None:
+        sum_squares, total = np.einsum("ij,ij->j", x, x), x.sum(axis=0)
+    else:
+        sum_squares, total = weights @ (x * x), weights @ x
+    mean = total / safe
+    return sum_squares, mean, np.maximum(sum_squares / safe - mean**2, 0.0)

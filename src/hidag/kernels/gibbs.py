@@ -129,12 +129,12 @@ def sweep(
 
 
 @njit(cache=True, nogil=True)
-def tally(states, x, gaps, count, sum_x, gap_count):
-    """Add rows to the statistics: count (S,), sum_x (S, J), gap_count (S, M)."""
+def tally(states, weights, x, gaps, count, sum_x, gap_count):
+    """Add rows, as often as they count, to count (S,), sum_x (S, J) and gap_count (S, M)."""
     for i in range(states.shape[0]):
-        s = states[i]
-        count[s] += 1.0
+        s, w = states[i], weights[i]
+        count[s] += w
         for j in range(x.shape[1]):
-            sum_x[s, j] += x[i, j]
+            sum_x[s, j] += w * x[i, j]
         for m in range(gaps.shape[1]):
-            gap_count[s, m] += gaps[i, m]
+            gap_count[s, m] += w * gaps[i, m]

@@ -22,11 +22,12 @@ def tally(
     parents,
     parent_strides,
     law_ptr,
+    weights,
     count,
     sum_x,
     families,
 ):
-    """Add rows ``start`` to ``stop`` to the tables.
+    """Add rows ``start`` to ``stop`` to the tables, as often as their weights (N,) say.
 
     ``count`` and ``sum_x`` (float64) run over the items' sub-states, ``families`` over the latents'
     configurations and levels; the other arguments are those of the sampler's kernel.
@@ -41,13 +42,13 @@ def tally(
             code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
                 code += np.int64(state[item_parents[a]]) * item_strides[a]
-            count[code] += 1.0
-            sum_x[code] += x[i, j]
+            count[code] += weights[i]
+            sum_x[code] += weights[i] * x[i, j]
         for k in range(n_latents):
             code = law_ptr[k] + np.int64(state[k])
             for a in range(parent_ptr[k], parent_ptr[k + 1]):
                 code += np.int64(state[parents[a]]) * parent_strides[a]
-            families[code] += 1.0
+            families[code] += weights[i]
 
 
 @njit(cache=True, nogil=True)
@@ -98,6 +99,7 @@ def item_scores(
     dpartition,
     latents,
     levels,
+    weights,
     gradient,
     information,
 ):
@@ -112,6 +114,8 @@ def item_scores(
         The item's columns: from the first to before the last.
     latents, levels : int64 (C,)
         Terms ``1{Z_k >= u}`` whose coefficients are looked at, after the intercept's.
+    weights : float64 (N,)
+        How many rows each row counts for.
     gradient, information : float64 (1 + C,), (1 + C, 1 + C)
         What is added to.
     """
@@ -146,13 +150,13 @@ def item_scores(
                     if state[latents[c - 1]] >= levels[c - 1]:
                         second[c] += u
         for c in range(size):
-            gradient[c] += (first[c] + second[c]) / n_draws
+            gradient[c] += weights[i] * (first[c] + second[c]) / n_draws
             first[c] /= half
             second[c] /= n_draws - half
         for c in range(size):
             for d in range(c + 1):
                 value = 0.5 * (first[c] * second[d] + first[d] * second[c])
-                information[c, d] += value
+                information[c, d] += weights[i] * value
     for c in range(size):
         for d in range(c):
             information[d, c] = information[c, d]

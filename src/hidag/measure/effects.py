@@ -48,7 +48,7 @@ def _room(
     space: StateSpace,
     effects: Effects,
     penalty: Penalty,
-    n_samples: int,
+    n_samples: float,
 ) -> _Room:
     """Return the room that items get whose latents are those of the parameters."""
     known = bool((q_entries >= 0).all())
@@ -134,7 +134,7 @@ def with_interactions(
     for _ in range(MAX_ROUNDS):
         before = _latest(stage_one)
         room = _room(
-            before.parameters, q_entries, space, effects, stage_one.penalty, data.n_samples
+            before.parameters, q_entries, space, effects, stage_one.penalty, data.n_counted
         )
         if stage_one.network is None or known:
             fitted = _fit(stage_one.best, room, data, plan, any_law, n_threads)
@@ -192,7 +192,7 @@ def _best_of_starts(
     def fitted(begin: Estimate) -> Estimate:
         found = begin
         for _ in range(2):
-            room = _room(found.parameters, q_entries, space, effects, penalty, data.n_samples)
+            room = _room(found.parameters, q_entries, space, effects, penalty, data.n_counted)
             found = _fit(found, room, some, brief, any_law, n_threads)
         return found
 
@@ -201,7 +201,7 @@ def _best_of_starts(
     begun = False
     for point in start_points(data, space, main, q_entries, generators):
         support = point.parameters.support.astype(np.int8)
-        room = _room(point.parameters, support, space, effects, penalty, data.n_samples)
+        room = _room(point.parameters, support, space, effects, penalty, data.n_counted)
         warm = run_em(
             point.parameters.with_terms(room.terms),
             point.probabilities,
@@ -219,7 +219,7 @@ def _best_of_starts(
         return stage_one
     if stage_one.network is None:
         return replace(stage_one, best=best)
-    room = _room(best.parameters, q_entries, space, effects, penalty, data.n_samples)
+    room = _room(best.parameters, q_entries, space, effects, penalty, data.n_counted)
     parents = learn_parents(best.parameters, best.probabilities, some, max(best.n_iter, 1))
     law = factorised(best.probabilities, parents=parents, space=space)
     estimate = replace(best, probabilities=law)

@@ -80,9 +80,9 @@ class ExactMeasurement:
         )
 
     @property
-    def n_samples(self) -> int:
-        """Number of rows, N."""
-        return self.observed.data.n_samples
+    def n_samples(self) -> float:
+        """Number of rows, N, or the sum of their weights."""
+        return self.observed.data.n_counted
 
     def information_ratio(self) -> float:
         """Return which share of the latents' pairwise information the items carry."""
@@ -206,7 +206,7 @@ def parents_by_search(space: StateSpace) -> LearnParents:
             return ((),)
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         worth = rows_worth(information_ratio(parameters, law, data), n_steps)
-        counts = expected_counts(law, max(worth * data.n_samples, 1.0), names)
+        counts = expected_counts(law, max(worth * data.n_counted, 1.0), names)
         found = search_graph(counts, equivalent_sample_size="auto")
         return found.graph.to_dag().parents
 

@@ -66,7 +66,7 @@ class Measurement(Protocol):
         ...
 
     @property
-    def n_samples(self) -> int:
+    def n_samples(self) -> float:
         """Number of rows, N."""
         ...
 

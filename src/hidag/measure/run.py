@@ -47,6 +47,7 @@ def estimate_measurement(
     law: str = "auto",
     effects: Effects = MAIN_EFFECTS,
     begin: tuple[MeasurementParameters, Array] | None = None,
+    weights: Array | None = None,
     n_threads: int = 1,
     progress: StartProgress | None = None,
 ) -> Measurement:
@@ -70,6 +71,8 @@ def estimate_measurement(
         Interactions that items may have beside main effects.
     begin : (MeasurementParameters, ndarray of shape (S,)), optional
         Items, in the user's order and units, and a law to begin from instead of any start.
+    weights : ndarray, shape (N,), optional
+        How many rows each row counts for, all positive.
     penalty, schedule, method, seed, adapt, n_threads, progress
         As in ``hidag.start.several.estimate_from_starts``.
     """
@@ -82,9 +85,11 @@ def estimate_measurement(
         entries = np.full((n_items, n_latents), -1, dtype=np.int8)
     chosen = choose_method(method, n_samples, n_items, space, saturated=law == "saturated")
     labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
-    rows, columns = canonical_order(values, labels)
+    rows, columns = canonical_order(values, labels, weights)
     data = WorkingData.from_values(
-        values[np.ix_(rows, columns)], tuple(families[j] for j in columns)
+        values[np.ix_(rows, columns)],
+        tuple(families[j] for j in columns),
+        weights=None if weights is None else weights[rows],
     )
     entries = np.ascontiguousarray(entries[columns])
     point = None
@@ -102,8 +107,8 @@ def estimate_measurement(
             entries,
             penalty,
             schedule,
-            learn_parents=parents_of_draws("ges", space.levels),
-            final_parents=parents_of_draws("xges", space.levels),
+            learn_parents=parents_of_draws("ges", space.levels, data.weights),
+            final_parents=parents_of_draws("xges", space.levels, data.weights),
             seed=seed,
             begin=None if point is None else point.parameters,
             adapt=adapt,

@@ -86,9 +86,9 @@ class SampledMeasurement:
         return penalty.strength * float((self.parameters.loadings != 0).sum())
 
     @property
-    def n_samples(self) -> int:
-        """Number of rows, N."""
-        return int(self.draws.shape[1])
+    def n_samples(self) -> float:
+        """Number of rows, N, or the sum of their weights."""
+        return self.data.n_counted
 
     def information_ratio(self) -> float:
         """Return which share of the latents' pairwise information the items carry."""
@@ -101,7 +101,7 @@ class SampledMeasurement:
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
         """Return the draws as counts that stand for ``n_rows`` rows."""
         states = self.draws.reshape(-1, self.draws.shape[-1])
-        return _scaled(states, n_rows, names, self.law.space.levels)
+        return _scaled(states, n_rows, names, self.law.space.levels, self.data.weights)
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
         """Return the observed data's log-likelihood under a law; NaN with too many joint states."""
@@ -123,15 +123,20 @@ class SampledMeasurement:
             parameters=self.parameters.reordered(latents=latents),
             working=self.working.reordered(latents=latents),
             draws=draws,
-            law=law_of_draws(((),) * len(latents), draws, levels),
-            ratio=sampled_information_ratio(draws[[0, -1]]),
+            law=law_of_draws(((),) * len(latents), draws, levels, weights=self.data.weights),
+            ratio=sampled_information_ratio(draws[[0, -1]], self.data.weights),
         )
 
     def law_over(self, graph: CPDAG, known: Array | None) -> LatentLaw:
         """Return the law over the graph that was found: Stage I's own when that is its graph."""
         if same_class(graph, self.law):
             return self.law
-        return law_of_draws(graph.to_dag().parents, self.draws, self.law.space.levels)
+        return law_of_draws(
+            graph.to_dag().parents,
+            self.draws,
+            self.law.space.levels,
+            weights=self.data.weights,
+        )
 
 
 def sampled_measurement(
@@ -156,12 +161,14 @@ def sampled_measurement(
     )
 
 
-def parents_of_draws(search: str, levels: tuple[int, ...]) -> ParentsOfDraws:
-    """Return the search that finds a graph from draws of the latents."""
+def parents_of_draws(
+    search: str, levels: tuple[int, ...], weights: Array | None = None
+) -> ParentsOfDraws:
+    """Return the search that finds a graph from draws of the latents, one table after another."""
 
     def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
         names = tuple(f"{k}" for k in range(states.shape[1]))
-        counts = _scaled(states, n_rows, names, levels)
+        counts = _scaled(states, n_rows, names, levels, weights)
         found = search_graph(
             counts, equivalent_sample_size="auto", search=search, max_parents=MOST_PARENTS
         )
@@ -171,7 +178,15 @@ def parents_of_draws(search: str, levels: tuple[int, ...]) -> ParentsOfDraws:
 
 
 def _scaled(
-    states: NDArray[np.uint8], n_rows: float, names: tuple[str, ...], levels: tuple[int, ...]
+    states: NDArray[np.uint8],
+    n_rows: float,
+    names: tuple[str, ...],
+    levels: tuple[int, ...],
+    weights: Array | None,
 ) -> LatentCounts:
-    counts = LatentCounts.from_rows(states, levels=levels, names=names)
+    if weights is None:
+        counts = LatentCounts.from_rows(states, levels=levels, names=names)
+    else:
+        often = np.tile(weights, len(states) // len(weights))
+        counts = LatentCounts(states, often, levels, names)
     return replace(counts, weights=counts.weights * (n_rows / counts.total))

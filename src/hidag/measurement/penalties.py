@@ -57,7 +57,7 @@ class Penalty:
         return np.asarray(slope * np.where(u <= bend, u, curved))
 
 
-def default_penalty(name: str | None, n_samples: int, n_latents: int) -> Penalty:
+def default_penalty(name: str | None, n_samples: float, n_latents: int) -> Penalty:
     """Return the penalty with lambda = log(N K) / 2 and tau = sqrt(lambda / N) / 2.
 
     A loading then has to be worth what the extended Bayesian information criterion (gamma = 1/2)

@@ -144,7 +144,7 @@ class _Road:
         room = max(2, MOST_GRAPH_ROWS // self.sampler.data.n_samples)
         wanted = np.clip(np.ceil(1.0 / max(self.ratio, 1e-6)), FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS)
         draws = self.draws(min(int(wanted), room))
-        self.ratio = sampled_information_ratio(draws[[0, -1]])
+        self.ratio = sampled_information_ratio(draws[[0, -1]], self.sampler.data.weights)
         return draws
 
     def thicken(self, learn_parents: ParentsOfDraws, n_graphs: int) -> None:
@@ -153,13 +153,13 @@ class _Road:
         An edge that the law lacks shows in the draws with a share r of its strength. Counting them
         for N / r rows makes up for that; an edge too many does no harm here.
         """
-        n_samples = self.sampler.data.n_samples
+        n_counted = self.sampler.data.n_counted
         for _ in range(n_graphs):
             draws = self.graph_draws()
-            n_rows = n_samples * min(1.0 / max(self.ratio, 1e-6), THICKEST)
+            n_rows = n_counted * min(1.0 / max(self.ratio, 1e-6), THICKEST)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
             same = parents == self.law.parents
-            self.law = law_of_draws(parents, draws, self.levels)
+            self.law = law_of_draws(parents, draws, self.levels, weights=self.sampler.data.weights)
             self.steps(BETWEEN, BETWEEN // 2)
             if same:
                 break
@@ -171,15 +171,15 @@ class _Road:
         """
         for last in (False, True):
             draws = self.graph_draws()
-            n_rows = rows_for_graph(self.sampler.data.n_samples, self.ratio)
+            n_rows = rows_for_graph(self.sampler.data.n_counted, self.ratio)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
-            self.law = law_of_draws(parents, draws, self.levels)
+            self.law = law_of_draws(parents, draws, self.levels, weights=self.sampler.data.weights)
             if not last:
                 self.steps(BETWEEN, BETWEEN // 2)
         return draws
 
 
-def rows_for_graph(n_samples: int, ratio: float) -> float:
+def rows_for_graph(n_samples: float, ratio: float) -> float:
     """Return how many rows draws of the latents count for when a graph is learned from them.
 
     A pair of latents is seen with a share ``ratio`` of the information that seen latents would
@@ -248,7 +248,7 @@ def estimate_by_sampling(
         draws = road.draws(N_DRAWS)
         judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
         if adapt:
-            penalty = adapt_to_table(judged, parameters.terms.n_terms, data.n_samples, penalty)
+            penalty = adapt_to_table(judged, parameters.terms.n_terms, data.n_counted, penalty)
         chosen = choose_loadings(road.parameters, judged, allowed, penalty, scale)
         settled = np.array_equal(chosen.support, road.parameters.support)
         if settled:

@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
 from hidag.estimate.maximise import coefficient_scales
-from hidag.estimate.working import WorkingData
+from hidag.estimate.working import WorkingData, mean_and_spread
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.start.geomin import geomin
@@ -44,14 +44,13 @@ def independent_law(levels: tuple[int, ...]) -> NetworkLaw:
     return NetworkLaw(StateSpace(levels), ((),) * len(levels), tables)
 
 
-def _components(looks: Array, n_latents: int) -> Array:
+def _components(correlations: Array, n_latents: int) -> Array:
     """Return correlations of items with the leading common factors, shape (J, K).
 
     Principal axes: the diagonal of the correlations holds what an item shares with the others,
     found by a few rounds. Components of the full correlations follow single noisy items when
-    items say little; these do not.
+    items say little; these do not. ``correlations`` are those of the items, shape (J, J).
     """
-    correlations = looks.T @ looks / len(looks)
     size = min(n_latents, len(correlations))
     np.fill_diagonal(correlations, 0.0)
     shared = np.abs(correlations).max(axis=0)
@@ -123,7 +122,8 @@ def _effects(correlations: Array, data: WorkingData) -> Array:
     scale = coefficient_scales(data)
     for j, name in enumerate(data.families):
         seen = slice(None) if data.observed is None else data.observed[:, j] == 1
-        spread = float(data.look(j)[seen].std())
+        counts = None if data.weights is None else data.weights[seen]
+        _, spread = mean_and_spread(data.look(j)[seen], counts)
         family = family_named(name)
         mean = data.mean[data.columns.of(family, np.array([j]))[..., 0]]
         slopes[j] = family.look_effects(slopes[j], spread, max(float(scale[j]), 1e-12), mean)
@@ -151,7 +151,7 @@ def network_start(
     """
     n_latents = q_entries.shape[1]
     looks = standardised_looks(data, n_latents)
-    components = _components(looks, n_latents)
+    components = _components(looks.T @ data.weighted(looks) / data.n_counted, n_latents)
     if (q_entries >= 0).all():
         turned = _towards(components, q_entries == 1)
     else:

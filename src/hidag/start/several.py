@@ -281,7 +281,7 @@ def estimate_from_starts(
         for p, e in zip(points, estimates, strict=True)
     )
     top = estimates[best].objective
-    near = SAME_OPTIMUM * min(data.n_samples, MOST_TOLERANT_ROWS)
+    near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
     reached = sum(top - e.objective <= near for e in estimates)
     winner = estimates[best]
     if method == "em" and penalty.name is None:

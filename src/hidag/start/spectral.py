@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from hidag.estimate.maximise import Basis, coefficient_scales, maximise
 from hidag.estimate.statistics import Statistics
-from hidag.estimate.working import WorkingData
+from hidag.estimate.working import WorkingData, mean_and_spread
 from hidag.latent import StateSpace
 from hidag.measurement import (
     NO_SPARSITY,
@@ -68,9 +68,9 @@ def _eigen(gram: Array) -> tuple[Array, Array]:
     return np.maximum(values[order], 0.0), vectors[:, order]
 
 
-def _low_rank(filled: Array, rank: int) -> Array:
+def _low_rank(filled: Array, rank: int, data: WorkingData) -> Array:
     """Return the best approximation of that rank, shape (N, J)."""
-    _, vectors = _eigen(filled.T @ filled)
+    _, vectors = _eigen(filled.T @ data.weighted(filled))
     return (filled @ vectors[:, :rank]) @ vectors[:, :rank].T
 
 
@@ -81,7 +81,7 @@ def _filled(x: Array, data: WorkingData, means: Array, rank: int) -> Array:
     seen = data.observed == 1
     out = np.where(seen, x, means)
     for _ in range(FILL_ROUNDS):
-        out = np.where(seen, x, _low_rank(out, rank))
+        out = np.where(seen, x, _low_rank(out, rank, data))
     return out
 
 
@@ -93,9 +93,9 @@ def _one_family(data: WorkingData, n_latents: int) -> Array:
     filled = _filled(data.x, data, data.mean, rank)
     if not family.is_location_scale:
         # Gaussian responses need no truncation and no link: their own values are the predictors.
-        singular = np.sqrt(_eigen(filled.T @ filled)[0])
-        strong = int((singular >= 1.01 * np.sqrt(data.n_samples)).sum())
-        filled = _low_rank(filled, min(max(rank, strong), data.n_items))
+        singular = np.sqrt(_eigen(filled.T @ data.weighted(filled))[0])
+        strong = int((singular >= 1.01 * np.sqrt(data.n_counted)).sum())
+        filled = _low_rank(filled, min(max(rank, strong), data.n_items), data)
         filled = family.predictor(family.clip_mean(filled, TRUNCATION))
     return filled / coefficient_scales(data)
 
@@ -112,7 +112,9 @@ def standardised_looks(data: WorkingData, n_latents: int) -> Array:
     for j in range(data.n_items):
         look = data.look(j)
         cells = look[seen[:, j]]
-        out[:, j] = (look - cells.mean()) / max(float(cells.std()), 1e-12)
+        counts = None if data.weights is None else data.weights[seen[:, j]]
+        mean, spread = mean_and_spread(cells, counts)
+        out[:, j] = (look - mean) / max(spread, 1e-12)
     return _filled(out, data, np.zeros(data.n_items), min(n_latents + 1, data.n_items))
 
 
@@ -120,7 +122,7 @@ def predictors(data: WorkingData, n_latents: int) -> Array:
     """Return linear predictors on a common scale, centred by column (steps 1 to 5), (N, J)."""
     single = len(set(data.families)) == 1 and isinstance(family_named(data.families[0]), MeanFamily)
     out = _one_family(data, n_latents) if single else standardised_looks(data, n_latents)
-    return np.asarray(out - out.mean(axis=0))
+    return np.asarray(out - np.average(out, axis=0, weights=data.weights))
 
 
 @dataclass(frozen=True)
@@ -131,13 +133,14 @@ class _Rotation:
 
 def _rotate(
     centred: Array,
+    gram: Array,
     levels: tuple[int, ...],
     q_entries: NDArray[np.int8],
     rng: np.random.Generator | None,
 ) -> _Rotation:
     """Return rotated loadings and scores (steps 6 to 9); ``rng`` turns the basis first."""
     n_latents = len(levels)
-    _, vectors = _eigen(centred.T @ centred)
+    _, vectors = _eigen(gram)
     basis = vectors[:, :n_latents]
     if basis.shape[1] < n_latents:
         basis = np.hstack([basis, np.zeros((len(basis), n_latents - basis.shape[1]))])
@@ -165,8 +168,8 @@ def _rotate(
     missing = (q_entries == 1) & (sparse == 0.0)
     sparse = np.where(missing, np.where(loadings < 0, -least, least), sparse)
     sparse *= np.where(sparse.sum(axis=0) < 0, -1.0, 1.0)
-    gram = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
-    return _Rotation(sparse, centred @ sparse @ np.linalg.inv(gram))
+    square = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
+    return _Rotation(sparse, centred @ sparse @ np.linalg.inv(square))
 
 
 def spread_law(probabilities: Array) -> Array:
@@ -183,13 +186,13 @@ def _from_scores(
         np.stack([cut(rotation.scores[:, k], m) for k, m in enumerate(space.levels)], axis=1)
     )
     n_states = space.n_states
-    count = np.bincount(states, minlength=n_states).astype(np.float64)
+    count = np.bincount(states, data.weights, minlength=n_states).astype(np.float64)
     sum_x: Array = np.stack(
-        [np.bincount(states, weights=column, minlength=n_states) for column in data.x.T]
+        [np.bincount(states, column, minlength=n_states) for column in data.weighted(data.x).T]
     )
     gap_count = np.zeros((len(data.gappy), n_states))
     for m in range(len(data.gappy)):
-        gap_count[m] = np.bincount(states, weights=data.gaps[:, m], minlength=n_states)
+        gap_count[m] = np.bincount(states, data.weighted(data.gaps[:, m]), minlength=n_states)
     wanted = rotation.loadings[:, terms.main_latents] != 0
     allowed = np.hstack([np.ones((data.n_items, 1)), wanted]).astype(np.uint8)
     parameters = maximise(
@@ -201,7 +204,7 @@ def _from_scores(
         NO_SPARSITY,
         n_newton=8,
     )
-    return StartPoint(parameters, spread_law(count / data.n_samples), label)
+    return StartPoint(parameters, spread_law(count / data.n_counted), label)
 
 
 def null_parameters(data: WorkingData, terms: Terms) -> MeasurementParameters:
@@ -292,11 +295,12 @@ def spectral_start(
     centred : ndarray, shape (N, J)
         What ``predictors`` returned: it does not depend on the rotation.
     """
-    rotation = _rotate(centred, space.levels, q_entries, rng)
+    gram = centred.T @ data.weighted(centred)
+    rotation = _rotate(centred, gram, space.levels, q_entries, rng)
     label = "spectral" if rng is None else "spectral, rotated"
     n_binary = sum(name == "bernoulli" for name in data.families)
     if 2 * n_binary <= data.n_items:
         return _from_scores(data, space, basis, rotation, label)
-    spread = rotation.scores.std(axis=0)
+    spread = np.array([mean_and_spread(s, data.weights)[1] for s in rotation.scores.T])
     # A latent with even odds has standard deviation 1/2: that turns scores into effects.
     return from_loadings(data, space, rotation.loadings * (2.0 * spread), label)

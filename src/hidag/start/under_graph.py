@@ -204,7 +204,7 @@ def estimate_under_graph(
         )
         for p, one in zip(points, looks, strict=True)
     )
-    near = SAME_OPTIMUM * min(data.n_samples, MOST_TOLERANT_ROWS)
+    near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
     reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
     return StageOne(chosen.saturated, records, reached, "em", found.penalty, found)
 

@@ -136,12 +136,15 @@ class Family(ABC):
 
     # What follows is about families with a dispersion or cutpoints.
 
-    def summary(self, x: Array) -> Array:
+    def summary(self, x: Array, counts: Array | None = None) -> Array:
         """Return all that sums of ``base`` need to know of an item's responses (n,).
 
-        Here: distinct values and how often they occur, shape (2, m).
+        Here: distinct values and how often they occur, shape (2, m). ``counts``, shape (n,), says
+        how often each response counts; None means once.
         """
-        return np.asarray(np.stack(np.unique(x, return_counts=True)), dtype=np.float64)
+        values, place = np.unique(x, return_inverse=True)
+        often = np.bincount(place, counts, minlength=len(values))
+        return np.asarray(np.stack([values, often]), dtype=np.float64)
 
     def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
         """Return the sum of ``base`` over the responses of each item, shape (n,)."""

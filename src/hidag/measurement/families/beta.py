@@ -73,9 +73,10 @@ class Beta(Family):
         """Return ``-log x - log(1 - x)``."""
         return np.asarray(-np.log(x) - np.log1p(-x))
 
-    def summary(self, x: Array) -> Array:
+    def summary(self, x: Array, counts: Array | None = None) -> Array:
         """Return the sum of ``base``: no parameter enters it."""
-        return np.array([self.base(x, np.ones(1)).sum()])
+        base = self.base(x, np.ones(1))
+        return np.array([base.sum() if counts is None else base @ counts])
 
     def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""

@@ -90,10 +90,13 @@ class CensoredLognormal(Family):
         density = -0.5 * (logged**2 / aux + np.log(2.0 * np.pi * aux)) - np.log(x)
         return np.where(x >= self.limit, 0.0, density)
 
-    def summary(self, x: Array) -> Array:
+    def summary(self, x: Array, counts: Array | None = None) -> Array:
         """Return number, sum of squares and sum of logarithms of what was not censored."""
-        logged = np.log(x[x < self.limit])
-        return np.array([len(logged), ((logged - self._log_limit) ** 2).sum(), logged.sum()])
+        whole = x < self.limit
+        logged = np.log(x[whole])
+        often = np.ones(len(logged)) if counts is None else counts[whole]
+        squares = (logged - self._log_limit) ** 2
+        return np.array([often.sum(), often @ squares, often @ logged])
 
     def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""

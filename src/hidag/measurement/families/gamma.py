@@ -45,9 +45,10 @@ class Gamma(MeanFamily):
         shape = 1.0 / aux
         return np.asarray(shape * np.log(shape) - gammaln(shape) + (shape - 1.0) * np.log(x))
 
-    def summary(self, x: Array) -> Array:
+    def summary(self, x: Array, counts: Array | None = None) -> Array:
         """Return the number of responses and the sum of their logarithms."""
-        return np.array([len(x), np.log(x).sum()])
+        often = np.ones(len(x)) if counts is None else counts
+        return np.array([often.sum(), often @ np.log(x)])
 
     def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""

@@ -110,7 +110,7 @@ class Ordinal(Family):
         """Return zeros."""
         return np.zeros(len(aux))
 
-    def summary(self, x: Array) -> Array:
+    def summary(self, x: Array, counts: Array | None = None) -> Array:
         """Return nothing: nothing is needed."""
         return np.zeros(0)
 

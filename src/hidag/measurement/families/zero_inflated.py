@@ -59,9 +59,10 @@ class ZeroInflatedPoisson(Family):
         """Return ``-log x!``."""
         return np.asarray(-gammaln(x + 1.0))
 
-    def summary(self, x: Array) -> Array:
+    def summary(self, x: Array, counts: Array | None = None) -> Array:
         """Return the sum of ``base``: no parameter enters it."""
-        return np.array([self.base(x, np.ones(1)).sum()])
+        base = self.base(x, np.ones(1))
+        return np.array([base.sum() if counts is None else base @ counts])
 
     def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""

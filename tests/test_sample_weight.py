@@ -1,0 +1,150 @@
+"""A weight says how many rows a row counts for: in every statistic, start, score and penalty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL
+from hidag.errors import DataError
+from hidag.estimate.exact import expect
+from hidag.estimate.gibbs import GibbsSampler
+from hidag.estimate.maximise import Basis, maximise, permissions
+from hidag.estimate.support import observed_information
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measurement import NO_SPARSITY, Terms
+from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.start.network_start import network_start
+from hidag.start.spectral import predictors, spectral_start
+
+K = 3
+FAMILIES = ("gaussian", "bernoulli", "poisson", "lognormal") * 3
+SPACE = StateSpace.binary(K)
+TERMS = Terms.main(SPACE.levels)
+UNKNOWN = np.full((12, K), -1, dtype=np.int8)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Return rows with whole weights, and the same rows repeated."""
+    rng = np.random.default_rng(5)
+    truth = make_truth(
+        random_law(chain_dag(K), rng=rng), np.tile(np.eye(K), (4, 1)), FAMILIES, rng=rng
+    )
+    values = np.array(simulate(truth, 500, rng=rng, missing=0.1).X)
+    weights = rng.integers(1, 4, len(values)).astype(float)
+    return values, weights, np.repeat(values, weights.astype(int), axis=0)
+
+
+@pytest.fixture(scope="module")
+def both(tables):
+    values, weights, repeated = tables
+    return (
+        WorkingData.from_values(values, FAMILIES, weights=weights),
+        WorkingData.from_values(repeated, FAMILIES),
+    )
+
+
+@pytest.fixture(scope="module")
+def start(both):
+    return network_start(both[1], UNKNOWN, SPACE.levels)
+
+
+def test_sums_of_the_table(both):
+    for name in ("n_observed", "mean", "variance", "sum_squares", "constant", "shift", "scale"):
+        ours, theirs = (getattr(data, name) for data in both)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    assert both[0].n_counted == both[1].n_counted == both[1].n_samples
+
+
+def test_expected_statistics_likelihood_and_m_step(both, start):
+    law = np.random.default_rng(0).dirichlet(np.ones(8))
+    basis = Basis.over(SPACE, TERMS)
+    found = [expect(start, law, data, basis.features) for data in both]
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10)
+    for name in ("count", "sum_x", "gap_count"):
+        one, other = (getattr(statistics, name) for statistics, _ in found)
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+    moved = [
+        maximise(start, s, d, basis, permissions(UNKNOWN, TERMS), NO_SPARSITY)
+        for (s, _), d in zip(found, both, strict=True)
+    ]
+    np.testing.assert_allclose(moved[0].loadings, moved[1].loadings, atol=1e-6)
+    judged = [
+        observed_information(start, law, s, d, basis) for (s, _), d in zip(found, both, strict=True)
+    ]
+    for one, other in zip(*judged, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-2 * np.abs(other).max())
+
+
+def test_tallies_of_sampled_states(both):
+    light, heavy = both
+    states = np.random.default_rng(1).integers(0, 8, light.n_samples)
+    repeated = np.repeat(states, light.weights.astype(int))
+    one = GibbsSampler(light, SPACE, states, 0).statistics()
+    other = GibbsSampler(heavy, SPACE, repeated, 0).statistics()
+    np.testing.assert_allclose(one.count, other.count)
+    np.testing.assert_allclose(one.sum_x, other.sum_x, atol=1e-9)
+    np.testing.assert_allclose(one.gap_count, other.gap_count)
+
+
+def test_starts(both):
+    ours, theirs = (network_start(data, UNKNOWN, SPACE.levels) for data in both)
+    np.testing.assert_allclose(ours.loadings, theirs.loadings, atol=1e-6)
+    points = [
+        spectral_start(d, SPACE, Basis.over(SPACE, TERMS), UNKNOWN, predictors(d, K)) for d in both
+    ]
+    np.testing.assert_allclose(
+        points[0].parameters.loadings, points[1].parameters.loadings, atol=1e-6
+    )
+    np.testing.assert_allclose(points[0].probabilities, points[1].probabilities, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["em", "saem"])
+@pytest.mark.parametrize("law", ["network", "saturated"])
+def test_a_weighted_fit_is_the_fit_of_repeated_rows(tables, method, law):
+    values, weights, repeated = tables
+    settings = {"family": FAMILIES, "method": method, "law": law, "random_state": 0}
+    ours = DCRL(K, **settings).fit(values, sample_weight=weights)
+    theirs = DCRL(K, **settings).fit(repeated)
+    # Sampled latents are drawn once for a row, however often it counts: that is noisier.
+    assert (ours.q_matrix_ != theirs.q_matrix_).sum() <= (method == "saem")
+    assert ours.graph_ == theirs.graph_
+    close = 0.02 if method == "em" else 0.3
+    np.testing.assert_allclose(ours.loadings_, theirs.loadings_, atol=close)
+    gap = abs(ours.log_likelihood_ - theirs.log_likelihood_)
+    assert gap < (0.5 if method == "em" else 10.0)
+
+
+def test_weights_of_one_change_nothing_and_rows_of_weight_zero_are_left_out(tables):
+    values = tables[0]
+    plain = DCRL(K, family=FAMILIES, random_state=0).fit(values)
+    ones = DCRL(K, family=FAMILIES, random_state=0).fit(values, sample_weight=np.ones(500))
+    np.testing.assert_array_equal(plain.loadings_, ones.loadings_)
+    half = np.arange(500) < 300
+    some = DCRL(K, family=FAMILIES, random_state=0).fit(values, sample_weight=half * 1.0)
+    first = DCRL(K, family=FAMILIES, random_state=0).fit(values[:300])
+    np.testing.assert_allclose(some.loadings_, first.loadings_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "sentence"),
+    [
+        (
+            np.ones(3),
+            "sample_weight must have shape (500,), one weight for each row, got (3,)",
+        ),
+        (
+            np.where(np.arange(500) == 7, -1.0, 1.0),
+            "sample_weight must be finite numbers >= 0, but row 7 (counting from 0) has -1 (1 of "
+            "500 rows)",
+        ),
+        ("heavy", "sample_weight must be numbers, one for each row"),
+        (np.zeros(500), "sample_weight must be above zero for at least 2 rows"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(tables, weights, sentence):
+    with pytest.raises(DataError) as caught:
+        DCRL(K, family=FAMILIES).fit(tables[0], sample_weight=weights)
+    assert str(caught.value) == sentence
