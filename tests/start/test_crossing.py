@@ -146,6 +146,9 @@ def test_the_best_end_is_no_worse_than_any_and_a_single_look_stays(setting):
     problem, items, law = setting
     looks = [look_from(problem, items, law), confused(problem, items, law, 1)]
     assert best_end(looks[:1], problem, [silent]) is looks[0]
+    # Starts that lead to one place are nothing to choose from either.
+    again = replace(looks[0], criterion=looks[0].criterion - 1.0)
+    assert best_end([again, looks[0]], problem, [silent, silent]) is looks[0]
     found = best_end(looks, problem, [silent, silent])
     assert isinstance(found, FirstLook)
     assert (

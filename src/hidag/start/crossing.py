@@ -83,14 +83,15 @@ def best_end(looks: list[FirstLook], problem: Problem, observers: list[Observer]
     Parameters
     ----------
     looks : list of FirstLook
-        One for each start; with a single one there is nothing to choose and it comes back.
+        One for each start; if all lead to one place there is nothing to choose, and the best look
+        comes back.
     problem : Problem
     observers : list of callables
         Told of the steps of each start.
     """
-    if len(looks) < 2:
-        return looks[0]
     order = _different(looks)[:MOST_ENDS]
+    if len(order) == 1:
+        return looks[order[0]]
     ends = [_taken_to_its_end(looks[i], problem, observers[i]) for i in order]
     first = max(range(len(ends)), key=lambda i: ends[i].criterion)
     best = ends[first]
