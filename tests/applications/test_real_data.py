@@ -74,3 +74,16 @@ def test_mixed_accuracy_and_times():
     ).fit(pd.read_csv(path / "responses.csv"))
     assert model.q_matrix_.shape == (58, 7)
     assert model.graph_.is_valid()
+
+
+@needs
+def test_latents_behind_graded_signs_are_diseases():
+    path = folder("dermatology")
+    types = pd.read_csv(path / "types.csv")
+    model = DCRL(6, family=dict(zip(types["item"], types["type"], strict=True)), random_state=0)
+    table = pd.read_csv(path / "responses.csv")
+    states = model.fit(table).predict(table)
+    disease = pd.read_csv(path / "labels.csv")["disease"].to_numpy()
+    for name in ("psoriasis", "lichen_planus", "pityriasis_rubra_pilaris"):
+        agreement = (states == (disease == name)[:, None]).mean(axis=0)
+        assert np.maximum(agreement, 1.0 - agreement).max() > 0.97

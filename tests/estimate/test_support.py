@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hidag import DCRL
 from hidag.estimate.exact import expect
 from hidag.estimate.maximise import Basis
 from hidag.estimate.subsets import best_subset, together
@@ -93,3 +94,15 @@ def test_the_strength_follows_the_gap_between_true_and_false():
     assert near < 5.0
     # Too few loadings to learn from: the penalty stays what it was.
     assert adapted_strength(clear, np.zeros((30, 10), bool), penalty, bounds) == 5.0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_coefficients_stay_small_where_latents_tell_answers_apart_without_fail(seed):
+    # Four groups, graded signs that only their own group shows: information about the others'
+    # predictors vanishes, and a step on its scale would be thousands long.
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 4, 400)
+    signs = np.where(group[:, None] == np.arange(16) % 4, rng.integers(0, 4, (400, 16)), 0)
+    shared = rng.integers(0, 3, (400, 4)) + (group < 2)[:, None]
+    model = DCRL(3, family="ordinal", random_state=0).fit(np.hstack([signs, shared]).astype(float))
+    assert np.abs(model.loadings_).max() < 50

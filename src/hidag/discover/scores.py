@@ -199,10 +199,14 @@ def _unit_of(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
     if (weights == np.rint(weights)).all():
         return 1.0, weights.astype(np.int64)
     unit = float(weights[weights > 0].min())
+    none = 0.0, np.zeros(0, dtype=np.int64)
+    # Before dividing: a weight next to nothing would overflow it.
+    if ROUNDING * weights.max() > unit:
+        return none
     multiples = weights / unit
     repeats = np.rint(multiples)
-    if multiples.max() > 1 / ROUNDING or (np.abs(multiples - repeats) > ROUNDING * repeats).any():
-        return 0.0, np.zeros(0, dtype=np.int64)
+    if (np.abs(multiples - repeats) > ROUNDING * repeats).any():
+        return none
     return unit, repeats.astype(np.int64)
 
 

@@ -35,6 +35,8 @@ from hidag.measurement import MeasurementParameters, Penalty
 Array = NDArray[np.float64]
 
 MAX_ROUNDS = 3
+#: Largest move of a coefficient, in units of its item's scale, that a choice may begin with.
+LARGEST_STEP = 8.0
 #: A posterior probability below this counts for nothing.
 NO_WEIGHT = 1e-15
 
@@ -197,10 +199,13 @@ def _propose(
     judged: Judged,
     allowed: NDArray[np.uint8],
     penalty: Penalty,
+    scale: Array,
 ) -> MeasurementParameters:
     """Return the parameters after a step with support selection on the observed data's scale.
 
-    A latent's thresholds come and go together, and take interactions with them.
+    A latent's thresholds come and go together, and take interactions with them. Where latents tell
+    answers apart without fail there is next to no information, and a step on its scale could be of
+    any length: no coefficient moves by more than ``LARGEST_STEP`` of its item's ``scale`` (J,).
     """
     terms = parameters.terms
     moves = moves_of(terms)
@@ -215,7 +220,8 @@ def _propose(
             linear[j], information[j], allowed[j, 1:], whole, penalty.strength, moves
         )
         if not same_model(found[1:] != 0, begin, terms):
-            moved[j] = found
+            reach = LARGEST_STEP * scale[j]
+            moved[j] = np.where(found != 0, np.clip(found, beta[j] - reach, beta[j] + reach), 0.0)
     return _feasible(replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters)
 
 
@@ -243,10 +249,11 @@ def select_support(
     judged = _judge(estimate, data, basis)
     if adapt:
         penalty = adapt_penalty(judged, data.n_counted, penalty)
-    cost = penalty_of(estimate.parameters, penalty, coefficient_scales(data), allowed)
+    scale = coefficient_scales(data)
+    cost = penalty_of(estimate.parameters, penalty, scale, allowed)
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
-        proposal = _propose(estimate.parameters, judged, allowed, penalty)
+        proposal = _propose(estimate.parameters, judged, allowed, penalty, scale)
         pairs = zip(proposal.loadings != 0, estimate.parameters.loadings != 0, strict=True)
         if all(same_model(new, old, proposal.terms) for new, old in pairs):
             break
