@@ -69,6 +69,7 @@ def test_sampled_latents_find_the_same_items(fit):
     np.testing.assert_array_equal(sampled.q_matrix_, model.q_matrix_)
     np.testing.assert_allclose(sampled.loadings_, model.loadings_, atol=0.15)
     np.testing.assert_allclose(sampled.cutpoints_, model.cutpoints_, atol=0.15)
+    np.testing.assert_allclose(sampled.dispersion_, model.dispersion_, rtol=0.1)
 
 
 def test_expected_items_are_the_means_of_draws(fit):

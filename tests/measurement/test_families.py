@@ -189,9 +189,11 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
         columns.mean(axis=2), columns.var(axis=2))))[1]  # fmt: skip
     values, shift = [], np.zeros(3)
     for _ in range(12):
-        values.append(family.expected(found, states + shift[:, None], sums, counts, summaries))
+        values.append(
+            family.expected(found, states + shift[:, None], sums, counts, summaries, np.ones(3))
+        )
         found, move = family.update_auxiliary(
-            found, states + shift[:, None], sums, counts, summaries
+            found, states + shift[:, None], sums, counts, summaries, np.ones(3)
         )
         shift += move
     assert (np.diff(values, axis=0) >= -1e-9 * np.abs(values[0])).all()
@@ -201,7 +203,7 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
     # No direction leads further up.
     for step in (1e-3, -1e-3):
         other = family.expected(
-            found * (1 + step), states + shift[:, None], sums, counts, summaries
+            found * (1 + step), states + shift[:, None], sums, counts, summaries, np.ones(3)
         )
         assert (other <= values[-1] + 1e-9 * np.abs(values[-1])).all()
 

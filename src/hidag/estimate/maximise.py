@@ -211,7 +211,12 @@ def maximise(
             elif family.has_dispersion or family.n_cutpoints:
                 before = auxiliary
                 auxiliary, shift = family.update_auxiliary(
-                    before, fresh @ basis.design.T, sums, counts, [data.summaries[j] for j in items]
+                    before,
+                    fresh @ basis.design.T,
+                    sums,
+                    counts,
+                    [data.summaries[j] for j in items],
+                    counts.sum(axis=1) / np.maximum(data.n_observed[items], 1e-12),
                 )
                 beta[items, 0] += shift
                 change = max(change, np.abs(shift).max(), np.abs(auxiliary - before).max())

@@ -160,7 +160,13 @@ class Family(ABC):
         return np.exp(free)
 
     def update_auxiliary(
-        self, aux: Array, eta: Array, sums: Array, counts: Array, summaries: Sequence[Array]
+        self,
+        aux: Array,
+        eta: Array,
+        sums: Array,
+        counts: Array,
+        summaries: Sequence[Array],
+        mass: Array,
     ) -> tuple[Array, Array]:
         """Return auxiliaries with an expected log-likelihood at least as high, and a shift.
 
@@ -175,6 +181,9 @@ class Family(ABC):
             Sums of the columns by state.
         summaries : sequence of ndarray, length n
             What ``summary`` returned.
+        mass : ndarray, shape (n,)
+            Rows that the counts hold for each row in the summaries: a little more than one where
+            a start or a sampler spreads some mass over all states.
 
         Returns
         -------
@@ -184,7 +193,7 @@ class Family(ABC):
         """
 
         def objective(free: Array) -> Array:
-            return self.expected(self.from_free(free), eta, sums, counts, summaries)
+            return self.expected(self.from_free(free), eta, sums, counts, summaries, mass)
 
         bounds = self.to_free(np.array(self.dispersion_bounds))
         start = self.to_free(np.clip(aux, *self.dispersion_bounds))
@@ -192,13 +201,19 @@ class Family(ABC):
         return np.clip(found, *self.dispersion_bounds), np.zeros(len(aux))
 
     def expected(
-        self, aux: Array, eta: Array, sums: Array, counts: Array, summaries: Sequence[Array]
+        self,
+        aux: Array,
+        eta: Array,
+        sums: Array,
+        counts: Array,
+        summaries: Sequence[Array],
+        mass: Array,
     ) -> Array:
         """Return each item's expected complete-data log-likelihood, shape (n,)."""
         theta, partition = self.natural(eta, aux[:, None])
         pattern = "js,js->j" if self.n_columns == 1 else "djs,djs->j"
         value = np.einsum(pattern, sums, theta) - np.einsum("js,js->j", counts, partition)
-        return np.asarray(value + self.base_totals(summaries, aux))
+        return np.asarray(value + mass * self.base_totals(summaries, aux))
 
 
 class MeanFamily(Family):

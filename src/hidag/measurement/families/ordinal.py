@@ -157,7 +157,13 @@ class Ordinal(Family):
         return np.ones_like(mean[0])
 
     def update_auxiliary(
-        self, aux: Array, eta: Array, sums: Array, counts: Array, summaries: Sequence[Array]
+        self,
+        aux: Array,
+        eta: Array,
+        sums: Array,
+        counts: Array,
+        summaries: Sequence[Array],
+        mass: Array,
     ) -> tuple[Array, Array]:
         """Return cutpoints after a Newton step of all of them, the intercept's among them.
 
