@@ -114,13 +114,14 @@ class FitResult:
         the Fisher information and the directions that are flat. Needs joint states that can be
         listed.
         """
-        states = self.law.space.states()
+        # A nominal item stands in the blocks once, by its first response: more would count twice.
+        items = self.parameters.reordered(items=self.responses.starts)
         return certify_fit(
-            self._design(self.parameters.q_matrix, self.response_names, self.parameters.families),
-            self.parameters.predictors(states),
+            self._design(items.q_matrix, self.item_names, items.families),
+            items.predictors(self.law.space.states()),
             self.law.probabilities,
-            dispersion=self.parameters.dispersion,
-            cutpoints=self.parameters.cutpoints,
+            dispersion=items.dispersion,
+            cutpoints=items.cutpoints,
             information=information,
         )
 

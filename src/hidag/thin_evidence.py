@@ -69,9 +69,7 @@ def warn_of_thin_evidence(
 
 def _without_guarantee(certificate: Certificate) -> str:
     """Return in a sentence which condition of the theorems the Q-matrix does not fulfil."""
-    failed = next(
-        found for found in certificate.findings if found.required and found.holds is False
-    )
+    failed = certificate.reasons("generic")[0]
     sentence = failed.sentence[0].lower() + failed.sentence[1:].rstrip(".")
     return f"this Q comes without a guarantee that it is identified: {sentence}"
 

@@ -64,12 +64,16 @@ def _lack_of(q: Bools, per_block: Ints, latents: Ints, search: BlockSearch) -> L
     if short is not None:
         return _proof("blocks", q, per_block, latents[short])
     bare = search.uncovered[latents]
+    smallest = None
     for place in np.argsort(~bare, kind="stable"):
         one_more = demands.copy()
         one_more[place] += 1
         tight = smallest_lack(rows.loads, rows.counts, one_more)
-        if tight is not None:
-            return _proof("rest", q, per_block, latents[tight])
+        # The fewer latents a proof names, the more it says about where items are missing.
+        if tight is not None and (smallest is None or len(tight) < len(smallest)):
+            smallest = tight
+    if smallest is not None:
+        return _proof("rest", q, per_block, latents[smallest])
     return _proof("joint", q, per_block, latents, tuple(latents[bare].tolist()))
 
 
