@@ -43,6 +43,57 @@ def test_ecpe_is_a_chain_with_the_known_profiles():
 
 
 @needs
+def test_ecpe_with_all_interactions_reaches_the_reference_likelihood():
+    path = folder("ecpe")
+    model = DCRL(
+        3, effects="all", law="saturated", q_matrix=pd.read_csv(path / "q.csv"), random_state=0
+    ).fit(pd.read_csv(path / "responses.csv"))
+    # An independent EM of the saturated G-DINA model, best of eight starts.
+    assert model.log_likelihood_ == pytest.approx(-42738.56, abs=0.02)
+    shares = model.latent_law_.probabilities
+    np.testing.assert_allclose(shares[[0, 1, 3, 7]], [0.303, 0.124, 0.182, 0.350], atol=0.002)
+    assert edges(model.graph_) == {
+        frozenset({"Lexical", "Cohesive"}),
+        frozenset({"Cohesive", "Morphosyntactic"}),
+    }
+
+
+@needs
+@pytest.mark.parametrize("effects", ["dina", "dino"])
+def test_ecpe_with_named_models_agrees_with_an_em_of_a_few_lines(effects):
+    path = folder("ecpe")
+    table, q = pd.read_csv(path / "responses.csv"), pd.read_csv(path / "q.csv")
+    model = DCRL(3, effects=effects, law="saturated", q_matrix=q, random_state=0).fit(table)
+    needed = q.to_numpy()[:, None, 1:].astype(bool)
+    has = np.indices((2, 2, 2)).reshape(3, -1).T[None].astype(bool)
+    able = (has | ~needed).all(axis=2) if effects == "dina" else (has & needed).any(axis=2)
+    reached = [two_point_em(table.to_numpy(), able, seed) for seed in range(3)]
+    assert model.log_likelihood_ == pytest.approx(max(reached), abs=0.01)
+
+
+def two_point_em(X: np.ndarray, able: np.ndarray, seed: int) -> float:
+    """Return the log-likelihood of items with one chance in able states and one in others."""
+    rng = np.random.default_rng(seed)
+    guess, know = rng.uniform(0.1, 0.5, len(able)), rng.uniform(0.5, 0.95, len(able))
+    law = rng.dirichlet(np.ones(able.shape[1]))
+    before, value = -np.inf, -1e300
+    while value - before > 1e-6:
+        before = value
+        chance = np.where(able, know[:, None], guess[:, None])
+        logs = X @ np.log(chance) + (1 - X) @ np.log1p(-chance) + np.log(law)
+        top = logs.max(axis=1, keepdims=True)
+        weight = np.exp(logs - top)
+        total = weight.sum(axis=1, keepdims=True)
+        value = float((top + np.log(total)).sum())
+        weight /= total
+        rows, yes = weight.sum(axis=0), X.T @ weight
+        know = np.clip((yes * able).sum(axis=1) / (rows * able).sum(axis=1), 1e-9, 1 - 1e-9)
+        guess = np.clip((yes * ~able).sum(axis=1) / (rows * ~able).sum(axis=1), 1e-9, 1 - 1e-9)
+        law = rows / rows.sum()
+    return value
+
+
+@needs
 def test_timss_times_fit_without_a_warning():
     path = folder("timss2019_rt")
     table = pd.read_csv(path / "responses.csv")

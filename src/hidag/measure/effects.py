@@ -16,6 +16,7 @@ from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, PENALISED, ZERO
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
+from hidag.measure.way_round import all_turned, latest, levels_rising
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.measurement.effects import Effects
 from hidag.start.several import StageOne, generators_of
@@ -121,8 +122,11 @@ def with_interactions(
             generators=generators_of(seed, n_starts),
             n_threads=n_threads,
         )
+    if effects.conjunctive:
+        stage_one = levels_rising(stage_one, data, space)
     if effects.reversed:
-        stage_one = _turned(stage_one, space)
+        # Any latent is enough where no absence is.
+        stage_one = all_turned(stage_one, space)
     plan = schedule
     if known or effects.conjunctive:
         # Nothing is left to choose: the likelihood itself is the answer, to its last digits.
@@ -132,7 +136,7 @@ def with_interactions(
             max_iter=MORE_STEPS * schedule.max_iter,
         )
     for _ in range(MAX_ROUNDS):
-        before = _latest(stage_one)
+        before = latest(stage_one)
         room = _room(
             before.parameters, q_entries, space, effects, stage_one.penalty, data.n_counted
         )
@@ -158,13 +162,13 @@ def with_interactions(
             )
             stage_one = replace(stage_one, network=replace(again, penalty=stage_one.penalty))
         if room.penalty.name is None or np.array_equal(
-            _latest(stage_one).parameters.support, before.parameters.support
+            latest(stage_one).parameters.support, before.parameters.support
         ):
             break
     if stage_one.network is not None and known and law == "auto":
         kept = stage_one.network if stage_one.network.preferred else None
         stage_one = replace(stage_one, network=kept)
-    return _turned(stage_one, space) if effects.reversed else stage_one
+    return all_turned(stage_one, space) if effects.reversed else stage_one
 
 
 def _best_of_starts(
@@ -187,7 +191,7 @@ def _best_of_starts(
     some = data.first_rows(ROWS_FOR_STARTS)
     brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
     penalty = stage_one.penalty
-    now = _latest(stage_one)
+    now = latest(stage_one)
 
     def fitted(begin: Estimate) -> Estimate:
         found = begin
@@ -225,11 +229,6 @@ def _best_of_starts(
     estimate = replace(best, probabilities=law)
     network = replace(stage_one.network, estimate=estimate, parents=parents, freed=law)
     return replace(stage_one, best=best, network=network)
-
-
-def _latest(stage_one: StageOne) -> Estimate:
-    """Return the estimate that counts: under the law over a graph, where there is one."""
-    return stage_one.best if stage_one.network is None else stage_one.network.estimate
 
 
 def _fit(
@@ -276,23 +275,3 @@ def _started(parameters: MeasurementParameters, room: _Room) -> MeasurementParam
     total = parameters.strengths.sum(axis=1, keepdims=True)
     wanted = room.allowed[:, 1:] != ZERO
     return replace(parameters.with_terms(room.terms), loadings=np.where(wanted, total, 0.0))
-
-
-def _turned(stage_one: StageOne, space: StateSpace) -> StageOne:
-    """Return the same answer with all latents' levels reversed."""
-    every = np.ones(space.n_latents, dtype=bool)
-
-    def turned(law: Array) -> Array:
-        return np.ascontiguousarray(np.flip(law.reshape(space.levels)).ravel())
-
-    def both(estimate: Estimate) -> Estimate:
-        return replace(
-            estimate,
-            parameters=estimate.parameters.flipped(every),
-            probabilities=turned(estimate.probabilities),
-        )
-
-    network = stage_one.network
-    if network is not None:
-        network = replace(network, estimate=both(network.estimate), freed=turned(network.freed))
-    return replace(stage_one, best=both(stage_one.best), network=network)
