@@ -48,9 +48,41 @@ def test_the_readme_example_finds_the_truth(readme, capsys) -> None:
     assert hidag.evaluate(readme["model"], readme["truth"]).shd == 0
 
 
-def test_the_readme_example_is_about_ten_lines() -> None:
-    lines = [line for line in python_blocks(ROOT / "README.md").splitlines() if line.strip()]
-    assert len(lines) <= 10
+def test_the_readme_examples_are_short() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    lengths = [len([line for line in block.splitlines() if line.strip()]) for block in blocks]
+    assert lengths[0] <= 10
+    assert max(lengths[1:]) <= 5
+
+
+def test_the_readme_says_what_its_other_examples_find(readme) -> None:
+    import hidag
+
+    names = readme["steps"].terms_.names(readme["steps"].latent_names_)
+    assert names == ["Z1>=1", "Z1>=2", "Z2", "Z3", "Z4", "Z5"]
+    assert hidag.evaluate(readme["steps"], readme["graded"]).shd == 0
+    assert (readme["pairs"].loadings_[:, 5:] != 0).sum() == 0
+    assert readme["dina"].log_likelihood_ < readme["model"].log_likelihood_
+
+
+def test_the_readme_lists_every_family() -> None:
+    from hidag.observations.types import known_families
+
+    text = (ROOT / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \| [^|]* \| [^|]* \|$", text.split("### Families")[1], re.M)
+    listed = {name for row in rows for name in re.findall(r"`([a-z-]+)(?:\(\d+\))?`", row)}
+    assert set(known_families()) <= listed
+
+
+def test_the_readme_lists_every_command() -> None:
+    from hidag.cli.app import app
+
+    names = {command.name or command.callback.__name__ for command in app.registered_commands}
+    names |= {group.name for group in app.registered_groups}
+    line = (ROOT / "README.md").read_text("utf-8").split("The other commands: `hidag ")[1]
+    line = line.split(".")[0]
+    assert names == {"fit", *re.findall(r"\w+(?=`)", line)}
 
 
 @pytest.mark.parametrize(
@@ -209,13 +241,15 @@ def test_the_readme_says_how_many_latents_are_too_many() -> None:
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag import evidence, pipeline
+    from hidag.discover.search import PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
     from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
     from hidag.latent.state_space import MAX_LISTED_STATES
+    from hidag.measure import effects
     from hidag.measure.run import STATES_FOR_SAMPLED_START
     from hidag.measure.sampled import MOST_PARENTS
     from hidag.result import MOST_EXACT_STATES
-    from hidag.start import by_sampling, crossing, network_start, several, under_graph
+    from hidag.start import by_sampling, crossing, levels, network_start, several, under_graph
     from hidag.thin_evidence import LITTLE_INFORMATION
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
@@ -251,6 +285,10 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"up to K = {MOST_EXACT_STATES.bit_length() - 1} | beyond: `predict_proba`",
         f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
         f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
+        f"on up to {levels.ROWS_FOR_LEVELS:,} rows. The assignment",
+        f"the weights {', '.join(f'{w:g}' for w in PRIOR_WEIGHTS[:-1])} and {PRIOR_WEIGHTS[-1]:g}",
+        f"on up to {effects.ROWS_FOR_STARTS:,} rows under a saturated law",
+        f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
@@ -343,6 +381,24 @@ def test_the_exploratory_example_finds_its_truth(capsys) -> None:
     printed = capsys.readouterr().out
     assert "Z1" in printed
     assert "(0 latent pairs, 0 entries of Q)" in printed
+
+
+def test_the_example_with_levels_finds_its_truth(capsys) -> None:
+    runpy.run_path(str(ROOT / "examples" / "levels.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "Z1>=1  Z1>=2  Z1>=3  Z2>=1  Z2>=2  Z3" in printed
+    assert "(0 latent pairs, 0 entries of Q)" in printed
+
+
+def test_the_example_with_interactions_prefers_the_true_model(capsys) -> None:
+    runpy.run_path(str(ROOT / "examples" / "interactions.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    rows = re.findall(r"^  (main|dina|all) +(-[\d.]+) +(\d+) +([\d.]+)$", printed, re.M)
+    bic = {name: float(value) for name, _, _, value in rows}
+    height = {name: float(value) for name, value, _, _ in rows}
+    assert min(bic, key=bic.__getitem__) == "dina"
+    assert height["main"] < height["dina"] <= height["all"]
+    assert len(re.findall(r"^  item_1[2-7] ", printed, re.M)) == 6
 
 
 def test_the_confirmatory_example_says_the_graph_in_words(tmp_path, monkeypatch, capsys) -> None:

@@ -164,13 +164,16 @@ class Terms:
         levels = tuple(self.levels[int(k)] for k in latents)
         starts = np.concatenate([[0], np.cumsum(np.array(self.levels) - 1)])
         main = [np.arange(starts[k], starts[k + 1]) for k in latents]
-        kept, positions = [], []
-        for t, pairs in enumerate(self.interactions, start=self.n_main):
-            if all(k in place for k, _ in pairs):
-                kept.append(tuple(sorted((place[k], u) for k, u in pairs)))
-                positions.append(t)
-        order = np.concatenate([*main, np.array(positions, dtype=np.intp)]).astype(np.intp)
-        return Terms(levels, tuple(kept)), order
+        kept = [
+            (tuple(sorted((place[k], u) for k, u in pairs)), t)
+            for t, pairs in enumerate(self.interactions, start=self.n_main)
+            if all(k in place for k, _ in pairs)
+        ]
+        # Whoever reads the columns expects them by the latents' new places.
+        kept.sort(key=lambda entry: (len(entry[0]), [k for k, _ in entry[0]], entry[0]))
+        positions = np.array([t for _, t in kept], dtype=np.intp)
+        order = np.concatenate([*main, positions]).astype(np.intp)
+        return Terms(levels, tuple(pairs for pairs, _ in kept)), order
 
     def names(self, latents: Iterable[str]) -> list[str]:
         """Return readable names of the terms: ``anxiety``, ``anxiety>=2``, ``anxiety*sleep``."""
