@@ -32,7 +32,6 @@ from hidag.measurement import (
     NO_SPARSITY,
     MeasurementParameters,
     Terms,
-    columns_of,
     default_penalty,
     family_named,
 )
@@ -274,7 +273,7 @@ def test_a_rows_posterior_does_not_depend_on_the_rows_beside_it(names):
 def test_an_item_with_too_many_latents_is_refused():
     support = np.ones((2, 20), dtype=bool)
     with pytest.raises(SettingError) as caught:
-        ItemLayout.over(support, (2,) * support.shape[1], columns_of(("bernoulli",) * 2))
+        ItemLayout.over(support, Terms.main((2,) * support.shape[1]), ("bernoulli",) * 2)
     assert str(caught.value) == (
         "item 0 loads on 20 latents with 1048576 joint states; at most 65536 can be tabulated: set "
         "some entries of its row of Q to 0"

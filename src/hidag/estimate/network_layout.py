@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
 from hidag.estimate.exact import log_probabilities
+from hidag.estimate.local_terms import LocalTerms, local_terms
 from hidag.latent import NetworkLaw, Parents, StateSpace
 from hidag.measurement import (
     Columns,
@@ -17,7 +19,6 @@ from hidag.measurement import (
     columns_of,
     family_named,
 )
-from hidag.measurement.terms import Interaction
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,6 +45,8 @@ class ItemLayout:
     Attributes
     ----------
     support : ndarray of bool, shape (J, K)
+    families : tuple of str, length J
+    terms : Terms
     columns : Columns
     levels : ndarray of int64, shape (K,)
     item_ptr, item_parents, item_strides : ndarray of int64, shapes (D + 1,), (nnz,), (nnz,)
@@ -55,6 +58,8 @@ class ItemLayout:
     """
 
     support: NDArray[np.bool_]
+    families: tuple[str, ...]
+    terms: Terms
     columns: Columns
     levels: Integers
     item_ptr: Integers
@@ -68,16 +73,14 @@ class ItemLayout:
     @classmethod
     def of(cls, parameters: MeasurementParameters) -> ItemLayout:
         """Return the layout of the items' supports."""
-        columns = columns_of(parameters.families)
-        return cls.over(parameters.support, parameters.terms.levels, columns)
+        return cls.over(parameters.support, parameters.terms, parameters.families)
 
     @classmethod
-    def over(
-        cls, items: NDArray[np.bool_], levels: tuple[int, ...], columns: Columns
-    ) -> ItemLayout:
-        """Return the layout of items' supports, (J, K), on latents with so many levels."""
+    def over(cls, items: NDArray[np.bool_], terms: Terms, families: tuple[str, ...]) -> ItemLayout:
+        """Return the layout of items' supports, shape (J, K)."""
+        columns = columns_of(families)
         support = items if columns.single else items[columns.item]
-        counts = np.array(levels, dtype=np.int64)
+        counts = np.array(terms.levels, dtype=np.int64)
         # What a level of each latent adds, were it one of the item's: levels of those before it.
         growth = np.where(support, counts, 1)
         sizes = np.prod(growth.astype(np.float64), axis=1)
@@ -93,6 +96,8 @@ class ItemLayout:
         of_latent = [np.flatnonzero(column) for column in support.T]
         return cls(
             np.array(items),
+            families,
+            terms,
             columns,
             counts,
             _pointers(of_item),
@@ -109,12 +114,9 @@ class ItemLayout:
         """Number of entries of all items' tables."""
         return int(self.table_ptr[-1])
 
-    def by_shape(self) -> list[tuple[tuple[int, ...], NDArray[np.intp], Integers, Integers]]:
-        """Return, per shape of a table that occurs, items (n,), parents (n, p), cells (n, size).
-
-        A shape is the levels of an item's latents; cells are positions in the flat tables, those
-        of the item's first column.
-        """
+    @cached_property
+    def alike(self) -> list[LocalTerms]:
+        """Items by the look of their tables, with the cells of their first columns."""
         shapes: dict[tuple[int, ...], list[int]] = {}
         for j, first in enumerate(self.columns.starts[:-1]):
             latents = self.item_parents[self.item_ptr[first] : self.item_ptr[first + 1]]
@@ -124,8 +126,7 @@ class ItemLayout:
             items = np.array(shapes[shape], dtype=np.intp)
             first = self.columns.starts[items]
             parents = self.item_parents[self.item_ptr[first][:, None] + np.arange(len(shape))]
-            size = int(np.prod(shape, dtype=np.int64))
-            out.append((shape, items, parents, self.table_ptr[first][:, None] + np.arange(size)))
+            out.extend(local_terms(self.terms, shape, items, parents, self.table_ptr[first]))
         return out
 
     def predictors(self, parameters: MeasurementParameters) -> Array:
@@ -134,11 +135,9 @@ class ItemLayout:
         Where an item has several columns, in the cells of the first one.
         """
         eta = np.zeros(self.size)
-        for shape, items, parents, cells in self.by_shape():
-            for local in local_terms(parameters.terms, shape, items, parents):
-                slopes = parameters.loadings[local.items[:, None], local.columns]
-                here = cells[local.places]
-                eta[here] = parameters.intercept[local.items, None] + slopes @ local.features.T
+        for local in self.alike:
+            slopes = parameters.loadings[local.items[:, None], local.columns]
+            eta[local.cells] = parameters.intercept[local.items, None] + slopes @ local.features.T
         return eta
 
     def tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
@@ -152,108 +151,35 @@ class ItemLayout:
         """Return theta' and A' of each column in each of its sub-states, flat."""
         return self._by_family(parameters, slopes=True)
 
+    @cached_property
+    def _of_families(self) -> list[tuple[str, Integers, Integers, Integers]]:
+        """Each family with the cells of its items' first columns, their items and table sizes."""
+        sizes = np.diff(self.table_ptr)
+        first = np.zeros(self.columns.n_columns, dtype=bool)
+        first[self.columns.starts[:-1]] = True
+        item, leads = np.repeat(self.columns.item, sizes), np.repeat(first, sizes)
+        names = np.array(self.families)[item]
+        out = []
+        for name in sorted(set(self.families)):
+            cells = np.flatnonzero(leads & (names == name))
+            of_cells = item[cells]
+            out.append((name, cells, of_cells, sizes[self.columns.starts[of_cells]]))
+        return out
+
     def _by_family(self, parameters: MeasurementParameters, *, slopes: bool) -> tuple[Array, Array]:
         eta = self.predictors(parameters)
-        sizes = np.diff(self.table_ptr)
-        item = np.repeat(self.columns.item, sizes)
-        names = np.array(parameters.families)[item]
         first, second = np.empty(self.size), np.zeros(self.size)
-        leads = np.zeros(self.size, dtype=bool)
-        if not self.columns.single:
-            lead = np.zeros(self.columns.n_columns, dtype=bool)
-            lead[self.columns.starts[:-1]] = True
-            leads = np.repeat(lead, sizes)
-        for name in sorted(set(parameters.families)):
+        for name, cells, item, size in self._of_families:
             family = family_named(name)
-            cells = np.flatnonzero(names == name)
-            if family.n_columns > 1:
-                cells = cells[leads[cells]]
             find = family.slopes if slopes else family.natural
-            found = find(eta[cells], parameters.auxiliary(family, item[cells]))
+            found = find(eta[cells], parameters.auxiliary(family, item))
             second[cells] = found[1]
             if family.n_columns == 1:
                 first[cells] = found[0]
                 continue
-            further = sizes[self.columns.starts[item[cells]]]
             for d, part in enumerate(found[0]):
-                first[cells + d * further] = part
+                first[cells + d * size] = part
         return first, second
-
-
-def sub_states(shape: tuple[int, ...]) -> Integers:
-    """Return all sub-states of latents with so many levels, (size, p), the first fastest."""
-    size = int(np.prod(shape, dtype=np.int64))
-    # C order with the latents backwards makes the first change fastest.
-    states = np.stack(np.unravel_index(np.arange(size), shape[::-1]), axis=1) if shape else None
-    return np.zeros((1, 0), np.int64) if states is None else states[:, ::-1].astype(np.int64)
-
-
-@dataclass(frozen=True)
-class LocalTerms:
-    """Items whose terms look the same in their own sub-states.
-
-    Attributes
-    ----------
-    places, items : ndarray of int, shape (n,)
-        Their places among the items asked about, and the items themselves.
-    columns : ndarray of int, shape (n, T')
-        Columns of the loadings that these terms have.
-    features : ndarray, shape (size, T')
-        The terms' values in each sub-state.
-    """
-
-    places: NDArray[np.intp]
-    items: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    features: Array
-
-
-def local_terms(
-    terms: Terms, shape: tuple[int, ...], items: NDArray[np.intp], parents: Integers
-) -> list[LocalTerms]:
-    """Return the terms of items whose latents have the levels ``shape``, in those latents alone.
-
-    Parameters
-    ----------
-    terms : Terms
-    shape : tuple of int, length p
-    items : ndarray of int, shape (n,)
-    parents : ndarray of int64, shape (n, p)
-    """
-    firsts = np.concatenate([[0], np.cumsum(np.array(terms.levels) - 1)])
-    main = Terms.main(shape) if shape else None
-    width = 0 if main is None else main.n_main
-    columns = np.zeros((len(items), width), dtype=np.intp)
-    if main is not None:
-        columns = firsts[parents[:, main.main_latents]] + main.main_levels - 1
-    states = sub_states(shape)
-    every = np.arange(len(items))
-    if not terms.interactions or len(shape) < 2:
-        plain = np.zeros((1, 0)) if main is None else main.features(states)
-        return [LocalTerms(every, items, columns, plain)]
-    alike: dict[tuple[Interaction, ...], list[tuple[int, list[int]]]] = {}
-    for i in every:
-        place = {int(k): a for a, k in enumerate(parents[i])}
-        found = {
-            tuple((place[k], u) for k, u in pairs): t
-            for t, pairs in enumerate(terms.interactions, start=terms.n_main)
-            if all(k in place for k, _ in pairs)
-        }
-        key = tuple(sorted(found))
-        alike.setdefault(key, []).append((int(i), [found[pairs] for pairs in key]))
-    out = []
-    for key, members in sorted(alike.items()):
-        places = np.array([i for i, _ in members], dtype=np.intp)
-        more = np.array([t for _, t in members], dtype=np.intp).reshape(len(places), len(key))
-        out.append(
-            LocalTerms(
-                places,
-                items[places],
-                np.hstack([columns[places], more]),
-                Terms(shape, key).features(states),
-            )
-        )
-    return out
 
 
 @dataclass(frozen=True)

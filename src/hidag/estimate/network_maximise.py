@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.maximise import Basis, maximise
+from hidag.estimate.maximise import maximise
 from hidag.estimate.network_gibbs import NetworkStatistics
-from hidag.estimate.network_layout import ItemLayout, local_terms
+from hidag.estimate.network_layout import ItemLayout
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE
@@ -65,37 +65,36 @@ def maximise_tables(
     intercept = parameters.intercept.copy()
     loadings = np.zeros_like(parameters.loadings)
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
-    for shape, every, parents, cells in layout.by_shape():
-        for local in local_terms(parameters.terms, shape, every, parents):
-            items, here = local.items, cells[local.places]
-            n_states, width = local.features.shape
-            spread = ITEM_MASS / n_states
-            # Tables of an item's further columns follow that of the first.
-            columns, places, within = data.columns.listed(items)
-            of_columns = here[places] + n_states * within[:, None]
-            moved = maximise(
-                MeasurementParameters(
-                    tuple(parameters.families[j] for j in items),
-                    parameters.intercept[items],
-                    parameters.loadings[items[:, None], local.columns],
-                    parameters.dispersion[items],
-                    cutpoints=parameters.cutpoints[items],
-                ),
-                Statistics(
-                    np.zeros(n_states),
-                    statistics.sum_x[of_columns] + spread * data.mean[columns, None],
-                    statistics.count[here] + spread,
-                ),
-                _sums_of(data, items),
-                Basis.of(local.features),
-                np.full((len(items), 1 + width), FREE, dtype=np.uint8),
-                NO_SPARSITY,
-                n_newton=n_newton,
-            )
-            intercept[items] = moved.intercept
-            dispersion[items] = moved.dispersion
-            cutpoints[items] = moved.cutpoints
-            loadings[items[:, None], local.columns] = moved.loadings
+    for local in layout.alike:
+        items, here = local.items, local.cells
+        n_states, width = local.features.shape
+        spread = ITEM_MASS / n_states
+        # Tables of an item's further columns follow that of the first.
+        columns, places, within = data.columns.listed(items)
+        of_columns = here[places] + n_states * within[:, None]
+        moved = maximise(
+            MeasurementParameters(
+                tuple(parameters.families[j] for j in items),
+                parameters.intercept[items],
+                parameters.loadings[items[:, None], local.columns],
+                parameters.dispersion[items],
+                cutpoints=parameters.cutpoints[items],
+            ),
+            Statistics(
+                np.zeros(n_states),
+                statistics.sum_x[of_columns] + spread * data.mean[columns, None],
+                statistics.count[here] + spread,
+            ),
+            _sums_of(data, items),
+            local.basis,
+            np.full((len(items), 1 + width), FREE, dtype=np.uint8),
+            NO_SPARSITY,
+            n_newton=n_newton,
+        )
+        intercept[items] = moved.intercept
+        dispersion[items] = moved.dispersion
+        cutpoints[items] = moved.cutpoints
+        loadings[items[:, None], local.columns] = moved.loadings
     return replace(
         parameters,
         intercept=intercept,

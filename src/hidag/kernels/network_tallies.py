@@ -35,20 +35,20 @@ def tally(
     n_items = item_ptr.shape[0] - 1
     n_latents = parent_ptr.shape[0] - 1
     for i in range(start, stop):
-        state = states[i]
+        state, weight = states[i], weights[i]
         for j in range(n_items):
             if has_gaps and observed[i, j] == 0:
                 continue
             code = table_ptr[j]
             for a in range(item_ptr[j], item_ptr[j + 1]):
                 code += np.int64(state[item_parents[a]]) * item_strides[a]
-            count[code] += weights[i]
-            sum_x[code] += weights[i] * x[i, j]
+            count[code] += weight
+            sum_x[code] += weight * x[i, j]
         for k in range(n_latents):
             code = law_ptr[k] + np.int64(state[k])
             for a in range(parent_ptr[k], parent_ptr[k + 1]):
                 code += np.int64(state[parents[a]]) * parent_strides[a]
-            families[code] += weights[i]
+            families[code] += weight
 
 
 @njit(cache=True, nogil=True)
