@@ -66,9 +66,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     family : str, list, mapping or "auto"
         Response family of all items, of each item, or by column; "auto" infers one per column and
         refuses to guess when a column is ambiguous. Families: "bernoulli", "bernoulli-probit",
-        "binomial(n)" for n trials, "poisson" (log link), "poisson-identity", "negative-binomial",
-        "zero-inflated-poisson", "ordinal" (grades), "categorical" (nominal), "gaussian",
-        "lognormal", "censored-lognormal(limit)", "gamma", "beta".
+        "bernoulli-cloglog", "binomial(n)" for n trials, "poisson" (log link), "poisson-identity",
+        "negative-binomial", "zero-inflated-poisson", "ordinal" (grades), "categorical" (nominal),
+        "gaussian", "lognormal", "censored-lognormal(limit)", "gamma", "beta".
     q_matrix : array or frame of shape (J, K), optional
         1 (loads), 0 (does not), -1 or NaN (estimate this). Without any unknown entry the fit is
         confirmatory: no penalty, the given support.

@@ -28,6 +28,7 @@ from hidag.start.spectral import predictors, spectral_start
 DISPERSIONS = {
     "bernoulli": 1.0,
     "bernoulli-probit": 1.0,
+    "bernoulli-cloglog": 1.0,
     "binomial(6)": 1.0,
     "poisson": 1.0,
     "poisson-identity": 1.0,
@@ -90,6 +91,7 @@ def graded_log_density(x, eta, g, n_grades):
 TEXTBOOK = {
     "bernoulli": lambda x, e, g: stats.bernoulli.logpmf(x, expit(e)),
     "bernoulli-probit": lambda x, e, g: stats.bernoulli.logpmf(x, stats.norm.cdf(e)),
+    "bernoulli-cloglog": lambda x, e, g: stats.bernoulli.logpmf(x, 1 - np.exp(-np.exp(e))),
     "binomial(6)": lambda x, e, g: stats.binom.logpmf(x, 6, expit(e)),
     "poisson": lambda x, e, g: stats.poisson.logpmf(x, np.exp(e)),
     "poisson-identity": lambda x, e, g: stats.poisson.logpmf(x, e),

@@ -14,6 +14,7 @@ from hidag.measurement.families import KINDS, MeanFamily, family_named, split_na
 CASES = [
     ("bernoulli", [-2.0, 0.3, 1.5], 1.0, 2),
     ("bernoulli-probit", [-2.0, 0.3, 1.5], 1.0, 2),
+    ("bernoulli-cloglog", [-2.0, 0.3, 1.0], 1.0, 2),
     ("binomial(7)", [-2.0, 0.3, 1.5], 1.0, 8),
     ("poisson", [-1.0, 0.5, 2.0], 1.0, 120),
     ("poisson-identity", [0.4, 1.0, 6.0], 1.0, 120),

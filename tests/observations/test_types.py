@@ -12,7 +12,7 @@ from hidag.observations.types import family_name
 
 NAN = float("nan")
 LISTED = (
-    "'bernoulli', 'bernoulli-probit', 'beta', 'binomial(number of trials)', "
+    "'bernoulli', 'bernoulli-cloglog', 'bernoulli-probit', 'beta', 'binomial(number of trials)', "
     "'categorical(number of categories)', "
     "'censored-lognormal(limit)', 'gamma', 'gaussian', 'lognormal', 'negative-binomial', "
     "'ordinal(number of grades)', 'poisson', 'poisson-identity', 'zero-inflated-poisson', 'auto'"

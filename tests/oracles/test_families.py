@@ -71,6 +71,14 @@ def test_binomial_counts_have_the_coefficients_of_the_generalised_linear_model()
     )
 
 
+def test_complementary_log_log():
+    x, z = drawn("bernoulli-cloglog", 1.0)
+    model = sm.GLM(x, sm.add_constant(z), sm.families.Binomial(sm.families.links.CLogLog()))
+    np.testing.assert_allclose(
+        coefficients(fitted("bernoulli-cloglog", x, z)), model.fit().params, atol=1e-5
+    )
+
+
 def test_probit():
     x, z = drawn("bernoulli-probit", 1.0)
     expected = oracle(sm.Probit(x, sm.add_constant(z)))

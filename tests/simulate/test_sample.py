@@ -170,7 +170,7 @@ def test_names_and_graph() -> None:
         ({"families": ("gaussian",)}, "5 items need as many families, got 1"),
         (
             {"families": ("weibull",) * 5},
-            "family must be one of 'bernoulli', 'bernoulli-probit', 'beta', "
+            "family must be one of 'bernoulli', 'bernoulli-cloglog', 'bernoulli-probit', 'beta', "
             "'binomial(number of trials)', 'censored-lognormal(limit)', 'gamma', 'gaussian', "
             "'lognormal', 'negative-binomial', 'ordinal(number of grades)', 'poisson', "
             "'poisson-identity', 'zero-inflated-poisson', got 'weibull'",

@@ -1,4 +1,4 @@
-"""Binary responses with a logit or a probit link."""
+"""Binary responses with a logit, a probit or a complementary log-log link."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from hidag.measurement.families.registry import register
 
 #: Log odds that one unit of a probit predictor is worth, where the two curves are closest.
 LOGITS_PER_PROBIT = 1.7
+#: Log rates beyond this, either way, are those of answers that are always the same.
+LARGEST_LOG_RATE = 40.0
 
 
 @register("bernoulli")
@@ -108,6 +110,34 @@ class BernoulliProbit(Bernoulli):
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return what a unit of log odds is on the probit scale."""
         return np.full_like(mean, 1.0 / LOGITS_PER_PROBIT)
+
+
+@register("bernoulli-cloglog")
+class BernoulliCloglog(Bernoulli):
+    """``P(X = 1) = 1 - exp(-exp(eta))``: something happened at least once, at rate ``exp(eta)``."""
+
+    name = "bernoulli-cloglog"
+    aliases = ("cloglog",)
+    meaning = "whether something happened at least once (0 and 1), effects on the log rate"
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta = log(exp(rate) - 1)`` and ``A = rate``."""
+        rate = np.exp(np.clip(eta, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
+        return rate + np.log(-np.expm1(-rate)), rate
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return ``rate / p``, the rate, and the information ``rate^2 (1 - p) / p``."""
+        rate = np.exp(np.clip(eta, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
+        rising = rate / -np.expm1(-rate)
+        return rising, rate, rate * np.exp(-rate) * rising
+
+    def mean(self, eta: Array) -> Array:
+        """Return the probability of a one."""
+        return np.asarray(-np.expm1(-np.exp(np.minimum(eta, LARGEST_LOG_RATE))))
+
+    def predictor(self, mean: Array) -> Array:
+        """Return the log rate."""
+        return np.asarray(np.log(-np.log1p(-mean)))
 
 
 def log_normal_density(x: Array) -> Array:

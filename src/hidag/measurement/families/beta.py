@@ -29,7 +29,7 @@ class Beta(Family):
     n_columns = 2
     has_dispersion = True
     dispersion_means = "one over the precision"
-    dispersion_bounds = (1e-6, 1e3)
+    dispersion_bounds = (1e-8, 1e3)
 
     def finding(self, x: Array) -> Finding:
         """Return the values at or beyond the ends."""
