@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, logit
 
 from hidag.errors import SettingError
 from hidag.measurement.families.base import Array, Family, Finding
@@ -119,11 +119,13 @@ class Ordinal(Family):
         distance = self._distances(eta, aux)
         cut = self._thresholds(aux, np.ndim(eta))
         logs = np.empty((self.n_grades, *distance.shape[1:]))
-        logs[0] = log_expit(-distance[0])
-        logs[-1] = log_expit(distance[-1])
+        # Logarithms of a logistic function and of one minus it share the part that costs time.
+        tail = np.log1p(np.exp(-np.abs(distance)))
+        logs[1:] = np.minimum(distance, 0.0) - tail
+        logs[0] = 0.0
+        logs[:-1] -= np.maximum(distance, 0.0) + tail
         # A difference of two logistic functions, as a product: nothing cancels.
-        gap = np.log(-np.expm1(cut[:-1] - cut[1:]))
-        logs[1:-1] = log_expit(distance[:-1]) + log_expit(-distance[1:]) + gap
+        logs[1:-1] += np.log(-np.expm1(cut[:-1] - cut[1:]))
         return logs
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
