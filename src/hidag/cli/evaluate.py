@@ -45,10 +45,14 @@ def _in_order(result: FitResult, truth: Truth) -> FitResult:
     import numpy as np
 
     order = np.array([place[name] for name in truth.item_names], dtype=np.intp)
+    # A nominal item has several rows of coefficients, which go where it goes.
+    rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in order])
+    families = result.item_families
     return replace(
         result,
         item_names=truth.item_names,
-        parameters=result.parameters.reordered(items=order),
+        parameters=result.parameters.reordered(items=rows),
+        item_families=tuple(families[j] for j in order) if families else (),
         q_given=None if result.q_given is None else result.q_given[order],
         family_reasons=tuple(result.family_reasons[j] for j in order),
     )

@@ -83,7 +83,10 @@ class Parts:
 
     @classmethod
     def of(cls, model: object) -> Parts:
-        """Return the parts of a fitted estimator, a result, a truth, or parts as they are."""
+        """Return the parts of a fitted estimator, a result, a truth, or parts as they are.
+
+        A model with nominal items has no intercept and loadings to compare.
+        """
         if isinstance(model, Parts):
             return model
         found: dict[str, Any] = {}
@@ -95,6 +98,10 @@ class Parts:
                 f"{type(model).__name__!r} has neither q_matrix_ nor q_matrix; pass a fitted "
                 f"estimator, its result, or Parts(q_matrix, ...)"
             )
+        responses = getattr(getattr(model, "result_", model), "responses", None)
+        if responses is not None and not responses.plain:
+            # Coefficients of nominal items depend on the order in which categories are asked.
+            found["intercept"] = found["loadings"] = None
         return cls(**found)
 
     @property
