@@ -174,7 +174,9 @@ def test_pictures_leave_no_pyplot_figures():
 
 
 def _bar_label(ax: Axes) -> str:
-    return next(other.get_ylabel() for other in ax.figure.axes if other is not ax)
+    label = next(other.get_ylabel() for other in ax.figure.axes if other is not ax)
+    assert max(len(line) for line in label.splitlines()) <= 52
+    return label.replace("\n", " ")
 
 
 def test_the_legend_of_q_says_what_several_levels_and_interactions_are(result):

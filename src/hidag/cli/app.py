@@ -106,8 +106,8 @@ def fit(
         str,
         typer.Option(
             help="What an item's causes do together: main or acdm (their effects add up), all or "
-            "gdina (every interaction), 2, 3, ... (interactions of so many), dina (only all of "
-            "them together count), dino (any of them is enough)."
+            "gdina (every interaction), 2, 3, ... (interactions of up to so many), dina (only all "
+            "of them together count), dino (any of them is enough)."
         ),
     ] = "main",
     types: Annotated[

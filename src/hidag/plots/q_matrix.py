@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _WRITTEN_ITEMS, _WRITTEN_LATENTS = 45, 12
 _SPAN = 98.0
 _ROOM_PER_LABEL = 10.0
 _LONGEST_BAR = 240.0
+_SHORTEST_LINE = 24
 
 
 def plot_q(
@@ -107,7 +109,10 @@ def plot_q(
             shrink=shrink,
             anchor=(0.0, 1.0),
         )
-        bar.set_label(label, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
+        # Letters are about 0.6 of their size wide; a line is as long as the bar at the most.
+        letters = int(shrink * axes_points(ax)[1] / (0.6 * style.SMALL_FONT_SIZE))
+        words = textwrap.fill(label, max(letters, _SHORTEST_LINE))
+        bar.set_label(words, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
         bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
         bar.outline.set_visible(False)  # type: ignore[operator]
     if truth is not None:
