@@ -32,6 +32,9 @@ _MORE_PREDICTORS = (
 FACTS = {
     "bernoulli": FamilyFact("holds", "a regular exponential family with the logit link"),
     "bernoulli-probit": FamilyFact("holds", "the probit link is analytic and one to one"),
+    "bernoulli-cloglog": FamilyFact(
+        "holds", "the complementary log-log link is analytic and one to one"
+    ),
     "binomial": FamilyFact(
         "holds",
         "a regular exponential family with the logit link; the number of trials is known",
@@ -89,7 +92,7 @@ def number_of_values(name: str) -> int | None:
     if parts is None:
         return None
     base, argument = parts.group(1).replace("_", "-"), parts.group(2)
-    if base in ("bernoulli", "bernoulli-probit"):
+    if base in ("bernoulli", "bernoulli-probit", "bernoulli-cloglog"):
         return 2
     if base == "ordinal" and argument and (grades := _GRADES.match(argument)):
         return int(grades.group(2)) - int(grades.group(1)) + 1

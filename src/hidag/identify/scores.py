@@ -45,7 +45,8 @@ def answers(
 ) -> tuple[Array, Array, bool]:
     """Return answers, shape (n, J), their weights, and whether these are all there are."""
     n_items, n_states = eta.shape
-    if set(families) <= {"bernoulli", "bernoulli-probit"} and 2**n_items <= LISTED_ANSWERS:
+    binary = {"bernoulli", "bernoulli-probit", "bernoulli-cloglog"}
+    if set(families) <= binary and 2**n_items <= LISTED_ANSWERS:
         rows = ((np.arange(2**n_items)[:, None] >> np.arange(n_items)) & 1).astype(np.float64)
         weights = np.exp(_log_joint(rows, eta, probabilities, families, auxiliary)).sum(axis=1)
         return rows, weights, True
