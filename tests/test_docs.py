@@ -241,6 +241,7 @@ def test_the_readme_says_how_many_latents_are_too_many() -> None:
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag import evidence, pipeline
+    from hidag.cli.tables import LISTED_STATES
     from hidag.discover.search import PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
     from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
@@ -298,6 +299,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"`log_likelihood_` is NaN past {listed.bit_length() - 1} latents",
         f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled",
         f"`.probabilities` up to {MAX_LISTED_STATES.bit_length() - 1} latents",
+        f"(joint states, up to {LISTED_STATES:,} of them)",
     ):
         assert sentence in readme
 

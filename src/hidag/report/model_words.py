@@ -144,9 +144,9 @@ def loadings_in_words(result: FitResult) -> str:
     together = bool((result.loadings[:, result.terms.n_main :] != 0).any())
     average = ", averaged over even levels of the item's other causes" if together else ""
     return (
-        f"A loading is how much the item moves when the latent goes {to}{average}: on the log-odds "
-        "of a yes, of a higher grade or of a share, the logarithm of an expected count, amount or "
-        "time, or the measurement itself."
+        f"A loading is how much the item moves when the latent goes {to}{average}. It is on the "
+        "scale of the item's type: for instance the log-odds of a yes, of a higher grade or of a "
+        "share, the logarithm of an expected count, amount or time, or the measurement itself."
     )
 
 
