@@ -4,6 +4,7 @@ from hidag.callable_room import make_callable
 from hidag.simulate.designs import design, design_law, make_truth
 from hidag.simulate.items import banded_q, random_q, spread_slopes
 from hidag.simulate.networks import chain_dag, dag_from_parents, random_dag, random_law, tree_dag
+from hidag.simulate.rich import rich_truth
 from hidag.simulate.sample import simulate
 from hidag.simulate.truth import Simulation, Truth
 
@@ -19,6 +20,7 @@ __all__ = [
     "random_dag",
     "random_law",
     "random_q",
+    "rich_truth",
     "simulate",
     "spread_slopes",
     "tree_dag",
