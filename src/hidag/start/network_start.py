@@ -17,6 +17,7 @@ from hidag.estimate.maximise import coefficient_scales
 from hidag.estimate.working import WorkingData, mean_and_spread
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, family_named
+from hidag.start.anchors import turn_to_anchors
 from hidag.start.geomin import geomin
 from hidag.start.leading import leading_eigenvectors
 from hidag.start.levels import match_levels
@@ -149,19 +150,47 @@ def network_start(
     kept_share : float
         Loadings are kept that are at least this share of their item's largest.
     """
-    n_latents = q_entries.shape[1]
-    looks = standardised_looks(data, n_latents)
-    components = _components(looks.T @ data.weighted(looks) / data.n_counted, n_latents)
+    looks, components = _common_factors(data, q_entries.shape[1])
     if (q_entries >= 0).all():
         turned = _towards(components, q_entries == 1)
     else:
-        turned = _rotated(components, rng)
-        if (q_entries >= 0).any():
-            known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
-            _, order = linear_sum_assignment(-known.T @ turned**2)
-            turned = turned[:, order]
-        else:
-            scores = looks @ turned @ np.linalg.pinv(turned.T @ turned)
-            turned = turned[:, match_levels(scores, levels, rng)]
+        turned = _assigned(_rotated(components, rng), looks, q_entries, levels, rng)
     kept = _sparse(turned, q_entries, kept_share)
     return parameters_from_loadings(data, _effects(kept, data), levels)
+
+
+def anchored_start(
+    data: WorkingData, q_entries: NDArray[np.int8], levels: tuple[int, ...]
+) -> MeasurementParameters | None:
+    """Return a start whose factors point at anchors, or None where there are none to be found.
+
+    Parameters as of :func:`network_start`; some of Q is to be estimated.
+    """
+    looks, components = _common_factors(data, q_entries.shape[1])
+    turned = turn_to_anchors(components)
+    if turned is None:
+        return None
+    kept = _sparse(_assigned(turned, looks, q_entries, levels, None), q_entries, KEPT_SHARE)
+    return parameters_from_loadings(data, _effects(kept, data), levels)
+
+
+def _common_factors(data: WorkingData, n_latents: int) -> tuple[Array, Array]:
+    """Return a first look at the rows (N, J), and the items' correlations with factors (J, K)."""
+    looks = standardised_looks(data, n_latents)
+    return looks, _components(looks.T @ data.weighted(looks) / data.n_counted, n_latents)
+
+
+def _assigned(
+    turned: Array,
+    looks: Array,
+    q_entries: NDArray[np.int8],
+    levels: tuple[int, ...],
+    rng: np.random.Generator | None,
+) -> Array:
+    """Return rotated loadings with each column at the latent that it is to be, shape (J, K)."""
+    if (q_entries >= 0).any():
+        known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
+        _, order = linear_sum_assignment(-known.T @ turned**2)
+        return turned[:, order]
+    scores = looks @ turned @ np.linalg.pinv(turned.T @ turned)
+    return turned[:, match_levels(scores, levels, rng)]

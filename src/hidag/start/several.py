@@ -24,6 +24,7 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.start.confirmatory import confirmatory_start
+from hidag.start.network_start import anchored_start
 from hidag.start.spectral import StartPoint, predictors, spectral_start, spread_law
 
 Array = NDArray[np.float64]
@@ -137,6 +138,11 @@ def _start_points(
         rng = None if index == 0 else generator
         if centred is None:
             points.append(confirmatory_start(data, space, q_entries, rng=rng))
+            continue
+        anchored = anchored_start(data, q_entries, space.levels) if index == 1 else None
+        if anchored is not None:
+            even = np.full(space.n_states, 1.0 / space.n_states)
+            points.append(StartPoint(anchored, even, "factors, by anchors"))
         else:
             points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
     return points

@@ -26,7 +26,7 @@ from hidag.latent import StateSpace
 from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import Penalty, Terms
 from hidag.start.crossing import Problem, best_end, starts_agree
-from hidag.start.network_start import KEPT_SHARE, network_start
+from hidag.start.network_start import KEPT_SHARE, anchored_start, network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
     ROUGH_TOLERANCE,
@@ -73,15 +73,23 @@ def start_points(
     q_entries: NDArray[np.int8],
     generators: list[np.random.Generator],
 ) -> Iterator[StartPoint]:
-    """Yield start points: common factors, and hard-assigned scores where these say something."""
+    """Yield start points: common factors turned by simple structure and by anchors, and scores.
+
+    Hard-assigned scores come first where they say something. The second start is of another kind
+    than the first: where the two agree, further ones would too.
+    """
     even = np.full(space.n_states, 1.0 / space.n_states)
     binary = mostly_binary(data)
     centred = predictors(data, space.n_latents)
     n_factors = 0
     for index, generator in enumerate(generators):
-        rng = generator if index > 1 else None
-        # Scores of binary items are too noisy to begin with, but a second opinion all the same.
-        if index == 1 if binary else index % 2 == 0:
+        anchored = anchored_start(data, q_entries, space.levels) if index == 1 else None
+        if anchored is not None:
+            yield StartPoint(anchored, even, "factors, by anchors")
+            continue
+        rng = generator if index > 2 else None
+        # Scores of binary items are too noisy to begin with, but another opinion all the same.
+        if index == 2 if binary else index % 2 == 0:
             yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
             # Starts differ by where the rotation begins and by what they keep.
