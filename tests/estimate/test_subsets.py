@@ -1,0 +1,89 @@
+"""Choosing coefficients in steps: latents whole, interactions only below their latents."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hidag.estimate.subsets import best_subset, moves_of, same_model, together
+from hidag.kernels.item_regression import FREE, PENALISED, ZERO
+from hidag.measurement import Terms
+from hidag.measurement.terms import interactions_within
+
+LEVELS = (3, 2, 2)
+TERMS = Terms(LEVELS, interactions_within(np.ones((1, 3)), LEVELS, 2))
+N_TERMS = TERMS.n_terms
+
+
+def hierarchical(support):
+    """Return whether every interaction has all its latents' thresholds, and latents are whole."""
+    inside = [support[: TERMS.n_main][TERMS.main_latents == k] for k in range(3)]
+    whole = all(part.all() or not part.any() for part in inside)
+    return whole and all(
+        all(inside[k].all() for k, _ in pairs)
+        for t, pairs in enumerate(TERMS.interactions, start=TERMS.n_main)
+        if support[t]
+    )
+
+
+def test_every_support_on_the_way_is_hierarchical():
+    rng = np.random.default_rng(0)
+    moves, everything = moves_of(TERMS), np.ones(N_TERMS, dtype=bool)
+    support = np.zeros(N_TERMS, dtype=bool)
+    for _ in range(300):
+        near = list(moves(support, everything))
+        assert all(hierarchical(other) for other in near)
+        support = near[rng.integers(len(near))]
+
+
+def test_a_latent_that_goes_takes_its_interactions_along():
+    full = np.ones(N_TERMS, dtype=bool)
+    without = [s for s in moves_of(TERMS)(full, full) if not s[: TERMS.n_main][:2].any()]
+    assert len(without) == 1
+    assert not without[0][TERMS.involved[:, 0]].any()
+
+
+def test_what_may_not_change_does_not():
+    support = np.zeros(N_TERMS, dtype=bool)
+    open_ = np.zeros(N_TERMS, dtype=bool)
+    open_[2] = True
+    assert [np.flatnonzero(s).tolist() for s in moves_of(TERMS)(support, open_)] == [[2]]
+
+
+def test_the_true_interaction_is_chosen_and_paid_for():
+    rng = np.random.default_rng(1)
+    n = 2000
+    states = np.stack([rng.integers(0, m, n) for m in LEVELS], axis=1)
+    design = np.hstack([np.ones((n, 1)), TERMS.features(states)])
+    beta = np.zeros(1 + N_TERMS)
+    beta[[1, 2, 3]] = 1.0
+    wanted = TERMS.n_main + TERMS.interactions.index(((0, 2), (1, 1)))
+    beta[1 + wanted] = 1.5
+    y = design @ beta + rng.standard_normal(n)
+    allowed = np.full(N_TERMS, PENALISED, dtype=np.uint8)
+    start = np.zeros(N_TERMS, dtype=bool)
+    arguments = (design.T @ y, design.T @ design, allowed, start, np.log(n), moves_of(TERMS))
+    found = best_subset(*arguments)
+    assert np.flatnonzero(found[1:]).tolist() == [0, 1, 2, wanted]
+    np.testing.assert_allclose(found[1:][[0, 1, 2, wanted]], [1, 1, 1, 1.5], atol=0.4)
+    allowed[wanted] = ZERO
+    assert best_subset(*arguments)[1 + wanted] == 0
+    allowed[:] = FREE
+    assert (best_subset(*arguments) != 0).all()
+
+
+def test_thresholds_of_a_latent_are_one_model():
+    one, other = np.zeros(N_TERMS, dtype=bool), np.zeros(N_TERMS, dtype=bool)
+    one[0] = True
+    other[:2] = True
+    assert same_model(one, other, TERMS)
+    other[-1] = True
+    assert not same_model(one, other, TERMS)
+
+
+def test_coefficients_with_one_number_come_and_go_together():
+    moves = together(np.array([0, 0, 1]))
+    support, open_ = np.array([True, False, False]), np.ones(3, dtype=bool)
+    assert [s.tolist() for s in moves(support, open_)] == [
+        [False, False, False],
+        [True, False, True],
+    ]

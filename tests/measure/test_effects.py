@@ -1,0 +1,123 @@
+"""Interactions and levels, fitted: truths found, restrictions kept, likelihoods in order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, evaluate
+from hidag.errors import SettingError
+from hidag.simulate import chain_dag, random_law, rich_truth, simulate
+
+K = 3
+Q = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1], *np.tile(np.eye(3, dtype=int), (3, 1))])
+
+
+def table(effects, family="gaussian", levels=(2, 2, 2), n_samples=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    law = random_law(chain_dag(K), rng=rng, levels=levels)
+    truth = rich_truth(law, Q, family, effects=effects, rng=rng)
+    return truth, np.array(simulate(truth, n_samples, rng=rng).X)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "bernoulli", "poisson"])
+def test_with_q_given_all_effects_contain_the_others(family):
+    truth, X = table("all", family)
+    settings = {"family": family, "q_matrix": Q, "law": "saturated", "random_state": 0}
+    value = {e: DCRL(K, effects=e, **settings).fit(X).log_likelihood_ for e in ("main", 2, "all")}
+    assert value["main"] < value[2] < value["all"] + 1e-6
+    model = DCRL(K, effects="gdina", **settings).fit(X)
+    assert model.log_likelihood_ == value["all"]
+    assert model.terms_.n_terms == 7
+    if family == "gaussian":
+        # Binary items that a state answers without fail have coefficients without bound.
+        assert evaluate(model, truth).rmse_loadings < 0.12
+
+
+def test_interactions_are_found_with_q():
+    truth, X = table("all")
+    model = DCRL(K, family="gaussian", effects="all", random_state=0).fit(X)
+    found = evaluate(model, truth)
+    assert found.shd == 0
+    assert found.rmse_loadings < 0.12
+    main = DCRL(K, family="gaussian", random_state=0).fit(X)
+    assert model.log_likelihood_ > main.log_likelihood_ + 100
+
+
+def test_main_effects_get_no_interactions_they_do_not_have():
+    truth, X = table("main")
+    model = DCRL(K, family="gaussian", effects="all", random_state=0).fit(X)
+    assert evaluate(model, truth).shd == 0
+    assert (model.loadings_[:, model.terms_.n_main :] != 0).sum() <= 1
+
+
+def test_an_order_is_a_bound():
+    _, X = table("all")
+    model = DCRL(K, family="gaussian", q_matrix=Q, effects=2, random_state=0).fit(X)
+    assert max(len(pairs) for pairs in model.terms_.interactions) == 2
+
+
+@pytest.mark.parametrize("levels", [(3, 3, 3), (2, 3, 4)])
+@pytest.mark.parametrize("method", ["em", "saem"])
+def test_levels_are_found_by_either_method(levels, method):
+    truth, X = table("main", levels=levels, n_samples=6000)
+    model = DCRL(K, levels=levels, family="gaussian", method=method, random_state=0).fit(X)
+    found = evaluate(model, truth)
+    assert found.shd_q == 0
+    assert found.shd_graph <= 1
+    assert found.rmse_loadings < 0.2
+    assert model.latent_law_.space.levels == levels
+
+
+def test_probabilities_of_levels_are_those_of_bayes():
+    X = table("main", levels=(2, 3, 4), n_samples=3000)[1]
+    model = DCRL(K, levels=(2, 3, 4), family="gaussian", random_state=0).fit(X)
+    given = model.predict_proba(X[:50])
+    assert [part.shape for part in given] == [(50, 2), (50, 3), (50, 4)]
+    states = model.latent_law_.space.states()
+    eta = model.result_.parameters.predictors(states)
+    logs = -0.5 * ((X[:50, :, None] - eta) ** 2 / model.dispersion_[:, None]).sum(axis=1)
+    joint = np.exp(logs - logs.max(axis=1, keepdims=True)) * model.latent_law_.probabilities
+    joint /= joint.sum(axis=1, keepdims=True)
+    for k, part in enumerate(given):
+        for level in range(part.shape[1]):
+            expected = joint[:, states[:, k] == level].sum(axis=1)
+            np.testing.assert_allclose(part[:, level], expected, atol=1e-9)
+    expected = joint @ states
+    np.testing.assert_allclose(model.transform(X[:50]), expected, atol=1e-9)
+
+
+def test_permuting_columns_permutes_levels_and_interactions_too():
+    _, X = table("all", levels=(2, 3, 2), n_samples=1500)
+    settings = {"levels": (2, 3, 2), "effects": 2, "family": "gaussian", "random_state": 0}
+    order = np.random.default_rng(1).permutation(len(Q))
+    one = DCRL(K, **settings).fit(X)
+    other = DCRL(K, n_jobs=2, **settings).fit(X[:, order])
+    np.testing.assert_array_equal(other.loadings_, one.loadings_[order])
+    np.testing.assert_array_equal(other.latent_law_.probabilities, one.latent_law_.probabilities)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"levels": 1},
+            "levels must be a whole number from 2 to 255, or 3 of them (one for each latent), got "
+            "1",
+        ),
+        (
+            {"levels": [2, 3]},
+            "levels must be a whole number from 2 to 255, or 3 of them (one for each latent), got "
+            "[2, 3]",
+        ),
+        (
+            {"levels": 40, "effects": "all"},
+            "interactions need the latents' joint states one by one: 64000 are more than 8192; use "
+            "effects='main' or ask for fewer latents",
+        ),
+    ],
+)
+def test_settings_that_make_no_sense(settings, sentence):
+    with pytest.raises(SettingError) as caught:
+        DCRL(K, family="gaussian", **settings).fit(table("main", n_samples=50)[1])
+    assert str(caught.value) == sentence
