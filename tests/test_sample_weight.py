@@ -142,9 +142,53 @@ def test_weights_of_one_change_nothing_and_rows_of_weight_zero_are_left_out(tabl
         ),
         ("heavy", "sample_weight must be numbers, one for each row"),
         (np.zeros(500), "sample_weight must be above zero for at least 2 rows"),
+        (
+            np.full(500, 1 / 500),
+            "sample_weight must add up to the number of rows that the table stands for, at least "
+            "2, but adds up to 1; divide weights that are shares by their mean",
+        ),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(tables, weights, sentence):
     with pytest.raises(DataError) as caught:
         DCRL(K, family=FAMILIES).fit(tables[0], sample_weight=weights)
     assert str(caught.value) == sentence
+
+
+def test_categories_are_asked_in_the_order_of_their_weight(tables):
+    rng = np.random.default_rng(3)
+    states = rng.integers(0, 2, 400)
+    sure = 9.0 * states[:, None] + rng.normal(size=(400, 4))
+    nominal = np.where(rng.random(400) < 0.3 + 0.4 * states, 1.0, rng.integers(0, 2, 400) * 2.0)
+    values = np.column_stack([sure, nominal])
+    # In these weights the rarest category is the most frequent one.
+    weights = np.where(nominal == 2, 9.0, 1.0)
+    families = ["gaussian"] * 4 + ["categorical"]
+    weighted = DCRL(1, family=families, random_state=0).fit(values, sample_weight=weights)
+    repeated = DCRL(1, family=families, random_state=0).fit(
+        np.repeat(values, weights.astype(int), axis=0)
+    )
+    assert weighted.families_ == repeated.families_
+    np.testing.assert_allclose(weighted.loadings_, repeated.loadings_, atol=1e-6)
+
+
+def test_rows_of_weight_zero_have_no_say_in_what_items_are(tables):
+    values = np.array(tables[0][:, :8])
+    grades = np.arange(500) % 3.0
+    table = np.column_stack([values, grades])
+    table[:5, 8] = 7.0
+    weights = (np.arange(500) >= 5) * 1.0
+    families = [*FAMILIES[:8], "ordinal"]
+    fitted = DCRL(2, family=families, random_state=0).fit(table, sample_weight=weights)
+    assert fitted.families_[8] == "ordinal(3)"
+
+
+def test_items_that_no_counted_row_answers_or_varies_in_are_refused(tables):
+    table = np.array(tables[0])
+    table[5:, 0] = np.nan
+    weights = (np.arange(500) >= 5) * 1.0
+    with pytest.raises(DataError, match="item_0"):
+        DCRL(K, family=FAMILIES).fit(table, sample_weight=weights)
+    table[5:, 0] = 1.0
+    with pytest.raises(DataError, match="item 'item_0' is 1 in all observed rows"):
+        DCRL(K, family=FAMILIES).fit(table, sample_weight=weights)

@@ -213,17 +213,17 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array, shape (N,), optional
             How many rows each row counts for; 0 leaves it out. A weight of 2 is the same as the
             row twice: weights that say how much of a population a row stands for should be divided
-            by their mean first, or the fit will believe in more rows than there are.
+            by their mean first, or the fit will believe in more rows than there are, or in fewer.
         """
         table = read_table(X, min_rows=2)
-        values, weights = weighted_rows(table.values, sample_weight)
-        n_rows = len(values) if weights is None else float(weights.sum())
+        counted, weights = weighted_rows(table, sample_weight)
+        n_rows = counted.n_samples if weights is None else float(weights.sum())
         n_latents = checked_count("n_latents", self.n_latents)
         levels = checked_levels(self.levels, n_latents)
         effects = Effects.of(self.effects)
         self._check_settings(table, n_latents)
-        choice = _resolve_families(table, self.family)
-        check_values(table, choice.families)
+        choice = _resolve_families(counted, self.family, weights)
+        check_values(counted, choice.families)
         self._tell(f"item types\n{choice.table()}")
         q_spec = None
         if self.q_matrix is not None:
@@ -251,7 +251,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         responses = Responses.of(choice.families)
         with threadpool_limits(limits=1, user_api="blas"):
             measured = estimate_measurement(
-                responses.expand(values),
+                responses.expand(counted.values),
                 responses.families,
                 levels,
                 q_entries=None if q_spec is None else responses.of_items(q_spec.entries),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -15,6 +16,7 @@ from hidag.discover import Knowledge
 from hidag.discover.exact import check_number
 from hidag.errors import DataError, SettingError
 from hidag.measurement import Penalty, default_penalty
+from hidag.observations import Observations, read_table
 
 Floats = NDArray[np.float64]
 #: Levels are stored in a byte.
@@ -44,11 +46,11 @@ def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
     return tuple(int(m) for m in given)
 
 
-def weighted_rows(values: Floats, given: Any) -> tuple[Floats, Floats | None]:
-    """Return the rows that count (n, J) and their weights (n,), None when all are one."""
-    n_samples = len(values)
+def weighted_rows(table: Observations, given: Any) -> tuple[Observations, Floats | None]:
+    """Return the rows that count, n of them, and their weights (n,), None when all are one."""
+    n_samples = table.n_samples
     if given is None:
-        return values, None
+        return table, None
     try:
         weights = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -68,9 +70,16 @@ def weighted_rows(values: Floats, given: Any) -> tuple[Floats, Floats | None]:
         )
     if (weights > 0).sum() < 2:
         raise DataError("sample_weight must be above zero for at least 2 rows")
+    if weights.sum() < 2:
+        raise DataError(
+            "sample_weight must add up to the number of rows that the table stands for, at least "
+            f"2, but adds up to {weights.sum():g}; divide weights that are shares by their mean"
+        )
     if (weights == 0).any():
-        values, weights = values[weights > 0], weights[weights > 0]
-    return values, None if (weights == 1.0).all() else weights
+        counted = weights > 0
+        # Read again, so that an item that only rows without weight answer is refused.
+        table, weights = read_table(replace(table, values=table.values[counted])), weights[counted]
+    return table, None if (weights == 1.0).all() else weights
 
 
 def root_seed(random_state: Any) -> int:

@@ -68,9 +68,13 @@ class Categorical:
         return cls(tuple(categories))
 
     @classmethod
-    def name_from_values(cls, x: Array) -> str | None:
-        """Return the name for the values (n,) of an item: frequent categories are asked first."""
-        categories, counts = np.unique(x, return_counts=True)
+    def name_from_values(cls, x: Array, weights: Array | None = None) -> str | None:
+        """Return the name for the values (n,) of an item: frequent categories are asked first.
+
+        ``weights`` (n,) say how many rows each value counts for.
+        """
+        categories, numbers = np.unique(x, return_inverse=True)
+        counts = np.bincount(numbers, weights, minlength=len(categories))
         if len(categories) < 2 or (categories != np.floor(categories)).any():
             return None
         order = np.lexsort((categories, -counts))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.errors import DataError, SettingError
 from hidag.measurement import categorical_named, family_named, shown_names
@@ -64,7 +65,9 @@ class FamilyChoice:
 
 
 def resolve_families(
-    observations: Observations, family: str | Sequence[str] | Mapping[Any, str]
+    observations: Observations,
+    family: str | Sequence[str] | Mapping[Any, str],
+    weights: NDArray[np.float64] | None = None,
 ) -> FamilyChoice:
     """Return the family of each item.
 
@@ -75,6 +78,9 @@ def resolve_families(
         One family for all items; one per item; or a mapping from the name or the position
         (counting from 0) of an item to its family. "auto" in place of a family, and an item that
         a mapping leaves out, ask for a guess by the rules of `hidag.observations.infer`.
+    weights : ndarray, shape (N,), optional
+        How many rows each row counts for: frequent categories of nominal items are asked about
+        first.
 
     Returns
     -------
@@ -96,7 +102,7 @@ def resolve_families(
     doubtful: dict[str, Guess] = {}
     for item, word in enumerate(asked):
         if word != _AUTO:
-            families.append(_with_brackets(word, observations, item))
+            families.append(_with_brackets(word, observations, item, weights))
             inferred.append(False)
             reasons.append("set by the user")
             continue
@@ -154,7 +160,9 @@ def family_name(word: str) -> str:
     raise SettingError(f"family={word!r} is unknown; {hint}")
 
 
-def _with_brackets(word: str, observations: Observations, item: int) -> str:
+def _with_brackets(
+    word: str, observations: Observations, item: int, weights: NDArray[np.float64] | None
+) -> str:
     """Return the family with what its brackets hold read off the item's values, where left out."""
     if word not in _FROM_VALUES:
         return word
@@ -164,7 +172,10 @@ def _with_brackets(word: str, observations: Observations, item: int) -> str:
         # Two grades are a yes/no answer: the same model under another name.
         return "bernoulli"
     kind = known_families()[word]
-    found = kind.name_from_values(values)
+    if weights is not None and word == CATEGORICAL:
+        found = Categorical.name_from_values(values, weights[observations.observed[:, item]])
+    else:
+        found = kind.name_from_values(values)
     if found is not None:
         return found
     shown = ", ".join(f"{value:g}" for value in distinct[:_SHOWN_VALUES])
