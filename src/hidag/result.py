@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.archive import number, read_archive, write_archive
 from hidag.discover import CPDAG
-from hidag.errors import FileError, SettingError
+from hidag.errors import SettingError
 from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
 from hidag.estimate.posterior import (
     most_probable_states,
@@ -33,9 +32,6 @@ Array = NDArray[np.float64]
 
 #: With more joint states than this, posteriors are sampled instead of summed.
 MOST_EXACT_STATES = 1 << 16
-#: Raised when the layout of saved files changes.
-FORMAT_VERSION = 1
-_FORMAT_NAME = "hidag-fit"
 
 
 @dataclass(frozen=True)
@@ -278,8 +274,6 @@ class FitResult:
         """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
         path = Path(path)
         header: dict[str, Any] = {
-            "format": _FORMAT_NAME,
-            "format_version": FORMAT_VERSION,
             "item_names": self.item_names,
             "latent_names": self.latent_names,
             "families": self.families,
@@ -318,57 +312,18 @@ class FitResult:
                 arrays[f"law_table_{k}"] = table
         else:
             arrays["law_probabilities"] = np.asarray(self.law.probabilities)
-        text = json.dumps(_strict(header), ensure_ascii=False, allow_nan=False).encode("utf-8")
-        arrays["header"] = np.frombuffer(text, dtype=np.uint8)
-        try:
-            with path.open("wb") as stream:
-                np.savez_compressed(stream, allow_pickle=False, **arrays)
-        except OSError as error:
-            raise FileError(
-                f"cannot write the result to '{path}': {error.strerror or error}"
-            ) from error
+        write_archive(path, header, arrays)
         return path
 
 
-def _strict(value: Any) -> Any:
-    """Return a value with null for numbers that are none: JSON has no NaN."""
-    if isinstance(value, Mapping):
-        return {key: _strict(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _number(value: float | None) -> float:
-    """Return a number of the header, NaN for null."""
-    return float("nan") if value is None else value
-
-
 def _start(record: Mapping[str, Any]) -> StartRecord:
-    values = {name: _number(record[name]) for name in ("objective", "log_likelihood")}
+    values = {name: number(record[name]) for name in ("objective", "log_likelihood")}
     return StartRecord(**{**record, **values})
 
 
 def load(path: str | Path) -> FitResult:
     """Return the FitResult that ``FitResult.save`` wrote."""
-    path = Path(path)
-    if not path.exists():
-        raise FileError(f"no result at '{path}': expected a file written by result_.save(path)")
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        header = json.loads(arrays["header"].tobytes().decode("utf-8"))
-        if header["format"] != _FORMAT_NAME or int(header["format_version"]) < 1:
-            raise KeyError("format")
-    except Exception as error:  # a damaged file can fail in any way a reader knows
-        raise FileError(
-            f"'{path}' is not a saved hidag fit, or it is truncated; save it again"
-        ) from error
-    if header["format_version"] > FORMAT_VERSION:
-        raise FileError(
-            f"'{path}' was written by a newer hidag (format {header['format_version']}, this one "
-            f"reads up to {FORMAT_VERSION}); upgrade hidag to read it"
-        )
+    header, arrays = read_archive(Path(path))
     space = StateSpace(tuple(header["levels"]))
     law: LatentLaw
     if "law_parents" in header:
@@ -401,8 +356,8 @@ def load(path: str | Path) -> FitResult:
         law=law,
         graph=CPDAG(arrays["graph"], latent_names),
         q_given=arrays["q_given"] if header["has_q"] else None,
-        log_likelihood=_number(header["log_likelihood"]),
-        objective=_number(header["objective"]),
+        log_likelihood=number(header["log_likelihood"]),
+        objective=number(header["objective"]),
         n_samples=header["n_samples"],
         missing_share=header["missing_share"],
         n_iter=header["n_iter"],

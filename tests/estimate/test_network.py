@@ -282,13 +282,13 @@ def test_an_item_with_too_many_latents_is_refused():
 
 @both_kinds
 def test_kernels_are_their_plain_python_bodies(names):
-    from hidag.kernels import network_gibbs, network_tallies
+    from hidag.kernels import gibbs, network_tallies
 
     values, parameters = make_problem(10, n_samples=30, families=names, missing=0.2)
     kept = {
         module: {name: getattr(module, name) for name in names}
         for module, names in (
-            (network_gibbs, ("_mix", "sweep", "log_joint")),
+            (gibbs, ("_mix", "_draw_level", "sweep_network", "log_joint")),
             (network_tallies, ("tally", "residuals", "item_scores")),
         )
     }

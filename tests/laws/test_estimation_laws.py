@@ -293,13 +293,16 @@ def test_the_sampler_is_its_plain_python_body():
     compiled = GibbsSampler(data, law.space, np.zeros(40, int), 3)
     compiled.draw(working, law.probabilities, n_sweeps=2)
     plain = GibbsSampler(data, law.space, np.zeros(40, int), 3)
-    fast, mix = kernel.sweep, kernel._mix
+    names = ("sweep_listed", "_mix", "_draw_level")
+    fast = {name: getattr(kernel, name) for name in names}
     try:
-        kernel.sweep, kernel._mix = fast.py_func, mix.py_func
+        for name, function in fast.items():
+            setattr(kernel, name, function.py_func)
         with np.errstate(over="ignore"):
             plain.draw(working, law.probabilities, n_sweeps=2)
     finally:
-        kernel.sweep, kernel._mix = fast, mix
+        for name, function in fast.items():
+            setattr(kernel, name, function)
     assert np.array_equal(compiled.states, plain.states)
 
 

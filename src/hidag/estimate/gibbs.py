@@ -60,7 +60,7 @@ class GibbsSampler:
         edges = np.linspace(0, n_rows, max(1, n_threads) + 1).astype(int)
 
         def run(part: int) -> None:
-            kernel.sweep(
+            kernel.sweep_listed(
                 self.states,
                 edges[part],
                 edges[part + 1],

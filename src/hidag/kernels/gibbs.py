@@ -1,4 +1,7 @@
-"""Gibbs sweeps over latents: each draw touches only the items that load on the latent."""
+"""Gibbs sweeps over latents: a draw touches only the items that load on the latent.
+
+Under a law that lists the joint states it looks up two of them, under a network its Markov blanket.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,39 @@ def _mix(x):
 
 
 @njit(cache=True, nogil=True)
-def sweep(
+def _draw_level(weights, n_levels, draw, keep):
+    """Return a level drawn with the log odds ``weights[1:]`` against level 0.
+
+    With ``keep`` the weights come back as probabilities.
+    """
+    if n_levels == 2:
+        # Two levels need one exponential only.
+        odds_against = math.exp(-weights[1])
+        if keep:
+            weights[1] = 1.0 / (1.0 + odds_against)
+        return 1 if draw * (1.0 + odds_against) < 1.0 else 0
+    top = 0.0
+    for level in range(1, n_levels):
+        top = max(top, weights[level])
+    total = math.exp(-top)
+    for level in range(1, n_levels):
+        weights[level] = math.exp(weights[level] - top)
+        total += weights[level]
+    left = draw * total
+    new = 0
+    for level in range(n_levels - 1, 0, -1):
+        if left < weights[level]:
+            new = level
+            break
+        left -= weights[level]
+    if keep:
+        for level in range(1, n_levels):
+            weights[level] /= total
+    return new
+
+
+@njit(cache=True, nogil=True)
+def sweep_listed(
     states,
     start,
     stop,
@@ -88,8 +123,7 @@ def sweep(
                 k = order[position]
                 on = (state // strides[k]) % levels[k]
                 low = state - on * strides[k]
-                # Log odds of each level against level 0, and the largest of them.
-                top = 0.0
+                # Log odds of each level against level 0.
                 for level in range(1, levels[k]):
                     log_odds = log_law[low + level * strides[k]] - log_law[low]
                     for a in range(latent_ptr[k], latent_ptr[k + 1]):
@@ -101,25 +135,9 @@ def sweep(
                         log_odds += x[i, j] * (theta[there] - theta[zero])
                         log_odds -= partition[there] - partition[zero]
                     weights[level] = log_odds
-                    top = max(top, log_odds)
                 word += golden
                 draw = float(_mix(word) >> np.uint64(11)) * to_unit
-                new = 0
-                if levels[k] == 2:
-                    # Two levels need one exponential only.
-                    if draw * (1.0 + math.exp(-weights[1])) < 1.0:
-                        new = 1
-                else:
-                    total = math.exp(-top)
-                    for level in range(1, levels[k]):
-                        weights[level] = math.exp(weights[level] - top)
-                        total += weights[level]
-                    left = draw * total
-                    for level in range(levels[k] - 1, 0, -1):
-                        if left < weights[level]:
-                            new = level
-                            break
-                        left -= weights[level]
+                new = _draw_level(weights, levels[k], draw, False)
                 if new != on:
                     change = new - on
                     state += change * strides[k]
@@ -138,3 +156,160 @@ def tally(states, weights, x, gaps, count, sum_x, gap_count):
             sum_x[s, j] += w * x[i, j]
         for m in range(gaps.shape[1]):
             gap_count[s, m] += w * gaps[i, m]
+
+
+@njit(cache=True, nogil=True)
+def sweep_network(
+    states,
+    start,
+    stop,
+    x,
+    observed,
+    has_gaps,
+    levels,
+    item_ptr,
+    item_parents,
+    item_strides,
+    table_ptr,
+    theta,
+    partition,
+    latent_ptr,
+    latent_items,
+    latent_strides,
+    parent_ptr,
+    parents,
+    parent_strides,
+    law_ptr,
+    log_law,
+    child_ptr,
+    children,
+    child_strides,
+    seed,
+    iteration,
+    addresses,
+    n_sweeps,
+    coldness,
+    keep,
+    sums,
+    sum_ptr,
+):
+    """Update the latent states of rows ``start`` to ``stop`` in place.
+
+    Parameters
+    ----------
+    states : uint8 (N, K)
+    x, observed, has_gaps : float64 (N, at least J), uint8 (N, J), bool
+        Responses with zeros in missing cells; the mask is read only when ``has_gaps``.
+    levels : int64 (K,)
+    item_ptr, item_parents, item_strides : int64
+        Latents that load on each item, and what a level adds to the number of its sub-state.
+    table_ptr, theta, partition : int64 (J + 1,), float64, float64
+        Tables over each item's sub-states, one after the other.
+    latent_ptr, latent_items, latent_strides : int64
+        Items that load on each latent, and the latent's stride in the item's sub-states.
+    parent_ptr, parents, parent_strides : int64
+        Parents of each latent, and their strides in its table.
+    law_ptr, log_law : int64 (K + 1,), float64
+        Log conditional tables, one after the other; a latent's own level changes fastest.
+    child_ptr, children, child_strides : int64
+        Children of each latent, and the latent's stride in the child's table.
+    seed, iteration, addresses : uint64, int, uint64 (N,)
+        Random numbers depend on (seed, iteration, row's address) alone, not on how rows are shared
+        out.
+    n_sweeps, coldness : int, float
+        Log odds are multiplied with ``coldness``: 1 samples, much more climbs.
+    keep, sums, sum_ptr : bool, float64 (N, F), int64 (K,)
+        Where, if asked for, the probability of each level above 0 is added, level u of latent k in
+        column ``sum_ptr[k] + u - 1``: less noisy than the draws.
+    """
+    n_items = item_ptr.shape[0] - 1
+    n_latents = latent_ptr.shape[0] - 1
+    sub = np.empty(n_items, dtype=np.int64)
+    family = np.empty(n_latents, dtype=np.int64)
+    weights = np.empty(levels.max())
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    to_unit = 1.0 / 9007199254740992.0
+    root = _mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
+    for i in range(start, stop):
+        word = _mix(root ^ (golden * (addresses[i] + np.uint64(1))))
+        state = states[i]
+        for j in range(n_items):
+            code = table_ptr[j]
+            for a in range(item_ptr[j], item_ptr[j + 1]):
+                code += np.int64(state[item_parents[a]]) * item_strides[a]
+            sub[j] = code
+        for k in range(n_latents):
+            code = law_ptr[k]
+            for a in range(parent_ptr[k], parent_ptr[k + 1]):
+                code += np.int64(state[parents[a]]) * parent_strides[a]
+            family[k] = code
+        for _ in range(n_sweeps):
+            for k in range(n_latents):
+                on = np.int64(state[k])
+                # Log odds of each level against level 0.
+                for level in range(1, levels[k]):
+                    log_odds = log_law[family[k] + level] - log_law[family[k]]
+                    for a in range(child_ptr[k], child_ptr[k + 1]):
+                        child = children[a]
+                        zero = family[child] - on * child_strides[a] + np.int64(state[child])
+                        log_odds += log_law[zero + level * child_strides[a]] - log_law[zero]
+                    for a in range(latent_ptr[k], latent_ptr[k + 1]):
+                        j = latent_items[a]
+                        if has_gaps and observed[i, j] == 0:
+                            continue
+                        zero = sub[j] - on * latent_strides[a]
+                        there = zero + level * latent_strides[a]
+                        log_odds += x[i, j] * (theta[there] - theta[zero])
+                        log_odds -= partition[there] - partition[zero]
+                    weights[level] = coldness * log_odds
+                word += golden
+                draw = float(_mix(word) >> np.uint64(11)) * to_unit
+                new = _draw_level(weights, levels[k], draw, keep)
+                if keep:
+                    for level in range(1, levels[k]):
+                        sums[i, sum_ptr[k] + level - 1] += weights[level]
+                if new != on:
+                    change = new - on
+                    state[k] = new
+                    for a in range(latent_ptr[k], latent_ptr[k + 1]):
+                        sub[latent_items[a]] += change * latent_strides[a]
+                    for a in range(child_ptr[k], child_ptr[k + 1]):
+                        family[children[a]] += change * child_strides[a]
+
+
+@njit(cache=True, nogil=True)
+def log_joint(
+    states,
+    x,
+    observed,
+    has_gaps,
+    item_ptr,
+    item_parents,
+    item_strides,
+    table_ptr,
+    theta,
+    partition,
+    parent_ptr,
+    parents,
+    parent_strides,
+    law_ptr,
+    log_law,
+    out,
+):
+    """Write each row's ``log f(x, z)``, without the part that no latent enters, to ``out`` (N,)."""
+    for i in range(states.shape[0]):
+        state = states[i]
+        total = 0.0
+        for j in range(item_ptr.shape[0] - 1):
+            if has_gaps and observed[i, j] == 0:
+                continue
+            code = table_ptr[j]
+            for a in range(item_ptr[j], item_ptr[j + 1]):
+                code += np.int64(state[item_parents[a]]) * item_strides[a]
+            total += x[i, j] * theta[code] - partition[code]
+        for k in range(parent_ptr.shape[0] - 1):
+            code = law_ptr[k] + np.int64(state[k])
+            for a in range(parent_ptr[k], parent_ptr[k + 1]):
+                code += np.int64(state[parents[a]]) * parent_strides[a]
+            total += log_law[code]
+        out[i] = total

@@ -1,0 +1,71 @@
+"""One file for arrays and a JSON header: what saved fits are made of. No pickle anywhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import FileError
+
+Arrays = dict[str, NDArray[Any]]
+
+#: Raised when the layout of saved files changes.
+FORMAT_VERSION = 1
+_FORMAT_NAME = "hidag-fit"
+
+
+def write_archive(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a zip of arrays with a header that JSON can hold; NaN and infinity become null."""
+    full = {"format": _FORMAT_NAME, "format_version": FORMAT_VERSION, **header}
+    text = json.dumps(_strict(full), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    try:
+        with path.open("wb") as stream:
+            np.savez_compressed(
+                stream, allow_pickle=False, header=np.frombuffer(text, dtype=np.uint8), **arrays
+            )
+    except OSError as error:
+        raise FileError(
+            f"cannot write the result to '{path}': {error.strerror or error}"
+        ) from error
+
+
+def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a file that `write_archive` wrote."""
+    if not path.exists():
+        raise FileError(f"no result at '{path}': expected a file written by result_.save(path)")
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        header: dict[str, Any] = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
+        if header["format"] != _FORMAT_NAME or int(header["format_version"]) < 1:
+            raise KeyError("format")
+    except Exception as error:  # a damaged file can fail in any way a reader knows
+        raise FileError(
+            f"'{path}' is not a saved hidag fit, or it is truncated; save it again"
+        ) from error
+    if header["format_version"] > FORMAT_VERSION:
+        raise FileError(
+            f"'{path}' was written by a newer hidag (format {header['format_version']}, this one "
+            f"reads up to {FORMAT_VERSION}); upgrade hidag to read it"
+        )
+    return header, arrays
+
+
+def number(value: float | None) -> float:
+    """Return a number of a header, NaN for null."""
+    return float("nan") if value is None else value
+
+
+def _strict(value: Any) -> Any:
+    """Return a value with null for numbers that are none: JSON has no NaN."""
+    if isinstance(value, Mapping):
+        return {key: _strict(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
