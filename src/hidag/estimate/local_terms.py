@@ -37,17 +37,20 @@ class LocalTerms:
         The terms' values in each sub-state.
     cells : ndarray of int64, shape (n, size)
         Where the items' tables lie.
+    products : bool
+        Whether some terms are products of others.
     """
 
     items: NDArray[np.intp]
     columns: NDArray[np.intp]
     features: Array
     cells: Integers
+    products: bool = False
 
     @cached_property
     def basis(self) -> Basis:
         """The sub-states as regressors."""
-        return Basis.of(self.features)
+        return Basis.of(self.features, collinear=self.products)
 
 
 def local_terms(
@@ -100,6 +103,7 @@ def local_terms(
                 np.hstack([columns[places], more]),
                 Terms(shape, key).features(states),
                 cells[places],
+                bool(key),
             )
         )
     return out

@@ -21,6 +21,8 @@ MAX_DAMPINGS = 12
 DESCENT_SWEEPS = 50
 #: Coordinate moves below this many standard errors end a descent.
 DESCENT_TOLERANCE = 1e-7
+#: Added to the unit diagonals of systems that empty states make singular.
+UNSOLVABLE = 1e-9
 #: Smallest share of an item's variance that its dispersion may shrink to.
 SMALLEST_DISPERSION_SHARE = 1e-4
 
@@ -35,22 +37,25 @@ class Basis:
         A one and the terms' values.
     products : ndarray, shape (S, P (P + 1) / 2)
         Products of pairs of columns of ``design``, upper triangle by rows.
+    collinear : bool
+        Whether terms are products of others, and so hardly to be told apart in some directions.
     """
 
     design: Array
     products: Array
+    collinear: bool = False
 
     @classmethod
-    def of(cls, features: Array) -> Basis:
+    def of(cls, features: Array, *, collinear: bool = False) -> Basis:
         """Return the basis of states given by their terms' values, shape (S, T)."""
         design = np.hstack([np.ones((len(features), 1)), features])
         left, right = np.triu_indices(design.shape[1])
-        return cls(design, np.ascontiguousarray(design[:, left] * design[:, right]))
+        return cls(design, np.ascontiguousarray(design[:, left] * design[:, right]), collinear)
 
     @classmethod
     def over(cls, space: StateSpace, terms: Terms) -> Basis:
         """Return the basis of all joint states."""
-        return cls.of(terms.features(space.states()))
+        return cls.of(terms.features(space.states()), collinear=bool(terms.interactions))
 
     @property
     def features(self) -> Array:
@@ -113,18 +118,10 @@ class _Problem:
         open_items = np.arange(len(beta))
         damping = 1.0
         for _ in range(MAX_DAMPINGS):
-            proposal = descend(
-                beta[open_items],
-                gradient[open_items],
-                damping * curvature[open_items],
-                self.allowed[open_items],
-                self.penalty.code,
-                self.penalty.strength,
-                self.penalty.threshold * self.scale[open_items],
-                DESCENT_SWEEPS,
-                DESCENT_TOLERANCE,
-            )
             part = self.restricted(open_items)
+            proposal = part.proposal(
+                beta[open_items], gradient[open_items], damping * curvature[open_items]
+            )
             good = part.objective(proposal) >= before[open_items] - 1e-12 * np.abs(
                 before[open_items]
             )
@@ -134,6 +131,25 @@ class _Problem:
                 break
             damping *= DAMPING_FACTOR
         return out
+
+    def proposal(self, beta: Array, gradient: Array, curvature: Array) -> Array:
+        """Return coefficients that maximise the items' penalised quadratic models."""
+        if self.penalty.name is None and self.basis.collinear:
+            # Coordinate descent would crawl.
+            return beta + _solved(gradient, curvature, self.allowed != ZERO)
+        return np.asarray(
+            descend(
+                beta,
+                gradient,
+                curvature,
+                self.allowed,
+                self.penalty.code,
+                self.penalty.strength,
+                self.penalty.threshold * self.scale,
+                DESCENT_SWEEPS,
+                DESCENT_TOLERANCE,
+            )
+        )
 
     def restricted(self, items: NDArray[np.intp]) -> _Problem:
         if len(items) == len(self.counts):
@@ -148,6 +164,19 @@ class _Problem:
             self.penalty,
             self.scale[items],
         )
+
+
+def _solved(gradient: Array, curvature: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the Newton steps of the free coefficients, zero for the others, shape (J, P)."""
+    both = free[:, :, None] & free[:, None, :]
+    system = np.where(both, curvature, 0.0)
+    places = np.arange(free.shape[1])
+    scale = np.sqrt(np.maximum(system[:, places, places], 1e-12))
+    # Scaled to unit diagonals one small number regularises all items alike.
+    system /= scale[:, :, None] * scale[:, None, :]
+    system[:, places, places] = 1.0 + UNSOLVABLE
+    steps = np.linalg.solve(system, (np.where(free, gradient, 0.0) / scale)[..., None])[..., 0]
+    return np.asarray(np.where(free, steps / scale, 0.0))
 
 
 def maximise(
