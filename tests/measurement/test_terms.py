@@ -157,3 +157,20 @@ def test_effects_of_no_kind_are_refused(given):
         "effects must be 'main', 'all', 'acdm', 'gdina', 'dina', 'dino' or the highest order of an "
         f"interaction (1, 2, ...), got {given!r}"
     )
+
+
+def test_interactions_that_no_item_has_are_left_out():
+    terms, states = all_terms(), StateSpace(LEVELS).states()
+    items = some_items(terms)
+    loadings = np.array(items.loadings)
+    # Only latents 0 and 1 act together.
+    alone = [{k for k, _ in pairs} != {0, 1} for pairs in terms.interactions]
+    loadings[:, terms.n_main :][:, alone] = 0.0
+    items = MeasurementParameters(items.families, items.intercept, loadings, np.ones(6), terms)
+    left = items.pruned()
+    assert left.terms.interactions == (((0, 1), (1, 1)), ((0, 1), (1, 2)))
+    np.testing.assert_allclose(left.predictors(states), items.predictors(states), atol=1e-12)
+    flips = np.array([True, True, False])
+    np.testing.assert_allclose(
+        left.flipped(flips).predictors(states), items.flipped(flips).predictors(states), atol=1e-12
+    )

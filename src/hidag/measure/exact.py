@@ -180,6 +180,7 @@ def exact_measurement(
     if network is not None and parents is not None:
         shown = network.freed.reshape(space.levels)
     working, levels, order = settle_labels(working, data, reorder=reorder, relevel=relevel)
+    working = working.pruned()
     cube = np.transpose(cube[np.ix_(*levels)], order)
     shown = np.transpose(shown[np.ix_(*levels)], order)
     shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())

@@ -253,6 +253,22 @@ class MeasurementParameters:
                     intercept += old[:, t]
         return replace(self, intercept=intercept, loadings=loadings + 0.0)
 
+    def pruned(self) -> MeasurementParameters:
+        """Return the same items without interactions of latents that no item has together.
+
+        Products below those that stay do so too: renaming levels needs them.
+        """
+        terms = self.terms
+        used = (self.loadings[:, terms.n_main :] != 0).any(axis=0)
+        sets = [frozenset(k for k, _ in pairs) for pairs in terms.interactions]
+        kept = {latents for latents, own in zip(sets, used, strict=True) if own}
+        left = [
+            pairs
+            for pairs, latents in zip(terms.interactions, sets, strict=True)
+            if any(latents <= larger for larger in kept)
+        ]
+        return self.with_terms(Terms(terms.levels, tuple(left)))
+
     def heights(self, latent: int) -> Array:
         """Return what each level of a latent adds to its lowest, on average, shape (J, M)."""
         return self.terms.heights(self.loadings, latent)
