@@ -40,6 +40,7 @@ class GibbsSampler:
         self.states = np.array(states, dtype=np.int64)
         self._seed = np.uint64(seed)
         self._iteration = 0
+        self._layout: ItemLayout | None = None
 
     def draw(
         self,
@@ -50,7 +51,10 @@ class GibbsSampler:
         n_threads: int = 1,
     ) -> None:
         """Move all rows by ``n_sweeps`` sweeps that leave their posterior invariant."""
-        layout = ItemLayout.of(parameters)
+        # Laying items out costs as much as a sweep over a small table, and supports seldom change.
+        if self._layout is None or not self._layout.is_of(parameters):
+            self._layout = ItemLayout.of(parameters)
+        layout = self._layout
         theta, partition = layout.tables(parameters)
         log_law = log_probabilities(probabilities)
         mask = self.data.observed_columns

@@ -109,6 +109,14 @@ class ItemLayout:
             _flat([strides[items, k] for k, items in enumerate(of_latent)]),
         )
 
+    def is_of(self, parameters: MeasurementParameters) -> bool:
+        """Return whether this is the layout of these parameters' supports."""
+        return (
+            self.terms == parameters.terms
+            and self.families == parameters.families
+            and np.array_equal(self.support, parameters.support)
+        )
+
     @property
     def size(self) -> int:
         """Number of entries of all items' tables."""
