@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from hidag import DCRL, load
+from hidag import DCRL, check_identifiability, load
 from hidag.errors import IdentifiabilityWarning
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
 
@@ -65,3 +65,41 @@ def test_the_certificate_of_a_fit_names_the_rank_of_its_information():
     found = model.result_.certify()
     assert found.finding("information").holds is True
     assert found.finding("positive-law").holds is True
+
+
+CYCLE = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]] * 4)
+
+
+@pytest.mark.parametrize("effects", ["dina", "dino"])
+def test_conjunctive_items_need_an_item_of_its_own_for_every_latent(effects):
+    # Among 000, 100, 010 and 001 every DINA item answers alike: their shares can be moved at will.
+    rng = np.random.default_rng(0)
+    states = rng.integers(0, 2, (1000, 3))
+    together = np.stack([states[:, row == 1].all(axis=1) for row in CYCLE], axis=1)
+    sign = 1.0 if effects == "dina" else -1.0
+    X = sign * (3.0 * together + rng.normal(size=together.shape))
+    with pytest.warns(IdentifiabilityWarning) as caught:
+        model = DCRL(3, effects=effects, q_matrix=CYCLE, family="gaussian", random_state=0).fit(X)
+    assert [str(warning.message) for warning in caught] == [
+        "this Q comes without a guarantee that it is identified: no item loads on Z1, Z2 or Z3 "
+        "alone, so DINA and DINO items answer alike whether one of these is the only latent "
+        "present (absent) or none is, and other laws give the same distribution of the data"
+    ]
+    found = model.result_.identifiability
+    assert (found.generic, found.strict, found.provably_bad) == (False, False, True)
+
+
+def test_names_of_models_are_effects_to_the_certificate():
+    thrice = np.vstack([np.tile(np.eye(3, dtype=int), (3, 1)), CYCLE])
+    for name, same in (("acdm", "main"), ("gdina", "all")):
+        for q in (CYCLE, thrice):
+            named, plain = (check_identifiability(q, effects=e) for e in (name, same))
+            assert named.summary() == plain.summary()
+    found = check_identifiability(thrice, effects="dina")
+    assert (found.generic, found.strict) == (None, None)
+    assert found.finding("distinct-states").holds
+    twice = np.vstack([np.tile(np.eye(3, dtype=int), (2, 1)), CYCLE])
+    assert check_identifiability(twice, effects="dina").finding("distinct-states").holds is False
+    # Without products there is nothing conjunctive: the theorems apply.
+    pure = np.tile(np.eye(3, dtype=int), (3, 1))
+    assert check_identifiability(pure, effects="dino").strict is True

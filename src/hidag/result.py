@@ -124,7 +124,8 @@ class FitResult:
     def _design(
         self, q: NDArray[np.int8], names: tuple[str, ...], families: tuple[str, ...]
     ) -> Question:
-        highest = Effects.of(self.settings.get("effects", "main")).highest
+        effects = Effects.of(self.settings.get("effects", "main"))
+        highest = effects.highest
         widest = int((q == 1).sum(axis=1).max(initial=0))
         return Question(
             q == 1,
@@ -134,6 +135,7 @@ class FitResult:
             min(widest, highest),
             None if highest >= ALL_ORDERS else highest,
             families,
+            effects.conjunctive,
         )
 
     @property

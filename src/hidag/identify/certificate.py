@@ -24,12 +24,16 @@ from hidag.identify.generic_conditions import (
     no_contained_column,
 )
 from hidag.identify.question import Question, read_question
-from hidag.identify.strict_conditions import rest_tells_states_apart, two_identity_blocks
+from hidag.identify.strict_conditions import (
+    effects_of_their_own,
+    rest_tells_states_apart,
+    two_identity_blocks,
+)
 from hidag.identify.text import certificate_text
 
 #: Assumptions that are taken for granted while nothing speaks against them.
 GRANTED = ("positive-law", "monotone")
-STRICT_NAMES = ("covered", "identity-blocks", "distinct-states", *GRANTED)
+STRICT_NAMES = ("covered", "own-items", "identity-blocks", "distinct-states", *GRANTED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +137,8 @@ def check_identifiability(
     q_matrix : array-like or data frame, shape (J, K)
         1 where a latent drives an item, 0 where it does not. A data frame may name items (first
         column 'item', or a pandas index of text) and latents (its columns).
-    effects : {"main", "all"} or int, default="main"
-        Main effects only, all interactions, or interactions up to an order.
+    effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int, default="main"
+        Main effects only, all interactions, or interactions up to an order; or a model's name.
     levels : int or sequence of int (length K), default=2
         Number of values of the latents.
     families : str, sequence of str (length J), mapping from item to family, or None
@@ -178,16 +182,20 @@ def assemble(
     law, monotone = positive_law(asked, fitted), monotone_items(asked, fitted)
     families = analytic_families(asked, fitted)
     assumptions = [law, faithful_graph(asked), monotone, families]
-    structure = [covered, *([] if answers is None else [answers])]
+    own = [found for found in (effects_of_their_own(asked),) if found is not None]
+    structure = [covered, *([] if answers is None else [answers]), *own]
     # What a fit contradicts is not taken for granted; what nothing was said about is.
     refuted = [found for found in (law, monotone) if found.status == "fails"]
-    strict = _all([covered, identity, distinct, *refuted]) if asked.binary else _unless_bad(covered)
-    needed = [covered, blocks, *([subset] if subset.required else []), *refuted]
+    strict = _unless_bad([covered, *own])
+    if asked.binary:
+        strict = _all([covered, *own, identity, distinct, *refuted])
+    needed = [covered, *own, blocks, *([subset] if subset.required else []), *refuted]
     generic = _all([*needed, *([] if asked.families is None else [families])])
     if strict:
         generic = True
     new = Additions(asked.q[:0], True)
-    if False in (blocks.holds, subset.holds if subset.required else None):
+    # No theorem is about conjunctive items, so no items give its guarantee.
+    if not own and False in (blocks.holds, subset.holds if subset.required else None):
         new = fewest_additions(
             asked.q, items_per_block(asked.levels), search, subset=subset.required
         )
@@ -217,13 +225,13 @@ def _all(findings: Sequence[Finding]) -> bool | None:
     return False if False in known else None if None in known else True
 
 
-def _unless_bad(found: Finding) -> bool | None:
+def _unless_bad(findings: Sequence[Finding]) -> bool | None:
     """Return None, as no theorem is about this, or False where that is certain anyway."""
-    return False if found.status == "fails" else None
+    return False if any(found.status == "fails" for found in findings) else None
 
 
 def generic_names(certificate: Certificate) -> tuple[str, ...]:
     """Return the names of the findings that the generic guarantee rests on."""
     subset = ("subset",) if certificate.finding("subset").required else ()
     families = () if certificate.asked.families is None else ("analytic-families",)
-    return ("covered", "blocks", *subset, *families, *GRANTED)
+    return ("covered", "own-items", "blocks", *subset, *families, *GRANTED)

@@ -38,6 +38,9 @@ class Question:
     asked_order : int or None
         The order that was asked for; None for all effects.
     families : tuple of str, length J, or None
+    conjunctive : bool
+        Whether items answer to all of their latents together only (DINA), or to the absence of all
+        (DINO).
     """
 
     q: Bools
@@ -47,6 +50,7 @@ class Question:
     order: int
     asked_order: int | None
     families: tuple[str, ...] | None
+    conjunctive: bool = False
 
     @property
     def n_items(self) -> int:
@@ -96,8 +100,8 @@ def read_question(
     q_matrix : array-like or data frame, shape (J, K), or Question
         Ones and zeros; a question is taken as it is. A data frame names the latents by its
         columns; a first column called 'item', or a pandas index of text, names the items.
-    effects : {"main", "all"} or int
-        Highest order of interactions.
+    effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int
+        Highest order of interactions, or the name of a model.
     levels : int or sequence of int, length K
     families : str, sequence of str (length J), mapping from item to family, or None
     """
@@ -114,6 +118,7 @@ def read_question(
         order=min(widest, asked) if asked is not None else widest,
         asked_order=asked,
         families=_read_families(families, items),
+        conjunctive=isinstance(effects, str) and effects.strip().lower() in ("dina", "dino"),
     )
 
 
@@ -191,9 +196,9 @@ def _refuse_other_entries(
 def _read_effects(effects: str | int) -> int | None:
     if isinstance(effects, str):
         word = effects.strip().lower()
-        if word == "main":
+        if word in ("main", "acdm"):
             return 1
-        if word == "all":
+        if word in ("all", "gdina", "dina", "dino"):
             return None
         if word.isdigit() and int(word) >= 1:
             return int(word)

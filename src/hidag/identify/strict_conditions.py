@@ -69,7 +69,9 @@ def rest_tells_states_apart(asked: Question) -> Finding:
             {"latents": names},
             f"add an item that loads on {listed(names)}",
         )
-    return _by_main_effects(asked, rest) if asked.main_effects else _by_all_effects(asked, rest)
+    if asked.main_effects:
+        return _by_main_effects(asked, rest)
+    return _by_conjunctions(asked, rest) if asked.conjunctive else _by_all_effects(asked, rest)
 
 
 def _by_main_effects(asked: Question, rest: np.ndarray) -> Finding:
@@ -117,6 +119,57 @@ def _by_all_effects(asked: Question, rest: np.ndarray) -> Finding:
         "have fitted coefficients checked; or, to be certain whatever they are, add an item that "
         f"loads on {asked.latent_names[int(np.flatnonzero(pair[0] != pair[1])[0])]} alone (more "
         "may be needed)",
+    )
+
+
+def effects_of_their_own(asked: Question) -> Finding | None:
+    """Return whether latents show by themselves where items need all of theirs (DINA, DINO).
+
+    The theorems ask for main effects that are not zero; such items have none.
+    """
+    if not asked.conjunctive or asked.main_effects:
+        return None
+    source = "necessary for DINA and DINO"
+    bare = [k for k, items in enumerate(pure_items(asked.q)) if not items]
+    if not bare:
+        return Finding(
+            "own-items",
+            source,
+            "undecided",
+            "every latent has an item that loads on it alone; the paper's theorems are about items "
+            "in which each latent has an effect of its own, and DINA and DINO items are none",
+        )
+    names = asked.latents(bare)
+    one = len(bare) == 1
+    return Finding(
+        "own-items",
+        source,
+        "fails",
+        f"no item loads on {listed(names, last='or')} alone, so DINA and DINO items answer alike "
+        f"whether {'it' if one else 'one of these'} is the only latent present (absent) or none "
+        "is, and other laws give the same distribution of the data",
+        {"latents": names},
+        f"add an item that loads on {listed(names)} alone"
+        if one
+        else f"add an item for each of {listed(names)} that loads on it alone",
+        provably_bad=True,
+    )
+
+
+def _by_conjunctions(asked: Question, rest: np.ndarray) -> Finding:
+    source = f"{strict_theorem(asked)} (ii)"
+    bare = [k for k, items in enumerate(pure_items(rest)) if not items]
+    if not bare:
+        return _surely_apart(source)
+    names = asked.latents(bare)
+    return Finding(
+        "distinct-states",
+        source,
+        "fails",
+        f"outside the two blocks no item loads on {listed(names, last='or')} alone, and DINA and "
+        "DINO items with several latents do not tell whether it is the only one present (absent)",
+        {"latents": names},
+        f"add an item that loads on one latent alone for {listed(names)}",
     )
 
 

@@ -22,12 +22,14 @@ _STATUS_WORDS = {
 #: Where Q is not what stands in the way of a decision.
 _OPEN_WORDS = {
     "faithful-graph": "is assumed",
+    "own-items": "holds, but no theorem is about such items",
     "analytic-families": "cannot be decided",
     "information": "was not computed",
 }
 _TITLES = {
     "covered": "Every latent has an item",
     "answer-patterns": "Enough answer patterns",
+    "own-items": "An item of its own for every latent",
     "identity-blocks": "Two items of its own for every latent",
     "distinct-states": "The other items tell all states apart",
     "blocks": "Two blocks of items and a rest",
@@ -63,6 +65,8 @@ def _headline(asked: Question) -> str:
     effects = {1: "main effects", None: "all effects"}.get(
         asked.asked_order, f"effects up to order {asked.asked_order}"
     )
+    if asked.conjunctive:
+        effects = "DINA or DINO items"
     return f"Identifiability of {counted(asked.n_items, 'item')} on {latents}, {effects}"
 
 
