@@ -94,7 +94,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         where items say much, up to 4 N where they say little and the law shows little); "all" takes
         N, a number that share of N. With "auto" the weakest edges also have to be borne out by the
         observed-data likelihood, unless latents are sampled. Resampled rows are never discounted.
-    score : {"bdeu", "bic"}
+    score : {"auto", "bdeu", "bic"}
+        "auto" is BDeu for binary latents, as in the paper, and for latents with more levels that
+        the items nearly show; BIC for others.
     equivalent_sample_size : float or "auto"
         Of the BDeu score: "auto" is 1 for binary latents, and what makes the counts most probable
         for latents with more levels.
@@ -162,7 +164,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         law: str = "auto",
         resample: str | int | float | Callable[[int], float] = "expected",
         effective_size: str | float = "auto",
-        score: str = "bdeu",
+        score: str = "auto",
         equivalent_sample_size: float | str = "auto",
         search: str | Callable[..., Any] = "xges",
         knowledge: Any = None,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
 from hidag.discover.scores import make_score
-from hidag.discover.search import prior_weight
+from hidag.discover.search import prior_weight, score_for
 from hidag.errors import SettingError
 from hidag.evidence import Confirmed, EdgeTest, ObservedFit, confirm_edges
 from hidag.latent import (
@@ -71,21 +71,25 @@ def effective_share(effective_size: str | float, calibrated: float) -> float:
 def find_graph(
     counts: LatentCounts,
     *,
-    score: Any = "bdeu",
+    score: Any = "auto",
     equivalent_sample_size: float | str = "auto",
     search: str | Callable[..., Any] = "xges",
     knowledge: Knowledge | None = None,
     observed: ObservedFit | None = None,
     n_rows: float = 0.0,
+    seen: float = 0.0,
 ) -> Confirmed:
     """Return Stage III's graph and what the observed data said about its weakest edges.
 
     Edges are put to that test when ``observed`` is given and the search is one of ours; ``n_rows``
-    is the number of rows that the observed data are worth.
+    is the number of rows that the observed data are worth, and ``seen`` the share of the latents'
+    information that the items carry.
     """
     if counts.n_variables == 1:
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
 
+    if isinstance(score, str) and score == "auto":
+        score = score_for(counts.levels, seen)
     made = make_score(score, counts, prior_weight(counts, equivalent_sample_size, score, knowledge))
 
     def run(known: Knowledge | None) -> SearchResult:
@@ -139,7 +143,7 @@ def latent_graph(
     rule: ResampleRule = "expected",
     effective_size: str | float = "auto",
     seed: int = 0,
-    score: Any = "bdeu",
+    score: Any = "auto",
     equivalent_sample_size: float | str = "auto",
     search: str | Callable[..., Any] = "xges",
     knowledge: Knowledge | None = None,
@@ -180,6 +184,7 @@ def latent_graph(
         knowledge=None if len(idle) else knowledge,
         observed=tested,
         n_rows=ratio * part.n_samples,
+        seen=ratio,
     )
     adjacency[np.ix_(busy, busy)] = found.graph.adjacency
     known = found.law if len(idle) == 0 else None

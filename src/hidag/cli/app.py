@@ -157,7 +157,7 @@ def fit(
         float | None,
         typer.Option(help="Weight of the penalty.", show_default="chosen from the table"),
     ] = None,
-    score: Annotated[str, typer.Option(help="Score of the graph: bdeu or bic.")] = "bdeu",
+    score: Annotated[str, typer.Option(help="Score of the graph: auto, bdeu or bic.")] = "auto",
     search: Annotated[str, typer.Option(help="Search of the graph: xges, ges or exact.")] = "xges",
     resample: Annotated[
         str,

@@ -28,6 +28,8 @@ GraphSearch = Callable[
     [LocalScore, tuple[str, ...], Knowledge | None], "CPDAG | DAG | NDArray[np.integer[Any]]"
 ]
 
+#: Share of hidden variables' information from which on their counts are as good as seen ones.
+NEARLY_SEEN = 0.8
 #: Weights of BDeu's prior, in rows, that are tried when the data are to choose one.
 PRIOR_WEIGHTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
@@ -158,6 +160,17 @@ def search_graph(
         raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
     graph = CPDAG(adjacency, counts.names)
     return SearchResult(graph, graph_score(made, graph.to_dag().parents), n_scores, n_steps)
+
+
+def score_for(levels: tuple[int, ...], seen: float = 0.0) -> str:
+    """Return the score that suits variables with so many levels, by name.
+
+    BDeu for binary ones. Tables of more levels have many cells. With a prior weight that the data
+    choose, BDeu finds most there, but it takes the noise of counts of hidden variables for
+    dependence: unless a share ``seen`` of nearly all they would tell is known, it is the Bayesian
+    information criterion that does not.
+    """
+    return "bdeu" if max(levels) == 2 or seen >= NEARLY_SEEN else "bic"
 
 
 def prior_weight(

@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 MOST_ROWS_WORTH = 4.0
 #: Averages over rows that need no more than two digits are taken from this many.
 ROWS_FOR_AVERAGES = 2000
+#: A share below this is taken for this: nothing is known of such levels together.
+SMALLEST_SHARE = 1e-3
 #: A mean over all pairs of latents needs fewer.
 ROWS_FOR_RATIO = 1000
 
@@ -91,18 +93,23 @@ def information_ratio(
 ) -> float:
     """Return which share of the latents' pairwise information the items carry, between 0 and 1.
 
-    For each pair of latents with ``s = (z_a - mu_a)(z_b - mu_b)`` the share is
-    ``Var(E[s | x]) / Var(s)``; the mean over pairs comes back (1 for a single latent).
+    For two latents and a level of each, ``s = (1{z_a >= u} - p)(1{z_b >= v} - q)`` is known with a
+    share ``Var(E[s | x]) / Var(s)``. A pair of latents has the harmonic mean over its levels: an
+    edge is judged by all of them at once, and the noise of one that is hardly seen counts as much
+    as its share is small. The mean over pairs comes back (1 for a single latent).
     ``parameters`` are on the working scale of ``data``; averages are over its first few thousand
     rows.
     """
     data = data.first_rows(ROWS_FOR_RATIO)
-    states = law.space.states().astype(np.float64)
+    main = Terms.main(law.space.levels)
+    steps = main.features(law.space.states())
     probabilities = np.asarray(law.probabilities)
-    left, right = np.triu_indices(law.space.n_latents, 1)
+    left, right = np.triu_indices(main.n_main, 1)
+    apart = main.main_latents[left] != main.main_latents[right]
+    left, right = left[apart], right[apart]
     if len(left) == 0:
         return 1.0
-    centred = states - probabilities @ states
+    centred = steps - probabilities @ steps
     products = centred[:, left] * centred[:, right]
     total = np.zeros(len(left))
     squares = np.zeros(len(left))
@@ -116,7 +123,26 @@ def information_ratio(
     explained = squares / data.n_counted - (total / data.n_counted) ** 2
     variance = probabilities @ products**2 - (probabilities @ products) ** 2
     share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
-    return float(np.clip(share.mean(), 0.0, 1.0))
+    pair = main.main_latents[left] * law.space.n_latents + main.main_latents[right]
+    return mean_of_pairs(np.clip(share, 0.0, 1.0), pair)
+
+
+def mean_of_pairs(shares: Array, pairs: NDArray[np.integer]) -> float:
+    """Return the mean over pairs of latents of the harmonic means of their levels' shares.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n,)
+    pairs : ndarray of int, shape (n,)
+        Which pair each share belongs to.
+    """
+    _, place = np.unique(pairs, return_inverse=True)
+    number = np.bincount(place)
+    harmonic = number / np.bincount(place, 1.0 / np.maximum(shares, SMALLEST_SHARE))
+    # A pair of binary latents has one share, and that is its mean to the last bit.
+    alone = number == 1
+    harmonic[alone] = np.bincount(place, shares)[alone]
+    return float(harmonic.mean())
 
 
 def rows_worth(ratio: float, n_steps: int) -> float:

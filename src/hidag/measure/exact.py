@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, search_graph
+from hidag.discover.search import score_for
 from hidag.estimate.exact import expect_states
 from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
 from hidag.estimate.loop import Estimate
@@ -208,7 +209,7 @@ def parents_by_search(space: StateSpace) -> LearnParents:
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         worth = rows_worth(information_ratio(parameters, law, data), n_steps)
         counts = expected_counts(law, max(worth * data.n_counted, 1.0), names)
-        found = search_graph(counts, equivalent_sample_size="auto")
+        found = search_graph(counts, score=score_for(space.levels))
         return found.graph.to_dag().parents
 
     return learn

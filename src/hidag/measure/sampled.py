@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, search_graph
+from hidag.discover.search import score_for
 from hidag.estimate.exact import expect_states
 from hidag.estimate.network_loop import law_of_draws
 from hidag.estimate.network_structure import sampled_information_ratio
@@ -170,7 +171,7 @@ def parents_of_draws(
         names = tuple(f"{k}" for k in range(states.shape[1]))
         counts = _scaled(states, n_rows, names, levels, weights)
         found = search_graph(
-            counts, equivalent_sample_size="auto", search=search, max_parents=MOST_PARENTS
+            counts, score=score_for(levels), search=search, max_parents=MOST_PARENTS
         )
         return found.graph.to_dag().parents
 

@@ -160,17 +160,22 @@ def network_start(
 
 
 def anchored_start(
-    data: WorkingData, q_entries: NDArray[np.int8], levels: tuple[int, ...]
+    data: WorkingData,
+    q_entries: NDArray[np.int8],
+    levels: tuple[int, ...],
+    *,
+    rng: np.random.Generator | None = None,
 ) -> MeasurementParameters | None:
     """Return a start whose factors point at anchors, or None where there are none to be found.
 
-    Parameters as of :func:`network_start`; some of Q is to be estimated.
+    Parameters as of :func:`network_start`; some of Q is to be estimated. ``rng`` lets chance take
+    part in which factor has how many levels, and in nothing else.
     """
     looks, components = _common_factors(data, q_entries.shape[1])
     turned = turn_to_anchors(components)
     if turned is None:
         return None
-    kept = _sparse(_assigned(turned, looks, q_entries, levels, None), q_entries, KEPT_SHARE)
+    kept = _sparse(_assigned(turned, looks, q_entries, levels, rng), q_entries, KEPT_SHARE)
     return parameters_from_loadings(data, _effects(kept, data), levels)
 
 

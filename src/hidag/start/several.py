@@ -124,6 +124,25 @@ def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:
     ]
 
 
+def further_anchored(
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    index: int,
+    generator: np.random.Generator,
+) -> MeasurementParameters | None:
+    """Return the start by anchors if it is the turn of one: the second start is.
+
+    Where latents differ in their numbers of levels so is every other one after it, each with
+    another guess which factor has how many.
+    """
+    uneven = len(set(space.levels)) > 1
+    if index == 1 or (uneven and index % 2 == 1):
+        rng = None if index == 1 else generator
+        return anchored_start(data, q_entries, space.levels, rng=rng)
+    return None
+
+
 def _start_points(
     data: WorkingData,
     space: StateSpace,
@@ -139,7 +158,7 @@ def _start_points(
         if centred is None:
             points.append(confirmatory_start(data, space, q_entries, rng=rng))
             continue
-        anchored = anchored_start(data, q_entries, space.levels) if index == 1 else None
+        anchored = further_anchored(data, space, q_entries, index, generator)
         if anchored is not None:
             even = np.full(space.n_states, 1.0 / space.n_states)
             points.append(StartPoint(anchored, even, "factors, by anchors"))

@@ -26,7 +26,7 @@ from hidag.latent import StateSpace
 from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import Penalty, Terms
 from hidag.start.crossing import Problem, best_end, starts_agree
-from hidag.start.network_start import KEPT_SHARE, anchored_start, network_start
+from hidag.start.network_start import KEPT_SHARE, network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
     ROUGH_TOLERANCE,
@@ -37,6 +37,7 @@ from hidag.start.several import (
     StartRecord,
     choose_n_starts,
     estimate_from_starts,
+    further_anchored,
     generators_of,
     warmed_up,
 )
@@ -83,7 +84,7 @@ def start_points(
     centred = predictors(data, space.n_latents)
     n_factors = 0
     for index, generator in enumerate(generators):
-        anchored = anchored_start(data, q_entries, space.levels) if index == 1 else None
+        anchored = further_anchored(data, space, q_entries, index, generator)
         if anchored is not None:
             yield StartPoint(anchored, even, "factors, by anchors")
             continue
