@@ -150,9 +150,11 @@ def estimate_under_graph(
         points = list(islice(made, min(2, wanted)))
         agree = len(points) == 2 and isinstance(n_starts, str)
         if agree and starts_agree(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS:
-            points = points[:1]
-            # Coefficients were fitted to scores that another start confirms: they have settled.
-            warm_up = mostly_binary(data)
+            if max(space.levels) == 2:
+                points = points[:1]
+                # Coefficients were fitted to scores that another start confirms: they have settled.
+                warm_up = mostly_binary(data)
+            # Where a score is cut into several levels directions are not all that can go wrong.
         else:
             points.extend(made)
     count = len(points)
