@@ -206,7 +206,7 @@ def test_a_single_latent(tmp_path):
 def test_a_page_appears_whole_or_not_at_all(result, tmp_path):
     blocker = tmp_path / "file"
     blocker.write_text("x")
-    with pytest.raises(FileError, match="cannot write the summary to '"):
+    with pytest.raises(FileError, match="cannot write the page to '"):
         write_summary(result, blocker / "summary.html", plots=False)
     path = write_summary(result, tmp_path / "summary.html", plots=False)
     assert path.read_text("utf-8").endswith("</html>")

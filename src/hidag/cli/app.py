@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from hidag.cli.application_commands import application_app
 from hidag.cli.console import show_error
 from hidag.cli.numbers import effects_of, levels_of
 from hidag.cli.study_commands import study_app
@@ -323,3 +324,5 @@ def demo(
 
 
 app.add_typer(study_app, name="study")
+if application_app.registered_commands:
+    app.add_typer(application_app, name="app")

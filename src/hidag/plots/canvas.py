@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hidag.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from hidag.discover import CPDAG, DAG
 
 Size = tuple[float, float]
+Format = Literal["png", "svg"]
 
 _POINTS_PER_INCH = 72.0
 _TITLE_POINTS = 24.0
@@ -80,21 +82,51 @@ def render_png(
         Whether the axes fill the figure, as suits a figure without ticks.
     dots_per_inch : int
     """
+    return render_figure(on_axes(draw, fill=fill), size, dots_per_inch=dots_per_inch)
+
+
+def on_axes(draw: Callable[[Axes], object], *, fill: bool = False) -> Callable[[Figure], object]:
+    """Return what draws into the only axes of a figure, which fill it if asked."""
+    return lambda figure: draw(figure.add_axes(WHOLE) if fill else figure.add_subplot())
+
+
+def render_figure(
+    draw: Callable[[Figure], object],
+    size: Size,
+    *,
+    file_format: Format = "png",
+    dots_per_inch: int = 140,
+) -> bytes:
+    """Return a picture as bytes; the same drawing gives the same bytes.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws into the empty figure it is given, on as many axes as it likes.
+    size : (float, float)
+        In inches.
+    file_format : {"png", "svg"}
+    dots_per_inch : int
+        Of PNG pictures, and of what an SVG picture holds as dots.
+    """
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size)
-    FigureCanvasAgg(figure)
-    ax = figure.add_axes(WHOLE) if fill else figure.add_subplot()
     stream = io.BytesIO()
-    with style.any_script():
-        draw(ax)
+    # Letters stay letters in SVG, so that they can be searched and read aloud; names of its parts
+    # come from a fixed word instead of a random one.
+    with style.any_script(), rc_context({"svg.fonttype": "none", "svg.hashsalt": "hidag"}):
+        figure = Figure(figsize=size)
+        FigureCanvasAgg(figure)
+        draw(figure)
         figure.savefig(
             stream,
-            format="png",
+            format=file_format,
             dpi=dots_per_inch,
             facecolor=style.PAPER,
             bbox_inches="tight",
             pad_inches=0.12,
+            metadata={"Date": None} if file_format == "svg" else None,
         )
     return stream.getvalue()

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hidag.errors import FileError
 from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q
 from hidag.plots.canvas import Size
 from hidag.plots.trace import SIZE as TRACE_SIZE
@@ -24,6 +19,7 @@ from hidag.report.model_words import (
     loadings_in_words,
     marginals_of,
 )
+from hidag.report.page import as_data_address, render_page, write_page
 from hidag.report.words import concerns, edges_in_words, family_counts, what_was_fitted
 
 if TYPE_CHECKING:
@@ -62,13 +58,8 @@ def render_summary(
         Without scripts and without links to anything outside. Names of items and latents are
         escaped wherever they stand.
     """
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(
-        files("hidag.report").joinpath(_TEMPLATE).read_text(encoding="utf-8")
-    )
-    return template.render(
+    return render_page(
+        _TEMPLATE,
         title=title,
         result=result,
         concerns=concerns(result, warnings),
@@ -106,23 +97,8 @@ def write_summary(
 
     The file appears whole or not at all. Parameters as in `render_summary`.
     """
-    target = Path(path)
     text = render_summary(result, title=title, warnings=warnings, plots=plots)
-    try:
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=".hidag-", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-            os.chmod(part, 0o644)
-            os.replace(part, target)
-        except BaseException:
-            os.unlink(part)
-            raise
-    except OSError as error:
-        raise FileError(
-            f"cannot write the summary to '{target}': {error.strerror or error}"
-        ) from error
-    return target
+    return write_page(text, path)
 
 
 def _pictures(result: FitResult) -> dict[str, str]:
@@ -134,8 +110,7 @@ def _pictures(result: FitResult) -> dict[str, str]:
     if len(result.latent_names) > 1:
         drawn["graph"] = (lambda ax: plot_graph(result.graph, ax), size_of_graph(result.graph))
     return {
-        name: "data:image/png;base64,"
-        + base64.b64encode(render_png(draw, size, fill=name == "graph")).decode("ascii")
+        name: as_data_address(render_png(draw, size, fill=name == "graph"))
         for name, (draw, size) in drawn.items()
     }
 

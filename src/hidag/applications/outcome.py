@@ -1,0 +1,187 @@
+"""What an application leaves behind, before any of it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from hidag.errors import SettingError
+from hidag.plots.canvas import Size, on_axes
+from hidag.result import FitResult
+from hidag.settings import plain_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure to be drawn.
+
+    Attributes
+    ----------
+    name : str
+        Of its files, without an ending.
+    caption : str
+        One or two sentences; also read aloud in place of the picture.
+    draw : callable
+        Draws into the empty figure it is given.
+    size : (float, float)
+        In inches.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[Figure], object]
+    size: Size
+
+    @classmethod
+    def on_axes(
+        cls,
+        name: str,
+        caption: str,
+        draw: Callable[[Axes], object],
+        size: Size,
+        *,
+        fill: bool = False,
+    ) -> Self:
+        """Return a picture drawn into one pair of axes, which fill the figure if asked."""
+        return cls(name, caption, on_axes(draw, fill=fill), size)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings; numbers stay numbers in the CSV file and are rounded on the page.
+
+    Attributes
+    ----------
+    name : str
+        Of its CSV file, without an ending.
+    caption : str
+    header : tuple of str
+    rows : tuple of tuple
+        Strings, whole numbers and floats; NaN and None are empty cells.
+    decimals : int
+        Of floats on the page.
+    """
+
+    name: str
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    decimals: int = 3
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    heading : str
+    paragraphs : tuple of str
+        Plain text.
+    pictures, tables : tuple of str
+        Names of what is shown below the text.
+    """
+
+    heading: str
+    paragraphs: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An application that has run.
+
+    Attributes
+    ----------
+    name : str
+        Of the command.
+    title : str
+    findings : tuple of str
+        Sentences at the head of the page: what was found, most important first.
+    cautions : tuple of str
+        What the reader must know before believing it.
+    result : FitResult
+        The fit that the page is about.
+    seed : int
+        As the user gave it.
+    settings : mapping
+        All options of the application.
+    sections : tuple of Section
+    pictures : tuple of Picture
+    tables : tuple of Table
+    numbers : mapping
+        More entries of summary.json.
+    """
+
+    name: str
+    title: str
+    findings: tuple[str, ...]
+    result: FitResult
+    seed: int
+    settings: Mapping[str, Any]
+    sections: tuple[Section, ...]
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[Table, ...] = ()
+    cautions: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what, things, shown in (
+            ("picture", self.pictures, [n for part in self.sections for n in part.pictures]),
+            ("table", self.tables, [n for part in self.sections for n in part.tables]),
+        ):
+            _check_names(what, [thing.name for thing in things], shown)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the contents of summary.json: plain numbers, strings, lists and mappings."""
+        result = self.result
+        content = {
+            "application": self.name,
+            "title": self.title,
+            "findings": list(self.findings),
+            "cautions": list(self.cautions),
+            "latent_names": list(result.latent_names),
+            "adjacency": result.graph.adjacency.tolist(),
+            "item_names": list(result.item_names),
+            "q_matrix": result.q_matrix.tolist(),
+            "log_likelihood": result.log_likelihood,
+            "n_rows": result.n_samples,
+            "settings": dict(self.settings),
+            "fit_settings": dict(result.settings),
+            "seed": self.seed,
+            "versions": dict(result.versions),
+            **self.numbers,
+        }
+        return {name: _plain(value) for name, value in content.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold; numbers that are not finite become null."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    plain = plain_value(value)
+    return None if isinstance(plain, float) and not isfinite(plain) else plain
+
+
+def _check_names(what: str, names: Sequence[str], shown: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SettingError(
+            f"each {what} needs a name of its own, but {', '.join(twice)} is there twice"
+        )
+    unknown = sorted(set(shown) - set(names))
+    if unknown:
+        raise SettingError(f"a section shows the {what} {', '.join(unknown)}, which is not there")

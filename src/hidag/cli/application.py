@@ -1,0 +1,103 @@
+"""Running an application and writing its folder: pictures, tables, the fit, a page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from hidag.applications import Outcome, Picture, Table, render_outcome
+from hidag.cli.console import collected_warnings, say, show_warning
+from hidag.cli.folders import Writer, check_folder, fill_folder
+from hidag.cli.tables import number, write_csv
+from hidag.plots import render_figure
+from hidag.plots.canvas import Format
+from hidag.report import edges_in_words
+from hidag.report.page import write_page
+
+#: Written last, so that it tells a folder that an application has filled.
+SIGN = "summary.json"
+_PAGE, _RESULT = "page.html", "result.npz"
+_FORMATS: tuple[Format, ...] = ("png", "svg")
+
+
+def run_application(
+    compute: Callable[[], Outcome], out: Path, inputs: Iterable[Path] = ()
+) -> Outcome:
+    """Run an application, print what it found, and write its folder.
+
+    Parameters
+    ----------
+    compute : callable
+        Makes the outcome.
+    out : Path
+        Folder to write; checked before the work. Files that no application wrote stay.
+    inputs : iterable of Path
+        Files that are read, none of which may be overwritten.
+    """
+    begun = time.monotonic()
+    check_folder(out, (_PAGE, _RESULT, SIGN), inputs, sign=SIGN)
+    with collected_warnings() as warnings:
+        outcome = compute()
+    files = outcome_files(outcome, command=_command())
+    check_folder(out, files, inputs, sign=SIGN)
+    fill_folder(out, files, _written_before(out))
+    say(outcome.title)
+    for sentence in outcome.findings:
+        say(f"  {sentence}")
+    say("\ngraph among the latents")
+    for edge in edges_in_words(outcome.result.graph) or ["no edge"]:
+        say(f"  {edge}")
+    for sentence in (*warnings, *outcome.cautions):
+        show_warning(sentence)
+    say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / _PAGE}")
+    return outcome
+
+
+def outcome_files(outcome: Outcome, *, command: str | None = None) -> dict[str, Writer]:
+    """Return a writer for each file of an outcome, summary.json last."""
+    files: dict[str, Writer] = {}
+    for picture in outcome.pictures:
+        for ending in _FORMATS:
+            files[f"{picture.name}.{ending}"] = partial(
+                _write_picture, picture=picture, ending=ending
+            )
+    for table in outcome.tables:
+        files[f"{table.name}.csv"] = partial(_write_table, table=table)
+    files[_RESULT] = outcome.result.save
+    files[_PAGE] = lambda path: write_page(render_outcome(outcome, command=command), path)
+    content = {**outcome.summary(), "files": [*files, SIGN]}
+    files[SIGN] = lambda path: path.write_text(
+        json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
+    )
+    return files
+
+
+def _write_picture(path: Path, *, picture: Picture, ending: Format) -> None:
+    path.write_bytes(render_figure(picture.draw, picture.size, file_format=ending))
+
+
+def _write_table(path: Path, *, table: Table) -> None:
+    rows = (
+        [number(value) if isinstance(value, float) else value for value in row]
+        for row in table.rows
+    )
+    write_csv(path, table.header, rows)
+
+
+def _written_before(folder: Path) -> list[str]:
+    """Return what an earlier run says it wrote here, so that no folder holds files of two runs."""
+    try:
+        names = json.loads((folder / SIGN).read_text("utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    # A summary that somebody edited must not make us remove files elsewhere.
+    return [name for name in names if isinstance(name, str) and Path(name).name == name]
+
+
+def _command() -> str:
+    return shlex.join(["hidag", *sys.argv[1:]])

@@ -1,0 +1,62 @@
+"""Pages: HTML files that hold all they show, made from templates beside this module."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+from hidag.errors import FileError
+
+
+def render_page(template: str, **content: object) -> str:
+    """Return a page as text.
+
+    Parameters
+    ----------
+    template : str
+        File name of a template beside this module; most extend "page.html.jinja", which has the
+        looks of all pages and forbids scripts and anything from outside.
+    **content
+        What the template shows. Text is escaped wherever it stands.
+    """
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(_template_text),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    return environment.get_template(template).render(**content)
+
+
+def write_page(text: str, path: str | Path) -> Path:
+    """Write a page and return its path; the file appears whole or not at all."""
+    target = Path(path)
+    try:
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=".hidag-", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+            os.chmod(part, 0o644)
+            os.replace(part, target)
+        except BaseException:
+            os.unlink(part)
+            raise
+    except OSError as error:
+        raise FileError(
+            f"cannot write the page to '{target}': {error.strerror or error}"
+        ) from error
+    return target
+
+
+def as_data_address(png: bytes) -> str:
+    """Return a PNG picture as an address that holds it, for a page without files beside it."""
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def _template_text(name: str) -> str:
+    return files("hidag.report").joinpath(name).read_text(encoding="utf-8")
