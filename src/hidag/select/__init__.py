@@ -1,0 +1,1 @@
+"""Select: how many latents, chosen from the data."""
