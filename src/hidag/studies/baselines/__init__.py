@@ -1,0 +1,14 @@
+"""Baselines: other methods for the same table, for studies to stand beside the library's own."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from hidag.studies.baselines.contract import Baseline, BaselineResult
+from hidag.studies.baselines.factor_ges import FACTOR_GES
+from hidag.studies.baselines.research_code import RESEARCH_CODE
+
+BASELINES: Mapping[str, Baseline] = MappingProxyType(
+    {baseline.name: baseline for baseline in (FACTOR_GES, RESEARCH_CODE)}
+)
+
+__all__ = ["BASELINES", "Baseline", "BaselineResult"]

@@ -1,0 +1,146 @@
+"""What every baseline takes and gives back, and what none of them can do with.
+
+A baseline sees the table, the items' families, the number of latents and a seed: what the estimator
+of this library sees, and never the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hidag.discover import CPDAG, discover
+from hidag.errors import DataError, SettingError
+from hidag.latent import LatentCounts, StateSpace
+from hidag.settings import checked_count
+
+Floats = NDArray[np.float64]
+
+#: Families whose values, logged where they are lognormal, are normal given the latents.
+NORMAL_FAMILIES = ("gaussian", "lognormal")
+
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """What a baseline found.
+
+    Attributes
+    ----------
+    q_matrix : ndarray of int8, shape (J, K)
+        1 where an item depends on a latent.
+    graph : CPDAG
+        Among the K latents, in the order of the columns of ``q_matrix``.
+    notes : dict
+        Numbers and words on how it went, by name; plain values.
+    """
+
+    q_matrix: NDArray[np.int8]
+    graph: CPDAG
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+#: A method: the table (N, J) without gaps, families, K and a seed.
+Method = Callable[[Floats, tuple[str, ...], int, int], BaselineResult]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A method to compare with.
+
+    Attributes
+    ----------
+    name : str
+        Its key in ``BASELINES``.
+    summary : str
+        What it does, in a line.
+    method : callable
+        Called by `run` after the table was checked.
+    """
+
+    name: str
+    summary: str
+    method: Method
+
+    def run(
+        self, values: ArrayLike, families: Sequence[str], n_latents: int, seed: int
+    ) -> BaselineResult:
+        """Return what the method finds in a table.
+
+        Parameters
+        ----------
+        values : array_like, shape (N, J)
+            Without missing cells: none of the methods knows what to do with them.
+        families : sequence of str, length J
+        n_latents : int
+            K; latents are binary.
+        seed : int
+            The same seed gives the same bits.
+
+        Raises
+        ------
+        HidagError
+            With the reason why the method finds nothing.
+        """
+        table = np.array(values, dtype=np.float64)
+        if table.ndim != 2 or table.size == 0:
+            raise DataError(f"a baseline needs a table of shape (N, J), got shape {table.shape}")
+        n_gaps = int((~np.isfinite(table)).sum())
+        if n_gaps:
+            raise DataError(
+                f"{self.name} needs a table without missing cells, but {n_gaps} of {table.size} "
+                "are missing or infinite; leave out rows or items with gaps"
+            )
+        names = tuple(families)
+        if len(names) != table.shape[1]:
+            raise SettingError(f"{table.shape[1]} items need as many families, got {len(names)}")
+        size = checked_count("n_latents", n_latents)
+        still = np.flatnonzero(np.ptp(table, axis=0) == 0)
+        if len(still):
+            raise DataError(
+                f"{self.name} needs items that vary, but column {still[0]} (counting from 0) has "
+                f"the same value in every row ({len(still)} of {table.shape[1]} items)"
+            )
+        return self.method(table, names, size, int(seed))
+
+
+def normal_values(values: Floats, families: Sequence[str], method: str) -> Floats:
+    """Return values that are normal given the latents (N, J), or refuse the first other family."""
+    out = values.copy()
+    for j, family in enumerate(families):
+        if family not in NORMAL_FAMILIES:
+            raise SettingError(
+                f"{method} needs gaussian or lognormal items, but column {j} (counting from 0) is "
+                f"{family!r}; compare with another baseline"
+            )
+        if family == "lognormal":
+            out[:, j] = np.log(positive(values[:, j], j))
+    return out
+
+
+def positive(column: Floats, j: int) -> Floats:
+    """Return the column if it can be logged."""
+    if (column <= 0).any():
+        raise DataError(
+            f"column {j} (counting from 0) is lognormal, so that its values must be above zero, "
+            f"but {column.min():g} occurs"
+        )
+    return column
+
+
+def graph_of_law(probabilities: Floats, n_latents: int, n_rows: float) -> CPDAG:
+    """Return the graph that the library's search finds in a law of binary latents, (2^K,).
+
+    The law counts for ``n_rows`` rows.
+    """
+    space = StateSpace.binary(n_latents)
+    seen = probabilities > 0
+    weights = n_rows * probabilities[seen]
+    names = tuple(f"Z{k + 1}" for k in range(n_latents))
+    counts = LatentCounts(space.states()[seen].astype(np.uint8), weights, space.levels, names)
+    if n_latents == 1:
+        return CPDAG(np.zeros((1, 1), dtype=np.int8), names)
+    return discover(counts)
