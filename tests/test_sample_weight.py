@@ -7,7 +7,7 @@ import pytest
 
 from hidag import DCRL
 from hidag.errors import DataError
-from hidag.estimate.exact import expect
+from hidag.estimate.expectation import expect
 from hidag.estimate.gibbs import GibbsSampler
 from hidag.estimate.maximise import Basis, maximise, permissions
 from hidag.estimate.support import observed_information

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hidag.estimate.exact import expect_states
+from hidag.estimate.expectation import expect_states
 from hidag.estimate.fixed_items import fit_law, freed_law
 from hidag.estimate.loop import any_law
 from hidag.estimate.working import WorkingData

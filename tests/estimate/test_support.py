@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.estimate.exact import expect
+from hidag.estimate.expectation import expect
 from hidag.estimate.maximise import Basis
 from hidag.estimate.subsets import best_subset, together
 from hidag.estimate.support import adapted_strength, observed_information

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from hidag.estimate.exact import expect
+from hidag.estimate.expectation import expect
 from hidag.estimate.gibbs import GibbsSampler
 from hidag.estimate.loop import Schedule, run_em
 from hidag.estimate.maximise import Basis, maximise

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hidag.estimate.exact import StateScores, expect, iterate_posteriors
+from hidag.estimate.exact import StateScores, iterate_posteriors
+from hidag.estimate.expectation import expect
 from hidag.estimate.gibbs import GibbsSampler
 from hidag.estimate.loop import Schedule, run_em
 from hidag.estimate.maximise import Basis, maximise

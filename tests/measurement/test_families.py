@@ -74,6 +74,17 @@ def test_slopes_are_the_derivatives_of_natural(case):
     np.testing.assert_allclose((up[1] - down[1]) / (2 * step), dpartition, rtol=1e-6, atol=1e-8)
 
 
+def test_natural_parameters_are_multiples_of_the_predictor_where_a_family_says_so(case):
+    family, eta, aux, _ = case
+    span = np.linspace(-3.0, 3.0, 7)[:, None] + np.zeros_like(eta)
+    if np.isfinite(family.lowest_predictor):
+        span = np.abs(span) + 1.0
+    theta = family.natural(span, aux)[0]
+    multiple = family.slopes(span, aux)[0] * span
+    same = np.shape(theta) == np.shape(multiple) and np.allclose(theta, multiple, rtol=1e-12)
+    assert same == (family.canonical_below > 3.0)
+
+
 def test_score_has_mean_zero_and_variance_information(case):
     family, eta, aux, _ = case
     n = 200_000

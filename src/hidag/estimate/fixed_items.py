@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.exact import expect_states
+from hidag.estimate.expectation import expect_states
 from hidag.estimate.loop import LARGEST_STRETCH, STRETCH_GROWTH, LawStep, stretched_law
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters

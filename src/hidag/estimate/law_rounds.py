@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.exact import expect_states
+from hidag.estimate.expectation import expect_states
 from hidag.estimate.fixed_items import freed_law
 from hidag.estimate.loop import Estimate, Observer, Schedule, continued, run_em
 from hidag.estimate.maximise import Basis

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, search_graph
 from hidag.discover.search import score_for
-from hidag.estimate.exact import expect_states
+from hidag.estimate.expectation import expect_states
 from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
 from hidag.estimate.loop import Estimate
 from hidag.estimate.posterior import information_ratio, rows_worth

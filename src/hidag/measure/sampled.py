@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, search_graph
 from hidag.discover.search import score_for
-from hidag.estimate.exact import expect_states
+from hidag.estimate.expectation import expect_states
 from hidag.estimate.network_loop import law_of_draws
 from hidag.estimate.network_structure import sampled_information_ratio
 from hidag.estimate.working import WorkingData

@@ -50,6 +50,8 @@ class Family(ABC):
     n_cutpoints: int = 0
     #: Whether the density is Gaussian after ``to_working``: such items are standardised.
     is_location_scale: bool = False
+    #: Below this predictor theta is a multiple of eta (``-inf``: nowhere); sums then simplify.
+    canonical_below: float = -np.inf
     #: Smallest admissible linear predictor (``-inf`` when every real number will do).
     lowest_predictor: float = -np.inf
 

@@ -22,6 +22,7 @@ class Bernoulli(MeanFamily):
     aliases: tuple[str, ...] = ("binary",)
     need = "0 and 1"
     meaning = "yes/no answers (0 and 1)"
+    canonical_below = np.inf
 
     def finding(self, x: Array) -> Finding:
         """Return the values that are not 0 and 1."""
@@ -87,6 +88,7 @@ class BernoulliProbit(Bernoulli):
     name = "bernoulli-probit"
     aliases = ("probit",)
     meaning = "yes/no answers (0 and 1), effects on the probit scale"
+    canonical_below = -np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log Phi(eta) - log Phi(-eta)`` and ``A = -log Phi(-eta)``."""
@@ -119,6 +121,7 @@ class BernoulliCloglog(Bernoulli):
     name = "bernoulli-cloglog"
     aliases = ("cloglog",)
     meaning = "whether something happened at least once (0 and 1), effects on the log rate"
+    canonical_below = -np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(exp(rate) - 1)`` and ``A = rate``."""

@@ -17,6 +17,7 @@ class Binomial(MeanFamily):
     number_means = "number of trials"
     example_number = "20"
     meaning = "successes in a known number of trials"
+    canonical_below = np.inf
 
     def __init__(self, n_trials: float) -> None:
         self.n_trials = n_trials

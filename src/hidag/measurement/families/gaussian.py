@@ -19,6 +19,7 @@ class Gaussian(MeanFamily):
     has_dispersion = True
     dispersion_means = "variance"
     is_location_scale = True
+    canonical_below = np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta / gamma`` and ``A = eta**2 / (2 gamma)``."""

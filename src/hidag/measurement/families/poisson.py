@@ -23,6 +23,7 @@ class Poisson(MeanFamily):
     aliases: tuple[str, ...] = ("count", "counts")
     need = "counts >= 0"
     meaning = "counts"
+    canonical_below = LARGEST_LOG_MEAN
 
     def finding(self, x: Array) -> Finding:
         """Return what is no count."""
@@ -74,6 +75,7 @@ class PoissonIdentity(Poisson):
     aliases = ()
     meaning = "counts, effects added on the scale of the mean"
     lowest_predictor = SMALLEST_MEAN
+    canonical_below = -np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(eta)`` and ``A = eta``."""
