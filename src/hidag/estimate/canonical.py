@@ -42,6 +42,9 @@ def canonical_order(
     Rows and columns are coloured in turn: a row by the multiset of its cells with their columns'
     colours, a column by that of its cells with their rows' colours. Rows or columns that still
     share a colour after three rounds are interchangeable for every purpose here.
+
+    Copies of a row are scattered: what is estimated from the first few thousand rows would
+    otherwise see a handful of patterns of a table that has few, and most of its copies of those.
     """
     seeds = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in labels]
     column = np.array(seeds, dtype=np.uint64)
@@ -55,7 +58,19 @@ def canonical_order(
         for j in range(len(column)):
             keyed = _mix(_mix(_words(values[:, j]) ^ row) ^ column[j])
             column[j] = _mix(column[j : j + 1] ^ keyed.sum(dtype=np.uint64))[0]
-    return np.argsort(row, kind="stable"), np.argsort(column, kind="stable")
+    return np.argsort(_scattered(row), kind="stable"), np.argsort(column, kind="stable")
+
+
+def _scattered(colours: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return colours in which every copy but the first has one of its own."""
+    order = np.argsort(colours, kind="stable")
+    arranged = colours[order]
+    places = np.arange(len(colours))
+    new = np.append(True, arranged[1:] != arranged[:-1])[: len(colours)]
+    copy = (places - np.maximum.accumulate(np.where(new, places, 0))).astype(np.uint64)
+    out = np.empty_like(colours)
+    out[order] = np.where(copy > 0, _mix(arranged ^ _mix(copy)), arranged)
+    return out
 
 
 def _words(cells: NDArray[np.float64]) -> NDArray[np.uint64]:
