@@ -8,6 +8,7 @@ from scipy.integrate import quad
 
 from hidag.errors import SettingError
 from hidag.measurement.families import KINDS, MeanFamily, family_named, split_name
+from hidag.measurement.families.softplus import softplus
 
 #: Name, predictors at which the family is tested, auxiliary numbers, and the values it can take:
 #: a number of whole ones from 0 up, their list, or an interval (a censored one ends in a mass).
@@ -261,3 +262,9 @@ def test_numbers_in_brackets_are_checked(name, sentence):
     with pytest.raises(SettingError) as caught:
         family_named(name)
     assert str(caught.value) == sentence
+
+
+def test_softplus_keeps_its_digits_everywhere():
+    x = np.array([-800.0, -40.0, -1e-9, 0.0, 1e-9, 3.0, 40.0, 800.0])
+    np.testing.assert_allclose(softplus(x), np.logaddexp(0.0, x), rtol=1e-15)
+    assert softplus(np.array([[1.0]])).shape == (1, 1)

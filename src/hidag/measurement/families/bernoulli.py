@@ -7,6 +7,7 @@ from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from hidag.measurement.families.base import Array, Finding, MeanFamily
 from hidag.measurement.families.registry import register
+from hidag.measurement.families.softplus import softplus
 
 #: Log odds that one unit of a probit predictor is worth, where the two curves are closest.
 LOGITS_PER_PROBIT = 1.7
@@ -45,7 +46,7 @@ class Bernoulli(MeanFamily):
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = log(1 + exp(eta))``."""
-        return eta, np.logaddexp(0.0, eta)
+        return eta, softplus(eta)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return ``1``, the probability and its variance."""

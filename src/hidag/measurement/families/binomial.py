@@ -8,6 +8,7 @@ from scipy.special import expit, gammaln, logit
 from hidag.errors import SettingError
 from hidag.measurement.families.base import Array, Finding, MeanFamily
 from hidag.measurement.families.registry import register, written
+from hidag.measurement.families.softplus import softplus
 
 
 @register("binomial")
@@ -52,7 +53,7 @@ class Binomial(MeanFamily):
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = n log(1 + exp(eta))``."""
-        return eta, self.n_trials * np.logaddexp(0.0, eta)
+        return eta, self.n_trials * softplus(eta)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return ``1``, the mean and the variance."""

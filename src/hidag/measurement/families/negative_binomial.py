@@ -9,6 +9,7 @@ from hidag.measurement.families.base import Array, Finding, MeanFamily
 from hidag.measurement.families.findings import find_counts
 from hidag.measurement.families.poisson import LARGEST_LOG_MEAN
 from hidag.measurement.families.registry import register
+from hidag.measurement.families.softplus import softplus
 
 
 @register("negative-binomial")
@@ -31,7 +32,7 @@ class NegativeBinomial(MeanFamily):
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(gamma mu / (1 + gamma mu))``, ``A = log(1 + gamma mu) / gamma``."""
         excess = np.minimum(eta, LARGEST_LOG_MEAN) + np.log(aux)
-        return -np.logaddexp(0.0, -excess), np.logaddexp(0.0, excess) / aux
+        return -softplus(-excess), softplus(excess) / aux
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return the slopes and the information ``mu / (1 + gamma mu)``."""

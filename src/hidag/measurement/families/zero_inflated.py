@@ -11,6 +11,7 @@ from hidag.measurement.families.base import Array, Family, Finding
 from hidag.measurement.families.findings import find_counts
 from hidag.measurement.families.poisson import LARGEST_LOG_MEAN
 from hidag.measurement.families.registry import register
+from hidag.measurement.families.softplus import softplus
 
 
 @register("zero-inflated-poisson")
@@ -45,7 +46,7 @@ class ZeroInflatedPoisson(Family):
         """Return the Poisson parts, and what a zero may be besides."""
         held = np.minimum(eta, LARGEST_LOG_MEAN)
         mean = np.exp(held)
-        extra = np.logaddexp(0.0, logit(aux) + mean)
+        extra = softplus(logit(aux) + mean)
         return np.stack([held, extra]), mean - np.log1p(-aux)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
