@@ -5,7 +5,8 @@ An application reads a folder that the user names (or makes its own data), fits,
 command line does.
 """
 
-from hidag.applications.outcome import Outcome, Picture, Section, Table
+from hidag.applications.outcome import Outcome, Picture
 from hidag.applications.page import render_outcome
+from hidag.report.parts import Section, Table
 
 __all__ = ["Outcome", "Picture", "Section", "Table", "render_outcome"]

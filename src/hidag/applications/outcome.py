@@ -11,6 +11,7 @@ import numpy as np
 
 from hidag.errors import SettingError
 from hidag.plots.canvas import Size, on_axes
+from hidag.report.parts import Section, Table
 from hidag.result import FitResult
 from hidag.settings import plain_value
 
@@ -52,48 +53,6 @@ class Picture:
     ) -> Self:
         """Return a picture drawn into one pair of axes, which fill the figure if asked."""
         return cls(name, caption, on_axes(draw, fill=fill), size)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under headings; numbers stay numbers in the CSV file and are rounded on the page.
-
-    Attributes
-    ----------
-    name : str
-        Of its CSV file, without an ending.
-    caption : str
-    header : tuple of str
-    rows : tuple of tuple
-        Strings, whole numbers and floats; NaN and None are empty cells.
-    decimals : int
-        Of floats on the page.
-    """
-
-    name: str
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
-    decimals: int = 3
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page.
-
-    Attributes
-    ----------
-    heading : str
-    paragraphs : tuple of str
-        Plain text.
-    pictures, tables : tuple of str
-        Names of what is shown below the text.
-    """
-
-    heading: str
-    paragraphs: tuple[str, ...] = ()
-    pictures: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
