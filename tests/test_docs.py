@@ -240,7 +240,7 @@ def test_the_readme_says_how_many_latents_are_too_many() -> None:
 
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
-    from hidag import evidence, pipeline
+    from hidag import auto_latents, evidence, pipeline
     from hidag.cli.tables import LISTED_STATES
     from hidag.discover.search import PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
@@ -250,7 +250,16 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.measure.run import STATES_FOR_SAMPLED_START
     from hidag.measure.sampled import MOST_PARENTS
     from hidag.result import MOST_EXACT_STATES
-    from hidag.start import by_sampling, crossing, levels, network_start, several, under_graph
+    from hidag.select.run import MOST_NUMBERS
+    from hidag.start import (
+        by_sampling,
+        crossing,
+        factor_count,
+        levels,
+        network_start,
+        several,
+        under_graph,
+    )
     from hidag.thin_evidence import LITTLE_INFORMATION
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
@@ -290,6 +299,9 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"the weights {', '.join(f'{w:g}' for w in PRIOR_WEIGHTS[:-1])} and {PRIOR_WEIGHTS[-1]:g}",
         f"on up to {effects.ROWS_FOR_STARTS:,} rows under a saturated law",
         f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
+        f"those of {factor_count.N_SHUFFLES} tables whose columns were shuffled",
+        f"gets better, {auto_latents.MOST_FITS} fits at the most",
+        f"is not at their end, up to {MOST_NUMBERS}, and",
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())

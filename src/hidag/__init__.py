@@ -10,6 +10,7 @@ from hidag.versions import versions_used
 if TYPE_CHECKING:
     from hidag import discover as discover
     from hidag import evaluate as evaluate
+    from hidag import select as select
     from hidag import simulate as simulate
     from hidag.discover import CPDAG as CPDAG
     from hidag.discover import DAG as DAG
@@ -36,7 +37,7 @@ _HOMES = {
     "load": "hidag.result",
 }
 #: Rooms that can be called: `hidag.discover(rows)` is `hidag.discover.discover(rows)`.
-_ROOMS = ("discover", "evaluate", "simulate")
+_ROOMS = ("discover", "evaluate", "select", "simulate")
 
 __all__ = [*sorted(_HOMES), *_ROOMS]
 

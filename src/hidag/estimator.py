@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -15,6 +16,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
+from hidag.auto_latents import choose_number, count_in_table, number_told
+from hidag.criteria import information_criteria
 from hidag.errors import ConvergenceWarning, HidagWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
 from hidag.fitted import FittedModel
@@ -50,8 +53,11 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_latents : int
-        Number of latents, K.
+    n_latents : int or "auto"
+        Number of latents, K. "auto" takes that of a given Q, list of levels or list of names; else
+        it is read off the items' correlations, and settled by a few fits where parallel analysis
+        and factor BIC disagree. ``result_.settings["n_latents_reason"]`` says why;
+        ``hidag.select`` compares more criteria.
     levels : int or sequence of int, length K
         How many levels each latent has, 2 for binary ones. Levels are ordered: each adds its own
         step to the items' predictors. With unequal numbers and no given Q, which latent has how
@@ -151,7 +157,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_latents: int,
+        n_latents: int | str,
         *,
         levels: int | Sequence[int] = 2,
         effects: str | int = "main",
@@ -217,6 +223,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             row twice: weights that say how much of a population a row stands for should be divided
             by their mean first, or the fit will believe in more rows than there are, or in fewer.
         """
+        if isinstance(self.n_latents, str) and self.n_latents == "auto":
+            return self._fit_chosen_number(X, sample_weight)
         table = read_table(X, min_rows=2)
         counted, weights = weighted_rows(table, sample_weight)
         n_rows = counted.n_samples if weights is None else float(weights.sum())
@@ -329,6 +337,42 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             None if few_items else result.identifiability,
         )
         self._store(result)
+        return self
+
+    def _fit_chosen_number(self, X: Any, sample_weight: Any) -> Self:
+        """Choose the number of latents, fit with it, and keep why."""
+        table = read_table(X, min_rows=2)
+        counted, weights = weighted_rows(table, sample_weight)
+        n_rows = counted.n_samples if weights is None else float(weights.sum())
+        seed = root_seed(self.random_state)
+        fits: dict[int, tuple[DCRL, list[warnings.WarningMessage]]] = {}
+
+        def ebic_of(n_latents: int) -> float:
+            settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model = type(self)(**settings).fit(X, sample_weight=sample_weight)
+            fits[n_latents] = model, caught
+            return information_criteria(model.result_, n_rows).ebic
+
+        choice = number_told(self.q_matrix, self.levels, self.latent_names, table.names)
+        if choice is None:
+            choice = choose_number(count_in_table(counted, self.family, weights), ebic_of)
+        self._tell(f"{choice.n_latents} latents: {choice.reason}")
+        if choice.n_latents not in fits:
+            ebic_of(choice.n_latents)
+        model, caught = fits[choice.n_latents]
+        for warning in caught:
+            # Only what was said of the fit that is kept.
+            warnings.warn(warning.message, stacklevel=3)
+        validate_data(self, X if table.named else table.values, skip_check_array=True)
+        settings = {
+            **model.result_.settings,
+            "n_latents": "auto",
+            "n_latents_chosen": choice.n_latents,
+            "n_latents_reason": choice.reason,
+        }
+        self._store(replace(model.result_, settings=settings))
         return self
 
     def _check_settings(self, table: Observations, n_latents: int) -> None:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from hidag.cli.application_commands import application_app
 from hidag.cli.console import show_error
-from hidag.cli.numbers import effects_of, levels_of
+from hidag.cli.numbers import effects_of, latents_of, levels_of, range_of, strengths_of
 from hidag.cli.study_commands import study_app
 from hidag.errors import HidagError
 
@@ -89,11 +89,13 @@ def fit(
         ),
     ],
     latents: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "--latents",
             "-k",
-            help="Number of hidden causes; not needed with a Q-matrix or a list of --levels.",
+            help="Number of hidden causes, or auto to choose it from the table; not needed with a "
+            "Q-matrix or a list of --levels.",
+            show_default=False,
         ),
     ] = None,
     levels: Annotated[
@@ -179,7 +181,7 @@ def fit(
     run_fit(
         FitOrder(
             table=table,
-            latents=latents,
+            latents=latents_of(latents),
             levels=levels_of(levels),
             types=types,
             family=tuple(family or ()),
@@ -212,6 +214,83 @@ def _number_or_word(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "`hidag select answers.csv --latents 2..8 --out numbers`\n\n"
+    "`hidag select answers.csv --fits none` (in a second, from the correlations alone)"
+)
+def select(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV or Parquet file with one column per item; or a folder with "
+            "responses.csv and perhaps types.csv.",
+            show_default=False,
+        ),
+    ],
+    latents: Annotated[
+        str | None,
+        typer.Option(
+            "--latents",
+            "-k",
+            help="Numbers to choose from: a range (2..8), or a list with commas between.",
+            show_default="1 to as many as the items can identify, at most 40",
+        ),
+    ] = None,
+    types: Annotated[
+        Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
+    ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Type of all items, or ITEM=TYPE, as in `hidag fit`; may be given several times.",
+            show_default="auto",
+        ),
+    ] = None,
+    fits: Annotated[
+        str,
+        typer.Option(help="Which numbers are fitted: near (what the correlations say), all, none."),
+    ] = "near",
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation; 0 leaves it out.")] = 3,
+    penalty_strengths: Annotated[
+        str | None,
+        typer.Option(
+            help="Strengths of the penalty to compare, with commas between; auto is learned.",
+            show_default="auto",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the table and the picture.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads; never changes a result. -1: all.")] = 1,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw no picture.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Say how many hidden causes a table speaks for, by several criteria side by side."""
+    from hidag.cli.select import SelectOrder, run_select
+
+    run_select(
+        SelectOrder(
+            table=table,
+            latents=range_of(latents),
+            types=types,
+            family=tuple(family or ()),
+            out=out,
+            plots=not no_plots,
+            as_json=json,
+            settings={
+                "fits": fits,
+                "folds": folds,
+                "penalty_strengths": strengths_of(penalty_strengths),
+                "random_state": seed,
+                "n_jobs": jobs,
+            },
+        )
+    )
 
 
 @app.command(

@@ -29,8 +29,8 @@ class FitOrder:
     Attributes
     ----------
     table, types, q, out : Path or None
-    latents : int or None
-        None where a Q-matrix or a list of levels tells.
+    latents : int, "auto" or None
+        None where a Q-matrix or a list of levels tells; "auto" is chosen from the table.
     levels : int or list of int
     family : tuple of str
         As `chosen_families` takes them.
@@ -40,7 +40,7 @@ class FitOrder:
     """
 
     table: Path
-    latents: int | None
+    latents: int | str | None
     levels: int | list[int]
     types: Path | None
     family: tuple[str, ...]
@@ -71,6 +71,9 @@ def run_fit(order: FitOrder) -> None:
         f"{order.table}: {result.n_samples:,} rows, {len(result.item_names)} items, "
         f"{result.missing_share:.1%} of the cells missing"
     )
+    if "n_latents_reason" in result.settings:
+        chosen, reason = (result.settings[f"n_latents_{name}"] for name in ("chosen", "reason"))
+        say(f"number of latents: {chosen}, as {reason}")
     say()
     say_result(result)
     for sentence in concerns(result, warnings):
@@ -83,7 +86,7 @@ def run_fit(order: FitOrder) -> None:
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")
 
 
-def _number_of_latents(order: FitOrder, source: Source) -> int:
+def _number_of_latents(order: FitOrder, source: Source) -> int | str:
     """Return how many latents are asked for, in so many words or by a Q-matrix or levels."""
     if order.latents is not None:
         return order.latents
@@ -92,14 +95,14 @@ def _number_of_latents(order: FitOrder, source: Source) -> int:
     if isinstance(order.levels, list):
         return len(order.levels)
     raise typer.BadParameter(
-        "say how many hidden causes to look for, for instance --latents 3, or give a "
-        "Q-matrix with --q",
+        "say how many hidden causes to look for, for instance --latents 3, let --latents auto "
+        "choose, or give a Q-matrix with --q",
         param_hint="--latents",
     )
 
 
 def fit_source(
-    source: Source, n_latents: int, family: tuple[str, ...], settings: Mapping[str, Any]
+    source: Source, n_latents: int | str, family: tuple[str, ...], settings: Mapping[str, Any]
 ) -> tuple[FitResult, Any, list[str]]:
     """Return the fit of a source, its values, shape (N, J), and the warnings it gave."""
     families = chosen_families(family, source.types, tuple(source.table.column_names))

@@ -14,6 +14,8 @@ _OPTIONS = {
     "n_latents=": "--latents ",
     "n_latents must": "--latents must",
     "n_starts must": "--starts must",
+    "folds must": "--folds must",
+    "fits must": "--fits must",
     "n_jobs must": "--jobs must",
     "max_iter must": "--max-iter must",
     "penalty_strength must": "--penalty-strength must",

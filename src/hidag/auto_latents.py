@@ -1,0 +1,98 @@
+"""The number of latents when nobody says it: read off the correlations, settled by few fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from hidag.measurement import Responses
+from hidag.observations import Observations, check_values, read_q_matrix, resolve_families
+from hidag.start.factor_count import FactorCount, count_factors
+
+#: Fits at most, where parallel analysis and factor BIC disagree.
+MOST_FITS = 4
+
+
+@dataclass(frozen=True)
+class NumberChoice:
+    """A number of latents, and why it was chosen.
+
+    Attributes
+    ----------
+    n_latents : int
+    reason : str
+    """
+
+    n_latents: int
+    reason: str
+
+
+def number_told(
+    q_matrix: Any, levels: Any, latent_names: Any, item_names: tuple[str, ...]
+) -> NumberChoice | None:
+    """Return the number of latents that another setting tells, or None if none does."""
+    if q_matrix is not None:
+        n_latents = read_q_matrix(q_matrix, item_names, None).entries.shape[1]
+        return NumberChoice(n_latents, "as many as the Q-matrix has columns")
+    if not isinstance(levels, str) and hasattr(levels, "__len__"):
+        return NumberChoice(len(levels), "as many as there are numbers of levels")
+    if latent_names is not None and not isinstance(latent_names, str):
+        return NumberChoice(len(latent_names), "as many as there are names")
+    return None
+
+
+def count_in_table(
+    table: Observations,
+    family: Any,
+    weights: NDArray[np.float64] | None = None,
+    *,
+    largest: int | None = None,
+) -> FactorCount:
+    """Return what the correlations of a table say; settings as the estimator takes them."""
+    families = resolve_families(table, family, weights).families
+    check_values(table, families)
+    responses = Responses.of(families)
+    with threadpool_limits(limits=1, user_api="blas"):
+        return count_factors(
+            responses.expand(table.values), responses.families, weights=weights, largest=largest
+        )
+
+
+def choose_number(count: FactorCount, ebic_of: Callable[[int], float]) -> NumberChoice:
+    """Return the number of latents that a fit takes of its own accord.
+
+    Where parallel analysis and factor BIC agree nothing needs to be fitted. Where they do not, the
+    extended BIC of fits decides, going down from the larger number while that is better: factor
+    BIC misses weak latents sooner than parallel analysis counts noise.
+
+    Parameters
+    ----------
+    count : FactorCount
+    ebic_of : callable
+        Fits with so many latents and returns the fit's EBIC, NaN if it has none.
+    """
+    said = count.in_words()
+    if count.agreed:
+        return NumberChoice(count.by_factor_bic, said)
+    low, high = count.span
+    values = {high: ebic_of(high)}
+    if isnan(values[high]):
+        chosen = count.by_parallel_analysis
+        return NumberChoice(chosen, f"{said}; fits of {high} latents have no likelihood to compare")
+    best = high
+    for k in range(high - 1, low - 1, -1):
+        if len(values) == MOST_FITS:
+            break
+        values[k] = ebic_of(k)
+        if not values[k] < values[best]:
+            break
+        best = k
+    others = [k for k in values if k != best]
+    compared = ", ".join(f"{values[k] - values[best]:.1f} less than {k}" for k in sorted(others))
+    return NumberChoice(best, f"{said}; of fits, {best} latents have the best EBIC ({compared})")

@@ -1,0 +1,96 @@
+"""Information criteria of a fit: its likelihood less the price of what was free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from hidag.latent import NetworkLaw
+from hidag.latent.factorise import n_free_probabilities
+from hidag.measurement import family_named
+from hidag.measurement.effects import Effects
+from hidag.result import FitResult
+
+#: Weight of the extended criterion's price for having chosen among so many supports.
+EBIC_WEIGHT = 1.0
+
+
+@dataclass(frozen=True)
+class InformationCriteria:
+    """Criteria of a fit, all of them the smaller the better.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Of the observed cells; NaN, and the criteria with it, where joint states are not listed.
+    n_parameters : int
+        Intercepts, loadings that are not zero, dispersions, cutpoints and the law's probabilities.
+    n_rows : float
+        Rows, or sum of weights, that were counted on.
+    aic, bic : float
+    ebic : float
+        BIC that also pays for choosing the loadings among all that could have been: twice the
+        logarithm of the number of supports of that size (Chen and Chen 2008).
+    """
+
+    log_likelihood: float
+    n_parameters: int
+    n_rows: float
+    aic: float
+    bic: float
+    ebic: float
+
+
+def information_criteria(result: FitResult, n_rows: float | None = None) -> InformationCriteria:
+    """Return the information criteria of a fit.
+
+    Parameters
+    ----------
+    result : FitResult
+    n_rows : float, optional
+        Sum of the weights, where the fit had any; the number of rows by default.
+    """
+    rows = float(result.n_samples if n_rows is None else n_rows)
+    n_parameters = count_parameters(result)
+    twice = -2.0 * result.log_likelihood
+    bic = twice + np.log(rows) * n_parameters
+    return InformationCriteria(
+        log_likelihood=result.log_likelihood,
+        n_parameters=n_parameters,
+        n_rows=rows,
+        aic=float(twice + 2.0 * n_parameters),
+        bic=float(bic),
+        ebic=float(bic + 2.0 * EBIC_WEIGHT * _log_supports(result)),
+    )
+
+
+def count_parameters(result: FitResult) -> int:
+    """Return how many free numbers a fit has."""
+    families = [family_named(name) for name in result.parameters.families]
+    own = sum(1 + family.has_dispersion + family.n_cutpoints for family in families)
+    space = result.law.space
+    if isinstance(result.law, NetworkLaw):
+        law = n_free_probabilities(result.law.parents, space)
+    else:
+        law = space.n_states - 1
+    return own + _n_loadings(result) + law
+
+
+def _n_loadings(result: FitResult) -> int:
+    if Effects.of(result.settings.get("effects", "main")).conjunctive:
+        # Written in products, DINO's one effect has many coefficients that are tied.
+        steps = np.array(result.law.space.levels) - 1
+        support = result.parameters.support
+        each = np.where(support, steps, 1).prod(axis=1)
+        return int(each[support.any(axis=1)].sum())
+    return int(np.count_nonzero(result.loadings))
+
+
+def _log_supports(result: FitResult) -> float:
+    """Return the logarithm of the number of ways to choose as many entries of Q."""
+    q, given = result.q_matrix, result.q_given
+    free = np.ones(q.shape, dtype=bool) if given is None else given < 0
+    n_free, n_chosen = int(free.sum()), int(q[free].sum())
+    return float(gammaln(n_free + 1) - gammaln(n_chosen + 1) - gammaln(n_free - n_chosen + 1))

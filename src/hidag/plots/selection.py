@@ -1,0 +1,148 @@
+"""How many latents: the criteria side by side over the number of latents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hidag.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from hidag.select import Selection
+
+#: Inches; panels lie beside each other.
+SIZE = (9.6, 3.1)
+#: Numbers of latents beyond the recommended one that are drawn though nothing was fitted there.
+BEYOND = 4
+
+
+def plot_selection(selection: Selection, figure: Figure | None = None) -> list[Axes]:
+    """Draw the criteria of a selection, and return the panels.
+
+    Eigenvalues against those of shuffled tables; factor BIC and EBIC less their best; held-out
+    log-likelihood per row less its best, with standard errors. A line marks the number that is
+    recommended.
+
+    Parameters
+    ----------
+    selection : Selection
+    figure : matplotlib Figure, optional
+        Empty; a new pyplot figure unless given.
+
+    Returns
+    -------
+    list of matplotlib Axes
+        Two, or three with a cross-validation.
+    """
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=SIZE)
+    rows = selection.rows()
+    crossed = any(np.isfinite(_numbers(rows, "held_out")))
+    figure.set_layout_engine("constrained")
+    panels = list(figure.subplots(1, 3 if crossed else 2, squeeze=False)[0])
+    _draw_eigenvalues(panels[0], selection)
+    _draw_criteria(panels[1], rows)
+    if crossed:
+        _draw_held_out(panels[2], rows)
+    for ax in panels:
+        ax.axvline(selection.recommended, color=style.FAINT, linewidth=5.0, alpha=0.3, zorder=0)
+        ax.set_xlabel("number of latents", fontsize=style.SMALL_FONT_SIZE)
+        ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT, labelcolor=style.INK)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color(style.FAINT)
+        ax.yaxis.grid(True, color=style.HAIR, linewidth=0.6)
+        ax.set_axisbelow(True)
+    return panels
+
+
+def _numbers(rows: Sequence[dict[str, float | int | None]], name: str) -> np.ndarray:
+    return np.array([np.nan if row[name] is None else row[name] for row in rows], dtype=np.float64)
+
+
+def _draw_eigenvalues(ax: Axes, selection: Selection) -> None:
+    count = selection.count
+    last = max(selection.recommended, *selection.votes.values()) + BEYOND
+    shown = slice(0, min(last, count.largest))
+    numbers = np.arange(1, count.largest + 1)[shown]
+    ax.plot(
+        numbers,
+        count.eigenvalues[shown],
+        color=style.BLUE,
+        marker="o",
+        markersize=4.0,
+        linewidth=1.4,
+        label="this table",
+    )
+    ax.plot(
+        numbers,
+        count.noise[shown],
+        color=style.VERMILION,
+        linestyle=(0, (4, 2)),
+        linewidth=1.4,
+        label="shuffled columns",
+    )
+    ax.set_title("eigenvalues of shared variance", fontsize=style.SMALL_FONT_SIZE, loc="left")
+    _legend(ax)
+
+
+def _draw_criteria(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> None:
+    numbers = _numbers(rows, "latents")
+    for name, label, colour, marker, line in (
+        ("factor_bic", "factor BIC, no fit", style.FAINT, "s", (0, (1, 1.5))),
+        ("ebic", "EBIC of fits", style.BLUE, "o", "-"),
+    ):
+        values = _numbers(rows, name)
+        seen = np.isfinite(values)
+        if seen.any():
+            ax.plot(
+                numbers[seen],
+                values[seen] - values[seen].min(),
+                color=colour,
+                marker=marker,
+                markersize=4.0,
+                linewidth=1.4,
+                linestyle=line,
+                label=label,
+            )
+    # The best is zero: a scale that is linear near it and logarithmic beyond shows both ends.
+    ax.set_yscale("symlog", linthresh=10.0)
+    ax.set_ylim(bottom=-2.0)
+    ax.set_title("information criteria less their best", fontsize=style.SMALL_FONT_SIZE, loc="left")
+    _legend(ax)
+
+
+def _draw_held_out(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> None:
+    values = -_numbers(rows, "held_out_behind")
+    seen = np.isfinite(values)
+    ax.errorbar(
+        _numbers(rows, "latents")[seen],
+        values[seen],
+        yerr=_numbers(rows, "held_out_error")[seen],
+        color=style.BLUE,
+        marker="o",
+        markersize=4.0,
+        linewidth=1.4,
+        capsize=3.0,
+    )
+    ax.set_title(
+        "held-out log-likelihood per row, less its best", fontsize=style.SMALL_FONT_SIZE, loc="left"
+    )
+
+
+def _legend(ax: Axes) -> None:
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(
+            facecolor=style.PAPER,
+            edgecolor=style.PAPER,
+            framealpha=0.9,
+            fontsize=style.SMALL_FONT_SIZE,
+            labelcolor=style.INK,
+        )

@@ -1,0 +1,168 @@
+"""Candidates: fits with one number of latents and one strength of the penalty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.criteria import InformationCriteria, information_criteria
+from hidag.errors import HidagError
+from hidag.estimate.canonical import canonical_order
+from hidag.estimator import DCRL
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fit that took part in the comparison.
+
+    Attributes
+    ----------
+    n_latents : int
+    penalty_strength : float or None
+        As asked for; None lets each fit learn it.
+    criteria : InformationCriteria or None
+        None if the fit failed.
+    result : FitResult or None
+    held_out : ndarray, shape (N,), or None
+        Log-likelihood of each row under a fit to the rows of the other folds.
+    weights : ndarray, shape (N,), or None
+        How many rows each row counts for.
+    n_idle : int
+        Latents that drive no item.
+    reason : str or None
+        Why there are no numbers.
+    """
+
+    n_latents: int
+    penalty_strength: float | None
+    criteria: InformationCriteria | None = None
+    result: FitResult | None = field(default=None, repr=False)
+    held_out: Array | None = field(default=None, repr=False)
+    weights: Array | None = field(default=None, repr=False)
+    n_idle: int = 0
+    reason: str | None = None
+
+    @property
+    def ebic(self) -> float:
+        """Extended BIC; NaN if there is none."""
+        return float("nan") if self.criteria is None else self.criteria.ebic
+
+    @property
+    def mean_held_out(self) -> float:
+        """Mean held-out log-likelihood of a row; NaN if there was no cross-validation."""
+        if self.held_out is None:
+            return float("nan")
+        return float(np.average(self.held_out, weights=self.weights))
+
+    def held_out_behind(self, best: Candidate) -> tuple[float, float]:
+        """Return how much less a row has than under the best, on average, and its standard error.
+
+        Rows are compared one by one: what makes a row improbable under both does not count.
+        """
+        if self.held_out is None or best.held_out is None:
+            return float("nan"), float("nan")
+        difference = best.held_out - self.held_out
+        weights = np.ones(len(difference)) if self.weights is None else self.weights
+        mean = float(np.average(difference, weights=weights))
+        squares = float((weights**2 * (difference - mean) ** 2).sum())
+        return mean, float(np.sqrt(squares) / weights.sum())
+
+
+@dataclass(frozen=True)
+class Table:
+    """What all candidates are fitted to.
+
+    Attributes
+    ----------
+    values : ndarray, shape (N, J)
+        NaN in missing cells.
+    names, families : tuple of str, length J
+    weights : ndarray, shape (N,), or None
+    """
+
+    values: Array
+    names: tuple[str, ...]
+    families: tuple[str, ...]
+    weights: Array | None
+
+    @property
+    def n_counted(self) -> float:
+        """How many rows the table counts for."""
+        return float(len(self.values) if self.weights is None else self.weights.sum())
+
+    def fit(
+        self,
+        n_latents: int,
+        strength: float | None,
+        settings: Mapping[str, Any],
+        rows: NDArray[np.bool_] | None = None,
+    ) -> DCRL:
+        """Return a fit to some of the rows, or to all; what it warns of is not passed on."""
+        kept = np.ones(len(self.values), dtype=bool) if rows is None else rows
+        model = DCRL(
+            n_latents, **{"family": list(self.families), "penalty_strength": strength, **settings}
+        )
+        weights = None if self.weights is None else self.weights[kept]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return model.fit(self.values[kept], sample_weight=weights)
+
+
+def fit_candidate(
+    table: Table, n_latents: int, strength: float | None, settings: Mapping[str, Any]
+) -> Candidate:
+    """Return the candidate with its criteria; a fit that fails becomes one with a reason."""
+    try:
+        result = table.fit(n_latents, strength, settings).result_
+    except HidagError as error:
+        return Candidate(n_latents, strength, reason=str(error))
+    return Candidate(
+        n_latents,
+        strength,
+        criteria=information_criteria(result, table.n_counted),
+        result=result,
+        weights=table.weights,
+        n_idle=int((~result.q_matrix.any(axis=0)).sum()),
+    )
+
+
+def folds_of(table: Table, n_folds: int) -> NDArray[np.intp]:
+    """Return the fold of each row, shape (N,): by contents, so that the order of rows is nothing.
+
+    In canonical order rows are as good as shuffled, and equal rows are dealt to different folds.
+    """
+    rows, _ = canonical_order(table.values, table.families, table.weights)
+    out = np.empty(len(rows), dtype=np.intp)
+    out[rows] = np.arange(len(rows)) % n_folds
+    return out
+
+
+def held_out_likelihood(
+    table: Table,
+    n_latents: int,
+    strength: float | None,
+    settings: Mapping[str, Any],
+    folds: NDArray[np.intp],
+) -> Array | None:
+    """Return the log-likelihood of each row under a fit to the other folds, (N,), or None.
+
+    None if a fit fails, for instance because some of the rows lack a category that others have, or
+    if its joint states are too many to sum over.
+    """
+    out = np.empty(len(folds))
+    for fold in np.unique(folds):
+        held = folds == fold
+        try:
+            model = table.fit(n_latents, strength, settings, ~held)
+            out[held] = model.result_.row_log_likelihood(table.values[held])
+        except HidagError:
+            return None
+    return out

@@ -1,0 +1,193 @@
+"""`hidag.select`: correlations first, then fits near what they say, then cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import isnan
+from typing import Any
+
+from hidag.auto_latents import count_in_table
+from hidag.errors import SettingError
+from hidag.observations import Observations, read_table, resolve_families
+from hidag.select.candidates import (
+    Candidate,
+    Table,
+    fit_candidate,
+    folds_of,
+    held_out_likelihood,
+)
+from hidag.select.selection import Selection
+from hidag.settings import checked_count, root_seed, weighted_rows
+from hidag.start.factor_count import FactorCount, largest_count
+
+#: Numbers of latents that are fitted at most when fits go where they are needed.
+MOST_NUMBERS = 7
+FITS = ("near", "all", "none")
+#: Settings of the estimator that a comparison over numbers of latents cannot have.
+_TOLD = ("n_latents", "q_matrix", "latent_names", "penalty_strength", "random_state", "family")
+
+
+def select(
+    X: Any,
+    latents: Iterable[int] | None = None,
+    *,
+    family: str | Sequence[str] | Mapping[Any, str] = "auto",
+    penalty_strengths: Sequence[float | None] = (None,),
+    fits: str = "near",
+    folds: int = 3,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    tell: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> Selection:
+    """Return how many latents a table speaks for, by several criteria side by side.
+
+    Parameters
+    ----------
+    X : array or frame, shape (N, J)
+    latents : iterable of int, optional
+        Numbers that may be chosen, such as ``range(2, 9)``; by default from 1 to as many as J
+        items can identify, at most 40.
+    family : as in `DCRL`
+    penalty_strengths : sequence of float or None
+        Strengths that are tried with each number of latents; None lets the fit learn its own.
+    fits : {"near", "all", "none"}
+        Which numbers are fitted: those around what the correlations say, until the best is no
+        longer the first or the last of them; all; or none.
+    folds : int
+        Of the cross-validation, which the best number of latents and its two neighbours go
+        through; 0 or 1 leaves it out.
+    sample_weight : array, shape (N,), optional
+        As in ``DCRL.fit``.
+    random_state : int, RandomState or None
+    tell : callable, optional
+        Called with a sentence before each fit.
+    **settings
+        Of the estimator, the same for all fits; not those that say how many latents there are.
+
+    Returns
+    -------
+    Selection
+        ``.recommended``, ``.margin``, ``.votes``, ``.rows()``, ``.verdict()``, ``.result``.
+    """
+    refused = [name for name in _TOLD if name in settings]
+    if refused:
+        raise SettingError(
+            f"select compares numbers of latents, so {refused[0]} cannot be set for all fits; "
+            "leave it out"
+        )
+    if fits not in FITS:
+        raise SettingError(f"fits must be 'near', 'all' or 'none', got {fits!r}")
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 0:
+        raise SettingError(f"folds must be a whole number of at least 0, got {folds!r}")
+    table = read_table(X, min_rows=2)
+    numbers = _checked_latents(latents, table)
+    counted, weights = weighted_rows(table, sample_weight)
+    # Correlations are asked without regard to what may be chosen: they may say more than that.
+    largest = max(numbers[-1], largest_count(table.n_items))
+    count = count_in_table(counted, family, weights, largest=largest)
+    families = resolve_families(counted, family, weights).families
+    rows = Table(counted.values, counted.names, families, weights)
+    shared = {**settings, "random_state": root_seed(random_state)}
+    say = tell or (lambda sentence: None)
+    strengths = tuple(penalty_strengths)
+    if not strengths:
+        raise SettingError("penalty_strengths must have at least one entry; None learns it")
+
+    def fit_number(k: int) -> list[Candidate]:
+        say(f"fitting {k} {'latent' if k == 1 else 'latents'}")
+        return [fit_candidate(rows, k, strength, shared) for strength in strengths]
+
+    candidates = _fitted(fits, numbers, count, fit_number)
+    if folds > 1 and candidates:
+        candidates = _cross_validated(
+            Selection(numbers, count, candidates, 0), rows, shared, folds, say
+        )
+    return Selection(numbers, count, candidates, folds if folds > 1 else 0)
+
+
+def _checked_latents(latents: Iterable[int] | None, table: Observations) -> tuple[int, ...]:
+    if latents is None:
+        return tuple(range(1, largest_count(table.n_items) + 1))
+    if isinstance(latents, (str, bytes)) or not hasattr(latents, "__iter__"):
+        raise SettingError(
+            f"latents must be whole numbers to choose from, such as range(2, 9), got {latents!r}"
+        )
+    numbers = tuple(sorted({checked_count("each entry of latents", k) for k in latents}))
+    if not numbers:
+        raise SettingError("latents must have at least one number to choose from")
+    if numbers[-1] > table.n_items:
+        raise SettingError(
+            f"latents go up to {numbers[-1]}, more than the {table.n_items} items of the table; "
+            f"each latent needs items of its own: ask for at most {largest_count(table.n_items)}"
+        )
+    return numbers
+
+
+def _fitted(
+    fits: str,
+    numbers: tuple[int, ...],
+    count: FactorCount,
+    fit_number: Callable[[int], list[Candidate]],
+) -> tuple[Candidate, ...]:
+    """Return the candidates that are to be fitted, by number of latents."""
+    if fits == "none":
+        return ()
+    done: dict[int, list[Candidate]] = {}
+    if fits == "all":
+        done = {k: fit_number(k) for k in numbers}
+    else:
+        low, high = (_place(numbers, k) for k in count.span)
+        # Factor BIC may be far below where items say little: begin where the fits are worth it.
+        low = max(low, high - 2)
+        places = list(range(max(low - 1, 0), min(high + 1, len(numbers) - 1) + 1))
+        for place in places:
+            done[numbers[place]] = fit_number(numbers[place])
+        while len(done) < MOST_NUMBERS:
+            best = _place(numbers, _best_number(done))
+            further = [p for p in (best - 1, best + 1) if 0 <= p < len(numbers)]
+            missing = [p for p in further if numbers[p] not in done]
+            if not missing:
+                break
+            done[numbers[missing[0]]] = fit_number(numbers[missing[0]])
+    return tuple(one for k in sorted(done) for one in done[k])
+
+
+def _place(numbers: tuple[int, ...], wanted: int) -> int:
+    """Return the place of the number that is nearest to the one that is wanted."""
+    return min(range(len(numbers)), key=lambda p: (abs(numbers[p] - wanted), p))
+
+
+def _best_number(done: Mapping[int, list[Candidate]]) -> int:
+    values = {
+        k: min((one.ebic for one in ones if not isnan(one.ebic)), default=float("inf"))
+        for k, ones in done.items()
+    }
+    return min(values, key=lambda k: (values[k], k))
+
+
+def _cross_validated(
+    found: Selection,
+    table: Table,
+    settings: Mapping[str, Any],
+    n_folds: int,
+    say: Callable[[str], None],
+) -> tuple[Candidate, ...]:
+    """Return the candidates, the best number and its neighbours with held-out likelihoods."""
+    fitted = list(found.fitted)
+    if found.recommended not in fitted:
+        return found.candidates
+    place = fitted.index(found.recommended)
+    near = fitted[max(place - 1, 0) : place + 2]
+    folds = folds_of(table, n_folds)
+    out = []
+    for one in found.candidates:
+        if one.n_latents in near and one.criteria is not None:
+            say(f"cross-validating {one.n_latents} in {n_folds} folds")
+            held_out = held_out_likelihood(
+                table, one.n_latents, one.penalty_strength, settings, folds
+            )
+            one = replace(one, held_out=held_out)
+        out.append(one)
+    return tuple(out)

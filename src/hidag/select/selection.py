@@ -1,0 +1,220 @@
+"""Selection: the criteria side by side, one recommendation and its margin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from hidag.result import FitResult
+from hidag.select.candidates import Candidate
+from hidag.start.factor_count import FactorCount
+
+#: A smaller margin of EBIC is called a near tie: odds below 150 to 1, as BIC approximates them.
+NEAR_TIE = 10.0
+#: Columns of the table, in order.
+COLUMNS = (
+    "latents",
+    "eigenvalue",
+    "noise",
+    "gap",
+    "factor_bic",
+    "penalty_strength",
+    "log_likelihood",
+    "parameters",
+    "idle_latents",
+    "aic",
+    "bic",
+    "ebic",
+    "held_out",
+    "held_out_behind",
+    "held_out_error",
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How many latents, by several criteria.
+
+    Attributes
+    ----------
+    latents : tuple of int
+        The numbers that could be chosen.
+    count : FactorCount
+        What the correlations say.
+    candidates : tuple of Candidate
+        What was fitted, by number of latents.
+    n_folds : int
+        Of the cross-validation; 0 without.
+    """
+
+    latents: tuple[int, ...]
+    count: FactorCount
+    candidates: tuple[Candidate, ...]
+    n_folds: int
+
+    @property
+    def fitted(self) -> dict[int, Candidate]:
+        """The best candidate by EBIC for each number of latents that has one."""
+        out: dict[int, Candidate] = {}
+        for one in self.candidates:
+            if not isnan(one.ebic) and (
+                one.n_latents not in out or one.ebic < out[one.n_latents].ebic
+            ):
+                out[one.n_latents] = one
+        return dict(sorted(out.items()))
+
+    @property
+    def recommended(self) -> int:
+        """The number of latents: that of the fit with the best EBIC, else what correlations say.
+
+        Without fits that can be compared it is what parallel analysis says.
+        """
+        fitted = self.fitted
+        if fitted:
+            return min(fitted, key=lambda k: fitted[k].ebic)
+        return _nearest(self.count.by_parallel_analysis, self.latents)
+
+    @property
+    def runner_up(self) -> int | None:
+        """The next best number of latents, None if nothing was compared."""
+        values = self._values
+        others = [k for k in values if k != self.recommended]
+        return min(others, key=lambda k: values[k]) if others else None
+
+    @property
+    def margin(self) -> float:
+        """By how much the recommended number is better than the next: EBIC, or factor BIC.
+
+        Negative where factor BIC would have chosen another than parallel analysis; NaN if nothing
+        was compared.
+        """
+        values, other = self._values, self.runner_up
+        if other is None or self.recommended not in values:
+            return float("nan")
+        return values[other] - values[self.recommended]
+
+    @property
+    def _values(self) -> dict[int, float]:
+        fitted = {k: one.ebic for k, one in self.fitted.items()}
+        if fitted:
+            return fitted
+        known = {
+            k: float(self.count.factor_bic[k]) for k in self.latents if k <= self.count.largest
+        }
+        return {k: value for k, value in known.items() if not isnan(value)}
+
+    @property
+    def votes(self) -> dict[str, int]:
+        """What each criterion on its own would choose."""
+        count = self.count
+        out = {
+            "spectral gap": count.by_gap,
+            "parallel analysis": count.by_parallel_analysis,
+            "factor BIC": count.by_factor_bic,
+        }
+        done = [one for one in self.candidates if one.criteria is not None]
+        for name in ("aic", "bic", "ebic"):
+            values = {
+                one.n_latents: getattr(one.criteria, name)
+                for one in sorted(done, key=lambda one: -getattr(one.criteria, name))
+                if not isnan(one.ebic)
+            }
+            if values:
+                out[name.upper()] = min(values, key=lambda k: values[k])
+        best = self._best_held_out
+        if best is not None:
+            out["cross-validation"] = best.n_latents
+        return out
+
+    @property
+    def result(self) -> FitResult | None:
+        """The fit with the recommended number of latents; None if nothing was fitted."""
+        chosen = self.fitted.get(self.recommended)
+        return None if chosen is None else chosen.result
+
+    @property
+    def _best_held_out(self) -> Candidate | None:
+        known = [one for one in self.candidates if one.held_out is not None]
+        return max(known, key=lambda one: one.mean_held_out) if known else None
+
+    def rows(self) -> list[dict[str, float | int | None]]:
+        """Return the table: a mapping from `COLUMNS` to numbers for each row, NaN where none."""
+        out = []
+        for k in self.latents:
+            own = [one for one in self.candidates if one.n_latents == k]
+            for one in own or [Candidate(k, None)]:
+                out.append(self._row(one))
+        return out
+
+    def _row(self, one: Candidate) -> dict[str, float | int | None]:
+        nan, count, k = float("nan"), self.count, one.n_latents
+        numbers: dict[str, float | int | None] = dict.fromkeys(COLUMNS, nan)
+        numbers["latents"] = k
+        numbers["penalty_strength"] = one.penalty_strength
+        if k <= count.largest:
+            numbers["eigenvalue"] = float(count.eigenvalues[k - 1])
+            numbers["noise"] = float(count.noise[k - 1])
+            numbers["factor_bic"] = float(count.factor_bic[k])
+        if k < count.largest:
+            numbers["gap"] = float(count.gaps[k - 1])
+        if one.criteria is not None and one.result is not None:
+            numbers["penalty_strength"] = float(one.result.settings["penalty_strength_used"])
+            numbers["log_likelihood"] = one.criteria.log_likelihood
+            numbers["parameters"] = one.criteria.n_parameters
+            numbers["idle_latents"] = one.n_idle
+            for name in ("aic", "bic", "ebic"):
+                numbers[name] = getattr(one.criteria, name)
+        best = self._best_held_out
+        if one.held_out is not None and best is not None:
+            numbers["held_out"] = one.mean_held_out
+            behind, error = one.held_out_behind(best)
+            numbers["held_out_behind"], numbers["held_out_error"] = behind, error
+        return numbers
+
+    def verdict(self) -> str:
+        """Return the recommendation in one or two sentences."""
+        chosen, other = self.recommended, self.runner_up
+        words = f"{chosen} {'latent' if chosen == 1 else 'latents'}"
+        if not self.fitted:
+            out = f"{words}, by the correlations alone: {self.count.in_words()}."
+        elif other is None:
+            out = f"{words}; no other number was fitted, and {self.count.in_words()}."
+        else:
+            tie = ", a near tie" if self.margin < NEAR_TIE else ""
+            out = f"{words}, by {self.margin:.1f} of EBIC before {other}{tie}."
+        if len(self.latents) > 1 and chosen in (self.latents[0], self.latents[-1]) and chosen > 1:
+            end = "fewest" if chosen == self.latents[0] else "most"
+            out += f" That is the {end} that could be chosen."
+        others = [f"{name} says {k}" for name, k in self.votes.items() if k != chosen]
+        if others and self.fitted:
+            out += f" Not all agree: {', '.join(others)}."
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the selection as JSON can hold it; numbers that are not there are None."""
+        return {
+            "recommended": self.recommended,
+            "runner_up": self.runner_up,
+            "margin": _plain(self.margin),
+            "decided_by": "ebic" if self.fitted else "correlations",
+            "verdict": self.verdict(),
+            "votes": self.votes,
+            "n_folds": self.n_folds,
+            "rows": [{name: _plain(v) for name, v in row.items()} for row in self.rows()],
+            "failed": {
+                f"{one.n_latents}": one.reason for one in self.candidates if one.reason is not None
+            },
+        }
+
+
+def _nearest(number: int, allowed: tuple[int, ...]) -> int:
+    return min(allowed, key=lambda k: (abs(k - number), k))
+
+
+def _plain(value: float | int | None) -> float | int | None:
+    if value is None or isinstance(value, int):
+        return value
+    return None if not np.isfinite(value) else float(value)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import read_rows
+
+
+def test_select_prints_a_table_and_writes_it(hidag, table, tmp_path):
+    out = tmp_path / "numbers"
+    ran = hidag("select", table, "--latents", "1..3", "--folds", 0, "--out", out, "--seed", 1)
+    assert ran.exit_code == 0, ran.stderr
+    assert "recommended: 2 latents, by" in ran.stdout
+    assert "fitting 2 latents" in ran.stdout
+    assert sorted(p.name for p in out.iterdir()) == [
+        "selection.csv",
+        "selection.json",
+        "selection.png",
+        "selection.svg",
+    ]
+    rows = read_rows(out / "selection.csv")
+    assert rows[0][:3] == ["latents", "eigenvalue", "noise"]
+    assert [row[0] for row in rows[1:]] == ["1", "2", "3"]
+    found = json.loads((out / "selection.json").read_text("utf-8"))
+    assert (found["recommended"], found["votes"]["EBIC"]) == (2, 2)
+
+
+def test_select_without_fits_as_json(hidag, table):
+    ran = hidag("select", table, "--fits", "none", "--json")
+    assert ran.exit_code == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert (found["recommended"], found["decided_by"]) == (2, "correlations")
+
+
+def test_fit_with_a_chosen_number_says_why(hidag, table):
+    ran = hidag("fit", table, "--latents", "auto", "--seed", 1)
+    assert ran.exit_code == 0, ran.stderr
+    assert (
+        "number of latents: 2, as parallel analysis and factor BIC both say 2; the largest "
+        "spectral gap is after 2"
+    ) in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("select", "--latents", "8..2"),
+            "--latents must be a range such as 2..8 or numbers with commas between, got '8..2'",
+        ),
+        (
+            ("select", "--latents", "2..9"),
+            "latents go up to 9, more than the 8 items of the table; each latent needs items of "
+            "its own: ask for at most 3",
+        ),
+        (
+            ("select", "--penalty-strengths", "1,much"),
+            "--penalty-strengths must be numbers or auto with commas between, got '1,much'",
+        ),
+        (
+            ("select", "--folds", "-1"),
+            "--folds must be a whole number of at least 0, got -1",
+        ),
+    ],
+)
+def test_bad_options_get_a_sentence(hidag, table, words, sentence):
+    ran = hidag(words[0], table, *words[1:])
+    assert ran.exit_code == 1
+    assert ran.stderr.strip() == f"hidag: {sentence}"

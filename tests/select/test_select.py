@@ -1,0 +1,169 @@
+"""hidag.select: criteria side by side, one recommendation with its margin."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import hidag
+from hidag import design, simulate
+from hidag.errors import SettingError
+from hidag.plots import plot_selection, render_figure
+from hidag.plots.selection import SIZE
+from hidag.select import Candidate, Selection, select
+from hidag.select.candidates import Table, folds_of
+from hidag.select.selection import COLUMNS
+
+QUICK = {"family": "gaussian", "random_state": 0, "n_starts": 1}
+
+
+@pytest.fixture(scope="module")
+def values():
+    return np.array(simulate(design("Chain-5", "Q1", "gaussian", rng=5), 400, rng=6).X)
+
+
+@pytest.fixture(scope="module")
+def found(values):
+    return select(values, range(2, 7), folds=2, **QUICK)
+
+
+def test_all_criteria_and_the_recommendation_are_right(found):
+    assert found.recommended == 5
+    assert found.votes == dict.fromkeys(
+        (
+            "spectral gap",
+            "parallel analysis",
+            "factor BIC",
+            "AIC",
+            "BIC",
+            "EBIC",
+            "cross-validation",
+        ),
+        5,
+    )
+    assert found.runner_up == 6
+    assert found.margin > 5
+    assert found.result.q_matrix.shape == (15, 5)
+    assert found.verdict().startswith(f"5 latents, by {found.margin:.1f} of EBIC before 6")
+
+
+def test_only_numbers_near_the_answer_are_fitted(found):
+    assert [one.n_latents for one in found.candidates] == [4, 5, 6]
+    rows = found.rows()
+    assert [row["latents"] for row in rows] == [2, 3, 4, 5, 6]
+    assert tuple(rows[0]) == COLUMNS
+    assert [np.isfinite(row["ebic"]) for row in rows] == [False, False, True, True, True]
+    assert rows[3]["held_out_behind"] == 0
+    assert rows[2]["held_out_behind"] > 3 * rows[2]["held_out_error"] > 0
+
+
+def test_it_can_be_written_as_json(found):
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    again = json.loads(text)
+    assert (again["recommended"], again["decided_by"], again["n_folds"]) == (5, "ebic", 2)
+
+
+def test_the_order_of_rows_and_columns_says_nothing(values):
+    rng = np.random.default_rng(1)
+    turned = values[np.ix_(rng.permutation(len(values)), rng.permutation(15))]
+    one, two = (select(x, [4, 5], folds=2, **QUICK) for x in (values, turned))
+    assert [c.ebic for c in one.candidates] == [c.ebic for c in two.candidates]
+    assert [c.mean_held_out for c in one.candidates] == pytest.approx(
+        [c.mean_held_out for c in two.candidates], abs=1e-12
+    )
+
+
+def test_without_fits_the_correlations_decide(values):
+    found = hidag.select(values, family="gaussian", fits="none")
+    assert (found.recommended, found.candidates, found.result) == (5, (), None)
+    assert found.latents == (1, 2, 3, 4, 5, 6, 7)
+    assert found.verdict() == (
+        "5 latents, by the correlations alone: parallel analysis and factor BIC both say 5; the "
+        "largest spectral gap is after 5."
+    )
+    assert found.margin == found.count.factor_bic[found.runner_up]
+
+
+def test_the_end_of_the_range_is_told(values):
+    found = select(values, [2, 3], fits="none", family="gaussian")
+    assert found.recommended == 3
+    assert found.verdict().endswith("That is the most that could be chosen.")
+
+
+def test_penalties_are_compared_too(values):
+    found = select(values, [5], penalty_strengths=(None, 200.0), folds=0, **QUICK)
+    learned, strong = found.candidates
+    assert strong.result.settings["penalty_strength_used"] == 200.0
+    assert strong.criteria.n_parameters < learned.criteria.n_parameters
+    assert found.fitted[5] is learned
+
+
+def test_a_fit_that_fails_is_a_row_with_its_reason(values):
+    found = select(values, [4, 5], method="em", law="no such law", **QUICK)
+    assert all("law must be" in one.reason for one in found.candidates)
+    assert found.recommended == 5
+    assert found.to_dict()["decided_by"] == "correlations"
+
+
+def test_near_ties_and_votes_that_differ_are_told(found):
+    rows = {one.n_latents: one for one in found.candidates}
+    near = rows[5].criteria.__class__(
+        **{**vars(rows[5].criteria), "ebic": rows[5].ebic + 2.0, "aic": 0.0}
+    )
+    other = Candidate(6, None, criteria=near, result=rows[6].result)
+    tie = Selection(found.latents, found.count, (rows[5], other), 0)
+    assert tie.verdict() == (
+        "5 latents, by 2.0 of EBIC before 6, a near tie. Not all agree: AIC says 6."
+    )
+
+
+def test_equal_rows_are_dealt_to_different_folds():
+    table = Table(np.zeros((9, 2)), ("a", "b"), ("gaussian",) * 2, None)
+    assert np.bincount(folds_of(table, 3)).tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"latents": 3},
+            "latents must be whole numbers to choose from, such as range(2, 9), got 3",
+        ),
+        ({"latents": []}, "latents must have at least one number to choose from"),
+        (
+            {"latents": [2, 0]},
+            "each entry of latents must be a whole number of at least 1, got 0",
+        ),
+        (
+            {"latents": [2, 16]},
+            "latents go up to 16, more than the 15 items of the table; each latent needs items of "
+            "its own: ask for at most 7",
+        ),
+        ({"fits": "some"}, "fits must be 'near', 'all' or 'none', got 'some'"),
+        ({"folds": -1}, "folds must be a whole number of at least 0, got -1"),
+        (
+            {"penalty_strengths": ()},
+            "penalty_strengths must have at least one entry; None learns it",
+        ),
+        (
+            {"n_latents": 3},
+            "select compares numbers of latents, so n_latents cannot be set for all fits; leave it "
+            "out",
+        ),
+    ],
+)
+def test_wrong_settings_get_a_sentence(values, settings, sentence):
+    with pytest.raises(SettingError) as caught:
+        select(values, **{"family": "gaussian", "fits": "none", **settings})
+    assert str(caught.value) == sentence
+
+
+def test_the_picture_marks_the_recommended_number(found):
+    panels = plot_selection(found, Figure(figsize=SIZE))
+    assert len(panels) == 3
+    for ax in panels:
+        assert any(np.all(np.asarray(line.get_xdata()) == 5) for line in ax.lines)
+    assert render_figure(lambda figure: plot_selection(found, figure), SIZE).startswith(b"\x89PNG")

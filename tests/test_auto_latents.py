@@ -1,0 +1,123 @@
+"""n_latents="auto": which number is taken, and that the fit says why."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, design, load, simulate
+from hidag.auto_latents import choose_number
+from hidag.criteria import count_parameters, information_criteria
+from hidag.errors import HidagWarning
+from hidag.start.factor_count import FactorCount
+
+
+def count(parallel: int, bic: int, most: int = 8) -> FactorCount:
+    """Return a count in which the two criteria say what they are told to."""
+    noise = np.full(most, 0.5)
+    eigenvalues = np.where(np.arange(1, most + 1) <= parallel, 1.0, 0.1)
+    return FactorCount(eigenvalues, noise, np.abs(np.arange(most + 1.0) - bic), 100.0)
+
+
+def test_where_the_correlations_agree_nothing_is_fitted():
+    def never(k: int) -> float:
+        raise AssertionError(k)
+
+    assert choose_number(count(4, 4), never).n_latents == 4
+
+
+@pytest.mark.parametrize(
+    ("ebic", "chosen", "fitted"),
+    [
+        ({5: 10.0, 4: 20.0}, 5, [5, 4]),
+        ({5: 10.0, 4: 5.0, 3: 8.0}, 4, [5, 4, 3]),
+        ({5: 10.0, 4: 5.0, 3: 4.0}, 3, [5, 4, 3]),
+    ],
+)
+def test_where_they_do_not_fits_go_down_while_that_is_better(ebic, chosen, fitted):
+    asked = []
+
+    def ebic_of(k: int) -> float:
+        asked.append(k)
+        return ebic[k]
+
+    choice = choose_number(count(5, 3), ebic_of)
+    assert (choice.n_latents, asked) == (chosen, fitted)
+    assert f"of fits, {chosen} latents have the best EBIC" in choice.reason
+
+
+def test_there_are_never_many_fits():
+    asked = []
+
+    def ebic_of(k: int) -> float:
+        asked.append(k)
+        return float(k)
+
+    assert choose_number(count(8, 1), ebic_of).n_latents == 5
+    assert asked == [8, 7, 6, 5]
+
+
+def test_without_a_likelihood_parallel_analysis_decides():
+    choice = choose_number(count(6, 3), lambda k: float("nan"))
+    assert choice.n_latents == 6
+    assert choice.reason.endswith("fits of 6 latents have no likelihood to compare")
+
+
+@pytest.fixture(scope="module")
+def data():
+    truth = design("Chain-5", "Q1", "gaussian", rng=1)
+    return simulate(truth, 800, rng=2)
+
+
+def test_a_fit_chooses_the_number_and_keeps_the_reason(data, tmp_path):
+    model = DCRL("auto", family="gaussian", random_state=3).fit(data.X)
+    assert model.q_matrix_.shape == (15, 5)
+    said = model.result_.settings
+    assert (said["n_latents"], said["n_latents_chosen"]) == ("auto", 5)
+    assert said["n_latents_reason"] == (
+        "parallel analysis and factor BIC both say 5; the largest spectral gap is after 5"
+    )
+    same = DCRL(5, family="gaussian", random_state=3).fit(data.X)
+    assert np.array_equal(model.loadings_, same.loadings_)
+    assert model.graph_ == same.graph_
+    assert model.predict(data.X[:3]).shape == (3, 5)
+    assert load(model.result_.save(tmp_path / "a.npz")).settings == said
+
+
+def test_other_settings_can_tell_the_number(data):
+    fixed = {"family": "gaussian", "random_state": 0, "n_starts": 1, "max_iter": 3}
+    for told, reason in (
+        ({"q_matrix": data.truth.q_matrix}, "as many as the Q-matrix has columns"),
+        ({"latent_names": list("abc")}, "as many as there are names"),
+        ({"levels": [2, 2]}, "as many as there are numbers of levels"),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = DCRL("auto", **fixed, **told).fit(data.X)
+        assert model.result_.settings["n_latents_reason"] == reason
+        assert model.q_matrix_.shape[1] == len(next(iter(told.values()))) or "q_matrix" in told
+
+
+def test_the_fit_that_is_kept_warns():
+    values = np.random.default_rng(4).normal(size=(20, 30))
+    with pytest.warns(HidagWarning, match="20 rows are few for"):
+        DCRL("auto", family="gaussian", random_state=0).fit(values)
+
+
+def test_criteria_count_what_is_free(data):
+    result = DCRL(5, family="gaussian", random_state=0, law="saturated").fit(data.X).result_
+    n_loadings = int(result.q_matrix.sum())
+    assert count_parameters(result) == 15 + 15 + n_loadings + 31
+    found = information_criteria(result)
+    assert found.aic == pytest.approx(-2 * result.log_likelihood + 2 * found.n_parameters)
+    assert found.bic == pytest.approx(-2 * result.log_likelihood + np.log(800) * found.n_parameters)
+    assert found.ebic > found.bic
+    given = DCRL(
+        5, family="gaussian", random_state=0, q_matrix=data.truth.q_matrix, n_starts=1
+    ).fit(data.X)
+    fixed = information_criteria(given.result_)
+    # Nothing of Q was chosen, so nothing is paid for choosing.
+    assert fixed.ebic == fixed.bic
+    assert information_criteria(result, 1600.0).bic > found.bic
