@@ -46,7 +46,10 @@ _WIDTH = 96
 
 def certificate_text(certificate: Certificate) -> str:
     """Return the verdict, every finding, and what to add."""
-    lines = [_headline(certificate.asked), "", *_verdict_lines(certificate), ""]
+    lines = [_headline(certificate.asked), ""]
+    for head, sentences in verdict_sentences(certificate):
+        lines += _wrapped(head, sentences)
+    lines.append("")
     for found in certificate.findings:
         lines += _finding_lines(found)
     if certificate.additions:
@@ -70,7 +73,8 @@ def _headline(asked: Question) -> str:
     return f"Identifiability of {counted(asked.n_items, 'item')} on {latents}, {effects}"
 
 
-def _verdict_lines(certificate: Certificate) -> list[str]:
+def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
+    """Return what is guaranteed, as pairs of a head, such as "generic: ", and sentences."""
     asked = certificate.asked
     given = "given the assumptions marked ? below"
     generic = {
@@ -87,26 +91,32 @@ def _verdict_lines(certificate: Certificate) -> list[str]:
         if asked.binary
         else "the paper has no theorem for latents with more than two levels.",
     }[certificate.strict]
-    lines = [*_wrapped("generic: ", generic), *_wrapped("strict:  ", strict)]
+    said = [("generic: ", generic), ("strict:  ", strict)]
     if certificate.generic and (asked.truncated and not (asked.binary and asked.main_effects)):
-        lines += _wrapped(
-            "",
-            "The theorem is printed for all effects. Its proof leaves out only parameters that "
-            "main effects describe, so it covers fewer interactions too.",
+        said.append(
+            (
+                "",
+                "The theorem is printed for all effects. Its proof leaves out only parameters that "
+                "main effects describe, so it covers fewer interactions too.",
+            )
         )
     if certificate.provably_bad:
-        lines += _wrapped(
-            "",
-            "This is more than a missing guarantee: unless the law of the latents is restricted, "
-            "different parameters give the same distribution of the data.",
+        said.append(
+            (
+                "",
+                "This is more than a missing guarantee: unless the law of the latents is "
+                "restricted, different parameters give the same distribution of the data.",
+            )
         )
     elif certificate.generic is False:
-        lines += _wrapped(
-            "",
-            "The theorems name conditions that are enough. One that fails does not prove that "
-            "anything is lost.",
+        said.append(
+            (
+                "",
+                "The theorems name conditions that are enough. One that fails does not prove that "
+                "anything is lost.",
+            )
         )
-    return lines
+    return said
 
 
 def _granting(certificate: Certificate) -> str:
@@ -126,13 +136,19 @@ def _because(certificate: Certificate, claim: Literal["generic", "strict"]) -> s
     return f"{titles} {'is' if len(found) == 1 else 'are'} open"
 
 
-def _finding_lines(found: Finding) -> list[str]:
+def finding_in_words(found: Finding) -> tuple[str, str]:
+    """Return the title of a condition, and what became of it in a few words."""
     status = _STATUS_WORDS[found.status]
     if found.status == "undecided":
         status = _OPEN_WORDS.get(found.name, status)
     if not found.required and found.name == "subset":
         status += " (not needed)"
-    lines = [f"{_MARKS[found.status]} {_TITLES[found.name]}: {status} [{found.source}]"]
+    return _TITLES[found.name], status
+
+
+def _finding_lines(found: Finding) -> list[str]:
+    title, status = finding_in_words(found)
+    lines = [f"{_MARKS[found.status]} {title}: {status} [{found.source}]"]
     lines += _wrapped("    ", sentence_case(found.sentence) + ".")
     if found.name == "blocks" and found.status == "holds":
         lines += _block_lines(found)

@@ -58,31 +58,37 @@ def render_summary(
         Without scripts and without links to anything outside. Names of items and latents are
         escaped wherever they stand.
     """
-    return render_page(
-        _TEMPLATE,
-        title=title,
-        result=result,
-        concerns=concerns(result, warnings),
-        sentences=what_was_fitted(result),
-        edges=edges_in_words(result.graph),
-        n_directed=len(result.graph.directed_edges),
-        n_undirected=len(result.graph.undirected_edges),
-        families=family_counts(result),
-        reasons=_reasons(result),
-        binary=all_binary(result),
-        marginals=marginals_of(result),
-        loading_note=loadings_in_words(result),
-        interactions=interactions_of(result),
-        rows=_loading_rows(result),
-        longest_open=_OPEN_TABLE_ITEMS,
-        has_dispersion=bool(np.isfinite(result.dispersion).any()),
-        dispersion=dispersions_in_words(result),
-        nested=len(result.response_names) > len(result.item_names),
-        has_cutpoints=bool(np.isfinite(result.cutpoints).any()),
-        pictures=_pictures(result) if plots else {},
-        settings=sorted((str(k), _plain(v)) for k, v in result.settings.items()),
-        versions=sorted(result.versions.items()),
-    )
+    content = summary_content(result, warnings=warnings, plots=plots)
+    return render_page(_TEMPLATE, title=title, **content)
+
+
+def summary_content(
+    result: FitResult, *, warnings: Iterable[str] = (), plots: bool = True
+) -> dict[str, Any]:
+    """Return what the template of the summary shows, besides its title."""
+    return {
+        "result": result,
+        "concerns": concerns(result, warnings),
+        "sentences": what_was_fitted(result),
+        "edges": edges_in_words(result.graph),
+        "n_directed": len(result.graph.directed_edges),
+        "n_undirected": len(result.graph.undirected_edges),
+        "families": family_counts(result),
+        "reasons": _reasons(result),
+        "binary": all_binary(result),
+        "marginals": marginals_of(result),
+        "loading_note": loadings_in_words(result),
+        "interactions": interactions_of(result),
+        "rows": _loading_rows(result),
+        "longest_open": _OPEN_TABLE_ITEMS,
+        "has_dispersion": bool(np.isfinite(result.dispersion).any()),
+        "dispersion": dispersions_in_words(result),
+        "nested": len(result.response_names) > len(result.item_names),
+        "has_cutpoints": bool(np.isfinite(result.cutpoints).any()),
+        "pictures": _pictures(result) if plots else {},
+        "settings": sorted((str(k), _plain(v)) for k, v in result.settings.items()),
+        "versions": sorted(result.versions.items()),
+    }
 
 
 def write_summary(
