@@ -15,6 +15,7 @@ from hidag.cli.application_commands import application_app
 from hidag.cli.console import show_error
 from hidag.cli.numbers import effects_of, latents_of, levels_of, range_of, strengths_of
 from hidag.cli.study_commands import study_app
+from hidag.cli.whatif_commands import add_whatif_commands
 from hidag.errors import HidagError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -402,6 +403,7 @@ def demo(
     run_demo(out, seed)
 
 
+add_whatif_commands(app)
 app.add_typer(study_app, name="study")
 if application_app.registered_commands:
     app.add_typer(application_app, name="app")

@@ -1,0 +1,207 @@
+"""Average causal effects: what setting a latent high instead of low adds, to latents and items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import CPDAG, DAG
+from hidag.errors import SettingError
+from hidag.explain.interventions import Questions
+from hidag.explain.members import MOST_CHOICES, parent_choices
+from hidag.explain.outcomes import MEAN, Outcome, expected_outcomes
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+#: Share of intervals that should hold the truth, unless the user says otherwise.
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class AverageEffects:
+    """What setting each cause from its lowest to its highest level adds, on average.
+
+    Attributes
+    ----------
+    causes : tuple of str, length C
+    effects : tuple of str, length E
+        Latents (their expected level), then items (their mean, or a category's probability).
+    n_latents : int
+        How many of the effects are latents.
+    low, high : ndarray, shape (C, E)
+        Least and most over the choices that the graph leaves; equal where it leaves one. NaN where
+        cause and effect are one latent.
+    n_choices : tuple of int, length C
+        Different sets of parents that the cause has among the graph's members.
+    lower, upper : ndarray, shape (C, E), or None
+        Interval around low and high.
+    level : float
+        Share of such intervals that should hold the truth.
+    how : str
+        Where the intervals come from, in words.
+    """
+
+    causes: tuple[str, ...]
+    effects: tuple[str, ...]
+    n_latents: int
+    low: Array
+    high: Array
+    n_choices: tuple[int, ...]
+    lower: Array | None = None
+    upper: Array | None = None
+    level: float = LEVEL
+    how: str = "none"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per pair: cause, effect, low, high, lower, upper."""
+        out = []
+        for c, cause in enumerate(self.causes):
+            for e, effect in enumerate(self.effects):
+                if np.isnan(self.low[c, e]):
+                    continue
+                row: dict[str, Any] = {"cause": cause, "effect": effect}
+                row["kind"] = "latent" if e < self.n_latents else "item"
+                row |= {"low": float(self.low[c, e]), "high": float(self.high[c, e])}
+                if self.lower is not None and self.upper is not None:
+                    row |= {"lower": float(self.lower[c, e]), "upper": float(self.upper[c, e])}
+                out.append(row)
+        return out
+
+
+#: For each cause the DAGs that stand for the choices of its parents.
+_Dags = dict[int, tuple[DAG, ...]]
+
+
+def _dags(questions: Questions, causes: Sequence[int]) -> _Dags:
+    return {
+        k: tuple(
+            choice.dag
+            for choice in parent_choices(
+                questions.graph, [k], limit=questions.limit, counted=False
+            ).choices
+        )
+        for k in causes
+    }
+
+
+def _reached(dag: DAG, cause: int) -> set[int]:
+    """Return the cause and its descendants: setting it changes the law of no other latent."""
+    out, front = {cause}, [cause]
+    while front:
+        for child in np.flatnonzero(dag.adjacency[front.pop()]).tolist():
+            if child not in out:
+                out.add(child)
+                front.append(child)
+    return out
+
+
+def _effects_of(
+    questions: Questions, dags: _Dags, outcomes: Sequence[Outcome]
+) -> tuple[Array, Array]:
+    """Return least and most effect of each cause on latents and outcomes, (C, K + O) each."""
+    levels = questions.result.law.space.levels
+    n_latents = len(levels)
+    shape = len(dags), n_latents + len(outcomes)
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    for c, (cause, choices) in enumerate(dags.items()):
+        for dag in choices:
+            reached = _reached(dag, cause)
+            touched = [o for o, one in enumerate(outcomes) if reached & set(one.latents)]
+            ends = []
+            for level in (0, levels[cause] - 1):
+                law = questions.after(dag, {cause: level})
+                value = np.zeros(shape[1])
+                for k in reached:
+                    value[k] = law.marginal((k,)) @ np.arange(levels[k])
+                value[[n_latents + o for o in touched]] = expected_outcomes(
+                    [outcomes[o] for o in touched], law
+                )
+                ends.append(value)
+            low[c] = np.minimum(low[c], ends[1] - ends[0])
+            high[c] = np.maximum(high[c], ends[1] - ends[0])
+        low[c, cause] = high[c, cause] = np.nan
+    return low, high
+
+
+def average_effects(
+    result: FitResult,
+    *,
+    causes: Sequence[str] | None = None,
+    items: bool = True,
+    graph: CPDAG | DAG | None = None,
+    replicates: Iterable[FitResult] | None = None,
+    held: bool = False,
+    level: float = LEVEL,
+    limit: int = MOST_CHOICES,
+) -> AverageEffects:
+    """Return what setting each latent from its lowest to its highest level adds, on average.
+
+    Where the graph leaves the parents of a latent open, the least and the most over all
+    possibilities. With replicates the interval goes from a low quantile of the least to a high
+    quantile of the most.
+
+    Parameters
+    ----------
+    result : FitResult
+    causes : sequence of str, optional
+        Latents that are set; all unless given.
+    items : bool
+        Whether effects on items are wanted too.
+    graph : CPDAG or DAG, optional
+        Directions to believe in; the fit's own graph unless given.
+    replicates : iterable of FitResult, optional
+        The same model fitted to other samples, with the latents of ``result`` in its order and
+        their levels its way round: what an aligned bootstrap gives, or
+        :func:`hidag.explain.draws_of_law`.
+    held : bool
+        Whether the graph of ``result`` is held in the replicates; else each has its own, and the
+        intervals also say how unsure the graph is.
+    level : float
+    limit : int
+        Choices of parents looked at, at the most.
+    """
+    if not 0 < level < 1:
+        raise SettingError(f"level must be between 0 and 1, got {level!r}")
+    questions = Questions(result, graph=graph, limit=limit)
+    chosen = result.latent_names if causes is None else tuple(causes)
+    wanted = [next(iter(questions.read_do({cause: 0}))) for cause in chosen]
+    dags = _dags(questions, wanted)
+    outcomes = questions.outcomes if items else ()
+    shown = tuple(o.item if o.what == MEAN else f"{o.item} {o.what}" for o in outcomes)
+    found = AverageEffects(
+        tuple(result.latent_names[k] for k in dags),
+        (*result.latent_names, *shown),
+        len(result.latent_names),
+        *_effects_of(questions, dags, outcomes),
+        tuple(len(choices) for choices in dags.values()),
+    )
+    if replicates is None:
+        return found
+    held = held or graph is not None
+    lows, highs = [], []
+    for other in replicates:
+        if other.latent_names != result.latent_names or other.item_names != result.item_names:
+            raise SettingError(
+                "replicates must have the latents and items of the fit, in its order; align them "
+                "first"
+            )
+        again = Questions(other, graph=questions.graph if held else None, limit=limit)
+        own = dags if held else _dags(again, wanted)
+        one = _effects_of(again, own, again.outcomes if items else ())
+        lows.append(one[0])
+        highs.append(one[1])
+    if len(lows) < 2:
+        raise SettingError(f"intervals need at least 2 replicates, got {len(lows)}")
+    tail = (1.0 - level) / 2.0
+    return replace(
+        found,
+        lower=np.quantile(lows, tail, axis=0),
+        upper=np.quantile(highs, 1.0 - tail, axis=0),
+        level=level,
+        how=f"{len(lows)} replicates, the graph {'held' if held else 'of each'}",
+    )

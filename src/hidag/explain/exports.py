@@ -1,0 +1,243 @@
+"""A fit as a Bayesian network for other programs: BIF, DOT and GML with conditional tables, dowhy.
+
+These formats hold one DAG. Where the graph leaves directions open, the network is over one of its
+members, the one that the fitted law is written over if it has one: queries without an intervention
+have the same answer in all members, interventions may not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import DAG
+from hidag.errors import SettingError
+from hidag.explain.inference import law_over
+from hidag.explain.outcomes import categories_of, item_states, log_density
+from hidag.latent import NetworkLaw
+from hidag.measurement.families import written
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+#: Larger tables of items are not written: nobody could read them in.
+LARGEST_ITEM_TABLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Node:
+    """A variable of the network.
+
+    Attributes
+    ----------
+    name : str
+    states : tuple of str
+    parents : tuple of int
+        Places of its parents among the nodes.
+    table : ndarray, shape (levels of the parents..., number of states)
+    hidden : bool
+        Whether it is a latent.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[int, ...]
+    table: Array
+    hidden: bool
+
+
+def network_law(result: FitResult) -> NetworkLaw:
+    """Return the fitted law over one member of the graph."""
+    law = result.law
+    if isinstance(law, NetworkLaw):
+        adjacency = np.zeros(result.graph.adjacency.shape, dtype=np.int8)
+        for child, causes in enumerate(law.parents):
+            adjacency[list(causes), child] = 1
+        if result.graph.contains(DAG(adjacency, result.latent_names)):
+            return law
+    return law_over(law, result.graph.to_dag())
+
+
+def network_nodes(result: FitResult, *, items: bool = False) -> list[Node]:
+    """Return the latents with their tables, and if wanted the items with theirs.
+
+    Raises
+    ------
+    SettingError
+        If items are wanted and one has no short list of values, or a table would be too large.
+    """
+    law = network_law(result)
+    out = [
+        Node(name, tuple(map(str, range(m))), causes, table, True)
+        for name, m, causes, table in zip(
+            result.latent_names, law.space.levels, law.parents, law.tables, strict=True
+        )
+    ]
+    for j, name in enumerate(result.item_names if items else ()):
+        categories = categories_of(result.families[j])
+        if categories is None:
+            raise SettingError(
+                f"a network of tables cannot hold item {name!r}: its family "
+                f"{result.families[j]!r} has no short list of values; export the latents alone"
+            )
+        latents, states = item_states(result, j)
+        if len(states) * len(categories) > LARGEST_ITEM_TABLE:
+            raise SettingError(
+                f"the table of item {name!r} would have {len(states) * len(categories)} cells; "
+                "export the latents alone"
+            )
+        shape = [law.space.levels[k] for k in latents]
+        columns = [np.exp(log_density(result, j, c, states)) for c in categories]
+        table = np.stack(columns, axis=-1).reshape(*shape, len(categories))
+        table = table / table.sum(axis=-1, keepdims=True)
+        out.append(Node(name, tuple(written(c) for c in categories), latents, table, False))
+    return out
+
+
+def plain_names(names: Sequence[str]) -> list[str]:
+    """Return names of letters, digits, points, - and _, all different, as near as can be."""
+    out: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
+        number, tried = 2, plain
+        while tried in out:
+            tried, number = f"{plain}_{number}", number + 1
+        out.append(tried)
+    return out
+
+
+def to_bif(result: FitResult, *, items: bool = False) -> str:
+    """Return the Bayesian Interchange Format: variables, states and conditional tables.
+
+    Names keep letters, digits, points, - and _; what other letters became _ is in comments.
+
+    Parameters
+    ----------
+    result : FitResult
+    items : bool
+        Whether items are in the network too; all must have a short list of values.
+    """
+    nodes = network_nodes(result, items=items)
+    names = plain_names([node.name for node in nodes])
+    lines = [
+        f"// {name} is {json.dumps(node.name)}"
+        for name, node in zip(names, nodes, strict=True)
+        if name != node.name
+    ]
+    lines += ["network hidag {", "}"]
+    for name, node in zip(names, nodes, strict=True):
+        listed = ", ".join(node.states)
+        lines += [
+            f"variable {name} {{",
+            f"  type discrete [ {len(node.states)} ] {{ {listed} }};",
+            "}",
+        ]
+    for name, node in zip(names, nodes, strict=True):
+        if not node.parents:
+            lines += [f"probability ( {name} ) {{", f"  table {_numbers(node.table)};", "}"]
+            continue
+        lines.append(f"probability ( {name} | {', '.join(names[a] for a in node.parents)} ) {{")
+        for levels in np.ndindex(*node.table.shape[:-1]):
+            pairs = zip(node.parents, levels, strict=True)
+            given = ", ".join(nodes[a].states[level] for a, level in pairs)
+            lines.append(f"  ({given}) {_numbers(node.table[levels])};")
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(row: Array) -> str:
+    return ", ".join(repr(float(p)) for p in row)
+
+
+def _graph(result: FitResult, items: bool) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    nodes = network_nodes(result, items=items)
+    for node in nodes:
+        graph.add_node(
+            node.name,
+            kind="latent" if node.hidden else "item",
+            states=",".join(node.states),
+            parents=json.dumps([nodes[a].name for a in node.parents]),
+            table=json.dumps(node.table.tolist()),
+        )
+    graph.add_edges_from((nodes[a].name, node.name) for node in nodes for a in node.parents)
+    return graph
+
+
+def to_gml(result: FitResult, *, items: bool = False) -> str:
+    """Return GML whose nodes have their states and, as JSON, parents and conditional tables."""
+    return "\n".join(nx.generate_gml(_graph(result, items))) + "\n"
+
+
+def to_dot(result: FitResult, *, items: bool = False) -> str:
+    """Return Graphviz text of the fitted graph; conditional tables are in the nodes' tooltips.
+
+    Edges whose direction the data leave open are drawn without an arrow head, as in
+    ``result.graph.to_dot()``; the tables are over one member.
+    """
+    nodes = network_nodes(result, items=items)
+    lines = [
+        f"  {_quoted(node.name)} [shape={'ellipse' if node.hidden else 'box'}, "
+        f"tooltip={_quoted(_table_in_words(node, nodes))}];"
+        for node in nodes
+    ]
+    open_ways = {frozenset(pair) for pair in result.graph.undirected_edges}
+    for node in nodes:
+        for a in node.parents:
+            free = frozenset((nodes[a].name, node.name)) in open_ways and node.hidden
+            attribute = " [dir=none]" if free else ""
+            lines.append(f"  {_quoted(nodes[a].name)} -> {_quoted(node.name)}{attribute};")
+    return "\n".join(["digraph {", *lines, "}", ""])
+
+
+def _table_in_words(node: Node, nodes: Sequence[Node]) -> str:
+    lines = []
+    for levels in np.ndindex(*node.table.shape[:-1]):
+        pairs = zip(node.parents, levels, strict=True)
+        given = ", ".join(f"{nodes[a].name}={nodes[a].states[v]}" for a, v in pairs)
+        shares = ", ".join(
+            f"P({state})={p:.4g}" for state, p in zip(node.states, node.table[levels], strict=True)
+        )
+        lines.append(f"{given}: {shares}" if given else shares)
+    return "; ".join(lines)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def to_dowhy(result: FitResult, *, items: bool = True) -> str:
+    """Return the graph as dowhy's ``CausalModel(graph=...)`` takes it: Graphviz text of one DAG.
+
+    Latents that are columns of the data given to dowhy (their posteriors, or sampled states) are
+    variables there like any other; items hang below the latents that drive them.
+    """
+    law = network_law(result)
+    lines = [f"  {_quoted(name)};" for name in result.latent_names]
+    for k, causes in enumerate(law.parents):
+        lines += [
+            f"  {_quoted(result.latent_names[a])} -> {_quoted(result.latent_names[k])};"
+            for a in causes
+        ]
+    if items:
+        for j, name in enumerate(result.item_names):
+            latents, _ = item_states(result, j)
+            lines.append(f"  {_quoted(name)};")
+            lines += [f"  {_quoted(result.latent_names[k])} -> {_quoted(name)};" for k in latents]
+    return "\n".join(["digraph {", *lines, "}", ""])
+
+
+#: The formats by name.
+EXPORTS: dict[str, Callable[..., str]] = {
+    "bif": to_bif,
+    "dot": to_dot,
+    "dowhy": to_dowhy,
+    "gml": to_gml,
+}

@@ -1,0 +1,186 @@
+"""What the latents do given what is known: exact wherever tables stay small, else by draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import DAG
+from hidag.errors import DataError
+from hidag.explain.clique_tree import CliqueTree, elimination_order, widest_table
+from hidag.explain.factors import Factor
+from hidag.latent import LatentLaw, NetworkLaw, Parents
+from hidag.latent.factorise import NEVER
+
+Array = NDArray[np.float64]
+
+#: Up to so many joint states they are listed: that is quicker than anything clever.
+FEW_STATES = 1 << 11
+#: Larger tables are not made; the law is drawn from instead.
+LARGEST_TABLE = 1 << 21
+N_DRAWS = 200_000
+
+
+class Beliefs(Protocol):
+    """The latents' joint law, given what is known."""
+
+    def marginal(self, variables: Sequence[int]) -> Array:
+        """Return the joint law of some latents, one axis for each in the given order."""
+        ...
+
+
+@dataclass(frozen=True)
+class ListedLaw:
+    """All joint states with their probabilities.
+
+    Attributes
+    ----------
+    table : ndarray, one axis per latent
+        It sums to 1.
+    """
+
+    table: Array
+
+    @classmethod
+    def of(cls, law: LatentLaw, likelihoods: Sequence[Factor]) -> ListedLaw:
+        """Return the law given what is known."""
+        table = np.asarray(law.probabilities).reshape(law.space.levels)
+        for factor in likelihoods:
+            order = np.argsort(factor.variables)
+            shape = [1] * table.ndim
+            for v in factor.variables:
+                shape[v] = law.space.levels[v]
+            table = table * np.transpose(factor.table, order).reshape(shape)
+        total = float(table.sum())
+        if not total > 0:
+            raise DataError("what is given has probability zero under the fitted law")
+        return cls(table / total)
+
+    def marginal(self, variables: Sequence[int]) -> Array:
+        """Return the joint law of some latents, one axis for each in the given order."""
+        wanted = tuple(variables)
+        summed = self.table.sum(axis=tuple(v for v in range(self.table.ndim) if v not in wanted))
+        return np.asarray(np.transpose(summed, np.argsort(np.argsort(wanted))))
+
+
+@dataclass(frozen=True)
+class DrawnLaw:
+    """Weighted draws of all latents.
+
+    Attributes
+    ----------
+    states : ndarray of uint8, shape (n, K)
+    weights : ndarray, shape (n,)
+        They sum to 1.
+    levels : tuple of int
+    """
+
+    states: NDArray[np.uint8]
+    weights: Array
+    levels: tuple[int, ...]
+
+    @classmethod
+    def of(cls, law: NetworkLaw, likelihoods: Sequence[Factor], seed: int = 0) -> DrawnLaw:
+        """Return draws of the law, weighted by the likelihoods; the same for the same seed."""
+        states = law.sample(N_DRAWS, np.random.default_rng(seed))
+        weights = np.ones(len(states))
+        for factor in likelihoods:
+            weights *= factor.table[tuple(states[:, v] for v in factor.variables)]
+        total = float(weights.sum())
+        if not total > 0:
+            raise DataError("what is given did not occur in any of the draws of the fitted law")
+        return cls(states, weights / total, law.space.levels)
+
+    def marginal(self, variables: Sequence[int]) -> Array:
+        """Return the joint law of some latents, one axis for each in the given order."""
+        shape = tuple(self.levels[v] for v in variables)
+        if not shape:
+            return np.array(1.0)
+        index = np.ravel_multi_index(tuple(self.states[:, v] for v in variables), shape)
+        size = int(np.prod(shape))
+        shares = np.bincount(index, self.weights, minlength=size)
+        return np.asarray(shares, dtype=np.float64).reshape(shape)
+
+
+def factors_of(law: LatentLaw) -> list[Factor]:
+    """Return the factors whose product is the law: its tables, or all its probabilities."""
+    if isinstance(law, NetworkLaw):
+        pairs = zip(law.parents, law.tables, strict=True)
+        return [Factor((*causes, k), table) for k, (causes, table) in enumerate(pairs)]
+    everyone = tuple(range(law.space.n_latents))
+    return [Factor(everyone, np.asarray(law.probabilities).reshape(law.space.levels))]
+
+
+def beliefs(law: LatentLaw, likelihoods: Sequence[Factor] = ()) -> Beliefs:
+    """Return the law given what is known, ready for any marginal.
+
+    Exact unless the graph is so dense that a table would have more than 2^21 cells; then 200,000
+    draws with a fixed seed stand for the law (a :class:`DrawnLaw`).
+
+    Parameters
+    ----------
+    law : LatentLaw
+    likelihoods : sequence of Factor
+        How probable what is known is in the states of some latents.
+    """
+    if law.space.n_states <= FEW_STATES:
+        return ListedLaw.of(law, likelihoods)
+    factors = [*factors_of(law), *likelihoods]
+    steps = elimination_order(law.space.n_latents, [f.variables for f in factors])
+    if widest_table(steps, law.space.levels) > LARGEST_TABLE and isinstance(law, NetworkLaw):
+        return DrawnLaw.of(law, likelihoods)
+    return CliqueTree.of(factors, steps)
+
+
+def law_over(law: LatentLaw, dag: DAG, known: Beliefs | None = None) -> NetworkLaw:
+    """Return the law as a network over a DAG: each latent's table given its parents there.
+
+    The same law when it factorises over the DAG, as over every member of its Markov equivalence
+    class; otherwise the law over the DAG that is nearest to it.
+
+    Parameters
+    ----------
+    law : LatentLaw
+    dag : DAG
+    known : Beliefs, optional
+        What :func:`beliefs` gave for the law.
+    """
+    parents: Parents = dag.parents
+    if isinstance(law, NetworkLaw) and parents == law.parents:
+        return law
+    seen = beliefs(law) if known is None else known
+    tables = []
+    for k, causes in enumerate(parents):
+        if isinstance(law, NetworkLaw) and set(causes) == set(law.parents[k]):
+            order = [law.parents[k].index(a) for a in causes]
+            tables.append(np.transpose(law.tables[k], (*order, len(causes))))
+            continue
+        joint = seen.marginal((*causes, k))
+        total = joint.sum(axis=-1, keepdims=True)
+        # A configuration that never occurs leaves its child undecided: every level alike.
+        occurs = total > NEVER
+        even = 1.0 / joint.shape[-1]
+        tables.append(np.where(occurs, joint / np.where(occurs, total, 1.0), even))
+    return NetworkLaw(law.space, parents, tuple(tables))
+
+
+def intervened(law: NetworkLaw, do: Mapping[int, int]) -> NetworkLaw:
+    """Return the law after some latents were set: they lose their causes, all else stays.
+
+    This is the truncated factorisation (Pearl 2009, section 1.3).
+
+    Parameters
+    ----------
+    law : NetworkLaw
+    do : mapping from latent to level
+    """
+    parents = tuple(() if k in do else causes for k, causes in enumerate(law.parents))
+    tables = tuple(
+        np.eye(law.space.levels[k])[do[k]] if k in do else table
+        for k, table in enumerate(law.tables)
+    )
+    return NetworkLaw(law.space, parents, tables)

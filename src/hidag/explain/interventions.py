@@ -1,0 +1,294 @@
+"""What if: a latent is set to a state, or something is known; what follows for latents and items.
+
+Seeing and setting differ. ``given`` selects the people in whom something is so; ``do`` makes it so
+in everybody, whatever usually causes it. What follows from setting depends on the directions of the
+edges, and a graph from data leaves some open: then there is one answer for each possibility.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import CPDAG, DAG
+from hidag.errors import DataError, SettingError
+from hidag.explain.factors import Factor, indicator
+from hidag.explain.inference import Beliefs, DrawnLaw, beliefs, intervened, law_over
+from hidag.explain.members import MOST_CHOICES, parent_choices
+from hidag.explain.outcomes import Outcome, expected_outcomes, item_outcomes, likelihood
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What follows, before and after, for latents and items.
+
+    Attributes
+    ----------
+    latent_names : tuple of str
+    do, given : mapping from name to value
+    outcomes : tuple of Outcome
+        The numbers about items, in the order of the columns below.
+    latents_before : tuple of K arrays, shape (M_k,)
+        Probabilities of each latent's levels given what is known, with nothing set.
+    latents_after : tuple of K arrays, shape (C, M_k)
+        After setting, one row for each choice of the parents of what is set; one row if the
+        graph leaves no choice.
+    items_before : ndarray, shape (O,)
+    items_after : ndarray, shape (C, O)
+    shares : tuple of float, length C, or None
+        Share of the graph's members behind each row; None where they are too many to count.
+    complete : bool
+        Whether the rows are all there are.
+    exact : bool
+        False where the graph is so dense that the law was drawn from.
+    """
+
+    latent_names: tuple[str, ...]
+    do: Mapping[str, int]
+    given: Mapping[str, float]
+    outcomes: tuple[Outcome, ...]
+    latents_before: tuple[Array, ...]
+    latents_after: tuple[Array, ...]
+    items_before: Array
+    items_after: Array
+    shares: tuple[float, ...] | None
+    complete: bool
+    exact: bool
+
+    @property
+    def n_choices(self) -> int:
+        """How many different answers the graph allows, C."""
+        return len(self.items_after)
+
+    @property
+    def determined(self) -> bool:
+        """Whether the graph leaves one answer only."""
+        return self.complete and self.n_choices == 1
+
+    def latent(self, name: str) -> tuple[Array, Array, Array]:
+        """Return a latent's level probabilities before, and the least and most after, (M_k,)."""
+        if name not in self.latent_names:
+            raise SettingError(
+                f"there is no latent {name!r}; the latents are {', '.join(self.latent_names)}"
+            )
+        k = self.latent_names.index(name)
+        after = self.latents_after[k]
+        return self.latents_before[k], after.min(axis=0), after.max(axis=0)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all numbers as rows: name, what, before, low, high (equal if determined).
+
+        Items that are given are left out.
+        """
+        out: list[dict[str, Any]] = []
+        for name in self.latent_names:
+            before, low, high = self.latent(name)
+            first = 1 if len(before) == 2 else 0
+            out += [
+                _row("latent", name, f"P(={v})", before[v], low[v], high[v])
+                for v in range(first, len(before))
+            ]
+        low, high = self.items_after.min(axis=0), self.items_after.max(axis=0)
+        for o, outcome in enumerate(self.outcomes):
+            if outcome.item in self.given:
+                continue
+            numbers = self.items_before[o], low[o], high[o]
+            out.append(_row("item", outcome.item, outcome.what, *numbers))
+        return out
+
+
+def _row(kind: str, name: str, what: str, before: float, low: float, high: float) -> dict[str, Any]:
+    numbers = {"before": float(before), "low": float(low), "high": float(high)}
+    return {"kind": kind, "name": name, "what": what, **numbers}
+
+
+class Questions:
+    """A fit that can be asked many questions: what one needs and the next can use is kept.
+
+    Parameters
+    ----------
+    result : FitResult
+    graph : CPDAG or DAG, optional
+        Directions to believe in, over the latents of the fit; the fit's own graph unless given. A
+        DAG, or a graph with more directions, gives fewer possibilities.
+    limit : int
+        Choices of parents looked at, at the most.
+    """
+
+    def __init__(
+        self,
+        result: FitResult,
+        *,
+        graph: CPDAG | DAG | None = None,
+        limit: int = MOST_CHOICES,
+    ) -> None:
+        self.result = result
+        self.limit = limit
+        chosen = result.graph if graph is None else graph
+        if chosen.names != result.latent_names:
+            raise SettingError(
+                f"the graph must be over the latents {', '.join(result.latent_names)} in this "
+                f"order, got {', '.join(chosen.names)}"
+            )
+        self.graph = CPDAG(chosen.adjacency, chosen.names)
+        self._laws: dict[DAG, Any] = {}
+
+    @cached_property
+    def observed(self) -> Beliefs:
+        """The fitted law, with nothing known and nothing set."""
+        return beliefs(self.result.law)
+
+    @cached_property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The numbers about items."""
+        return tuple(item_outcomes(self.result))
+
+    def after(self, dag: DAG, do: Mapping[int, int], likelihoods: Sequence[Factor] = ()) -> Beliefs:
+        """Return the law after setting latents, if a DAG has the directions right."""
+        if dag not in self._laws:
+            self._laws[dag] = law_over(self.result.law, dag, self.observed)
+        return beliefs(intervened(self._laws[dag], do), likelihoods)
+
+    def read_do(self, do: Mapping[Any, Any]) -> dict[int, int]:
+        """Return what is set by the numbers of the latents."""
+        names = self.result.latent_names
+        out = {}
+        for name, level in do.items():
+            if name in self.result.item_names and name not in names:
+                raise SettingError(
+                    f"{name} is an item and cannot be set: items are effects, setting one changes "
+                    f"no latent; set one of the latents {', '.join(names)}"
+                )
+            k = _position(name, names)
+            out[k] = _level(names[k], level, self.result.law.space.levels[k])
+        return out
+
+    def read_given(self, given: Mapping[Any, Any]) -> list[Factor]:
+        """Return how probable what is known is, for latents and items."""
+        names, items = self.result.latent_names, self.result.item_names
+        out = []
+        for name, value in given.items():
+            if isinstance(name, str) and name not in names and name in items:
+                out.append(likelihood(self.result, items.index(name), _number(name, value)))
+                continue
+            k = _position(name, names, items)
+            n_levels = self.result.law.space.levels[k]
+            out.append(indicator(k, _level(names[k], value, n_levels), n_levels))
+        return out
+
+    def ask(
+        self, do: Mapping[Any, Any] | None = None, given: Mapping[Any, Any] | None = None
+    ) -> WhatIf:
+        """Return what follows from setting latents and from knowing latents or items.
+
+        Parameters
+        ----------
+        do : mapping from latent to level, optional
+        given : mapping from latent or item to value, optional
+            Known of those in whom ``do`` has been carried out: with both, first set, then seen.
+        """
+        setting, known = self.read_do(do or {}), self.read_given(given or {})
+        levels = self.result.law.space.levels
+        for k, level in setting.items():
+            name = self.result.latent_names[k]
+            for other, value in (given or {}).items():
+                if _same(other, name, k) and int(value) != level:
+                    raise SettingError(
+                        f"{name} is set to {level} and given as {value}: it cannot be both"
+                    )
+        # Nothing is set before, and what is set later is not seen then.
+        seen = [f for f in known if not (len(f.variables) == 1 and f.variables[0] in setting)]
+        before = beliefs(self.result.law, seen)
+        found = parent_choices(self.graph, list(setting), limit=self.limit)
+        after = (
+            [self.after(choice.dag, setting, known) for choice in found.choices]
+            if setting
+            else [before]
+        )
+        return WhatIf(
+            latent_names=self.result.latent_names,
+            do={self.result.latent_names[k]: level for k, level in setting.items()},
+            given={str(name): value for name, value in (given or {}).items()},
+            outcomes=self.outcomes,
+            latents_before=tuple(before.marginal((k,)) for k in range(len(levels))),
+            latents_after=tuple(
+                np.stack([law.marginal((k,)) for law in after]) for k in range(len(levels))
+            ),
+            items_before=expected_outcomes(self.outcomes, before),
+            items_after=np.array([expected_outcomes(self.outcomes, law) for law in after]),
+            shares=found.shares if setting else (1.0,),
+            complete=found.complete if setting else True,
+            exact=not any(isinstance(law, DrawnLaw) for law in [before, *after]),
+        )
+
+
+def what_if(
+    result: FitResult,
+    do: Mapping[Any, Any] | None = None,
+    given: Mapping[Any, Any] | None = None,
+    *,
+    graph: CPDAG | DAG | None = None,
+    limit: int = MOST_CHOICES,
+) -> WhatIf:
+    """Return what follows from setting latents (``do``) and from knowing latents or items.
+
+    Where the graph leaves directions open there is one answer for each set of parents that the
+    latents may have among its members (IDA); ``rows()`` gives the least and the most of them.
+
+    Parameters
+    ----------
+    result : FitResult
+    do : mapping from latent to level, optional
+        Latents by name or number.
+    given : mapping from latent or item to value, optional
+        With ``do``: known of those in whom it has been carried out.
+    graph : CPDAG or DAG, optional
+        Directions to believe in; the fit's own graph unless given.
+    limit : int
+        Choices of parents looked at, at the most.
+
+    Examples
+    --------
+    ``what_if(result, do={"Z1": 1}).latent("Z2")``
+
+    ``what_if(result, given={"Z2": 0, "item_3": 1}).rows()``
+    """
+    return Questions(result, graph=graph, limit=limit).ask(do, given)
+
+
+def _same(other: Any, name: str, k: int) -> bool:
+    return bool(other == name or (isinstance(other, int) and other == k))
+
+
+def _position(name: Any, names: Sequence[str], items: Sequence[str] = ()) -> int:
+    if isinstance(name, str) and name in names:
+        return list(names).index(name)
+    if isinstance(name, (int, np.integer)) and 0 <= int(name) < len(names):
+        return int(name)
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    also = f", nor an item of the {len(items)} items" if items else ""
+    raise SettingError(f"{name!r} is not a latent{also}; the latents are {shown}")
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{name}={value!r} must be a number") from None
+
+
+def _level(name: str, value: Any, n_levels: int) -> int:
+    number = _number(name, value)
+    if not (number.is_integer() and 0 <= number < n_levels):
+        raise SettingError(
+            f"{name}={value} is no level of {name}: its levels are 0 to {n_levels - 1}"
+        )
+    return int(number)

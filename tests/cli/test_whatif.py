@@ -1,0 +1,81 @@
+"""`hidag whatif` and `hidag export` on a saved result."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hidag.cli.app import app
+from hidag.simulate import dag_from_parents, make_truth, random_law
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, as_result):
+    dag = dag_from_parents([(), (), (0, 1)])
+    truth = make_truth(random_law(dag, rng=0), np.vstack([np.eye(3, dtype=int)] * 3), "bernoulli")
+    result = as_result(truth)
+    return result.save(tmp_path_factory.mktemp("saved") / "result.npz")
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_setting_and_seeing_are_told_apart(saved, tmp_path):
+    done = run("whatif", saved, "--do", "Z3=1", "--json")
+    seen = run("whatif", saved, "--given", "Z3=1", "--json")
+    assert done.exit_code == seen.exit_code == 0
+    after = {row["name"]: row for row in json.loads(done.output)["rows"]}
+    given = {row["name"]: row for row in json.loads(seen.output)["rows"]}
+    assert after["Z1"]["low"] == pytest.approx(after["Z1"]["before"])
+    assert given["Z1"]["before"] != pytest.approx(after["Z1"]["before"], abs=0.05)
+    text = run("whatif", saved, "--do", "Z3=1", "--out", tmp_path / "answer.csv")
+    assert "what follows if Z3 = 1 is brought about in everybody" in text.output
+    assert "6 others do not change" in text.output
+    with (tmp_path / "answer.csv").open() as stream:
+        assert len(list(csv.DictReader(stream))) == 12
+
+
+def test_effects_have_intervals(saved):
+    found = run("whatif", saved, "--effects", "--draws", "20")
+    assert found.exit_code == 0
+    assert "in brackets 90% intervals" in found.output
+    assert "Z1" in found.output
+
+
+def test_export_writes_networks(saved, tmp_path):
+    assert "probability ( Z3 | Z1, Z2 ) {" in run("export", saved).output
+    told = run("export", saved, "--format", "gml", "--items", "--out", tmp_path / "n.gml")
+    assert told.exit_code == 0
+    assert (tmp_path / "n.gml").read_text().startswith("graph [")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("whatif", "--do", "Z1"), "--do takes NAME=VALUE, such as Z1=1, got 'Z1'"),
+        (("whatif", "--do", "Z1=1,Z1=0"), "--do names Z1 twice"),
+        (
+            ("whatif",),
+            "say what is set or known: --do Z1=1, --given Z2=0, or --effects for a table of all "
+            "average effects",
+        ),
+        (
+            ("whatif", "--effects", "--do", "Z1=1"),
+            "--effects asks for all average effects: leave --do and --given out",
+        ),
+        (("whatif", "--do", "Z1=7"), "Z1=7 is no level of Z1: its levels are 0 to 1"),
+        (
+            ("export", "--format", "xml"),
+            "--format must be one of bif, dot, dowhy, gml, got 'xml'",
+        ),
+    ],
+)
+def test_bad_questions_end_with_one_sentence(saved, words, sentence):
+    found = run(words[0], saved, *words[1:])
+    assert found.exit_code == 1
+    assert found.stderr.strip() == f"hidag: {sentence}"

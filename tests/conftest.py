@@ -1,0 +1,40 @@
+"""Fits without fitting: a law, items and a graph put into a result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.result import FitResult
+
+
+def result_of(truth, *, graph=None, law=None, latent_names=None):
+    """Return a result that says what a truth says."""
+    names = truth.latent_names if latent_names is None else latent_names
+    return FitResult(
+        item_names=truth.item_names,
+        latent_names=names,
+        parameters=truth.items,
+        law=truth.law if law is None else law,
+        graph=(truth.cpdag if graph is None else graph).rename(names),
+        q_given=None,
+        log_likelihood=-1.0,
+        objective=-1.0,
+        n_samples=1000,
+        missing_share=0.0,
+        n_iter=1,
+        converged=True,
+        method="em",
+        trace=np.zeros((1, 2)),
+        starts=(),
+        n_reached=1,
+        graph_rows=1000.0,
+        information_ratio=1.0,
+        edge_tests=(),
+        family_reasons=("given",) * truth.n_items,
+    )
+
+
+@pytest.fixture(scope="session")
+def as_result():
+    return result_of

@@ -1,0 +1,100 @@
+"""Average effects and their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag.discover import CPDAG
+from hidag.errors import SettingError
+from hidag.explain import average_effects, draws_of_law, what_if
+from hidag.latent import SaturatedLaw
+from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
+
+COLLIDER = dag_from_parents([(), (), (0, 1), (2,)])
+
+
+def a_truth(dag=COLLIDER, levels=(2, 2, 3, 2), family="bernoulli", seed=0):
+    law = random_law(dag, rng=seed, levels=levels)
+    q = np.vstack([np.eye(len(levels), dtype=int)] * 3)
+    return make_truth(law, q, family)
+
+
+def test_effects_are_differences_of_what_if(as_result):
+    result = as_result(a_truth())
+    found = average_effects(result)
+    for c, cause in enumerate(result.latent_names):
+        top = result.law.space.levels[c] - 1
+        up, down = what_if(result, do={cause: top}), what_if(result, do={cause: 0})
+        for k, levels in enumerate(result.law.space.levels):
+            if k == c:
+                assert np.isnan(found.low[c, k])
+                continue
+            change = (up.latents_after[k] - down.latents_after[k]) @ np.arange(levels)
+            np.testing.assert_allclose(
+                [found.low[c, k], found.high[c, k]], [change.min(), change.max()]
+            )
+        change = up.items_after - down.items_after
+        np.testing.assert_allclose(found.low[c, 4:], change.min(axis=0), atol=1e-12)
+        np.testing.assert_allclose(found.high[c, 4:], change.max(axis=0), atol=1e-12)
+
+
+def test_a_collider_has_no_effect_on_its_causes_and_a_chain_leaves_it_open(as_result):
+    found = average_effects(as_result(a_truth()), items=False)
+    assert found.n_choices == (1, 1, 1, 1)
+    np.testing.assert_allclose(found.low[2, :2], 0.0, atol=1e-12)
+    assert abs(found.low[2, 3]) > 0.1
+    chain = average_effects(as_result(a_truth(chain_dag(3), (2, 2, 2))), items=False)
+    assert chain.n_choices == (2, 3, 2)
+    low, high = sorted([abs(chain.low[1, 0]), abs(chain.high[1, 0])])
+    assert low < 1e-12 < 0.1 < high
+
+
+@pytest.mark.parametrize("saturated", [False, True])
+def test_intervals_hold_the_estimate_and_shrink_with_the_root_of_rows(saturated, as_result):
+    truth = a_truth(levels=(2, 2, 2, 2))
+    law = SaturatedLaw(truth.law.space, np.asarray(truth.law.probabilities))
+    result = as_result(truth, law=law if saturated else None)
+    widths = []
+    for n in (1000, 16000):
+        one = replace(result, n_samples=n)
+        found = average_effects(one, replicates=draws_of_law(one, 60), held=True)
+        apart = ~np.isnan(found.low)
+        assert (found.lower[apart] <= found.low[apart] + 1e-9).mean() > 0.95
+        assert (found.upper[apart] >= found.high[apart] - 1e-9).mean() > 0.95
+        widths.append(found.upper[2, 3] - found.lower[2, 3])
+    assert 3.0 < widths[0] / widths[1] < 5.3
+
+
+def test_replicates_with_graphs_of_their_own_widen_the_interval(as_result):
+    truth = a_truth(chain_dag(2), (2, 2))
+    result = as_result(truth)
+    directed = replace(result, graph=CPDAG(chain_dag(2).adjacency, result.latent_names))
+    turned = replace(result, graph=CPDAG(chain_dag(2).adjacency.T, result.latent_names))
+    own = average_effects(directed, items=False, replicates=[directed, turned] * 20)
+    held = average_effects(directed, items=False, replicates=[directed, turned] * 20, held=True)
+    effect = held.low[0, 1]
+    np.testing.assert_allclose([held.lower[0, 1], held.upper[0, 1]], effect)
+    np.testing.assert_allclose(sorted([own.lower[0, 1], own.upper[0, 1]]), sorted([0.0, effect]))
+
+
+def test_what_cannot_be_is_refused_in_words(as_result):
+    result = as_result(a_truth())
+    with pytest.raises(SettingError) as caught:
+        average_effects(result, replicates=[result])
+    assert str(caught.value) == "intervals need at least 2 replicates, got 1"
+    other = replace(result, latent_names=("a", "b", "c", "d"))
+    with pytest.raises(SettingError) as caught:
+        average_effects(result, replicates=[other, other])
+    assert str(caught.value) == (
+        "replicates must have the latents and items of the fit, in its order; align them first"
+    )
+    large = as_result(a_truth(chain_dag(11), (2,) * 11))
+    with pytest.raises(SettingError) as caught:
+        next(draws_of_law(large))
+    assert str(caught.value) == (
+        "intervals from the information need joint states listed, at most 1024, but there are "
+        "2^11; give replicates of a bootstrap instead"
+    )
