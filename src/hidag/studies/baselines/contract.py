@@ -7,11 +7,12 @@ of this library sees, and never the truth.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from hidag.discover import CPDAG, discover
 from hidag.errors import DataError, SettingError
@@ -104,7 +105,17 @@ class Baseline:
                 f"{self.name} needs items that vary, but column {still[0]} (counting from 0) has "
                 f"the same value in every row ({len(still)} of {table.shape[1]} items)"
             )
-        return self.method(table, names, size, int(seed))
+        # Columns in an order of their contents: what comes in another order gives the same answer.
+        order = np.lexsort(table[::-1])
+        # More threads would only wait for each other, and might add up in another order.
+        with threadpool_limits(limits=1, user_api="blas"):
+            found = self.method(
+                np.ascontiguousarray(table[:, order]),
+                tuple(names[j] for j in order),
+                size,
+                int(seed),
+            )
+        return replace(found, q_matrix=found.q_matrix[np.argsort(order)])
 
 
 def normal_values(values: Floats, families: Sequence[str], method: str) -> Floats:
