@@ -57,12 +57,13 @@ def main() -> None:
     for cell in cells:
         # Runs have the addresses of Table 2, so that its rows and these are the same.
         plan = Plan("table2", (cell,), args.replicates, args.design, args.seed, estimator)
-        (found,) = summarise(run_plan(plan, workers=args.workers), None, known)
+        rows = [row for run in run_plan(plan, workers=args.workers) for row in run]
+        (found,) = summarise(rows, None, known)
         print(
-            f"{cell.name:28s} {shown(found.shd):>5s} ({shown(found.error)})  "
-            f"{shown(found.shd_graph):>5s}  {shown(found.shd_q):>5s}  "
-            f"{shown(found.published):>9s}  {shown(found.truth_started):>13s}  "
-            f"{shown(found.true_latents):>12s}  {shown(found.cpu_seconds):>6s}",
+            f"{cell.name:28s} {shown(found.shd.mean):>5s} ({shown(found.shd.error)})  "
+            f"{shown(found.shd_graph.mean):>5s}  {shown(found.shd_q.mean):>5s}  "
+            f"{shown(found.published):>9s}  {shown(found.truth_started.mean):>13s}  "
+            f"{shown(found.true_latents.mean):>12s}  {shown(found.cpu_seconds):>6s}",
             flush=True,
         )
         for reason in found.reasons:

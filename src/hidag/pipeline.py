@@ -50,8 +50,14 @@ def resampled_counts(
     n_rows = resampled_rows(rule, n_samples)
     if latents is None:
         return resample(law, n_rows, names, rng)
-    levels = tuple(law.space.levels[k] for k in latents)
-    return LatentCounts.from_rows(law.sample(n_rows, rng)[:, latents], levels=levels, names=names)
+    every = tuple(f"Z{k + 1}" for k in range(law.space.n_latents))
+    drawn = resample(law, n_rows, every, rng)
+    return LatentCounts.from_rows(
+        drawn.states[:, latents],
+        levels=tuple(law.space.levels[k] for k in latents),
+        names=names,
+        weights=drawn.weights,
+    )
 
 
 def effective_share(effective_size: str | float, calibrated: float) -> float:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 
 import pytest
 
 from hidag.cli.study_commands import STUDY_HELP
-from hidag.studies import STUDIES
+from hidag.studies import STUDIES, read_folder
+from hidag.studies.store import add_run
 
-SMALL = ("--n", 300, "--replicates", 2)
+SMALL = ("--n", 300, "--replicates", 2, "--methods", "ours")
+#: The paper's items only.
+PAPER = ("--cells", "*/300")
 MODELS = ("Chain-5", "Tree-5", "Model-5")
 
 
@@ -34,7 +36,7 @@ def test_every_study_of_the_catalogue_is_a_command(hidag) -> None:
 
 def test_a_study_runs_reports_and_is_not_run_twice(hidag, tmp_path, published) -> None:
     out = tmp_path / "study"
-    words = ("study", "table1", *SMALL, "--out", out)
+    words = ("study", "table1", *SMALL, *PAPER, "--out", out)
     ran = hidag(*words, "--published", published)
     assert ran.exit_code == 0, ran.stderr
     assert ran.stderr == ""
@@ -52,19 +54,19 @@ def test_a_study_runs_reports_and_is_not_run_twice(hidag, tmp_path, published) -
         "CPU s",
     ]
     assert [line.split()[0] for line in lines[3:6]] == [f"{m}/Q1/gaussian/300" for m in MODELS]
-    rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+    rows = read_folder(out).rows()
     mean = sum(row["shd"] for row in rows if row["model"] == "Model-5") / 2
     assert f" {mean:.2f} (" in lines[5]
     assert "cells at or below published:  " in ran.stdout
-    file = (out / "rows.jsonl").read_bytes()
+    file = (out / "rows" / "merged.parquet").read_bytes()
     assert hidag(*words).stdout == ran.stdout
-    assert hidag("study", "report", out).stdout == ran.stdout
-    assert (out / "rows.jsonl").read_bytes() == file
+    assert hidag("study", "report", out).stdout.startswith(ran.stdout)
+    assert (out / "rows" / "merged.parquet").read_bytes() == file
 
 
 def test_without_published_numbers_the_column_is_empty(hidag, tmp_path, published) -> None:
     out = tmp_path / "study"
-    ran = hidag("study", "table1", *SMALL, "--cells", "Chain-5", "--out", out)
+    ran = hidag("study", "table1", *SMALL, "--cells", "Chain-5/*/300", "--out", out)
     assert ran.exit_code == 0, ran.stderr
     assert re.split(r"  +", ran.stdout.splitlines()[3])[5] == "-"
     assert "no cell was compared with a published number" in ran.stdout
@@ -73,7 +75,7 @@ def test_without_published_numbers_the_column_is_empty(hidag, tmp_path, publishe
 
 
 def test_published_numbers_do_not_stand_beside_another_design(hidag, tmp_path, published) -> None:
-    words = ("--design", "text", "--cells", "Chain-5", "--published", published)
+    words = ("--design", "text", "--cells", "Chain-5/*/300", "--published", published)
     ran = hidag("study", "table1", *SMALL, *words, "--out", tmp_path / "study")
     assert ran.exit_code == 0, ran.stderr
     assert re.split(r"  +", ran.stdout.splitlines()[3])[5] == "-"
@@ -84,7 +86,7 @@ def test_a_report_names_failed_fits_and_their_reason(hidag, tmp_path, monkeypatc
         raise FloatingPointError("overflow in the second step")
 
     monkeypatch.setattr("hidag.studies.recovery._fit", broken)
-    words = ("--cells", "Chain-5", "--out", tmp_path / "study")
+    words = ("--cells", "Chain-5/*/300", "--out", tmp_path / "study")
     ran = hidag("study", "table1", *SMALL, *words)
     assert ran.exit_code == 0, ran.stderr
     assert "Chain-5/Q1/gaussian/300  2, 2 failed        - (-)" in ran.stdout
@@ -97,10 +99,10 @@ def test_a_report_names_failed_fits_and_their_reason(hidag, tmp_path, monkeypatc
 
 def test_rows_of_different_code_are_told(hidag, tmp_path) -> None:
     out = tmp_path / "study"
-    assert hidag("study", "table1", *SMALL, "--cells", "Chain-5", "--out", out).exit_code == 0
-    lines = (out / "rows.jsonl").read_text().splitlines()
-    lines[1] = json.dumps(json.loads(lines[1]) | {"source": "another"})
-    (out / "rows.jsonl").write_text("\n".join(lines) + "\n")
+    words = (*SMALL, "--cells", "Chain-5/*/300", "--out", out)
+    assert hidag("study", "table1", *words).exit_code == 0
+    row = read_folder(out).rows()[1]
+    add_run(out / "rows", "another", [{**row, "replicate": 9, "address": "9", "source": "other"}])
     assert hidag("study", "report", out).stderr == (
         f"hidag: warning: the rows of {out} were made by different states of the library's "
         "source; run the study into a new folder for numbers of one of them\n"
@@ -112,8 +114,8 @@ def test_rows_of_different_code_are_told(hidag, tmp_path) -> None:
     [
         (
             ("--cells", "Chain-7"),
-            "no cell is called anything like 'Chain-7'; the 9 cells have names such as "
-            "'Chain-5/Q1/gaussian/1000' and 'Model-5/Q1/gaussian/10000'",
+            "no cell is called anything like 'Chain-7'; the 27 cells have names such as "
+            "'Chain-5/Q1/gaussian/1000' and 'Model-5/Q1/gaussian/10000/distinct-quiet'",
         ),
         (("--design", "mine"), "design must be 'text' or 'research-code', got 'mine'"),
         (("--replicates", 0), "replicates must be a whole number of at least 1, got 0"),
@@ -128,7 +130,7 @@ def test_bad_options_are_one_sentence(hidag, tmp_path, words, sentence) -> None:
 
 def test_other_settings_are_refused_in_a_sentence(hidag, tmp_path) -> None:
     out = tmp_path / "study"
-    words = ("study", "table1", *SMALL, "--cells", "Chain-5", "--out", out)
+    words = ("study", "table1", *SMALL, "--cells", "Chain-5/*/300", "--out", out)
     assert hidag(*words).exit_code == 0
     ran = hidag(*words, "--seed", 1)
     assert ran.exit_code == 1
@@ -138,3 +140,7 @@ def test_other_settings_are_refused_in_a_sentence(hidag, tmp_path) -> None:
     )
     assert "got nothing" in hidag(*words[:2], "--cells", ",").stderr
     assert "expected whole numbers of rows" in hidag(*words[:2], "--n", "many").stderr
+    assert hidag(*words, "--quick").stderr == (
+        "hidag: --quick and --replicates both say how many tables a cell has; leave out one of "
+        "them\n"
+    )

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.studies import Plan, plan_study
+from hidag.studies import VARYING, Plan, plan_study
 
-#: What depends on the machine and the moment (source files may be edited), not on the address.
-MOMENTARY = ("cpu_seconds", "truth_started_cpu_seconds", "source")
+#: What depends on the machine and the moment: source files may be edited while tests run.
+MOMENTARY = (*VARYING, "source")
 
 
-def contents(rows) -> dict[str, dict]:
-    """Return rows by address without what is momentary."""
-    out = {row["address"]: {k: v for k, v in row.items() if k not in MOMENTARY} for row in rows}
+def contents(rows) -> dict[tuple, dict]:
+    """Return rows by what they are about, without what is momentary."""
+    out = {
+        (row["address"], row["method"], row["rule"]): {
+            name: value for name, value in row.items() if name not in MOMENTARY
+        }
+        for row in rows
+    }
     assert len(out) == len(rows)
     return out
 
@@ -18,4 +23,16 @@ def contents(rows) -> dict[str, dict]:
 @pytest.fixture
 def plan() -> Plan:
     """Two cells of two runs that take a moment."""
-    return plan_study("table1", cells=["Chain-5", "Tree-5"], n=[300], replicates=2, seed=3)
+    return small_plan()
+
+
+def small_plan() -> Plan:
+    return plan_study(
+        "table1",
+        cells=["Chain-5", "Tree-5"],
+        n=[300],
+        items=["paper"],
+        methods=["ours"],
+        replicates=2,
+        seed=3,
+    )

@@ -8,6 +8,8 @@ import pytest
 
 from hidag.errors import FileError, SettingError
 from hidag.studies import STUDIES, Address, Cell, plan_study, read_published, select_cells
+from hidag.studies.published import published_beside
+from hidag.studies.recovery import drawn_table
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "reference" / "paper-tables"
 
@@ -16,11 +18,15 @@ def test_a_cell_is_called_by_its_levels_and_found_by_its_name() -> None:
     cell = Cell("Chain-10", "Q1", "bernoulli", 3000)
     assert cell.name == "Chain-10/Q1/bernoulli/3000"
     assert Cell.named(cell.name) == cell
+    other = Cell("Chain-5", "Q1", "gaussian", 1000, "distinct")
+    assert other.name == "Chain-5/Q1/gaussian/1000/distinct"
+    assert Cell.named(other.name) == other
 
 
 def test_the_tables_have_the_papers_cells() -> None:
-    assert len(plan_study("table1").cells) == 9
+    assert len([cell for cell in plan_study("table1").cells if cell.items == "paper"]) == 9
     assert len(plan_study("table2").cells) == 90
+    assert plan_study("table-s1").cells == plan_study("table2").cells
     assert [cell.name for cell in plan_study("table1").cells[:2]] == [
         "Chain-5/Q1/gaussian/1000",
         "Chain-5/Q1/gaussian/5000",
@@ -28,9 +34,18 @@ def test_the_tables_have_the_papers_cells() -> None:
 
 
 @pytest.mark.skipif(not TABLES.exists(), reason="the published tables are not beside the project")
-@pytest.mark.parametrize("name", sorted(STUDIES))
+@pytest.mark.parametrize("name", ["table1", "table2", "table-s1"])
 def test_every_cell_of_a_table_has_a_published_number(name) -> None:
-    assert set(read_published(TABLES, [name])) == set(plan_study(name).cells)
+    known = read_published(TABLES, [name])
+    for cell in plan_study(name).cells:
+        for rule in STUDIES[name].rules:
+            expected = cell.items == "paper"
+            assert (published_beside(known, cell, "ours", rule) is not None) == expected
+    cell = Cell("Chain-10", "Q1", "bernoulli", 3000)
+    if name == "table-s1":
+        found = [published_beside(known, cell, "ours", rule) for rule in ("N", "2N", "3N")]
+        assert found == [5.55, 5.966, 7.852]
+        assert published_beside(known, cell, "ours", "calibrated") == 5.55
 
 
 @pytest.mark.parametrize(
@@ -48,7 +63,7 @@ def test_cells_are_chosen_by_a_part_of_the_name_or_a_pattern(patterns, n_cells) 
 
 
 def test_levels_may_be_others_than_the_papers() -> None:
-    plan = plan_study("table1", models=["Tree-5"], families=["poisson"], q=["Q2"], n=[400, 800])
+    plan = plan_study("table2", models=["Tree-5"], families=["poisson"], q=["Q2"], n=[400, 800])
     assert [cell.name for cell in plan.cells] == ["Tree-5/Q2/poisson/400", "Tree-5/Q2/poisson/800"]
 
 
@@ -57,8 +72,8 @@ def test_levels_may_be_others_than_the_papers() -> None:
     [
         (
             {"cells": ["Chian"]},
-            "no cell is called anything like 'Chian'; the 9 cells have names such as "
-            "'Chain-5/Q1/gaussian/1000' and 'Model-5/Q1/gaussian/10000'",
+            "no cell is called anything like 'Chian'; the 27 cells have names such as "
+            "'Chain-5/Q1/gaussian/1000' and 'Model-5/Q1/gaussian/10000/distinct-quiet'",
         ),
         (
             {"families": ["gamma"]},
@@ -70,6 +85,9 @@ def test_levels_may_be_others_than_the_papers() -> None:
         ({"replicates": 0}, "replicates must be a whole number of at least 1, got 0"),
         ({"design": "mine"}, "design must be 'text' or 'research-code', got 'mine'"),
         ({"seed": -1}, "seed must not be negative, got -1"),
+        ({"seed": 2**63}, f"seed must be at most {2**63 - 1}, got {2**63}"),
+        ({"items": ["odd"]}, "items must be one of paper, distinct, distinct-quiet, got 'odd'"),
+        ({"methods": []}, "a study needs at least one method"),
         ({"families": []}, "a study needs at least one cell"),
     ],
 )
@@ -111,7 +129,13 @@ def test_published_numbers_are_those_of_the_same_method_and_size(tmp_path) -> No
     ]
     with (tmp_path / "study1_shd.csv").open("w", newline="") as stream:
         csv.writer(stream).writerows(rows)
-    assert read_published(tmp_path, ["table1"]) == {Cell("Chain-5", "Q1", "gaussian", 1000): 0.38}
+    cell = Cell("Chain-5", "Q1", "gaussian", 1000)
+    known = read_published(tmp_path, ["table1"])
+    assert published_beside(known, cell, "ours", "calibrated") == 0.38
+    assert published_beside(known, cell, "ours", "2N") == 0.99
+    assert published_beside(known, cell, "mixture-oracle", None) == 23.66
+    assert published_beside(known, cell, "another", None) is None
+    assert published_beside(known, Cell("Chain-5", "Q1", "gaussian", 7), "ours", "N") is None
     with pytest.raises(FileError) as caught:
         read_published(tmp_path, ["table2"])
     assert str(caught.value) == (
@@ -125,3 +149,34 @@ def test_published_numbers_are_those_of_the_same_method_and_size(tmp_path) -> No
         f"{tmp_path / 'study2_shd.csv'} is not a table of published numbers: expected the columns "
         "model, q, family, n, method, f_n and mean_shd"
     )
+
+
+def test_a_quick_plan_is_a_small_part_of_the_study() -> None:
+    for name, study in STUDIES.items():
+        plan = plan_study(name, quick=True)
+        assert plan.replicates < study.replicates
+        assert len(plan.tasks()) * 4 < len(plan_study(name).tasks())
+    wider = plan_study("table2", quick=True, n=[400], replicates=3)
+    assert {cell.n for cell in wider.cells} == {400}
+    assert wider.replicates == 3
+
+
+def test_a_method_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SettingError) as caught:
+        plan_study("consistency", methods=["guess"])
+    assert str(caught.value) == (
+        "method of consistency must be one of ours, saturated, research-code, got 'guess'"
+    )
+
+
+def test_distinct_slopes_give_every_state_of_an_item_its_own_mean() -> None:
+    cell = Cell("Chain-5", "Q1", "gaussian", 50, "distinct-quiet")
+    truth = drawn_table(cell, "text", Address("table1", cell, 0).seeds(0)).truth
+    assert np.allclose(truth.dispersion, 0.01)
+    widest = int(truth.q_matrix.sum(axis=1).argmax())
+    slopes = truth.loadings[widest][truth.q_matrix[widest] == 1]
+    sums = {round(float(slopes @ bits), 9) for bits in np.ndindex(2, 2, 2)}
+    assert len(sums) == 8
+    paper = Cell("Chain-5", "Q1", "gaussian", 50)
+    even = drawn_table(paper, "text", Address("table1", paper, 0).seeds(0)).truth
+    assert np.ptp(even.loadings[widest][even.q_matrix[widest] == 1]) == 0

@@ -11,25 +11,26 @@ from dataclasses import replace
 import pytest
 
 from hidag.errors import FileError, HidagError, SettingError
-from hidag.studies import plan_study, read_folder, run_plan, run_study
+from hidag.studies import VARYING, column_types, read_folder, run_plan, run_study
 from hidag.studies.folder import only_writer
+from hidag.studies.store import add_run, merge_runs
 
-from .conftest import contents
+from .conftest import contents, small_plan
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The same plan as the fixture's, run once without any accident."""
-    plan = plan_study("table1", cells=["Chain-5", "Tree-5"], n=[300], replicates=2, seed=3)
-    return run_study(plan, tmp_path_factory.mktemp("whole") / "study").rows()
+    return run_study(small_plan(), tmp_path_factory.mktemp("whole") / "study").rows()
 
 
 def test_a_row_says_where_it_stands_and_how_it_was_made(whole) -> None:
     assert [row["address"] for row in whole] == [
         f"table1/{model}-5/Q1/gaussian/300/{replicate}"
-        for replicate in (0, 1)
         for model in ("Chain", "Tree")
+        for replicate in (0, 1)
     ]
+    assert {(row["method"], row["rule"]) for row in whole} == {("ours", "calibrated")}
     for row in whole:
         assert row["status"] == "ok"
         assert row["reason"] is None
@@ -46,49 +47,88 @@ def test_a_row_says_where_it_stands_and_how_it_was_made(whole) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 1, 2, 3])
-@pytest.mark.parametrize("tear", ["", "torn", "torn at its newline"])
 def test_a_study_cut_off_anywhere_ends_with_the_same_rows(
-    whole, plan, tmp_path, keep, tear, monkeypatch
+    whole, plan, tmp_path, keep, monkeypatch
 ) -> None:
-    # Rows that were there are copied, so only what is missing has to be run again.
-    ready = {row["address"]: row for row in whole}
+    # Rows that were there are looked up, so only what is missing has to be run again.
+    ready = {f"{row['address']}/{row['method']}": [row] for row in whole}
     ran = []
 
-    def look_up(plan, address):
-        ran.append(address.name)
-        return ready[address.name]
+    def look_up(plan, task):
+        if len(ran) == stop_after:
+            raise KeyboardInterrupt
+        ran.append(task.name)
+        return ready[task.name]
 
-    monkeypatch.setattr("hidag.studies.execute.run_address", look_up)
+    monkeypatch.setattr("hidag.studies.execute.run_task", look_up)
     out = tmp_path / "study"
-    run_study(plan, out)
-    assert len(ran) == 4
+    stop_after = keep
+    with pytest.raises(KeyboardInterrupt):
+        run_study(plan, out)
+    assert len(list((out / "rows").glob("*.parquet"))) == keep if keep else True
+    first, stop_after = list(ran), 4
     ran.clear()
-    lines = (out / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    rest = {"": b"", "torn": lines[keep][:40], "torn at its newline": lines[keep][:-1]}[tear]
-    (out / "rows.jsonl").write_bytes(b"".join(lines[:keep]) + rest)
     assert run_study(plan, out).rows() == whole
-    assert ran == [row["address"] for row in whole[keep:]]
+    assert {*first, *ran} == set(ready)
+    assert len(first) + len(ran) == 4
     ran.clear()
     assert run_study(plan, out).rows() == whole
     assert ran == []
 
 
-def test_a_torn_line_is_run_again_and_says_the_same(whole, plan, tmp_path) -> None:
+def test_what_was_being_written_when_a_study_was_killed_does_no_harm(whole, plan, tmp_path) -> None:
     out = tmp_path / "study"
     run_study(replace(plan, cells=plan.cells[:1]), out)
-    file = out / "rows.jsonl"
-    file.write_bytes(file.read_bytes()[:-25])
-    assert len(read_folder(out).rows()) == 1
-    assert contents(run_study(plan, out).rows()) == contents(whole)
+    (out / ".rows.part").write_bytes(b"PAR1 half a file")
+    # Killed between merging and clearing up: some rows are in two files.
+    merged = out / "rows" / "merged.parquet"
+    (out / "rows" / "one.parquet").write_bytes(merged.read_bytes())
+    assert len(read_folder(out).rows()) == 2
+    folder = run_study(plan, out)
+    assert contents(folder.rows()) == contents(whole)
+    assert [file.name for file in (out / "rows").iterdir()] == ["merged.parquet"]
+    assert not (out / ".rows.part").exists()
+
+
+def test_rows_are_a_dataset_to_pandas_and_polars(whole, plan, tmp_path) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    ready = [[row] for row in whole]
+    for n_files, (name, rows) in enumerate(zip("abcd", ready, strict=True), start=1):
+        # An empty column of one file must not clash with a filled one of another.
+        empty = [{**rows[0], "shd": None, "status": "failed"}] if name == "b" else rows
+        add_run(tmp_path / "rows", name, empty)
+        assert len(list((tmp_path / "rows").iterdir())) == n_files
+    for files in (4, 1):
+        assert len(list((tmp_path / "rows").iterdir())) == files
+        frame = pandas.read_parquet(tmp_path / "rows").sort_values(["address"])
+        assert list(frame.columns) == list(column_types())
+        assert frame["shd"].notna().sum() == 3
+        table = polars.read_parquet(tmp_path / "rows").sort("address")
+        assert table["shd"].null_count() == 1
+        assert table["log_likelihood"].to_list() == [row["log_likelihood"] for row in whole]
+        merge_runs(tmp_path / "rows")
+
+
+def test_rows_say_which_of_their_columns_a_clock_filled_in(whole, tmp_path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    add_run(tmp_path, "one", whole[:1])
+    said = json.loads(parquet.read_schema(tmp_path / "one.parquet").metadata[b"varying_columns"])
+    assert said == list(VARYING) == ["cpu_seconds", "truth_started_cpu_seconds"]
+
+
+def test_a_column_that_nobody_knows_is_refused(whole, tmp_path) -> None:
+    with pytest.raises(KeyError, match="rows of studies have no column speed"):
+        add_run(tmp_path, "one", [{**whole[0], "speed": 1}])
 
 
 def test_the_number_of_workers_changes_no_row(whole, plan) -> None:
-    assert contents(list(run_plan(plan, workers=2))) == contents(whole)
+    assert contents([row for run in run_plan(plan, workers=2) for row in run]) == contents(whole)
 
 
 def test_a_killed_study_goes_on_where_it_ended(whole, plan, tmp_path) -> None:
     out = tmp_path / "study"
-    words = ["study", "table1", "--cells", "Chain-5,Tree-5", "--n", "300", "--replicates", "2"]
+    words = ["study", "table1", "--cells", "Chain-5/*/300,Tree-5/*/300", "--n", "300"]
+    words += ["--replicates", "2", "--methods", "ours"]
     command = [sys.executable, "-c", "from hidag.cli import main; main()", *words]
     process = subprocess.Popen(
         [*command, "--seed", "3", "--out", str(out)],
@@ -98,12 +138,14 @@ def test_a_killed_study_goes_on_where_it_ended(whole, plan, tmp_path) -> None:
     try:
         patience = time.monotonic() + 60
         while time.monotonic() < patience:
-            if (out / "rows.jsonl").exists() and (out / "rows.jsonl").stat().st_size:
+            if any((out / "rows").glob("*.parquet")):
                 break
             time.sleep(0.002)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+    left = read_folder(out).rows()
+    assert 0 < len(left) <= len(whole)
     assert contents(run_study(plan, out).rows()) == contents(whole)
 
 
@@ -135,7 +177,7 @@ def test_more_of_the_same_study_may_be_asked_for(whole, plan, tmp_path) -> None:
 def test_other_settings_in_the_same_folder_are_refused(plan, tmp_path, change, said) -> None:
     one = replace(plan, cells=plan.cells[:1], replicates=1)
     run_study(one, tmp_path)
-    files = [tmp_path / "study.json", tmp_path / "rows.jsonl"]
+    files = [tmp_path / "study.json", tmp_path / "rows" / "merged.parquet"]
     before = [file.read_bytes() for file in files]
     with pytest.raises(SettingError) as caught:
         run_study(replace(one, **change), tmp_path)
@@ -162,7 +204,7 @@ def test_a_fit_that_cannot_be_compared_has_failed(plan, monkeypatch) -> None:
         raise ValueError("matrix contains invalid numeric entries")
 
     monkeypatch.setattr("hidag.studies.recovery.evaluate", broken)
-    (row,) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
+    ((row,),) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
     assert row["status"] == "failed"
     assert row["reason"] == "ValueError: matrix contains invalid numeric entries"
 
@@ -186,7 +228,7 @@ def test_want_of_memory_stops_the_study_and_keeps_its_rows(plan, tmp_path, monke
 
 def test_failed_and_successful_rows_have_the_same_names(whole, plan) -> None:
     failing = replace(plan, cells=plan.cells[:1], replicates=1, estimator={"method": "guess"})
-    (row,) = run_plan(failing)
+    ((row,),) = run_plan(failing)
     assert list(row) == list(whole[0])
 
 
@@ -195,23 +237,23 @@ def test_a_yardstick_that_fails_leaves_the_fit_in_the_row(plan, monkeypatch) -> 
         raise ValueError("nothing found")
 
     monkeypatch.setattr("hidag.studies.recovery.truth_started", broken)
-    (row,) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
+    ((row,),) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
     assert row["status"] == "ok"
     assert row["truth_started_shd"] is None
     assert row["truth_started_reason"] == "ValueError: nothing found"
 
 
-@pytest.mark.parametrize("line", [b"12\n", b"{\n", b'{"status": "ok"}\n', b"\xff\n"])
-def test_a_line_that_was_altered_is_refused(plan, tmp_path, line) -> None:
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not Parquet at all, however long it is"])
+def test_a_file_that_was_altered_is_refused(plan, tmp_path, content) -> None:
     one = replace(plan, cells=plan.cells[:1], replicates=1)
     run_study(one, tmp_path)
-    file = tmp_path / "rows.jsonl"
-    file.write_bytes(line + file.read_bytes())
+    file = tmp_path / "rows" / "merged.parquet"
+    file.write_bytes(content)
     with pytest.raises(FileError) as caught:
         run_study(one, tmp_path)
     assert str(caught.value) == (
-        f"line 1 of {file} is not a row of a study; restore the file, or delete the line and run "
-        "the study again to fill it in"
+        f"{file} does not hold rows of a study, or it is damaged; restore it, or delete it and run "
+        "the study again to fill in its rows"
     )
 
 
@@ -221,19 +263,19 @@ def test_folders_that_are_not_of_a_study_are_refused(plan, tmp_path) -> None:
     assert str(caught.value) == (
         f"{tmp_path} holds no study: expected a study.json there, as hidag study writes it"
     )
-    (tmp_path / "rows.jsonl").touch()
+    (tmp_path / "rows").mkdir()
     with pytest.raises(FileError) as caught:
         run_study(plan, tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} has a rows.jsonl but no study.json, so nobody can tell how its rows were "
-        "made; choose another folder with --out"
+        f"{tmp_path} has rows but no study.json, so nobody can tell how they were made; choose "
+        "another folder with --out"
     )
     (tmp_path / "study.json").write_text(json.dumps({"format": "another"}))
     with pytest.raises(FileError) as caught:
         read_folder(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'study.json'} was not written by hidag study, or it is damaged; choose "
-        "another folder"
+        f"{tmp_path / 'study.json'} was not written by hidag study as it is today, or it is "
+        "damaged; choose another folder"
     )
 
 

@@ -4,47 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import isnan
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from hidag.cli.console import columns, say, show_warning
+from hidag.errors import SettingError
+from hidag.report.study_tables import StudyReport, StudyTable, study_report
 from hidag.studies import (
-    Cell,
-    CellSummary,
-    StudyFolder,
     StudyProgress,
     plan_study,
     read_folder,
     read_published,
     run_study,
-    stand,
-    summarise,
 )
 
 #: Without a terminal, a line this often (seconds) says how far a long study is.
 _EVERY = 60.0
-_HEADINGS = (
-    "cell",
-    "runs",
-    "ours (s.e.)",
-    "graph",
-    "Q",
-    "published",
-    "truth-started",
-    "true latents",
-    "CPU s",
-)
-_FOOTNOTE = (
-    "means over runs, SHD:",
-    "  ours           of graph and Q together, with its Monte-Carlo standard error; then its parts",
-    "  truth-started  the same of Stage I begun at the truth",
-    "  true latents   of the graph alone, searched on the latents themselves",
-)
 
 
 def run_study_command(
@@ -55,119 +34,74 @@ def run_study_command(
     n: str | None,
     families: str | None,
     q: str | None,
+    methods: str | None,
+    replicates: int | None,
+    quick: bool,
     workers: int,
     published: Path | None,
     **settings: Any,
 ) -> None:
     """Carry out `hidag study NAME`."""
+    if quick and replicates is not None:
+        raise SettingError(
+            "--quick and --replicates both say how many tables a cell has; leave out one of them"
+        )
     plan = plan_study(
         name,
         cells=_patterns(cells),
         n=_numbers(n),
         families=_parts(families),
         q=_parts(q),
+        methods=_parts(methods),
+        replicates=replicates,
+        quick=quick,
         **settings,
     )
     known = None if published is None else read_published(published, (name,))
     with _progress() as observer:
         folder = run_study(plan, out, workers=workers, published=known, observer=observer)
-    say_report(folder, wanted=plan.cells)
+    say_report(study_report(folder, wanted=plan.cells), out)
 
 
-def run_report(path: Path, published: Path | None) -> None:
+def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     """Carry out `hidag study report`."""
+    from hidag.report.study_pages import write_study_pages
+
     folder = read_folder(path)
     known = folder.published
     if published is not None:
         known = {**known, **read_published(published, (str(folder.settings["study"]),))}
-    say_report(folder, published=known)
-
-
-def say_report(
-    folder: StudyFolder,
-    *,
-    wanted: Sequence[Cell] | None = None,
-    published: Mapping[Cell, float] | None = None,
-) -> None:
-    """Print one line per cell and how they stand.
-
-    Parameters
-    ----------
-    folder : StudyFolder
-    wanted : sequence of Cell, optional
-        Only these.
-    published : mapping from cell to float, optional
-        In place of the folder's own.
-    """
-    settings, rows = folder.settings, folder.rows()
-    # The published numbers were obtained with the research code's design and with no other.
-    known = folder.published if published is None else published
-    known = known if settings["design"] == "research-code" else {}
-    summaries = summarise(rows, folder.asked, known)
-    if wanted is not None:
-        summaries = [summary for summary in summaries if summary.cell in wanted]
-    say(f"{settings['study']}, design {settings['design']}, seed {settings['seed']}: {folder.path}")
+    report = study_report(folder, published=known)
+    say_report(report, path)
+    target = path / "report" if out is None else out
+    written = write_study_pages(report, target)
     say()
-    table = [_HEADINGS, *(_line(summary) for summary in summaries)]
-    for line in columns(table, right=range(1, len(_HEADINGS))):
+    say(f"written to {target}: {', '.join(written)}")
+
+
+def say_report(report: StudyReport, path: Path) -> None:
+    """Print one line per cell and how they stand."""
+    say(f"{report.about}: {path}")
+    for table in report.tables:
+        say()
+        _say_table(table, titled=len(report.tables) > 1)
+    if report.standing:
+        say()
+    for line in report.standing:
+        say(line)
+    for warning in report.warnings:
+        show_warning(warning)
+
+
+def _say_table(table: StudyTable, *, titled: bool) -> None:
+    if titled:
+        say(table.title)
+    for line in columns([table.headings, *table.rows], right=range(1, len(table.headings))):
         say(line)
     say()
-    for line in _FOOTNOTE:
-        say(line)
-    say()
-    _say_standing(summaries)
-    for summary in summaries:
-        for reason in summary.reasons:
-            show_warning(
-                f"{summary.cell.name}: {summary.n_failed} of {summary.n_done} fits failed and are "
-                f"not in the means: {reason}"
-            )
-    if len({row.get("source") for row in rows}) > 1:
-        show_warning(
-            f"the rows of {folder.path} were made by different states of the library's source; run "
-            "the study into a new folder for numbers of one of them"
-        )
-
-
-def _say_standing(summaries: Sequence[CellSummary]) -> None:
-    found = stand(summaries)
-    if found.n_compared:
-        say(f"cells at or below published:  {found.at_or_below} of {found.n_compared}")
-        say(f"cells at or below half of it: {found.at_or_below_half} of {found.n_compared}")
-        say(f"cells above:                  {_names(found.above)}")
-    else:
-        say("no cell was compared with a published number (--published gives them)")
-    if found.failed:
-        say(f"cells with failed fits, not compared: {_names(found.failed)}")
-    if found.unfinished:
-        say(f"cells with runs to come: {_names(found.unfinished)}")
-
-
-def _line(summary: CellSummary) -> tuple[str, ...]:
-    runs = str(summary.n_done)
-    if summary.n_done < summary.n_asked:
-        runs += f" of {summary.n_asked}"
-    if summary.n_failed:
-        runs += f", {summary.n_failed} failed"
-    return (
-        summary.cell.name,
-        runs,
-        f"{_shown(summary.shd)} ({_shown(summary.error)})",
-        _shown(summary.shd_graph),
-        _shown(summary.shd_q),
-        _shown(summary.published),
-        _shown(summary.truth_started),
-        _shown(summary.true_latents),
-        _shown(summary.cpu_seconds),
-    )
-
-
-def _shown(value: float) -> str:
-    return "-" if isnan(value) else f"{value:.2f}"
-
-
-def _names(cells: Sequence[Cell]) -> str:
-    return f"{len(cells)}: " + ", ".join(cell.name for cell in cells) if cells else "none"
+    width = max((len(heading) for heading, _ in table.notes), default=0)
+    for heading, meaning in table.notes:
+        say(f"  {heading.ljust(width)}  {meaning}")
 
 
 def _parts(text: str | None) -> tuple[str, ...] | None:

@@ -15,13 +15,24 @@ import typer
 #: `--help` need not load them.
 STUDY_HELP = {
     "table1": (
-        "Five latents, Gaussian items: three graphs at N = 1,000, 5,000 and 10,000.",
+        "Five latents, Gaussian items: three graphs at N = 1,000, 5,000 and 10,000, against other "
+        "methods; also with distinct slopes, where mixture components can be counted.",
         "--cells Chain-5 --replicates 20",
     ),
     "table2": (
         "Seven to thirteen latents: five graphs, two Q, three families at N = 3,000, 5,000 and "
         "7,000.",
         "--cells Chain-10 --replicates 20",
+    ),
+    "table-s1": (
+        "The cells of Table 2 with f(N) = N, 2N and 3N rows drawn from the fitted law, and with "
+        "our default; one fit for all of them.",
+        "--cells Chain-10/Q1/bernoulli --replicates 20",
+    ),
+    "consistency": (
+        "How often graph and Q are found without error as N grows, for f(N) = sqrt N, N, N log N, "
+        "N^1.5, N^2 and our default.",
+        "--cells Chain-5/Q1/gaussian --replicates 20",
     ),
 }
 
@@ -42,7 +53,24 @@ def _run(
             show_default="all",
         ),
     ] = None,
-    replicates: Annotated[int, typer.Option("--replicates", "-r", help="Runs of a cell.")] = 20,
+    replicates: Annotated[
+        int | None,
+        typer.Option("--replicates", "-r", help="Tables of a cell.", show_default="20"),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="A few small cells and few tables, to see it work in a minute or two."
+        ),
+    ] = False,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="What is run on every table, with commas: ours, and in table1 and table2 any "
+            "baseline; in the other two also saturated and research-code.",
+            show_default="table1: all; else the study's own",
+        ),
+    ] = None,
     design: Annotated[
         str, typer.Option(help="text (as printed) or research-code (as run).")
     ] = "research-code",
@@ -94,6 +122,8 @@ def _run(
         families=families,
         q=q,
         replicates=replicates,
+        quick=quick,
+        methods=methods,
         design=design,
         seed=seed,
         workers=workers,
@@ -118,8 +148,15 @@ def report(
             help="Folder with the published numbers.", show_default="those given to the run"
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the pages and pictures.", show_default="FOLDER/report"),
+    ] = None,
 ) -> None:
-    """Print what a folder of runs says, finished or not: one line per cell, then a summary."""
+    """Print what a folder of runs says, finished or not, and write it as pages with pictures.
+
+    The pages are report.md, report.tex and report.html; the numbers are in cells.csv.
+    """
     from hidag.cli.study import run_report
 
-    run_report(folder, published)
+    run_report(folder, published, out)

@@ -77,5 +77,19 @@ def expected_counts(law: LatentLaw, n_rows: float, names: tuple[str, ...]) -> La
 def resample(
     law: LatentLaw, n_rows: int, names: tuple[str, ...], rng: np.random.Generator
 ) -> LatentCounts:
-    """Return the counts of ``n_rows`` draws from the law (Algorithm 1, Stage II)."""
+    """Return the counts of ``n_rows`` draws from the law (Algorithm 1, Stage II).
+
+    Where joint states are fewer than the rows, their counts are drawn at once: the same law, at a
+    cost that does not grow with f(N).
+    """
+    if law.space.listable and law.space.n_states <= n_rows:
+        p = np.asarray(law.probabilities)
+        drawn = rng.multinomial(n_rows, p / p.sum())
+        seen = drawn > 0
+        return LatentCounts(
+            law.space.states()[seen].astype(np.uint8),
+            drawn[seen].astype(np.float64),
+            law.space.levels,
+            names,
+        )
     return LatentCounts.from_rows(law.sample(n_rows, rng), levels=law.space.levels, names=names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +50,18 @@ COEFFICIENTS: dict[str, dict[str, tuple[float, float]]] = {
 }
 #: Only Bernoulli items differ: as printed, P(X = 1) runs from .73 to .95 and tells very little.
 COEFFICIENTS["research-code"] = {**COEFFICIENTS["text"], "bernoulli": (-1.0, 3.0)}
+
+#: Items other than the paper's: arguments of `design` by name. Equal slopes give an item of two
+#: latents three means and one of three latents four, so that methods which count mixture
+#: components cannot tell how many latents it has. "distinct" slopes give every state its own mean.
+#: The means of an item of three latents are then .43 apart for Gaussian items, and noise of
+#: variance 1 hides them; "distinct-quiet" has noise of a standard deviation of .1, so that they
+#: can be counted.
+ITEM_VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "distinct": {"slope_ratio": 2.0},
+    "distinct-quiet": {"slope_ratio": 2.0, "dispersion": 0.01},
+}
 
 #: Ranges of P(child = 1) by the states of two parents: (0,0), (1,1) and the mixed pair.
 BOTH_ZERO, BOTH_ONE, MIXED_LOW, MIXED_HIGH = (0.20, 0.25), (0.60, 0.65), (0.35, 0.40), (0.77, 0.82)
@@ -213,6 +225,7 @@ def design(
     *,
     design: Design = "text",
     slope_ratio: float = 1.0,
+    dispersion: float = 1.0,
     levels: int | Sequence[int] = 2,
     rng: Seed = None,
 ) -> Truth:
@@ -234,6 +247,8 @@ def design(
     slope_ratio : float
         1 for the paper's equal slopes; 2 gives every state of an item's latents its own mean,
         which a comparison with methods that count mixture components needs to be fair.
+    dispersion : float
+        Variance of gaussian and of logged lognormal items, 1 in the paper.
     levels : int or sequence of int, length K
         With more than 2 somewhere, the network's tables are those of `random_law`, as the paper
         has binary latents only.
@@ -260,5 +275,6 @@ def design(
         family,
         coefficients=design,
         slope_ratio=slope_ratio,
+        dispersion=dispersion,
         rng=generator,
     )

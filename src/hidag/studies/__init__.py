@@ -1,39 +1,54 @@
 """Studies: the paper's simulation tables, run by address, resumed from rows, reported beside them.
 
-A study is a list of cells. A run is an address (study, cell, replicate), and its seed comes from
-the address. Rows are appended to a file as runs finish; reports read that file and nothing else.
+A study is a list of cells. A table is an address (study, cell, replicate), and its seed comes from
+the address. A run is a method at work on a table; its rows go to Parquet as it ends, and reports
+read these files and nothing else.
 """
 
-from hidag.studies.addresses import Address, RunSeeds
-from hidag.studies.catalogue import STUDIES, Plan, Study, plan_study
+from hidag.studies.addresses import Address, RunSeeds, Task
+from hidag.studies.catalogue import STUDIES, Plan, Study, plan_study, study_named
 from hidag.studies.cells import Cell, cell_grid, select_cells
-from hidag.studies.execute import StudyProgress, run_address, run_plan, run_study
+from hidag.studies.columns import VARYING, column_types
+from hidag.studies.execute import StudyProgress, run_plan, run_study, run_task
 from hidag.studies.folder import StudyFolder, read_folder
-from hidag.studies.published import read_published
-from hidag.studies.summary import CellSummary, Standing, stand, summarise
+from hidag.studies.methods import FITTED_METHODS, OURS
+from hidag.studies.published import Published, read_published
+from hidag.studies.rules import CALIBRATED, RULES, Rule
+from hidag.studies.summary import Estimate, Standing, Summary, stand, summarise
 from hidag.studies.yardsticks import search_true_latents, truth_started
 
 __all__ = [
+    "CALIBRATED",
+    "FITTED_METHODS",
+    "OURS",
+    "RULES",
     "STUDIES",
+    "VARYING",
     "Address",
     "Cell",
-    "CellSummary",
+    "Estimate",
     "Plan",
+    "Published",
+    "Rule",
     "RunSeeds",
     "Standing",
     "Study",
     "StudyFolder",
     "StudyProgress",
+    "Summary",
+    "Task",
     "cell_grid",
+    "column_types",
     "plan_study",
     "read_folder",
     "read_published",
-    "run_address",
     "run_plan",
     "run_study",
+    "run_task",
     "search_true_latents",
     "select_cells",
     "stand",
+    "study_named",
     "summarise",
     "truth_started",
 ]

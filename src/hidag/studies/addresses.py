@@ -11,7 +11,7 @@ from hidag.studies.cells import Cell
 
 @dataclass(frozen=True, order=True)
 class Address:
-    """Where a run stands.
+    """Where a table stands, which every method of a study gets to see.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Address:
         return f"{self.study}/{self.cell.name}/{self.replicate}"
 
     def seeds(self, root: int) -> RunSeeds:
-        """Return the seeds of this run under a root seed.
+        """Return the seeds of this table and of fits to it under a root seed.
 
         They depend on the root and the address alone: neither the order of execution, nor the
         number of workers, nor which other cells are run can change them.
@@ -41,9 +41,28 @@ class Address:
         return RunSeeds(for_truth, for_rows, int(for_fit.generate_state(1)[0]))
 
 
+@dataclass(frozen=True, order=True)
+class Task:
+    """One run: a method at work on the table of an address. It ends in one row or several.
+
+    Attributes
+    ----------
+    address : Address
+    method : str
+    """
+
+    address: Address
+    method: str
+
+    @property
+    def name(self) -> str:
+        """The run in one line, for instance "table1/Chain-5/Q1/gaussian/1000/7/ours"."""
+        return f"{self.address.name}/{self.method}"
+
+
 @dataclass(frozen=True)
 class RunSeeds:
-    """Seeds of one run.
+    """Seeds of one address.
 
     Attributes
     ----------

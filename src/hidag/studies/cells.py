@@ -8,10 +8,12 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from hidag.errors import SettingError
-from hidag.simulate.designs import BANDWIDTHS, COEFFICIENTS, GRAPHS
+from hidag.simulate.designs import BANDWIDTHS, COEFFICIENTS, GRAPHS, ITEM_VARIANTS
 
 #: Families that a cell can have: those the designs have coefficients for.
 FAMILIES = tuple(COEFFICIENTS["text"])
+#: The kind of items that the paper's tables have.
+PAPER_ITEMS = "paper"
 _GLOB = "*?["
 
 
@@ -29,33 +31,45 @@ class Cell:
         As the paper names it: "poisson" has the link that the design gives it.
     n : int
         Number of rows, N.
+    items : str
+        "paper", or another kind of items, a key of the designs' ``ITEM_VARIANTS``.
     """
 
     model: str
     q: str
     family: str
     n: int
+    items: str = PAPER_ITEMS
 
     @property
     def name(self) -> str:
-        """What the cell is called everywhere, for instance "Chain-10/Q1/bernoulli/3000"."""
-        return f"{self.model}/{self.q}/{self.family}/{self.n}"
+        """What the cell is called everywhere, for instance "Chain-10/Q1/bernoulli/3000".
+
+        Items other than the paper's are named at the end: "Chain-5/Q1/gaussian/1000/distinct".
+        """
+        name = f"{self.model}/{self.q}/{self.family}/{self.n}"
+        return name if self.items == PAPER_ITEMS else f"{name}/{self.items}"
 
     @classmethod
     def named(cls, name: str) -> Cell:
         """Return the cell of that name."""
-        model, q, family, n = name.split("/")
-        return cls(model, q, family, int(n))
+        model, q, family, n, *items = name.split("/")
+        return cls(model, q, family, int(n), *items)
 
 
 def cell_grid(
-    models: Sequence[str], q: Sequence[str], families: Sequence[str], n: Sequence[int]
+    models: Sequence[str],
+    q: Sequence[str],
+    families: Sequence[str],
+    n: Sequence[int],
+    items: Sequence[str] = (PAPER_ITEMS,),
 ) -> tuple[Cell, ...]:
-    """Return the cells of all combinations, each checked; the last factor changes fastest."""
+    """Return the cells of all combinations, each checked; n changes fastest, then the family."""
     for what, values, known in (
         ("model", models, tuple(GRAPHS)),
         ("q", q, tuple(BANDWIDTHS)),
         ("family", families, FAMILIES),
+        ("items", items, tuple(ITEM_VARIANTS)),
     ):
         for value in values:
             if value not in known:
@@ -63,7 +77,10 @@ def cell_grid(
     for rows in n:
         if rows < 2:
             raise SettingError(f"n must be at least 2 rows, got {rows}")
-    cells = (Cell(*combination) for combination in product(models, q, families, n))
+    cells = (
+        Cell(model, bands, family, rows, kind)
+        for kind, model, bands, family, rows in product(items, models, q, families, n)
+    )
     return tuple(dict.fromkeys(cells))
 
 

@@ -16,11 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from hidag.errors import HidagError
 from hidag.settings import checked_count
-from hidag.studies.addresses import Address
+from hidag.studies.addresses import Task
 from hidag.studies.catalogue import Plan, study_named
-from hidag.studies.cells import Cell
+from hidag.studies.columns import Row, complete
 from hidag.studies.folder import StudyFolder, only_writer, open_folder
-from hidag.studies.rows import Row
+from hidag.studies.published import Published
 from hidag.versions import versions_used
 
 #: Seconds between a worker's looks for the process that started it.
@@ -34,20 +34,20 @@ class StudyProgress:
     Attributes
     ----------
     n_done, n_runs : int
-        Runs that are in the file, those of earlier processes included, of how many.
+        Runs that are in the folder, those of earlier processes included, of how many.
     n_failed : int
-        Of those done, how many fits gave nothing.
+        Of those done, how many gave nothing.
     n_new : int
         Runs that this process has added.
-    row : dict or None
-        The run that has just ended; None at the beginning.
+    rows : tuple of dict
+        Of the run that has just ended; none at the beginning.
     """
 
     n_done: int
     n_runs: int
     n_failed: int
     n_new: int
-    row: Row | None
+    rows: tuple[Row, ...] = ()
 
 
 def run_study(
@@ -55,7 +55,7 @@ def run_study(
     path: Path,
     *,
     workers: int = 1,
-    published: dict[Cell, float] | None = None,
+    published: Published | None = None,
     observer: Callable[[StudyProgress], None] | None = None,
 ) -> StudyFolder:
     """Return the folder of a study after running what it lacks.
@@ -67,62 +67,68 @@ def run_study(
         Folder; if it holds rows of the same study, only the others are run.
     workers : int
         Processes; never changes what a row says, except CPU seconds.
-    published : mapping from cell to float, optional
-        Kept in the folder for reports.
+    published : mapping, optional
+        Published means, kept in the folder for reports.
     observer : callable, optional
         Called with a `StudyProgress` at the beginning and after each run.
     """
     checked_count("workers", workers)
     with only_writer(path):
         folder = open_folder(path, plan, published)
-        wanted = {address.name for address in plan.addresses()}
-        done = [row for row in folder.rows() if row.get("address") in wanted]
-        names = {row["address"] for row in done}
-        n_failed = sum(row["status"] != "ok" for row in done)
+        wanted = {task.name for task in plan.tasks()}
+        done = [row for row in folder.rows() if _run_of(row) in wanted]
+        names = {_run_of(row) for row in done}
+        n_failed = len({_run_of(row) for row in done if row["status"] != "ok"})
         tell = observer or (lambda progress: None)
-        tell(StudyProgress(len(names), len(wanted), n_failed, 0, None))
-        rows = run_plan(plan, workers=workers, done=names)
+        tell(StudyProgress(len(names), len(wanted), n_failed, 0))
         try:
-            for n_new, row in enumerate(rows, start=1):
-                folder.append(row)
-                n_failed += row["status"] != "ok"
-                tell(StudyProgress(len(names) + n_new, len(wanted), n_failed, n_new, row))
+            for n_new, rows in enumerate(run_plan(plan, workers=workers, done=names), start=1):
+                folder.add(_run_of(rows[0]), rows)
+                n_failed += any(row["status"] != "ok" for row in rows)
+                tell(StudyProgress(len(names) + n_new, len(wanted), n_failed, n_new, tuple(rows)))
         except MemoryError as error:
             raise HidagError(
                 f"the study stopped for want of memory{f' ({error})' if str(error) else ''}; the "
                 "rows written so far are kept: run the same command again with fewer --workers, "
                 "or leave out the largest cells with --cells"
             ) from error
+        folder.tidy()
     return folder
 
 
-def run_plan(plan: Plan, *, workers: int = 1, done: Container[str] = ()) -> Iterator[Row]:
-    """Give the rows of a plan as they are ready; those whose address is in ``done`` are not run.
+def _run_of(row: Row) -> str:
+    """Return the name of the run that a row is of."""
+    return f"{row['address']}/{row['method']}"
+
+
+def run_plan(plan: Plan, *, workers: int = 1, done: Container[str] = ()) -> Iterator[list[Row]]:
+    """Give the rows of runs as they end; runs whose names are in ``done`` are not made.
 
     Parameters
     ----------
     plan : Plan
     workers : int
     done : container of str
-        Names of addresses.
+        Names of tasks.
     """
-    missing = [address for address in plan.addresses() if address.name not in done]
+    missing = [task for task in plan.tasks() if task.name not in done]
     workers = min(workers, len(missing))
     if workers <= 1:
-        return (run_address(plan, address) for address in missing)
+        return (run_task(plan, task) for task in missing)
     return _in_processes(plan, missing, workers)
 
 
-def run_address(plan: Plan, address: Address) -> Row:
-    """Return the row of one run: its address, how it was made, and its numbers."""
+def run_task(plan: Plan, task: Task) -> list[Row]:
+    """Return the rows of one run: where they stand, how they were made, and their numbers."""
     source = source_digest()  # before the run: files may change while it lasts
+    address, cell = task.address, task.address.cell
     with threadpool_limits(limits=1):
         measured = study_named(plan.study).run(
-            address.cell, plan.design, plan.estimator, address.seeds(plan.seed)
+            cell, plan.design, plan.estimator, address.seeds(plan.seed), task.method
         )
-    cell = address.cell
-    return {
+    place = {
         "address": address.name,
+        "method": task.method,
         "study": address.study,
         "cell": cell.name,
         "replicate": address.replicate,
@@ -130,21 +136,21 @@ def run_address(plan: Plan, address: Address) -> Row:
         "q": cell.q,
         "family": cell.family,
         "n": cell.n,
+        "items": cell.items,
         "design": plan.design,
         "seed": plan.seed,
-        **measured,
-        **{f"version_{name}": number for name, number in versions_used().items()},
-        "source": source,
     }
+    made_with = {f"version_{name}": number for name, number in versions_used().items()}
+    return complete([{**place, **row, **made_with, "source": source} for row in measured])
 
 
-def _in_processes(plan: Plan, missing: Sequence[Address], workers: int) -> Iterator[Row]:
+def _in_processes(plan: Plan, missing: Sequence[Task], workers: int) -> Iterator[list[Row]]:
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     with parallel_config(backend="loky", inner_max_num_threads=1, initializer=_leave_with_parent):
         pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-        results: Any = pool(delayed(run_address)(plan, address) for address in missing)
+        results: Any = pool(delayed(run_task)(plan, task) for task in missing)
     try:
         yield from results
     except TerminatedWorkerError as error:

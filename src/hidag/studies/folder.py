@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,14 @@ from hidag.errors import FileError, SettingError
 from hidag.settings import plain_value
 from hidag.studies.catalogue import Plan
 from hidag.studies.cells import Cell
-from hidag.studies.rows import Row, append_row, drop_torn_line, read_rows
+from hidag.studies.columns import VARYING, Row
+from hidag.studies.published import Published
+from hidag.studies.store import MERGE_AT, add_run, merge_runs, read_rows
 from hidag.versions import versions_used
 
 _FORMAT = "hidag-study"
-_VERSION = 1
-SETTINGS_FILE, ROWS_FILE = "study.json", "rows.jsonl"
+_VERSION = 2
+SETTINGS_FILE, ROWS_FOLDER = "study.json", "rows"
 #: What decides the contents of rows. Cells and replicates do not: rows have their addresses.
 _DECISIVE = ("study", "design", "seed", "estimator", "hidag")
 #: The options that set them, for the sentence of a refusal.
@@ -35,36 +37,39 @@ class StudyFolder:
     path : Path
     settings : mapping
         ``study``, ``design``, ``seed``, ``estimator`` and the version of ``hidag``.
-    asked : mapping from cell to int
+    asked : mapping from (cell, method) to int
         How many replicates of each cell were asked for, all runs of the command together.
-    published : mapping from cell to float
+    published : mapping
         Published means, where they were given.
     """
 
     path: Path
     settings: Mapping[str, Any]
-    asked: Mapping[Cell, int]
-    published: Mapping[Cell, float]
+    asked: Mapping[tuple[Cell, str], int]
+    published: Published
 
     def rows(self) -> list[Row]:
-        """Return the rows so far; a last line that was cut off is left out."""
-        return read_rows(self.path / ROWS_FILE)
+        """Return the rows so far, by address, method and rule."""
+        return read_rows(self.path / ROWS_FOLDER)
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        """Add a row."""
-        append_row(self.path / ROWS_FILE, row)
+    def add(self, run: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add the rows of a run that has ended."""
+        add_run(self.path / ROWS_FOLDER, run, rows)
+        merge_runs(self.path / ROWS_FOLDER, at=MERGE_AT)
+
+    def tidy(self) -> None:
+        """Merge what is in several files into one."""
+        merge_runs(self.path / ROWS_FOLDER)
 
 
-def open_folder(
-    path: Path, plan: Plan, published: Mapping[Cell, float] | None = None
-) -> StudyFolder:
+def open_folder(path: Path, plan: Plan, published: Published | None = None) -> StudyFolder:
     """Return the folder of a plan, made if need be; more of the same study may be asked for.
 
     Parameters
     ----------
     path : Path
     plan : Plan
-    published : mapping from cell to float, optional
+    published : mapping, optional
         None leaves what the folder knows already.
 
     Raises
@@ -73,22 +78,25 @@ def open_folder(
         If the folder holds a study with other settings: its rows could not be told apart.
     """
     wanted = _settings_of(plan)
-    asked, known = {cell: plan.replicates for cell in plan.cells}, dict(published or {})
+    asked = {(cell, method): plan.replicates for cell in plan.cells for method in plan.methods}
+    known = dict(published or {})
     if (path / SETTINGS_FILE).exists():
         before = read_folder(path)
         _refuse_others(path, before.settings, wanted)
         asked = {**before.asked, **{c: max(r, before.asked.get(c, 0)) for c, r in asked.items()}}
         known = {**before.published, **known}
-    elif (path / ROWS_FILE).exists():
+    elif (path / ROWS_FOLDER).exists():
         raise FileError(
-            f"{path} has a {ROWS_FILE} but no {SETTINGS_FILE}, so nobody can tell how its rows "
+            f"{path} has {ROWS_FOLDER} but no {SETTINGS_FILE}, so nobody can tell how they "
             "were made; choose another folder with --out"
         )
     folder = StudyFolder(path, wanted, asked, known)
     try:
         path.mkdir(parents=True, exist_ok=True)
         _write_settings(folder)
-        drop_torn_line(path / ROWS_FILE)
+        folder.tidy()
+    except FileError:
+        raise
     except OSError as error:
         raise _unwritable(path, error) from error
     return folder
@@ -108,12 +116,20 @@ def read_folder(path: Path) -> StudyFolder:
         return StudyFolder(
             path,
             {name: content[name] for name in _DECISIVE},
-            {Cell.named(name): int(count) for name, count in content["cells"].items()},
-            {Cell.named(name): float(mean) for name, mean in content["published"].items()},
+            {
+                (Cell.named(name), method): int(count)
+                for name, counts in content["replicates"].items()
+                for method, count in counts.items()
+            },
+            {
+                (Cell.named(entry["cell"]), entry["method"], entry["f_n"]): float(entry["mean"])
+                for entry in content["published"]
+            },
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(
-            f"{file} was not written by hidag study, or it is damaged; choose another folder"
+            f"{file} was not written by hidag study as it is today, or it is damaged; choose "
+            "another folder"
         ) from error
 
 
@@ -180,12 +196,19 @@ def _shown(value: Any) -> str:
 
 def _write_settings(folder: StudyFolder) -> None:
     """Write the settings aside and move them into place, so that they are never half there."""
+    replicates: dict[str, dict[str, int]] = {}
+    for (cell, method), count in folder.asked.items():
+        replicates.setdefault(cell.name, {})[method] = count
     content = {
         "format": _FORMAT,
         "version": _VERSION,
         **folder.settings,
-        "cells": {cell.name: count for cell, count in folder.asked.items()},
-        "published": {cell.name: mean for cell, mean in folder.published.items()},
+        "replicates": replicates,
+        "varying_columns": VARYING,
+        "published": [
+            {"cell": cell.name, "method": method, "f_n": rule, "mean": mean}
+            for (cell, method, rule), mean in folder.published.items()
+        ],
     }
     aside = folder.path / f"{SETTINGS_FILE}.part"
     aside.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

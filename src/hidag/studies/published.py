@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hidag.errors import FileError
 from hidag.studies.catalogue import STUDIES
 from hidag.studies.cells import Cell
+from hidag.studies.methods import FITTED_METHODS
+from hidag.studies.rules import CALIBRATED
 
-#: The rows that our numbers stand beside: the paper's own method on as many rows as were observed.
-_METHOD, _ROWS = "dcrl", "N"
+#: Published mean SHD by cell, method and f(N); "" where a method has no f(N).
+Published = Mapping[tuple[Cell, str, str], float]
+
+#: What the paper's tables call its own method, and the f(N) that it recommends.
+PAPERS_METHOD, PAPERS_RULE = "dcrl", "N"
 
 
-def read_published(folder: Path, studies: Iterable[str] = tuple(STUDIES)) -> dict[Cell, float]:
-    """Return the published mean SHD of each cell.
+def published_beside(
+    published: Published, cell: Cell, method: str, rule: str | None
+) -> float | None:
+    """Return the published mean that one of our means is to stand beside, if there is one.
+
+    A fit of ours stands beside the paper's own method with the same f(N); with a calibrated number
+    of rows, beside f(N) = N. A baseline stands beside the published numbers of its name.
+    """
+    if method in FITTED_METHODS:
+        beside = PAPERS_RULE if rule in (CALIBRATED, None) else str(rule)
+        return published.get((cell, PAPERS_METHOD, beside))
+    return published.get((cell, method, ""))
+
+
+def read_published(
+    folder: Path, studies: Iterable[str] = tuple(STUDIES)
+) -> dict[tuple[Cell, str, str], float]:
+    """Return the published mean SHD of each cell, method and f(N).
 
     Parameters
     ----------
@@ -24,7 +45,7 @@ def read_published(folder: Path, studies: Iterable[str] = tuple(STUDIES)) -> dic
     studies : iterable of str
         Whose tables are read.
     """
-    out: dict[Cell, float] = {}
+    out: dict[tuple[Cell, str, str], float] = {}
     for name in studies:
         file = STUDIES[name].published
         if file is not None:
@@ -32,13 +53,16 @@ def read_published(folder: Path, studies: Iterable[str] = tuple(STUDIES)) -> dic
     return out
 
 
-def _read_table(path: Path) -> dict[Cell, float]:
+def _read_table(path: Path) -> dict[tuple[Cell, str, str], float]:
     try:
         with path.open(newline="", encoding="utf-8") as stream:
             return {
-                Cell(row["model"], row["q"], row["family"], int(row["n"])): float(row["mean_shd"])
+                (
+                    Cell(row["model"], row["q"], row["family"], int(row["n"])),
+                    row["method"],
+                    row["f_n"],
+                ): float(row["mean_shd"])
                 for row in csv.DictReader(stream)
-                if row["method"] == _METHOD and row["f_n"] == _ROWS
             }
     except OSError as error:
         raise FileError(

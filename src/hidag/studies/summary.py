@@ -1,4 +1,4 @@
-"""A study's rows as one line per cell, and how the cells stand against the published numbers."""
+"""A study's rows as one line per cell, method and rule, and how they stand against the paper."""
 
 from __future__ import annotations
 
@@ -9,47 +9,63 @@ from math import nan, sqrt
 from statistics import fmean, stdev
 
 from hidag.studies.cells import Cell
-from hidag.studies.rows import Row
+from hidag.studies.columns import Row
+from hidag.studies.published import Published, published_beside
 
 #: Means of whole numbers that are equal on paper may differ by this much in floating point.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class CellSummary:
-    """What a cell's runs say; means are over the fits that succeeded, NaN where there are none.
+class Estimate:
+    """A mean over runs with its Monte-Carlo standard error; NaN where there are too few runs."""
+
+    mean: float = nan
+    error: float = nan
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the runs of a method in a cell say; means are over the fits that succeeded.
 
     Attributes
     ----------
     cell : Cell
+    method : str
+    rule : str or None
+        How many rows were drawn from the fitted law; None for methods that draw none.
     n_asked, n_done, n_failed : int
-        Runs asked for, in the file, and of these without a fit.
-    shd, shd_graph, shd_q : float
-        Mean composite SHD and its two parts.
-    error : float
-        Monte-Carlo standard error of ``shd``; NaN with fewer than two fits.
+        Runs asked for, in the folder, and of these without an estimate.
+    shd, shd_graph, shd_q : Estimate
+        Composite SHD and its two parts.
+    graph_rate, q_rate : Estimate
+        Share of the runs whose CPDAG, and whose Q, is without error. A failed fit found neither.
     published : float
-        Published mean; NaN where there is none.
-    truth_started, true_latents : float
-        Mean composite SHD of Stage I begun at the truth; mean SHD of a search on the true latents.
-    tv_law, rmse_loadings : float
-    cpu_seconds : float
-        Of a fit.
+        Published mean SHD; NaN where there is none.
+    truth_started, true_latents : Estimate
+        Composite SHD of Stage I begun at the truth; SHD of a search on the true latents.
+    true_latents_rate : Estimate
+        Share of the tables whose CPDAG a search on the true latents finds.
+    tv_law, rmse_loadings, cpu_seconds : float
     reasons : tuple of str
         Why fits failed, each once.
     """
 
     cell: Cell
+    method: str
+    rule: str | None
     n_asked: int
     n_done: int
     n_failed: int
-    shd: float
-    error: float
-    shd_graph: float
-    shd_q: float
+    shd: Estimate
+    shd_graph: Estimate
+    shd_q: Estimate
+    graph_rate: Estimate
+    q_rate: Estimate
     published: float
-    truth_started: float
-    true_latents: float
+    truth_started: Estimate
+    true_latents: Estimate
+    true_latents_rate: Estimate
     tv_law: float
     rmse_loadings: float
     cpu_seconds: float
@@ -66,103 +82,134 @@ class CellSummary:
     @property
     def at_or_below(self) -> bool:
         """Whether our mean is at or below the published one."""
-        return self.comparable and self.shd <= self.published + _ROUNDING
+        return self.comparable and self.shd.mean <= self.published + _ROUNDING
 
     @property
     def at_or_below_half(self) -> bool:
         """Whether our mean is at or below half the published one."""
-        return self.comparable and self.shd <= self.published / 2 + _ROUNDING
+        return self.comparable and self.shd.mean <= self.published / 2 + _ROUNDING
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How cells stand against the published numbers.
+    """How summaries stand against the published numbers.
 
     Attributes
     ----------
     n_compared : int
-        Cells with a published number, runs, and no failed fit.
+        Those with a published number, runs, and no failed fit.
     at_or_below, at_or_below_half : int
-    above : tuple of Cell
-    failed : tuple of Cell
-        Cells with failed fits, which are not compared.
-    unfinished : tuple of Cell
-        Cells with fewer runs than were asked for.
+    above : tuple of Summary
+    failed : tuple of Summary
+        Those with failed fits, which are not compared.
+    unfinished : tuple of Summary
+        Those with fewer runs than were asked for.
     """
 
     n_compared: int
     at_or_below: int
     at_or_below_half: int
-    above: tuple[Cell, ...]
-    failed: tuple[Cell, ...]
-    unfinished: tuple[Cell, ...]
+    above: tuple[Summary, ...]
+    failed: tuple[Summary, ...]
+    unfinished: tuple[Summary, ...]
 
 
 def summarise(
     rows: Iterable[Row],
-    asked: Mapping[Cell, int] | None = None,
-    published: Mapping[Cell, float] | None = None,
-) -> list[CellSummary]:
-    """Return a summary of each cell that was asked for or has rows, in the order of asking.
+    asked: Mapping[tuple[Cell, str], int] | None = None,
+    published: Published | None = None,
+    rules: Sequence[str] = (),
+) -> list[Summary]:
+    """Return a summary of each cell, method and rule, in the order of asking.
 
     Parameters
     ----------
     rows : iterable of dict
-        If an address occurs twice, its first row counts.
-    asked : mapping from cell to int, optional
+        If a key occurs twice, its first row counts.
+    asked : mapping from (cell, method) to int, optional
         Replicates asked for; as many as there are rows unless given.
-    published : mapping from cell to float, optional
+    published : mapping, optional
+    rules : sequence of str
+        In this order; others come after them as they occur.
     """
-    by_cell: dict[Cell, dict[str, Row]] = defaultdict(dict)
+    groups: dict[tuple[Cell, str], dict[str | None, dict[str, Row]]] = defaultdict(dict)
     for row in rows:
-        by_cell[Cell.named(row["cell"])].setdefault(row["address"], row)
-    cells = dict.fromkeys([*(asked or {}), *by_cell])
-    known = published or {}
+        by_rule = groups[Cell.named(row["cell"]), row["method"]]
+        by_rule.setdefault(row["rule"], {}).setdefault(row["address"], row)
     out = []
-    for cell in cells:
-        runs = sorted(by_cell[cell].values(), key=lambda row: int(row["replicate"]))
-        n_asked = len(runs) if asked is None else max(asked.get(cell, 0), len(runs))
-        out.append(_summarise_cell(cell, runs, n_asked, known.get(cell, nan)))
+    for cell, method in dict.fromkeys([*(asked or {}), *groups]):
+        found = groups.get((cell, method), {})
+        for rule in sorted(found or [None], key=lambda name: _place(name, rules)):
+            runs = sorted(found.get(rule, {}).values(), key=lambda row: int(row["replicate"]))
+            wanted = len(runs) if asked is None else asked.get((cell, method), 0)
+            beside = published_beside(published or {}, cell, method, rule)
+            out.append(
+                _summarise(
+                    cell,
+                    method,
+                    rule,
+                    runs,
+                    max(wanted, len(runs)),
+                    nan if beside is None else beside,
+                )
+            )
     return out
 
 
-def stand(summaries: Sequence[CellSummary]) -> Standing:
-    """Return how cells stand against the published numbers."""
+def stand(summaries: Sequence[Summary]) -> Standing:
+    """Return how summaries stand against the published numbers."""
     compared = [summary for summary in summaries if summary.comparable]
     return Standing(
         n_compared=len(compared),
         at_or_below=sum(summary.at_or_below for summary in compared),
         at_or_below_half=sum(summary.at_or_below_half for summary in compared),
-        above=tuple(summary.cell for summary in compared if not summary.at_or_below),
-        failed=tuple(summary.cell for summary in summaries if summary.n_failed),
-        unfinished=tuple(s.cell for s in summaries if s.n_done < s.n_asked),
+        above=tuple(summary for summary in compared if not summary.at_or_below),
+        failed=tuple(summary for summary in summaries if summary.n_failed),
+        unfinished=tuple(s for s in summaries if s.n_done < s.n_asked),
     )
 
 
-def _summarise_cell(cell: Cell, runs: Sequence[Row], n_asked: int, published: float) -> CellSummary:
+def _summarise(
+    cell: Cell, method: str, rule: str | None, runs: Sequence[Row], n_asked: int, published: float
+) -> Summary:
     fits = [row for row in runs if row["status"] == "ok"]
     failed = [row for row in runs if row["status"] != "ok"]
-    distances = [float(row["shd"]) for row in fits]
-    return CellSummary(
+    return Summary(
         cell=cell,
+        method=method,
+        rule=rule,
         n_asked=n_asked,
         n_done=len(runs),
         n_failed=len(failed),
-        shd=_mean(fits, "shd"),
-        error=stdev(distances) / sqrt(len(distances)) if len(distances) > 1 else nan,
-        shd_graph=_mean(fits, "shd_graph"),
-        shd_q=_mean(fits, "shd_q"),
+        shd=_estimate(_values(fits, "shd")),
+        shd_graph=_estimate(_values(fits, "shd_graph")),
+        shd_q=_estimate(_values(fits, "shd_q")),
+        graph_rate=_estimate([float(row["shd_graph"] == 0) for row in runs]),
+        q_rate=_estimate([float(row["shd_q"] == 0) for row in runs]),
         published=published,
-        truth_started=_mean(runs, "truth_started_shd"),
-        true_latents=_mean(runs, "true_latents_shd_graph"),
-        tv_law=_mean(fits, "tv_law"),
-        rmse_loadings=_mean(fits, "rmse_loadings"),
-        cpu_seconds=_mean(fits, "cpu_seconds"),
+        truth_started=_estimate(_values(runs, "truth_started_shd")),
+        true_latents=_estimate(_values(runs, "true_latents_shd_graph")),
+        true_latents_rate=_estimate(
+            [float(value == 0) for value in _values(runs, "true_latents_shd_graph")]
+        ),
+        tv_law=_estimate(_values(fits, "tv_law")).mean,
+        rmse_loadings=_estimate(_values(fits, "rmse_loadings")).mean,
+        cpu_seconds=_estimate(_values(fits, "cpu_seconds")).mean,
         reasons=tuple(dict.fromkeys(str(row["reason"]) for row in failed)),
     )
 
 
-def _mean(rows: Iterable[Row], name: str) -> float:
-    """Return the mean of what rows have under a name; NaN where none has anything."""
-    values = [float(row[name]) for row in rows if row.get(name) is not None]
-    return fmean(values) if values else nan
+def _values(rows: Iterable[Row], name: str) -> list[float]:
+    """Return what rows have under a name, where they have anything."""
+    return [float(row[name]) for row in rows if row.get(name) is not None]
+
+
+def _estimate(values: Sequence[float]) -> Estimate:
+    if not values:
+        return Estimate()
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else nan
+    return Estimate(fmean(values), error)
+
+
+def _place(rule: str | None, rules: Sequence[str]) -> tuple[int, str]:
+    return (rules.index(rule), "") if rule in rules else (len(rules), rule or "")

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import csv
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import pytest
+
+from hidag.report.study_pages import latex_page, write_study_pages
+from hidag.report.study_tables import study_report
+from hidag.studies import STUDIES, Cell, Plan, read_folder
+from hidag.studies.folder import open_folder
+
+CELLS = tuple(
+    Cell(model, "Q1", "gaussian", n) for model in ("Chain-5", "Tree-5") for n in (100, 1000)
+)
+
+
+def made_up_folder(path, study, methods):
+    """A folder with rows that nobody had to run."""
+    plan = Plan(study, CELLS, 3, methods=methods)
+    published = {(CELLS[0], "dcrl", "N"): 4.5, (CELLS[0], "mixture-oracle", ""): 20.0}
+    folder = open_folder(path, plan, published)
+    for task in plan.tasks():
+        cell, ours = task.address.cell, task.method == "ours"
+        failed = task.method == "another" and cell == CELLS[1]
+        rules = STUDIES[study].rules if task.method != "another" else (None,)
+        rows = []
+        for place, rule in enumerate(rules):
+            graph = task.address.replicate + place + (0 if ours else 10) - (cell.n > 100)
+            row = {
+                "address": task.address.name,
+                "method": task.method,
+                "rule": rule,
+                "cell": cell.name,
+                "replicate": task.address.replicate,
+                "status": "failed" if failed else "ok",
+                "reason": "ValueError: 5 % & $_{x}" if failed else None,
+                "source": "abc",
+            }
+            if not failed:
+                row |= {"shd": max(graph, 0) + 1, "shd_graph": max(graph, 0), "shd_q": 1}
+            if ours:
+                row |= {"truth_started_shd": 1, "true_latents_shd_graph": 0, "cpu_seconds": 2.0}
+            rows.append(row)
+        folder.add(task.name, rows)
+    return folder
+
+
+@pytest.fixture
+def known_method(monkeypatch):
+    """Another method that a table may be of."""
+    monkeypatch.setattr("hidag.studies.catalogue.baselines", lambda: {"another": None})
+
+
+def test_a_report_needs_the_files_alone(tmp_path, known_method) -> None:
+    made_up_folder(tmp_path / "study", "table1", ("ours", "another"))
+    report = study_report(read_folder(tmp_path / "study"))
+    out = tmp_path / "pages"
+    names = write_study_pages(report, out)
+    assert set(names) == {file.name for file in out.iterdir()}
+    assert set(names) == {
+        *("report.md", "report.tex", "report.html", "cells.csv"),
+        *("shd-Q1.png", "shd-Q1.svg"),
+    }
+    before = {name: (out / name).read_bytes() for name in names}
+    write_study_pages(report, out)
+    assert {name: (out / name).read_bytes() for name in names} == before
+    assert before["shd-Q1.png"].startswith(b"\x89PNG")
+    ElementTree.fromstring(before["shd-Q1.svg"])
+
+
+def test_all_pages_have_the_numbers_of_the_table(tmp_path, known_method) -> None:
+    folder = made_up_folder(tmp_path / "study", "table1", ("ours", "another"))
+    report = study_report(folder)
+    (table,) = report.tables
+    assert table.headings[2:] == (
+        *("ours (s.e.)", "graph", "Q", "published", "truth-started", "true latents", "CPU s"),
+        "another (s.e.)",
+    )
+    # Replicates have graph distances 0, 1 and 2, and one wrong entry of Q each.
+    assert table.rows[0] == (
+        *("Chain-5/Q1/gaussian/100", "3", "2.00 (0.58)", "1.00", "1.00", "4.50"),
+        *("1.00", "0.00", "2.00", "12.00 (0.58)"),
+    )
+    assert table.rows[1][-1] == "- (-), 3 of 3 failed"
+    write_study_pages(report, tmp_path)
+    for name in ("report.md", "report.tex", "report.html"):
+        text = (tmp_path / name).read_text()
+        for row in table.rows:
+            assert all(cell in text for cell in row)
+        assert "cells at or below half of it: 1 of 1" in text
+    with (tmp_path / "cells.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert len(lines) == 8
+    assert (lines[0]["method"], lines[0]["shd"], lines[0]["published"]) == ("ours", "2", "4.5")
+    assert lines[0]["shd_error"].startswith("0.577350")
+
+
+def test_text_is_escaped_in_every_format(tmp_path, known_method) -> None:
+    report = study_report(made_up_folder(tmp_path / "study", "table1", ("ours", "another")))
+    assert r"5 \% \& \$\_\{x\}" in latex_page(report, [])
+    write_study_pages(report, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "5 % &amp; $_{x}" in page
+    assert not re.search(r"https?://", page)
+    HTMLParser().feed(page)
+
+
+def test_rules_are_columns_and_methods_tables(tmp_path) -> None:
+    folder = made_up_folder(tmp_path / "study", "table-s1", ("ours", "saturated"))
+    report = study_report(folder)
+    ours, saturated = report.tables
+    assert ours.headings == (
+        *("cell", "runs", "N (s.e.)", "published N", "2N (s.e.)", "published 2N", "3N (s.e.)"),
+        *("published 3N", "calibrated (s.e.)", "truth-started", "true latents"),
+    )
+    assert ours.rows[0][2:6] == ("2.00 (0.58)", "4.50", "3.00 (0.58)", "-")
+    assert saturated.headings[-1] == "calibrated (s.e.)"
+    assert report.standing[0] == (
+        "f(N) N: 1 of 1 cells at or below published, 1 at or below half of it; above: none"
+    )
+    names = write_study_pages(report, tmp_path / "pages")
+    assert {"shd-Q1-ours.png", "shd-Q1-saturated.svg"} <= set(names)
+
+
+def test_consistency_shows_shares_of_tables(tmp_path) -> None:
+    folder = made_up_folder(tmp_path / "study", "consistency", ("saturated", "ours"))
+    report = study_report(folder)
+    _, ours = report.tables
+    assert ours.headings[2] == "sqrt N (s.e.)"
+    # Of graph distances 0, 1, 2 one is none; with more rows 0, 0, 1, of which two are.
+    assert ours.rows[0][2:4] == ("0.33 (0.33)", "0.00 (0.00)")
+    assert ours.rows[1][2:4] == ("0.67 (0.33)", "0.33 (0.33)")
+    assert ours.rows[0][-2:] == ("0.00 (0.00)", "1.00")
+    assert report.standing == ()
+    assert "recovery.svg" in write_study_pages(report, tmp_path / "pages")
+
+
+def test_a_study_without_rows_has_a_page(tmp_path) -> None:
+    folder = open_folder(tmp_path / "study", Plan("table1", CELLS[:1], 2))
+    report = study_report(folder)
+    assert report.tables[0].rows[0][:3] == ("Chain-5/Q1/gaussian/100", "0 of 2", "- (-)")
+    assert report.standing[-1] == "cells with runs to come: 1: Chain-5/Q1/gaussian/100"
+    write_study_pages(report, tmp_path / "pages")
