@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hidag.report.study_pages import latex_page, write_study_pages
+from hidag.report.study_pages import latex_page, study_files
 from hidag.report.study_tables import study_report
 from hidag.studies import STUDIES, Cell, Plan, read_folder
 from hidag.studies.folder import open_folder
@@ -57,18 +57,14 @@ def known_method(monkeypatch):
 def test_a_report_needs_the_files_alone(tmp_path, known_method) -> None:
     made_up_folder(tmp_path / "study", "table1", ("ours", "another"))
     report = study_report(read_folder(tmp_path / "study"))
-    out = tmp_path / "pages"
-    names = write_study_pages(report, out)
-    assert set(names) == {file.name for file in out.iterdir()}
-    assert set(names) == {
+    files = study_files(report)
+    assert set(files) == {
         *("report.md", "report.tex", "report.html", "cells.csv"),
         *("shd-Q1.png", "shd-Q1.svg"),
     }
-    before = {name: (out / name).read_bytes() for name in names}
-    write_study_pages(report, out)
-    assert {name: (out / name).read_bytes() for name in names} == before
-    assert before["shd-Q1.png"].startswith(b"\x89PNG")
-    ElementTree.fromstring(before["shd-Q1.svg"])
+    assert study_files(report) == files
+    assert files["shd-Q1.png"].startswith(b"\x89PNG")
+    ElementTree.fromstring(files["shd-Q1.svg"])
 
 
 def test_all_pages_have_the_numbers_of_the_table(tmp_path, known_method) -> None:
@@ -85,14 +81,13 @@ def test_all_pages_have_the_numbers_of_the_table(tmp_path, known_method) -> None
         *("1.00", "0.00", "2.00", "12.00 (0.58)"),
     )
     assert table.rows[1][-1] == "- (-), 3 of 3 failed"
-    write_study_pages(report, tmp_path)
+    files = study_files(report)
     for name in ("report.md", "report.tex", "report.html"):
-        text = (tmp_path / name).read_text()
+        text = files[name].decode()
         for row in table.rows:
             assert all(cell in text for cell in row)
         assert "cells at or below half of it: 1 of 1" in text
-    with (tmp_path / "cells.csv").open() as stream:
-        lines = list(csv.DictReader(stream))
+    lines = list(csv.DictReader(files["cells.csv"].decode().splitlines()))
     assert len(lines) == 8
     assert (lines[0]["method"], lines[0]["shd"], lines[0]["published"]) == ("ours", "2", "4.5")
     assert lines[0]["shd_error"].startswith("0.577350")
@@ -101,8 +96,7 @@ def test_all_pages_have_the_numbers_of_the_table(tmp_path, known_method) -> None
 def test_text_is_escaped_in_every_format(tmp_path, known_method) -> None:
     report = study_report(made_up_folder(tmp_path / "study", "table1", ("ours", "another")))
     assert r"5 \% \& \$\_\{x\}" in latex_page(report, [])
-    write_study_pages(report, tmp_path)
-    page = (tmp_path / "report.html").read_text()
+    page = study_files(report)["report.html"].decode()
     assert "5 % &amp; $_{x}" in page
     assert not re.search(r"https?://", page)
     HTMLParser().feed(page)
@@ -121,8 +115,7 @@ def test_rules_are_columns_and_methods_tables(tmp_path) -> None:
     assert report.standing[0] == (
         "f(N) N: 1 of 1 cells at or below published, 1 at or below half of it; above: none"
     )
-    names = write_study_pages(report, tmp_path / "pages")
-    assert {"shd-Q1-ours.png", "shd-Q1-saturated.svg"} <= set(names)
+    assert {"shd-Q1-ours.png", "shd-Q1-saturated.svg"} <= set(study_files(report))
 
 
 def test_consistency_shows_shares_of_tables(tmp_path) -> None:
@@ -135,7 +128,7 @@ def test_consistency_shows_shares_of_tables(tmp_path) -> None:
     assert ours.rows[1][2:4] == ("0.67 (0.33)", "0.33 (0.33)")
     assert ours.rows[0][-2:] == ("0.00 (0.00)", "1.00")
     assert report.standing == ()
-    assert "recovery.svg" in write_study_pages(report, tmp_path / "pages")
+    assert "recovery.svg" in study_files(report)
 
 
 def test_a_study_without_rows_has_a_page(tmp_path) -> None:
@@ -143,4 +136,4 @@ def test_a_study_without_rows_has_a_page(tmp_path) -> None:
     report = study_report(folder)
     assert report.tables[0].rows[0][:3] == ("Chain-5/Q1/gaussian/100", "0 of 2", "- (-)")
     assert report.standing[-1] == "cells with runs to come: 1: Chain-5/Q1/gaussian/100"
-    write_study_pages(report, tmp_path / "pages")
+    assert "report.html" in study_files(report)

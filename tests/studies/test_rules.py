@@ -9,6 +9,7 @@ import pytest
 from hidag import DCRL, evaluate
 from hidag.discover import CPDAG
 from hidag.studies import RULES, Address, Cell, plan_study, run_plan, summarise
+from hidag.studies.baselines import BASELINES
 from hidag.studies.recovery import drawn_table
 
 from .conftest import contents
@@ -60,6 +61,23 @@ def test_rows_drawn_by_a_rule_are_those_that_the_estimator_draws(plan, rows) -> 
     model = DCRL(5, family="gaussian", **settings).fit(data.X)
     (row,) = (r for r in rows if (r["method"], r["rule"]) == ("saturated", "N"))
     assert row["shd_graph"] == evaluate(model, data.truth).shd_graph
+
+
+def test_the_research_codes_settings_are_the_baselines(plan, monkeypatch) -> None:
+    given = []
+
+    def noted(*arguments, **settings):
+        given.append(settings)
+        raise ValueError("enough")
+
+    data = drawn_table(CELL, "research-code", Address("consistency", CELL, 0).seeds(5))
+    monkeypatch.setattr("hidag.studies.resampling.estimate_measurement", noted)
+    list(run_plan(replace(plan, methods=("research-code",))))
+    monkeypatch.setattr("hidag.estimator.estimate_measurement", noted)
+    with pytest.raises(ValueError, match="enough"):
+        BASELINES["research-code"].run(data.X, data.truth.families, 5, given[0]["seed"])
+    by_rule, alone = given
+    assert by_rule == {name: alone[name] for name in by_rule}
 
 
 def test_rows_by_rule_do_not_depend_on_workers(plan, rows) -> None:

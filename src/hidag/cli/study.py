@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from hidag.cli.console import columns, say, show_warning
+from hidag.cli.folders import check_folder, fill_folder
 from hidag.errors import SettingError
 from hidag.report.study_tables import StudyReport, StudyTable, study_report
 from hidag.studies import (
@@ -65,7 +67,7 @@ def run_study_command(
 
 def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     """Carry out `hidag study report`."""
-    from hidag.report.study_pages import write_study_pages
+    from hidag.report.study_pages import study_files
 
     folder = read_folder(path)
     known = folder.published
@@ -74,9 +76,16 @@ def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     report = study_report(folder, published=known)
     say_report(report, path)
     target = path / "report" if out is None else out
-    written = write_study_pages(report, target)
+    files = study_files(report)
+    check_folder(target, files)
+    writers = {name: partial(_write, data=data) for name, data in files.items()}
+    fill_folder(target, writers, ())
     say()
-    say(f"written to {target}: {', '.join(written)}")
+    say(f"written to {target}: {', '.join(files)}")
+
+
+def _write(path: Path, *, data: bytes) -> None:
+    path.write_bytes(data)
 
 
 def say_report(report: StudyReport, path: Path) -> None:

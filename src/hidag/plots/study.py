@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from hidag.plots import style
+from hidag.plots.canvas import Size
 from hidag.studies import OURS, RULES, Estimate, Summary
 from hidag.studies.cells import PAPER_ITEMS, Cell
 
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Inches.
-_PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT, _LEFT = 2.2, 1.7, 0.75, 0.5
+_PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT, _LEFT, _NARROWEST = 2.2, 1.7, 1.25, 0.5, 5.2
 #: From this many times the smallest of a panel's largest distances, axes are stretched near zero.
 _WIDE_RANGE = 8.0
 #: Lines that a legend puts side by side.
 _LEGEND_COLUMNS = 4
-_DOTS_PER_INCH = 140
 #: Lines of a panel are moved apart by this factor of N, or those that agree would hide each other.
 _APART = 1.03
 
@@ -82,8 +82,27 @@ class _Line:
     value: Callable[[Summary], Estimate | None]
 
 
-def study_figures(summaries: Sequence[Summary], shows: str) -> dict[str, Figure]:
-    """Return the pictures of a study by name.
+@dataclass(frozen=True)
+class StudyPicture:
+    """A picture to be drawn.
+
+    Attributes
+    ----------
+    name : str
+        Of its files, without an ending.
+    draw : callable
+        Draws into the empty figure it is given.
+    size : (float, float)
+        In inches.
+    """
+
+    name: str
+    draw: Callable[[Figure], object]
+    size: Size
+
+
+def study_pictures(summaries: Sequence[Summary], shows: str) -> list[StudyPicture]:
+    """Return the pictures of a study.
 
     Parameters
     ----------
@@ -93,34 +112,22 @@ def study_figures(summaries: Sequence[Summary], shows: str) -> dict[str, Figure]
         for f(N)); or the shares of tables whose CPDAG and whose Q are found, in one picture.
     """
     if not summaries:
-        return {}
+        return []
     if shows == "rate":
-        return {"recovery": _rates(summaries)}
+        return [_rates(summaries)]
     several = len({summary.rule for summary in summaries if summary.method == OURS}) > 1
-    out = {}
+    out = []
     for q in dict.fromkeys(summary.cell.q for summary in summaries):
         chosen = [summary for summary in summaries if summary.cell.q == q]
         if not several:
-            out[f"shd-{q}"] = _distances(chosen, _lines_of_methods(chosen), f"{q}: mean SHD")
+            lines = _lines_of_methods(chosen)
+            out.append(_distances(chosen, lines, f"shd-{q}", f"{q}: mean SHD"))
             continue
         for method in dict.fromkeys(summary.method for summary in chosen):
             mine = [summary for summary in chosen if summary.method == method]
             title = f"{q}, {method}: mean SHD by f(N)"
-            out[f"shd-{q}-{method}"] = _distances(mine, _lines_of_rules(mine), title)
+            out.append(_distances(mine, _lines_of_rules(mine), f"shd-{q}-{method}", title))
     return out
-
-
-def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """Return a figure as the bytes of a file, "png" or "svg"; the same figure, the same bytes."""
-    import matplotlib
-
-    stream = io.BytesIO()
-    metadata = {"Date": None} if kind == "svg" else None
-    with style.any_script(), matplotlib.rc_context({"svg.hashsalt": "hidag"}):
-        figure.savefig(
-            stream, format=kind, dpi=_DOTS_PER_INCH, facecolor=style.PAPER, metadata=metadata
-        )
-    return stream.getvalue()
 
 
 def _lines_of_methods(summaries: Sequence[Summary]) -> list[_Line]:
@@ -172,36 +179,35 @@ def _faded(place: int) -> Look:
     return Look(style.FAINT, look.marker, look.dashes, filled=False)
 
 
-def _distances(summaries: Sequence[Summary], lines: Sequence[_Line], title: str) -> Figure:
+def _distances(
+    summaries: Sequence[Summary], lines: Sequence[_Line], name: str, title: str
+) -> StudyPicture:
     """Return panels of distances: a column for each graph, a row for each kind of items."""
     columns = list(dict.fromkeys(summary.cell.model for summary in summaries))
     rows = list(dict.fromkeys(_kind(summary.cell) for summary in summaries))
-    figure, panels = _panels(len(rows), len(columns), title)
-    drawn: dict[str, Any] = {}
-    for i, kind in enumerate(rows):
-        tops = []
-        for k, model in enumerate(columns):
-            here = [s for s in summaries if (_kind(s.cell), s.cell.model) == (kind, model)]
-            tops.append(_draw_lines(panels[i][k], here, lines, drawn))
-            if i == 0:
-                panels[i][k].set_title(model, fontsize=style.FONT_SIZE, color=style.INK)
-        highest = max((max(top) for top in tops if top), default=1.0)
-        lowest = min((min(top) for top in tops if top), default=1.0)
-        for k, ax in enumerate(panels[i]):
-            _scale_distances(ax, highest, stretched=highest > _WIDE_RANGE * max(lowest, 0.5))
-            if k:
-                ax.tick_params(labelleft=False)
-        panels[i][0].set_ylabel(f"{kind}\nSHD", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    _finish(figure, panels, drawn)
-    return figure
+
+    def draw(figure: Figure) -> None:
+        panels = _panels(figure, len(rows), len(columns), title)
+        drawn: dict[str, Any] = {}
+        for i, kind in enumerate(rows):
+            tops = []
+            for k, model in enumerate(columns):
+                here = [s for s in summaries if (_kind(s.cell), s.cell.model) == (kind, model)]
+                tops += _draw_lines(panels[i][k], here, lines, drawn)
+            highest, lowest = max(tops, default=1.0), min(tops, default=1.0)
+            for ax in panels[i]:
+                _scale_distances(ax, highest, stretched=highest > _WIDE_RANGE * max(lowest, 0.5))
+            _name_row(panels[i], f"{kind}\nSHD")
+        _finish(figure, panels, columns, drawn)
+
+    return StudyPicture(name, draw, _size(len(rows), len(columns)))
 
 
-def _rates(summaries: Sequence[Summary]) -> Figure:
+def _rates(summaries: Sequence[Summary]) -> StudyPicture:
     """Return panels of shares: a row of CPDAGs for each method, and one of Q for all of them."""
     methods = list(dict.fromkeys(summary.method for summary in summaries))
     columns = list(dict.fromkeys(_place(summary.cell) for summary in summaries))
     rules = [rule for rule in RULES if any(summary.rule == rule for summary in summaries)]
-    figure, panels = _panels(len(methods) + 1, len(columns), "share of tables without error")
 
     def rate_of(rule: str) -> Callable[[Summary], Estimate | None]:
         return lambda summary: summary.graph_rate if summary.rule == rule else None
@@ -209,52 +215,55 @@ def _rates(summaries: Sequence[Summary]) -> Figure:
     def q_of(method: str) -> Callable[[Summary], Estimate | None]:
         return lambda s: s.q_rate if (s.method, s.rule) == (method, rules[0]) else None
 
-    by_rule = [_Line(_FORMULAS.get(r, r), _RULES[r], rate_of(r)) for r in rules]
-    by_rule.append(_Line("graph on true latents", _TRUE_LATENTS, lambda s: s.true_latents_rate))
-    of_q = [
-        _Line(
-            f"Q, {m}",
-            Look(style.INK, "os^D"[i % 4], (_DASHED, "solid")[i % 2], i % 2 == 0),
-            q_of(m),
-        )
-        for i, m in enumerate(methods)
+    by_rule = [
+        *(_Line(_FORMULAS.get(r, r), _RULES[r], rate_of(r)) for r in rules),
+        _Line("graph on true latents", _TRUE_LATENTS, lambda s: s.true_latents_rate),
     ]
-    drawn: dict[str, Any] = {}
-    for k, place in enumerate(columns):
-        here = [summary for summary in summaries if _place(summary.cell) == place]
-        for i, method in enumerate(methods):
-            mine = [summary for summary in here if summary.method == method]
-            _draw_lines(panels[i][k], mine, by_rule, drawn)
-            panels[i][0].set_ylabel(
-                f"{method}\nCPDAG", fontsize=style.SMALL_FONT_SIZE, color=style.INK
-            )
-        _draw_lines(panels[-1][k], here, of_q, drawn)
-        panels[0][k].set_title(place, fontsize=style.FONT_SIZE, color=style.INK)
-    panels[-1][0].set_ylabel("Q", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    for row in panels:
-        for k, ax in enumerate(row):
-            ax.set_ylim(-0.04, 1.04)
-            ax.set_yticks([0.0, 0.5, 1.0])
-            if k:
-                ax.tick_params(labelleft=False)
-    _finish(figure, panels, drawn)
-    return figure
+    of_q = [
+        _Line(f"Q, {method}", look, q_of(method))
+        for method, look in zip(methods, cycle((_PUBLISHED, _OURS, *_OTHERS)), strict=False)
+    ]
+
+    def draw(figure: Figure) -> None:
+        panels = _panels(figure, len(methods) + 1, len(columns), "share of tables without error")
+        drawn: dict[str, Any] = {}
+        for k, place in enumerate(columns):
+            here = [summary for summary in summaries if _place(summary.cell) == place]
+            for i, method in enumerate(methods):
+                mine = [summary for summary in here if summary.method == method]
+                _draw_lines(panels[i][k], mine, by_rule, drawn)
+            _draw_lines(panels[-1][k], here, of_q, drawn)
+        for row, name in zip(panels, [*(f"{m}\nCPDAG" for m in methods), "Q"], strict=True):
+            for ax in row:
+                ax.set_ylim(-0.06, 1.06)
+                ax.set_yticks([0.0, 0.5, 1.0])
+            _name_row(row, name)
+        _finish(figure, panels, columns, drawn)
+
+    return StudyPicture("recovery", draw, _size(len(methods) + 1, len(columns)))
 
 
-def _panels(n_rows: int, n_columns: int, title: str) -> tuple[Figure, list[list[Axes]]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def _size(n_rows: int, n_columns: int) -> Size:
+    return (
+        max(_LEFT + _PANEL_WIDTH * n_columns, _NARROWEST),
+        _LEGEND_HEIGHT + _PANEL_HEIGHT * n_rows,
+    )
+
+
+def _panels(figure: Figure, n_rows: int, n_columns: int, title: str) -> list[list[Axes]]:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    size = (
-        max(_LEFT + _PANEL_WIDTH * n_columns, 5.2),
-        _LEGEND_HEIGHT + 0.5 + _PANEL_HEIGHT * n_rows,
-    )
-    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
-    FigureCanvasAgg(figure)
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06))
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
     figure.suptitle(title, fontsize=style.FONT_SIZE, color=style.INK)
-    return figure, [list(row) for row in grid]
+    return [list(row) for row in grid]
+
+
+def _name_row(row: Sequence[Axes], name: str) -> None:
+    """Write what a row of panels is about at its left; the others share its scale."""
+    row[0].set_ylabel(name, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
+    for ax in row[1:]:
+        ax.tick_params(labelleft=False)
 
 
 def _draw_lines(
@@ -327,7 +336,14 @@ def _scale_distances(ax: Axes, highest: float, *, stretched: bool) -> None:
     ax.yaxis.set_minor_locator(NullLocator())
 
 
-def _finish(figure: Figure, panels: Sequence[Sequence[Axes]], drawn: dict[str, Any]) -> None:
+def _finish(
+    figure: Figure,
+    panels: Sequence[Sequence[Axes]],
+    columns: Sequence[str],
+    drawn: dict[str, Any],
+) -> None:
+    for ax, name in zip(panels[0], columns, strict=True):
+        ax.set_title(name, fontsize=style.FONT_SIZE, color=style.INK)
     for row in panels[:-1]:
         for ax in row:
             ax.tick_params(labelbottom=False)

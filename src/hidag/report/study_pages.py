@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from importlib.resources import files
 from math import isnan
-from pathlib import Path
 
-from hidag.errors import FileError
-from hidag.plots.study import figure_bytes, study_figures
+from hidag.plots import render_figure
+from hidag.plots.canvas import Format
+from hidag.plots.study import study_pictures
+from hidag.report.page import as_data_address, render_page
 from hidag.report.study_tables import StudyReport, StudyTable
 from hidag.studies import Estimate, Summary
 
 _TEMPLATE = "study.html.jinja"
-_PICTURE_KINDS = ("png", "svg")
+_PICTURE_KINDS: tuple[Format, ...] = ("png", "svg")
 #: Characters that LaTeX reads as something else.
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -42,38 +39,22 @@ _LATEX_HEAD = r"""\documentclass[10pt]{article}
 """
 
 
-def write_study_pages(report: StudyReport, folder: Path) -> list[str]:
-    """Write a report as pages with pictures and return the files' names.
-
-    Parameters
-    ----------
-    report : StudyReport
-    folder : Path
-        Made if need be; files of the same names are replaced.
-    """
-    figures = study_figures(report.summaries, report.shows)
+def study_files(report: StudyReport) -> dict[str, bytes]:
+    """Return the files of a report by name: three pages, a CSV file, and pictures."""
+    drawn = study_pictures(report.summaries, report.shows)
     pictures = {
-        f"{name}.{kind}": figure_bytes(figure, kind)
-        for name, figure in figures.items()
+        f"{picture.name}.{kind}": render_figure(picture.draw, picture.size, file_format=kind)
+        for picture in drawn
         for kind in _PICTURE_KINDS
     }
-    content: dict[str, bytes] = {
-        "report.md": markdown_page(report, list(figures)).encode(),
-        "report.tex": latex_page(report, list(figures)).encode(),
-        "report.html": html_page(report, pictures).encode(),
-        "cells.csv": summary_csv(report.summaries).encode(),
+    names = [picture.name for picture in drawn]
+    return {
         **pictures,
+        "cells.csv": summary_csv(report.summaries).encode(),
+        "report.md": markdown_page(report, names).encode(),
+        "report.tex": latex_page(report, names).encode(),
+        "report.html": html_page(report, pictures).encode(),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in content.items():
-            _write_whole(folder / name, data)
-    except OSError as error:
-        raise FileError(
-            f"cannot write into the folder {folder}: {error.strerror or error}; choose another one "
-            "with --out"
-        ) from error
-    return list(content)
 
 
 def markdown_page(report: StudyReport, pictures: Sequence[str]) -> str:
@@ -108,18 +89,8 @@ def latex_page(report: StudyReport, pictures: Sequence[str]) -> str:
 
 def html_page(report: StudyReport, pictures: Mapping[str, bytes]) -> str:
     """Return the page as HTML with its pictures inside, nothing from elsewhere."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(
-        files("hidag.report").joinpath(_TEMPLATE).read_text(encoding="utf-8")
-    )
-    inside = {
-        name: "data:image/png;base64," + base64.b64encode(data).decode("ascii")
-        for name, data in pictures.items()
-        if name.endswith(".png")
-    }
-    return template.render(report=report, pictures=inside)
+    inside = {n: as_data_address(data) for n, data in pictures.items() if n.endswith(".png")}
+    return render_page(_TEMPLATE, title=report.title, report=report, pictures=inside)
 
 
 def summary_csv(summaries: Sequence[Summary]) -> str:
@@ -185,16 +156,3 @@ def _latex_list(lines: Sequence[str]) -> str:
 
 def _latex(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
-def _write_whole(target: Path, data: bytes) -> None:
-    """Write a file aside and move it into place, so that it is never half there."""
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=".hidag-", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.chmod(part, 0o644)
-        os.replace(part, target)
-    except BaseException:
-        os.unlink(part)
-        raise

@@ -11,7 +11,7 @@ from hidag.settings import checked_count
 from hidag.simulate.designs import COEFFICIENTS, Design
 from hidag.studies.addresses import Address, RunSeeds, Task
 from hidag.studies.cells import PAPER_ITEMS, Cell, cell_grid, select_cells
-from hidag.studies.methods import FITTED_METHODS, OURS, SATURATED, baselines
+from hidag.studies.methods import FITTED_METHODS, OURS, RESEARCH, SATURATED, baselines
 from hidag.studies.recovery import recover
 from hidag.studies.resampling import rules_run
 from hidag.studies.rules import CALIBRATED
@@ -115,7 +115,7 @@ STUDIES: dict[str, Study] = {
             "Table S.1: rows drawn from the fitted law, f(N) = N, 2N, 3N",
             run=rules_run(*_SIZES),
             rules=_SIZES,
-            methods=(OURS, SATURATED),
+            methods=(OURS, RESEARCH),
             quick={"models": ("Chain-10", "Model-7"), "q": ("Q1",), "n": (3000,), "replicates": 2},
             **_TABLE_2,
         ),

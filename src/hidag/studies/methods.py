@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.measurement import MeasurementParameters
+from hidag.studies.baselines import BASELINES, Baseline
+from hidag.studies.baselines.research_code import THIRD_STAGE, first_stage, whole_loadings
 
 OURS = "ours"
 #: Our Stage I with the paper's law, one free probability per joint state, as its theorem has it.
@@ -16,28 +21,25 @@ RESEARCH = "research-code"
 FITTED_METHODS = (OURS, SATURATED, RESEARCH)
 
 
-def fitted_settings(method: str, n_samples: int) -> dict[str, Any]:
-    """Return the settings of our estimator that make it one of ``FITTED_METHODS``."""
-    if method == SATURATED:
-        return {"law": "saturated"}
+def first_stage_of(method: str, n_samples: int) -> dict[str, Any]:
+    """Return the settings of our Stage I that make it one of ``FITTED_METHODS``."""
     if method == RESEARCH:
-        # lambda * min(|b|, tau) tops out at lambda * tau, which is what our penalty's strength is.
-        threshold = 2.0 * n_samples**-0.275
-        return {
-            "law": "saturated",
-            "method": "saem",
-            "n_starts": 1,
-            "max_iter": 20,
-            "penalty_strength": n_samples**0.25 * threshold,
-            "penalty_threshold": threshold,
-        }
-    return {}
+        return first_stage(n_samples)
+    return {"law": "saturated"} if method == SATURATED else {}
 
 
-def baselines() -> Mapping[str, Any]:
+def q_of(method: str, items: MeasurementParameters, n_samples: int) -> NDArray[np.int8]:
+    """Return the Q that one of ``FITTED_METHODS`` reads off its items, shape (J, K)."""
+    if method == RESEARCH:
+        return whole_loadings(items.loadings, n_samples)
+    return items.q_matrix
+
+
+def third_stage_of(method: str) -> dict[str, Any]:
+    """Return the settings of our Stage III that make it one of ``FITTED_METHODS``."""
+    return THIRD_STAGE if method == RESEARCH else {}
+
+
+def baselines() -> Mapping[str, Baseline]:
     """Return the baselines by name."""
-    name = "hidag.studies.baselines"
-    if find_spec(name) is None:
-        return {}
-    known: Mapping[str, Any] = import_module(name).BASELINES
-    return known
+    return BASELINES

@@ -19,7 +19,7 @@ from hidag.simulate.designs import Design
 from hidag.studies.addresses import RunSeeds
 from hidag.studies.attempts import Attempt, attempt
 from hidag.studies.cells import Cell
-from hidag.studies.methods import OURS, fitted_settings
+from hidag.studies.methods import OURS, first_stage_of, q_of, third_stage_of
 from hidag.studies.recovery import compared, drawn_table, plain, warm_up, yardsticks
 from hidag.studies.rules import CALIBRATED, RULES
 
@@ -62,11 +62,16 @@ def recover_by_rules(
     """
     data = drawn_table(cell, version, seeds)
     warm_up(cell.family, version)
-    settings = {**fitted_settings(method, cell.n), **estimator}
+    settings = {**first_stage_of(method, cell.n), **estimator}
     first = attempt(lambda: _stage_one(data, seeds.fit, settings))
     beside = yardsticks(data) if method == OURS else {}
     return [
-        {**_row(data, first, rule, seeds.fit), "fit_seed": seeds.fit, "rule": rule, **beside}
+        {
+            **_row(data, first, rule, seeds.fit, method),
+            "fit_seed": seeds.fit,
+            "rule": rule,
+            **beside,
+        }
         for rule in rules
     ]
 
@@ -105,7 +110,9 @@ def _stage_one(data: Simulation, seed: int, settings: Mapping[str, Any]) -> Meas
     )
 
 
-def _row(data: Simulation, first: Attempt[Measurement], rule: str, seed: int) -> dict[str, Any]:
+def _row(
+    data: Simulation, first: Attempt[Measurement], rule: str, seed: int, method: str
+) -> dict[str, Any]:
     measured = first.outcome
     if measured is None:
         return compared(first, data.truth)
@@ -113,10 +120,23 @@ def _row(data: Simulation, first: Attempt[Measurement], rule: str, seed: int) ->
     found: list[GraphFound] = []
 
     def later_stages() -> Parts:
-        found.append(latent_graph(measured, truth.latent_names, seed=seed, **RULES[rule].stage_two))
+        found.append(
+            latent_graph(
+                measured,
+                truth.latent_names,
+                seed=seed,
+                **RULES[rule].stage_two,
+                **third_stage_of(method),
+            )
+        )
         items, graph = measured.parameters, found[0]
         return Parts(
-            items.q_matrix, items.intercept, items.loadings, graph.law, graph.graph, items.terms
+            q_of(method, items, len(data.X)),
+            items.intercept,
+            items.loadings,
+            graph.law,
+            graph.graph,
+            items.terms,
         )
 
     second = attempt(later_stages)

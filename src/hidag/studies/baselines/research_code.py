@@ -12,6 +12,7 @@ threshold from which the penalty calls a loading whole.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,27 +48,45 @@ def ges_with_prior(score: LocalScore, names: tuple[str, ...], knowledge: Knowled
     ).graph
 
 
+def first_stage(n_rows: int) -> dict[str, Any]:
+    """Return the settings of our Stage I that make it the research code's."""
+    slope, threshold = n_rows**0.25, 2.0 * n_rows**-0.275
+    return {
+        "law": "saturated",
+        "method": "saem",
+        "n_sweeps": 1,
+        "n_starts": 1,
+        "max_iter": MAX_ITER,
+        # lambda min(|b|, tau) is what lambda tau at and beyond tau is.
+        "penalty_strength": slope * threshold,
+        "penalty_threshold": threshold,
+    }
+
+
+#: The settings of our Stage III that make it the research code's.
+THIRD_STAGE: dict[str, Any] = {
+    "score": "bdeu",
+    "equivalent_sample_size": 1.0,
+    "search": ges_with_prior,
+}
+
+
+def whole_loadings(loadings: Floats, n_rows: int) -> NDArray[np.int8]:
+    """Return the Q of loadings (J, K): those that the penalty calls whole."""
+    threshold: float = first_stage(n_rows)["penalty_threshold"]
+    return (np.abs(loadings) >= threshold).astype(np.int8)
+
+
 def research_code(
     values: Floats, families: tuple[str, ...], n_latents: int, seed: int
 ) -> BaselineResult:
     """Return what the research code's settings find."""
-    n_rows = len(values)
-    slope, threshold = n_rows**0.25, 2.0 * n_rows**-0.275
     model = DCRL(
         n_latents,
         family=list(families),
-        law="saturated",
-        method="saem",
-        n_sweeps=1,
-        n_starts=1,
-        max_iter=MAX_ITER,
-        # lambda min(|b|, tau) is what lambda tau at and beyond tau is.
-        penalty_strength=slope * threshold,
-        penalty_threshold=threshold,
+        **first_stage(len(values)),
         resample="N",
-        score="bdeu",
-        equivalent_sample_size=1.0,
-        search=ges_with_prior,
+        **THIRD_STAGE,
         random_state=seed,
     )
     with warnings.catch_warnings():
@@ -75,8 +94,7 @@ def research_code(
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(values)
     notes = {"n_iter": model.n_iter_, "log_likelihood": float(model.log_likelihood_)}
-    q_matrix = (np.abs(model.loadings_) >= threshold).astype(np.int8)
-    return BaselineResult(q_matrix, model.graph_, notes)
+    return BaselineResult(whole_loadings(model.loadings_, len(values)), model.graph_, notes)
 
 
 RESEARCH_CODE = Baseline(
