@@ -168,7 +168,7 @@ def test_a_failing_writer_leaves_the_folder_as_it_was(hidag, table, tmp_path, mo
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hidag.cli.tables.write_summary", full)
+    monkeypatch.setattr("hidag.cli.tables.write_report", full)
     _refused(
         hidag("fit", table, "-k", 2, "--out", out, "--seed", 9, "--starts", 1),
         f"cannot write into the folder {out}: No space left on device; choose another one with "

@@ -133,7 +133,7 @@ def test_the_demo_finds_the_graph_of_its_truth(hidag, tmp_path):
         "0 latent pairs",
     ):
         assert words in ran.stdout
-    for name in ("summary.html", "graph_and_truth.png", "q_and_truth.png", "result.npz"):
+    for name in ("report.html", "graph_and_truth.png", "q_and_truth.png", "result.npz"):
         assert (out / name).stat().st_size > 0
     # No truth where a fit would look for it.
     assert sorted(p.name for p in (out / "data").iterdir()) == ["responses.csv", "truth.json"]

@@ -44,7 +44,9 @@ def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path,
     assert len(read_rows(out / "trace.csv")) == len(result.trace) + 1
     for name in ("q.png", "graph.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
-    assert (out / "summary.html").read_text("utf-8").count("<img") == 3
+    page = (out / "report.html").read_text("utf-8")
+    assert page.count("<img") == 2
+    assert page.count('<g class="node"') == 2
 
 
 def test_the_same_seed_gives_the_same_files(hidag, table, tmp_path):
@@ -172,5 +174,5 @@ def test_hostile_names_reach_files_unharmed(hidag, tmp_path, answers):
     assert ran.exit_code == 0, ran.stderr
     assert "\x1b" not in ran.stdout
     assert [row[0] for row in read_rows(out / "q.csv")[1:]] == names
-    assert "<script>" not in (out / "summary.html").read_text("utf-8")
+    assert "<script>alert" not in (out / "report.html").read_text("utf-8")
     assert json.loads((out / "graph.json").read_text("utf-8"))["names"] == ["Z1", "Z2"]

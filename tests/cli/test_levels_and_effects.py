@@ -54,7 +54,7 @@ def test_a_fit_with_levels_says_them_and_writes_one_column_per_level(
     np.testing.assert_allclose(written[:, :3].sum(axis=1), 1.0, atol=1e-5)
     law = read_rows(out / "latent_law.csv")
     assert [row[:2] for row in law[1:]] == [[str(a), str(b)] for a in range(3) for b in range(2)]
-    page = (out / "summary.html").read_text("utf-8")
+    page = (out / "report.html").read_text("utf-8")
     assert "2 hidden causes, 1 with 2 levels and 1 with 3 levels" in page
 
     again = hidag("info", out)

@@ -377,6 +377,29 @@ def check(
     run_check(q, levels_of(levels), effects, families, as_json=json)
 
 
+@app.command(epilog="Example: `hidag report fit --out report.html`")
+def report(
+    result: Annotated[
+        Path,
+        typer.Argument(
+            help="What `hidag fit --out` wrote: its folder, or result.npz in it.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The page to write.", show_default="report.html beside the result"),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Another title.", show_default="that of the fit")
+    ] = None,
+) -> None:
+    """Write the report of a fit: one page that opens offline and can be mailed."""
+    from hidag.cli.report import run_report
+
+    run_report(result, out, title)
+
+
 @app.command()
 def info(
     result: Annotated[

@@ -12,6 +12,7 @@ from hidag.cli.console import columns, say, show_warning
 from hidag.cli.fit import fit_source
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.printed import q_lines, say_numbers, say_types
+from hidag.cli.report import report_parts
 from hidag.cli.simulate import SIMULATION_FILES, simulation_files
 from hidag.cli.sources import read_source
 from hidag.cli.tables import FIT_FILES, fit_files
@@ -62,9 +63,10 @@ def run_demo(out: Path, seed: int) -> None:
     evaluation = evaluate(result, truth)
     _say_comparison(result, truth, evaluation)
     pictures = _comparison_pictures(result, truth, evaluation)
-    written = fit_files(result, values, title="A small assessment", warnings=warnings)
+    parts = report_parts(result, values, "A small assessment", warnings)
+    written = fit_files(result, values, parts=parts)
     fill_folder(out, {**pictures, **written}, (*FIT_FILES, *COMPARISONS))
-    say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / 'summary.html'}, or look at")
+    say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / 'report.html'}, or look at")
     for name in COMPARISONS:
         say(f"  {out / name}")
 

@@ -12,6 +12,7 @@ import typer
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.printed import say_result
+from hidag.cli.report import report_parts
 from hidag.cli.sources import Source, chosen_families, names_for_all, read_source
 from hidag.cli.tables import FIT_FILES, fit_files
 from hidag.cli.wording import in_options
@@ -81,7 +82,8 @@ def run_fit(order: FitOrder) -> None:
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return
-    files = fit_files(result, values, title=source.title, warnings=warnings, plots=order.plots)
+    parts = report_parts(result, values, source.title, warnings)
+    files = fit_files(result, values, parts=parts, plots=order.plots)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.cli.folders import Writer
 from hidag.latent import NetworkLaw
 from hidag.plots import plot_graph, plot_q, render_png, size_of_graph, size_of_q
-from hidag.report import all_binary, write_summary
+from hidag.report import ReportParts, all_binary, write_parts, write_report, write_summary
 from hidag.result import FitResult
 
 #: The latent law is written state by state up to this many joint states.
@@ -31,7 +31,8 @@ FIT_FILES = (
     "trace.csv",
     "q.png",
     "graph.png",
-    "summary.html",
+    "report.json",
+    "report.html",
     "result.npz",
 )
 
@@ -40,8 +41,7 @@ def fit_files(
     result: FitResult,
     values: NDArray[np.float64],
     *,
-    title: str,
-    warnings: Sequence[str] = (),
+    parts: ReportParts,
     plots: bool = True,
 ) -> dict[str, Writer]:
     """Return a writer for each file of a fit, in the order of `FIT_FILES`.
@@ -51,9 +51,10 @@ def fit_files(
     result : FitResult
     values : ndarray, shape (N, J)
         The rows whose posteriors are written.
-    title : str
-    warnings : sequence of str
+    parts : ReportParts
+        What the report says beyond the fit.
     plots : bool
+        Without them the report has no graph to take hold of either.
     """
     latents = list(result.latent_names)
     q, loadings = result.q_matrix, result.loadings
@@ -93,8 +94,13 @@ def fit_files(
             header=["step", "objective", "largest_move"],
             rows=([i + 1, *(number(v) for v in row)] for i, row in enumerate(result.trace)),
         ),
-        "summary.html": lambda path: write_summary(
-            result, path, title=title, warnings=warnings, plots=plots
+        "report.json": partial(_write_parts, parts=parts),
+        "report.html": lambda path: (
+            write_report(result, path, parts)
+            if plots
+            else write_summary(
+                result, path, title=parts.title, warnings=parts.warnings, plots=False
+            )
         ),
         "result.npz": result.save,
     }
@@ -124,6 +130,10 @@ def fit_files(
             )
         )
     return {name: writers[name] for name in FIT_FILES if name in writers}
+
+
+def _write_parts(path: Path, *, parts: ReportParts) -> None:
+    write_parts(parts, path)
 
 
 def _posterior_names(result: FitResult) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hidag.report.full import render_report, write_report
 from hidag.report.model_words import (
     all_binary,
     effects_in_words,
@@ -9,10 +10,15 @@ from hidag.report.model_words import (
     latents_in_words,
     marginals_of,
 )
+from hidag.report.parts import Section, Table
+from hidag.report.parts_file import ReportParts, read_parts, write_parts
 from hidag.report.summary import render_summary, write_summary
 from hidag.report.words import concerns, edges_in_words, family_counts, what_was_fitted
 
 __all__ = [
+    "ReportParts",
+    "Section",
+    "Table",
     "all_binary",
     "concerns",
     "edges_in_words",
@@ -21,7 +27,11 @@ __all__ = [
     "interactions_of",
     "latents_in_words",
     "marginals_of",
+    "read_parts",
+    "render_report",
     "render_summary",
     "what_was_fitted",
+    "write_parts",
+    "write_report",
     "write_summary",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +63,16 @@ def render_summary(
 
 
 def summary_content(
-    result: FitResult, *, warnings: Iterable[str] = (), plots: bool = True
+    result: FitResult,
+    *,
+    warnings: Iterable[str] = (),
+    plots: bool = True,
+    leave_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return what the template of the summary shows, besides its title."""
+    """Return what the template of the summary shows, besides its title.
+
+    ``leave_out`` names pictures that are not needed.
+    """
     return {
         "result": result,
         "concerns": concerns(result, warnings),
@@ -85,7 +92,7 @@ def summary_content(
         "dispersion": dispersions_in_words(result),
         "nested": len(result.response_names) > len(result.item_names),
         "has_cutpoints": bool(np.isfinite(result.cutpoints).any()),
-        "pictures": _pictures(result) if plots else {},
+        "pictures": _pictures(result, leave_out) if plots else {},
         "settings": sorted((str(k), _plain(v)) for k, v in result.settings.items()),
         "versions": sorted(result.versions.items()),
     }
@@ -107,7 +114,7 @@ def write_summary(
     return write_page(text, path)
 
 
-def _pictures(result: FitResult) -> dict[str, str]:
+def _pictures(result: FitResult, leave_out: Sequence[str]) -> dict[str, str]:
     """Return the figures as data addresses."""
     drawn: dict[str, tuple[Callable[[Axes], object], Size]] = {
         "q": (lambda ax: plot_q(result, ax), size_of_q(*result.q_matrix.shape)),
@@ -118,6 +125,7 @@ def _pictures(result: FitResult) -> dict[str, str]:
     return {
         name: as_data_address(render_png(draw, size, fill=name == "graph"))
         for name, (draw, size) in drawn.items()
+        if name not in leave_out
     }
 
 

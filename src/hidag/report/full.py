@@ -1,0 +1,87 @@
+"""The report: the summary with a graph to take hold of, tables to sort, and all that was found."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hidag.identify.findings import sentence_case
+from hidag.identify.text import finding_in_words, verdict_sentences
+from hidag.report.graph_panel import graph_panel
+from hidag.report.page import render_page, write_page
+from hidag.report.parts import shown_table
+from hidag.report.parts_file import ReportParts
+from hidag.report.summary import summary_content
+
+if TYPE_CHECKING:
+    from hidag.result import FitResult
+
+_TEMPLATE, _SCRIPT = "report.html.jinja", "report.js"
+
+
+def render_report(result: FitResult, parts: ReportParts | None = None) -> str:
+    """Return the report of a fit as one self-contained HTML page.
+
+    Parameters
+    ----------
+    result : FitResult
+    parts : ReportParts, optional
+
+    Returns
+    -------
+    str
+        It opens without a connection and loads nothing. Its one script is named by digest in the
+        page's policy, so that nothing else can run; names are escaped wherever they stand.
+    """
+    from markupsafe import Markup
+
+    parts = parts or ReportParts()
+    tables = {table.name: shown_table(table) for table in parts.tables}
+    sections = [
+        {
+            "id": f"part-{number}",
+            "heading": section.heading,
+            "paragraphs": section.paragraphs,
+            "tables": [tables[name] for name in section.tables],
+        }
+        for number, section in enumerate(parts.sections)
+    ]
+    certificate = result.identifiability
+    support = {(a, b): share for a, b, share in parts.support} if parts.support else None
+    script = files("hidag.report").joinpath(_SCRIPT).read_text(encoding="utf-8")
+    content = summary_content(result, warnings=parts.warnings, leave_out=("graph",))
+    return render_page(
+        _TEMPLATE,
+        title=parts.title,
+        panel=graph_panel(result, support) if len(result.latent_names) > 1 else None,
+        sections=sections,
+        contents=_contents(sections),
+        verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],
+        findings=[(*finding_in_words(found), found) for found in certificate.findings],
+        command=parts.command,
+        # The digest is that of the very text between the tags.
+        script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+        **content,
+    )
+
+
+def write_report(result: FitResult, path: str | Path, parts: ReportParts | None = None) -> Path:
+    """Write the report of a fit and return its path; parameters as in `render_report`."""
+    return write_page(render_report(result, parts), path)
+
+
+def _contents(sections: Sequence[Mapping[str, object]]) -> Iterable[tuple[str, str]]:
+    """Return the places of the page that its head leads to, with their names."""
+    return [
+        ("fitted", "What was fitted"),
+        ("graph-section", "Graph"),
+        ("loadings", "Items"),
+        *((str(section["id"]), str(section["heading"])) for section in sections),
+        ("identifiability", "Identifiability"),
+        ("made", "How it was made"),
+    ]

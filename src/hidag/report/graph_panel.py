@@ -1,0 +1,179 @@
+"""The graph as a drawing that a page can let readers take hold of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.explain.exports import network_law
+from hidag.explain.inference import beliefs
+from hidag.plots.graph import graph_layout
+from hidag.plots.layout import Point
+from hidag.plots.style import shown_name
+
+if TYPE_CHECKING:
+    from hidag.latent import NetworkLaw
+    from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+#: Room around the drawing, for labels that are dragged a little.
+_MARGIN = 14.0
+#: A latent with more combinations of causes has its table in the files only.
+_MOST_CONFIGURATIONS = 64
+
+
+@dataclass(frozen=True)
+class PanelNode:
+    """A latent: its label, where it stands, and its table given its causes.
+
+    Attributes
+    ----------
+    name, label : str
+        The whole name, and what fits into the box.
+    x, y, width, height : float
+        Centre and size, y growing downwards.
+    levels : tuple of int
+    rows : tuple of (str, tuple of float)
+        What is given, and the probability of each level.
+    """
+
+    name: str
+    label: str
+    x: float
+    y: float
+    width: float
+    height: float
+    levels: tuple[int, ...]
+    rows: tuple[tuple[str, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True)
+class PanelEdge:
+    """An edge.
+
+    Attributes
+    ----------
+    source, target : int
+        Latents; of an edge without direction, in any order.
+    arrow : bool
+    path : str
+        As SVG draws it before anything is moved.
+    strength : float
+        Cramer's V of the two latents under the fitted law, from 0 to 1.
+    support : float or None
+        Share of resampled tables in which the two are joined, if there were any.
+    """
+
+    source: int
+    target: int
+    arrow: bool
+    path: str
+    strength: float
+    support: float | None
+
+
+@dataclass(frozen=True)
+class GraphPanel:
+    """All that the drawing needs."""
+
+    width: float
+    height: float
+    nodes: tuple[PanelNode, ...]
+    edges: tuple[PanelEdge, ...]
+
+    @property
+    def has_support(self) -> bool:
+        """Whether edges come with their support in resampled tables."""
+        return any(edge.support is not None for edge in self.edges)
+
+
+def graph_panel(
+    result: FitResult, support: Mapping[tuple[str, str], float] | None = None
+) -> GraphPanel:
+    """Return the drawing of a fit's graph.
+
+    Parameters
+    ----------
+    result : FitResult
+    support : mapping from pair of names to float, optional
+        Share of resampled tables in which two latents are joined; either order of a pair will do.
+    """
+    graph, layout = result.graph, graph_layout(result.graph)
+    law = network_law(result)
+    known = beliefs(result.law)
+    a = graph.adjacency
+    edges = []
+    for (i, j), route in layout.routes.items():
+        source, target, points = (i, j, route) if a[i, j] else (j, i, route[::-1])
+        names = graph.names[source], graph.names[target]
+        share = None if support is None else support.get(names, support.get(names[::-1], 0.0))
+        edges.append(
+            PanelEdge(
+                source,
+                target,
+                not a[target, source],
+                _path([(x + _MARGIN, layout.height - y + _MARGIN) for x, y in points]),
+                cramers_v(known.marginal([source, target])),
+                share,
+            )
+        )
+    nodes = tuple(
+        PanelNode(
+            name,
+            shown_name(name),
+            float(x) + _MARGIN,
+            float(layout.height - y) + _MARGIN,
+            width,
+            height,
+            tuple(range(result.terms.levels[k])),
+            _table(law, k, graph.names),
+        )
+        for k, (name, (x, y), (width, height)) in enumerate(
+            zip(graph.names, layout.centres, layout.sizes, strict=True)
+        )
+    )
+    return GraphPanel(layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN, nodes, tuple(edges))
+
+
+def cramers_v(joint: Array) -> float:
+    """Return Cramer's V of two variables with a joint law (A, B): 0 independent, 1 one is all."""
+    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    there = apart > 0
+    square = float(((joint - apart)[there] ** 2 / apart[there]).sum())
+    return float(np.sqrt(min(1.0, square / (min(joint.shape) - 1))))
+
+
+def _table(
+    law: NetworkLaw, latent: int, names: tuple[str, ...]
+) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Return a latent's table given its causes in the law, line by line."""
+    table, causes = law.tables[latent], law.parents[latent]
+    if table[..., 0].size > _MOST_CONFIGURATIONS:
+        return ()
+    return tuple(
+        (
+            ", ".join(f"{names[c]} = {level}" for c, level in zip(causes, levels, strict=True)),
+            tuple(table[levels].tolist()),
+        )
+        for levels in np.ndindex(*table.shape[:-1])
+    )
+
+
+def _path(points: list[Point]) -> str:
+    """Return a curve that leaves and enters every row straight down, as SVG writes it."""
+    words = [f"M{points[0][0]:.1f},{points[0][1]:.1f}"]
+    last = points[0]
+    for start, end in zip(points[0::2], points[1::2], strict=True):
+        if start != last:
+            words.append(f"L{start[0]:.1f},{start[1]:.1f}")
+        half = (start[1] + end[1]) / 2
+        words.append(
+            f"C{start[0]:.1f},{half:.1f} {end[0]:.1f},{half:.1f} {end[0]:.1f},{end[1]:.1f}"
+        )
+        last = end
+    return " ".join(words)

@@ -1,0 +1,86 @@
+"""What a report shows beyond the fit, in a file beside it: the page can be made anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from hidag.errors import FileError
+from hidag.report.parts import Section, Table
+
+_FORMAT, _VERSION = "hidag-report", 1
+
+
+@dataclass(frozen=True)
+class ReportParts:
+    """What is known beyond the fit itself.
+
+    Attributes
+    ----------
+    title : str
+    warnings : tuple of str
+        That the fit gave.
+    support : tuple of (str, str, float)
+        Pairs of latents with the share of resampled tables in which they are joined; empty where
+        no tables were resampled.
+    sections : tuple of Section
+        More parts of the page, such as how well the model fits.
+    tables : tuple of Table
+        What the sections show.
+    command : str
+        What to type to make the fit again; empty if nobody knows.
+    """
+
+    title: str = "Hidden causes and their graph"
+    warnings: tuple[str, ...] = ()
+    support: tuple[tuple[str, str, float], ...] = ()
+    sections: tuple[Section, ...] = ()
+    tables: tuple[Table, ...] = ()
+    command: str = ""
+
+
+def write_parts(parts: ReportParts, path: Path) -> Path:
+    """Write the parts as JSON and return the path."""
+    content = {"format": _FORMAT, "version": _VERSION, **_plain(asdict(parts))}
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", "utf-8")
+    return path
+
+
+def read_parts(path: Path) -> ReportParts:
+    """Return parts that `write_parts` wrote."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        if content["format"] != _FORMAT or content["version"] != _VERSION:
+            raise ValueError("another format")
+        return ReportParts(
+            str(content["title"]),
+            tuple(map(str, content["warnings"])),
+            tuple((str(a), str(b), float(p)) for a, b, p in content["support"]),
+            tuple(Section(**_with_tuples(part)) for part in content["sections"]),
+            tuple(Table(**_with_tuples(table)) for table in content["tables"]),
+            str(content["command"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(
+            f"{path} was not written by hidag fit, or it is damaged; remove it to make the report "
+            "from the fit alone"
+        ) from error
+
+
+def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
+    def of(value: Any) -> Any:
+        return tuple(of(entry) for entry in value) if isinstance(value, list) else value
+
+    return {name: of(value) for name, value in content.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,108 @@
+"""The report in a real browser, where Playwright and a Chromium are installed."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from hidag import DCRL
+from hidag.report import ReportParts, write_report
+from hidag.simulate import design, simulate
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+HOSTILE = "<script>document.title='owned'</script>\"'\u202eabc"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    data = simulate(design("Tree-5", rng=1), 1500, rng=2)
+    table = {f"item{j}": data.X[:, j] for j in range(1, data.X.shape[1])}
+    frame = np.rec.fromarrays(list(table.values()), names=list(table))
+    pandas = pytest.importorskip("pandas")
+    columns = pandas.DataFrame({HOSTILE: data.X[:, 0], **{n: frame[n] for n in table}})
+    result = (
+        DCRL(5, family="gaussian", random_state=0, latent_names=("A", HOSTILE, "C", "D", "E"))
+        .fit(columns)
+        .result_
+    )
+    pairs = [*result.graph.directed_edges, *result.graph.undirected_edges]
+    support = tuple((a, b, (e + 1) / len(pairs)) for e, (a, b) in enumerate(pairs))
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(result, path, ReportParts(title="A study", support=support))
+    return path, len(pairs)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as player:
+        running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(params=[1280, 390])
+def page(request, browser, report):
+    opened = browser.new_page(viewport={"width": request.param, "height": 900})
+    opened.complaints = []
+    opened.on("console", lambda message: opened.complaints.append(message.text))
+    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.goto(report[0].as_uri())
+    yield opened
+    assert opened.complaints == []
+    opened.close()
+
+
+def test_it_opens_without_a_word_on_the_console_and_fits_the_screen(page):
+    assert page.title() == "A study"
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"]
+    assert HOSTILE in page.locator("#loadings").inner_text()
+
+
+def test_tables_sort_and_filter(page):
+    table = page.locator("#loadings table.sortable")
+    first = table.locator("tbody tr th").first
+    table.locator("th button", has_text="intercept").click()
+    values = [float(t) for t in table.locator("tbody tr td:nth-child(3)").all_inner_texts()]
+    assert values == sorted(values)
+    table.locator("th button", has_text="intercept").click()
+    values = [float(t) for t in table.locator("tbody tr td:nth-child(3)").all_inner_texts()]
+    assert values == sorted(values, reverse=True)
+    page.locator("#loadings input[type=search]").fill("item11")
+    assert table.locator("tbody tr:visible").count() == 1
+    assert table.locator("tbody tr:visible th").inner_text() == "item11"
+    assert first is not None
+
+
+def test_the_threshold_fades_edges(page, report):
+    n_edges = report[1]
+    page.evaluate(
+        "() => { const t = document.getElementById('threshold'); t.value = 55;"
+        " t.dispatchEvent(new Event('input')); }"
+    )
+    kept = sum((e + 1) / n_edges >= 0.55 for e in range(n_edges))
+    assert page.locator("g.edge.weak").count() == n_edges - kept
+    assert f"{kept} of {n_edges} edges" in page.locator("#threshold-said").inner_text()
+    page.select_option("#measure", "strength")
+    assert "edges" in page.locator("#threshold-said").inner_text()
+
+
+def test_pointing_shows_tables_and_dragging_moves(page):
+    node = page.locator("g.node").nth(1)
+    node.scroll_into_view_if_needed()
+    node.hover()
+    panel = page.locator("#graph-panel")
+    assert HOSTILE in panel.inner_text()
+    assert "P(1)" in panel.inner_text()
+    before = node.get_attribute("transform")
+    box = node.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2 + 25, box["y"] + box["height"] / 2 + 15, steps=3)
+    page.mouse.up()
+    assert node.get_attribute("transform") != before

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+
+from hidag import DCRL
+from hidag.errors import FileError
+from hidag.report import ReportParts, Section, Table, read_parts, render_report, write_parts
+from hidag.report.graph_panel import cramers_v, graph_panel
+from hidag.simulate import design, simulate
+
+HOSTILE = '<script>alert("1")</script>'
+
+
+@pytest.fixture(scope="module")
+def result():
+    data = simulate(design("Tree-5", rng=1), 1500, rng=2)
+    names = (HOSTILE, "a & b", "\u202eRTL", "Z4", "Z5")
+    return (
+        DCRL(5, family="gaussian", random_state=0, n_starts=2, latent_names=names)
+        .fit(data.X)
+        .result_
+    )
+
+
+PARTS = ReportParts(
+    title="A <i>study</i>",
+    warnings=("one thing",),
+    sections=(Section("How well it fits", ("In a word: well.",), (), ("fit",)),),
+    tables=(Table("fit", "Numbers", ("what", "value"), ((HOSTILE, 0.5), ("b", None))),),
+    command="hidag fit t.csv",
+)
+
+
+@pytest.fixture(scope="module")
+def page(result):
+    return render_report(result, PARTS)
+
+
+def test_the_only_script_is_the_one_the_policy_names(page):
+    scripts = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert "unsafe-eval" not in page
+    assert re.findall(r'(?:src|href)="(?!data:|#)', page) == []
+
+
+def test_names_are_text_wherever_they_stand(page):
+    assert HOSTILE not in page
+    assert "<i>study</i>" not in page
+    assert page.count("&lt;script&gt;") >= 4
+
+
+def test_parts_findings_and_the_command_are_there(page):
+    for words in (
+        "How well it fits",
+        "In a word: well.",
+        "Can it be identified?",
+        "hidag fit t.csv",
+        "One thing.",
+    ):
+        assert words in page
+
+
+def test_the_drawing_has_all_latents_and_edges(result, page):
+    panel = graph_panel(result)
+    assert [node.name for node in panel.nodes] == list(result.latent_names)
+    assert len(panel.edges) == result.graph.n_edges
+    assert not panel.has_support
+    for edge in panel.edges:
+        pair = panel.nodes[edge.source].name, panel.nodes[edge.target].name
+        assert edge.arrow == (pair in result.graph.directed_edges)
+    for node in panel.nodes:
+        assert node.width / 2 <= node.x <= panel.width - node.width / 2
+        for _, chances in node.rows:
+            assert sum(chances) == pytest.approx(1.0)
+    assert page.count('<g class="node"') == 5
+    assert page.count('<g class="edge"') == result.graph.n_edges
+
+
+def test_support_is_found_in_either_order_of_a_pair(result):
+    graph = result.graph
+    a, b = [*graph.directed_edges, *graph.undirected_edges][0]
+    shares = [
+        next(
+            e.support
+            for e in graph_panel(result, {pair: 0.7}).edges
+            if {result.latent_names[e.source], result.latent_names[e.target]} == {a, b}
+        )
+        for pair in ((a, b), (b, a))
+    ]
+    assert shares == [0.7, 0.7]
+
+
+def test_strength_runs_from_independence_to_identity():
+    assert cramers_v(np.outer([0.3, 0.7], [0.2, 0.5, 0.3])) == pytest.approx(0.0, abs=1e-9)
+    assert cramers_v(np.diag([0.3, 0.7])) == pytest.approx(1.0)
+    both = np.array([[0.3, 0.2], [0.1, 0.4]])
+    correlation = (0.4 - 0.5 * 0.6) / np.sqrt(0.5 * 0.5 * 0.6 * 0.4)
+    assert cramers_v(both) == pytest.approx(correlation)
+
+
+def test_parts_come_back_from_their_file(tmp_path):
+    path = write_parts(PARTS, tmp_path / "report.json")
+    assert read_parts(path) == PARTS
+    path.write_text(json.dumps({"format": "other"}))
+    with pytest.raises(FileError, match="was not written by hidag fit, or it is damaged; remove"):
+        read_parts(path)
+
+
+def test_a_single_latent_has_no_graph():
+    rng = np.random.default_rng(0)
+    z = rng.random((300, 1)) < 0.5
+    fit = DCRL(1, family="bernoulli", random_state=0).fit(
+        (rng.random((300, 4)) < np.where(z, 0.9, 0.1)) * 1
+    )
+    assert "there is no graph" in render_report(fit.result_)
