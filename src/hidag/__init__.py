@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from hidag.discover import DAG as DAG
     from hidag.discover import Knowledge as Knowledge
     from hidag.estimator import DCRL as DCRL
+    from hidag.explain import classify as classify
+    from hidag.explain import fit_statistics as fit_statistics
+    from hidag.explain import person_fit as person_fit
+    from hidag.explain import standard_errors as standard_errors
     from hidag.identify import check_identifiability as check_identifiability
     from hidag.result import FitResult as FitResult
     from hidag.result import load as load
@@ -33,8 +37,12 @@ _HOMES = {
     "FitResult": "hidag.result",
     "Knowledge": "hidag.discover",
     "check_identifiability": "hidag.identify",
+    "classify": "hidag.explain",
     "design": "hidag.simulate",
+    "fit_statistics": "hidag.explain",
     "load": "hidag.result",
+    "person_fit": "hidag.explain",
+    "standard_errors": "hidag.explain",
 }
 #: Rooms that can be called: `hidag.discover(rows)` is `hidag.discover.discover(rows)`.
 _ROOMS = ("discover", "evaluate", "select", "simulate")

@@ -40,6 +40,14 @@ def _blocks(
             yield slice(start + rows.start, start + rows.stop), posterior, marginal
 
 
+def state_posteriors(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array
+) -> Iterator[tuple[slice, Array]]:
+    """Yield row ranges with the probabilities of all joint states given them, (rows, S)."""
+    for rows, posterior, _ in _blocks(parameters, law, values):
+        yield rows, posterior
+
+
 def posterior_marginals(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
     """Return the probability of each level above 0 given each row, shape (N, F).
 

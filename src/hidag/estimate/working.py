@@ -193,7 +193,9 @@ class WorkingData:
         )
 
     @classmethod
-    def around(cls, parameters: MeasurementParameters, values: Array) -> WorkingData:
+    def around(
+        cls, parameters: MeasurementParameters, values: Array, weights: Array | None = None
+    ) -> WorkingData:
         """Return working data of a table, shape (N, J), in units of a fit in the user's units.
 
         Shifting by the fitted intercepts keeps numbers small whatever the items' units are.
@@ -201,7 +203,7 @@ class WorkingData:
         spread = np.array([family_named(f).is_location_scale for f in parameters.families])
         shift = np.where(spread, parameters.intercept, 0.0)
         scale = np.where(spread, np.sqrt(parameters.dispersion), 1.0)
-        return cls.from_values(values, parameters.families, units=(shift, scale))
+        return cls.from_values(values, parameters.families, units=(shift, scale), weights=weights)
 
     def first_rows(self, n_rows: int) -> WorkingData:
         """Return the table of the first rows only, in the same units.

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from hidag.explain.average_effects import AverageEffects, average_effects
+from hidag.explain.classification import Classification, classify
 from hidag.explain.exports import to_bif, to_dot, to_dowhy, to_gml
+from hidag.explain.fit_statistics import FitStatistics, fit_statistics
 from hidag.explain.interventions import Questions, WhatIf, what_if
 from hidag.explain.law_draws import draws_of_law
+from hidag.explain.person_fit import PersonFit, person_fit
+from hidag.explain.standard_errors import StandardErrors, standard_errors
 
 __all__ = [
     "AverageEffects",
+    "Classification",
+    "FitStatistics",
+    "PersonFit",
     "Questions",
+    "StandardErrors",
     "WhatIf",
     "average_effects",
+    "classify",
     "draws_of_law",
+    "fit_statistics",
+    "person_fit",
+    "standard_errors",
     "to_bif",
     "to_dot",
     "to_dowhy",

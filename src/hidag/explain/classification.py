@@ -1,0 +1,217 @@
+"""Who is where: every row's latents, and how far such placements can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from hidag.errors import DataError
+from hidag.estimate.posterior import state_posteriors
+from hidag.explain.rows import MOST_STATES, rows_of
+from hidag.explain.tables import Table
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+Levels = NDArray[np.int64]
+
+ALL_LATENTS = "(profile)"
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Rows placed on latents.
+
+    Attributes
+    ----------
+    ids : tuple
+    latent_names : tuple of str, length K
+    probabilities : tuple of K arrays, shape (N, M_k)
+        Of each latent's levels.
+    expected : ndarray, shape (N, K)
+        Expected levels (EAP); for binary latents the probability of 1.
+    levels : ndarray of int, shape (N, K)
+        Most probable level of each latent by itself.
+    profiles : ndarray of int, shape (N, K)
+        Most probable levels of all latents together (MAP).
+    profile_probability : ndarray, shape (N,)
+        Of that profile; NaN where latents are sampled.
+    quality : Table
+        For each latent and for the whole profile: accuracy (the chance that a placement is right),
+        consistency (that another such table would lead to the same), kappa (consistency beyond
+        chance), entropy (1: no doubt), and the number of rows.
+    notes : tuple of str
+    """
+
+    ids: tuple[Any, ...]
+    latent_names: tuple[str, ...]
+    probabilities: tuple[Array, ...]
+    expected: Array
+    levels: Levels
+    profiles: Levels
+    profile_probability: Array
+    quality: Table
+    notes: tuple[str, ...]
+
+    def people(self) -> Table:
+        """Return a row for each row: id, profile, its probability, and each latent.
+
+        A latent has its most probable level, its expected level, and the probability of each level
+        but the lowest.
+        """
+        header = ["id", "profile", "profile_probability"]
+        parts: list[list[Any]] = [
+            list(self.ids),
+            [profile_word(row) for row in self.profiles],
+            self.profile_probability.tolist(),
+        ]
+        for k, name in enumerate(self.latent_names):
+            header += [f"{name}: level", f"{name}: expected"]
+            parts += [self.levels[:, k].tolist(), self.expected[:, k].tolist()]
+            for level in range(1, self.probabilities[k].shape[1]):
+                header.append(f"P({name}={level})")
+                parts.append(self.probabilities[k][:, level].tolist())
+        return Table.of(header, zip(*parts, strict=True))
+
+    def shares(self) -> Table:
+        """Return how many rows are placed in each profile, the most common first."""
+        words, counts = np.unique([profile_word(row) for row in self.profiles], return_counts=True)
+        order = np.lexsort((words, -counts))
+        rows = ((str(words[i]), int(counts[i]), counts[i] / len(self.ids)) for i in order)
+        return Table.of(("profile", "n_rows", "share"), rows)
+
+    def summary(self, n_shown: int = 10) -> str:
+        """Return how far placements can be trusted, and the most common profiles."""
+        order = ", ".join(self.latent_names)
+        return "\n".join(
+            [
+                f"{len(self.ids):,} rows placed on {len(self.latent_names)} latents",
+                *self.quality.lines(),
+                "",
+                f"most common profiles (levels of {order})",
+                *self.shares().lines(n_shown),
+                *self.notes,
+            ]
+        )
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each row."""
+        return self.people().to_dicts()
+
+
+def profile_word(levels: NDArray[np.integer]) -> str:
+    """Return a profile as text: digits, with hyphens between where a level has two digits."""
+    glue = "" if max(levels, default=0) < 10 else "-"
+    return glue.join(str(int(level)) for level in levels)
+
+
+def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> Classification:
+    """Return where each row is, and how far such placements can be trusted.
+
+    Accuracy and consistency are those of Wang et al. (2015) and Johnson and Sinharay (2018), made
+    of the rows' posteriors: they take the model for granted.
+
+    Parameters
+    ----------
+    result : FitResult
+    X : array or frame
+    ids : sequence, length N, optional
+        Names of the rows; numbers from 1 by default.
+    """
+    values = rows_of(result, X)
+    names = tuple(range(1, len(values) + 1)) if ids is None else tuple(ids)
+    if len(names) != len(values):
+        raise DataError(
+            f"ids must have one entry for each row, but there are {len(names)} for {len(values)} "
+            "rows"
+        )
+    space = result.law.space
+    notes: tuple[str, ...] = ()
+    if space.n_states > MOST_STATES:
+        probabilities = tuple(result.posterior_levels(values))
+        profiles = result.classify(values)
+        top = np.full(len(values), np.nan)
+        whole: tuple[Any, ...] = (ALL_LATENTS, np.nan, np.nan, np.nan, np.nan, len(values))
+        notes = (
+            f"{space.count_in_words()} joint states are too many to list: posteriors are sampled, "
+            "and the quality of whole profiles is not computed",
+        )
+    else:
+        probabilities, profiles, top, whole = _listed(result, values)
+    expected = np.column_stack([table @ np.arange(table.shape[1]) for table in probabilities])
+    levels = np.column_stack([table.argmax(axis=1) for table in probabilities])
+    rows = [
+        (name, *_quality(probabilities[k], levels[:, k]), len(values))
+        for k, name in enumerate(result.latent_names)
+    ]
+    header = ("of", "accuracy", "consistency", "kappa", "entropy", "n_rows")
+    return Classification(
+        ids=names,
+        latent_names=result.latent_names,
+        probabilities=probabilities,
+        expected=expected,
+        levels=levels,
+        profiles=profiles,
+        profile_probability=top,
+        quality=Table.of(header, [*rows, whole]),
+        notes=notes,
+    )
+
+
+def _listed(
+    result: FitResult, values: Array
+) -> tuple[tuple[Array, ...], Levels, Array, tuple[Any, ...]]:
+    """Return posteriors of levels, profiles, their probabilities, and the profiles' quality."""
+    space = result.law.space
+    states = space.states()
+    indicators = [
+        (states[:, [k]] == np.arange(m)).astype(np.float64) for k, m in enumerate(space.levels)
+    ]
+    tables = [np.empty((len(values), m)) for m in space.levels]
+    place = np.empty(len(values), dtype=np.int64)
+    top = np.empty(len(values))
+    # Rows placed in state a while they are in state b, in sum: only states that occur as a.
+    joint: dict[int, Array] = {}
+    doubt = 0.0
+    expanded = result.responses.expand(values)
+    for rows, posterior in state_posteriors(result.parameters, result.law, expanded):
+        for table, indicator in zip(tables, indicators, strict=True):
+            table[rows] = posterior @ indicator
+        here = posterior.argmax(axis=1)
+        place[rows] = here
+        top[rows] = posterior[np.arange(len(here)), here]
+        doubt -= float(xlogy(posterior, posterior).sum())
+        for a in np.unique(here):
+            more = posterior[here == a].sum(axis=0)
+            joint[int(a)] = joint.get(int(a), 0.0) + more
+    both = np.array([joint[a] for a in sorted(joint)])
+    consistency, kappa = _consistency(both)
+    entropy = 1.0 - doubt / (len(values) * float(np.log(space.n_states)))
+    whole = (ALL_LATENTS, float(top.mean()), consistency, kappa, entropy, len(values))
+    return tuple(tables), states[place], top, whole
+
+
+def _quality(probabilities: Array, levels: Levels) -> tuple[float, float, float, float]:
+    """Return accuracy, consistency, kappa and entropy of one latent, posteriors (N, M)."""
+    accuracy = float(probabilities.max(axis=1).mean())
+    both = np.array([probabilities[levels == a].sum(axis=0) for a in range(probabilities.shape[1])])
+    doubt = -float(xlogy(probabilities, probabilities).sum(axis=1).mean())
+    return (accuracy, *_consistency(both), 1.0 - doubt / float(np.log(probabilities.shape[1])))
+
+
+def _consistency(both: Array) -> tuple[float, float]:
+    """Return the chance that two tables lead to the same placement, and Cohen's kappa of it.
+
+    ``both`` (A, B) are rows by where they are placed and where they are. Given where a row is, two
+    tables place it independently and alike in law.
+    """
+    total = float(both.sum())
+    truth = both.sum(axis=0)
+    given = both / np.where(truth > 0, truth, 1.0)
+    same = float((given**2).sum(axis=0) @ truth) / total
+    by_chance = float(((both.sum(axis=1) / total) ** 2).sum())
+    return same, (same - by_chance) / (1.0 - by_chance) if by_chance < 1.0 else float("nan")

@@ -1,0 +1,93 @@
+"""Likelihood, number of parameters and the criteria made of them; how surely rows are placed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.row_scores import posterior_blocks
+from hidag.latent import NetworkLaw
+from hidag.latent.factorise import n_free_probabilities
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """How likely the table is under the fit, and at what price.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Of the observed cells.
+    n_parameters : int
+        Free coefficients, dispersions, cutpoints and probabilities.
+    n_at_edge : int
+        Those of the law's probabilities that less than half a row is expected in; they are among
+        ``n_parameters``.
+    aic, bic : float
+    ebic : float
+        BIC and twice the logarithm of the number of Q-matrices with as many entries; as BIC when Q
+        was given.
+    entropy : float
+        One less the mean uncertainty of rows' joint states, as a share of the largest possible: 1
+        where every row is placed without doubt.
+    n_rows : int
+    n_cells : int
+        Observed.
+    """
+
+    log_likelihood: float
+    n_parameters: int
+    n_at_edge: int
+    aic: float
+    bic: float
+    ebic: float
+    entropy: float
+    n_rows: int
+    n_cells: int
+
+
+def criteria(free: FreeParameters, values: Array) -> Criteria:
+    """Return the criteria of a fit on a table, shape (N, J)."""
+    result = free.result
+    n_rows = len(values)
+    log_likelihood = float(result.row_log_likelihood(values).sum())
+    law = result.law
+    in_law = law.space.n_states - 1
+    if isinstance(law, NetworkLaw):
+        in_law = n_free_probabilities(law.parents, law.space)
+    n_parameters = free.n_of_items + in_law
+    bic = -2.0 * log_likelihood + n_parameters * float(np.log(n_rows))
+    return Criteria(
+        log_likelihood=log_likelihood,
+        n_parameters=n_parameters,
+        n_at_edge=n_parameters - free.n_parameters,
+        aic=-2.0 * log_likelihood + 2.0 * n_parameters,
+        bic=bic,
+        ebic=bic + 2.0 * log_number_of_q(result),
+        entropy=_entropy(free),
+        n_rows=n_rows,
+        n_cells=int((~np.isnan(values)).sum()),
+    )
+
+
+def log_number_of_q(result: FitResult) -> float:
+    """Return the logarithm of how many Q-matrices have as many of the open entries as the fit."""
+    asked = np.ones(result.q_matrix.shape, dtype=bool)
+    if result.q_given is not None:
+        asked = result.q_given < 0
+    n_open, n_in = int(asked.sum()), int(result.q_matrix[asked].sum())
+    return float(gammaln(n_open + 1) - gammaln(n_in + 1) - gammaln(n_open - n_in + 1))
+
+
+def _entropy(free: FreeParameters) -> float:
+    total = 0.0
+    for _, posterior, _ in posterior_blocks(free):
+        total -= float(xlogy(posterior, posterior).sum())
+    return 1.0 - total / (free.data.n_samples * float(np.log(len(free.probabilities))))

@@ -1,0 +1,50 @@
+"""Tables drawn from a fitted model, with the holes of a given table.
+
+Every item has a stream of random numbers of its own, found by its contents: the order of items and
+rows has no say in what is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.canonical import canonical_order
+from hidag.explain.item_channels import auxiliary_of
+from hidag.measurement import family_named
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+
+def canonical_rows(result: FitResult, values: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the order of rows (N,) that goes by contents, and each item's place in its own."""
+    rows, columns = canonical_order(values, result.families)
+    return rows, np.argsort(columns)
+
+
+def drawn_tables(
+    result: FitResult,
+    missing: NDArray[np.bool_],
+    item_places: NDArray[np.intp],
+    n_tables: int,
+    seed: int,
+) -> Iterator[Array]:
+    """Yield tables drawn from the fit, shape (N, J), NaN where ``missing`` (N, J) says so."""
+    parameters, responses = result.parameters, result.responses
+    for table in range(n_tables):
+        rng = np.random.default_rng((seed, table))
+        states = result.law.sample(len(missing), rng)
+        eta = parameters.predictors(states)
+        answers = np.empty((len(missing), parameters.n_items))
+        for j in range(len(result.item_names)):
+            stream = np.random.default_rng((seed, table, 1 + int(item_places[j])))
+            for r in np.flatnonzero(responses.item == j):
+                family = family_named(parameters.families[r])
+                own = auxiliary_of(parameters, int(r))
+                answers[:, r] = family.sample(eta[r], own, stream)
+        out = np.array(responses.collapse(answers))
+        out[missing] = np.nan
+        yield out

@@ -1,0 +1,158 @@
+"""Does it fit: criteria, absolute fit, pairs, items and predictive checks in one call."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from hidag.explain.criteria import Criteria, criteria
+from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.item_fit import item_fit
+from hidag.explain.limited_information import LimitedInformation, limited_information
+from hidag.explain.moment_tests import ScoreSpace
+from hidag.explain.pairs import pair_residuals
+from hidag.explain.predictive import predictive_checks
+from hidag.explain.row_scores import row_scores
+from hidag.explain.rows import MOST_STATES, rows_of
+from hidag.explain.scored_columns import ScoredColumns
+from hidag.explain.tables import Table
+from hidag.result import FitResult
+from hidag.settings import checked_count, root_seed
+
+#: Chances below this are worth a look among so many comparisons that the smallest is corrected.
+LEVEL = 0.05
+_EMPTY = Table((), ())
+
+
+@dataclass(frozen=True)
+class FitStatistics:
+    """How well a fit describes a table.
+
+    Attributes
+    ----------
+    criteria : Criteria or None
+        Log-likelihood, number of parameters, AIC, BIC, EBIC and entropy.
+    absolute : LimitedInformation or None
+        M2, RMSEA2 and SRMSR of the categorical items.
+    pairs : Table
+        Residual correlation of each pair of items with its z score.
+    items : Table
+        Observed and expected means of each item, root mean square distance over states, and a test
+        against the other items.
+    checks : Table
+        Statistics of the table beside those of tables drawn from the fit.
+    notes : tuple of str
+        What is not there, and why.
+    n_rows : int
+    """
+
+    criteria: Criteria | None
+    absolute: LimitedInformation | None
+    pairs: Table
+    items: Table
+    checks: Table
+    notes: tuple[str, ...]
+    n_rows: int
+
+    def summary(self, n_shown: int = 8) -> str:
+        """Return the statistics as text, the worst pairs, items and checks first."""
+        lines = []
+        if self.criteria is not None:
+            c = self.criteria
+            edge = f" ({c.n_at_edge} at the edge)" if c.n_at_edge else ""
+            lines += [
+                f"{c.n_rows:,} rows, {c.n_cells:,} observed cells, {c.n_parameters} parameters"
+                f"{edge}",
+                f"log-likelihood {c.log_likelihood:,.2f}, AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC "
+                f"{c.ebic:,.2f}, entropy {c.entropy:.3f}",
+            ]
+        if self.absolute is not None:
+            lines.append(self.absolute.summary())
+        for title, table, label in (
+            ("pairs of items", self.pairs, "residual correlation"),
+            ("items", self.items, "test against the other items"),
+            ("predictive checks", self.checks, "tables drawn from the fit"),
+        ):
+            if len(table):
+                lines += ["", *_worst(title, table, label, n_shown)]
+        lines += ["", *self.notes] if self.notes else []
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "n_rows": self.n_rows,
+            "criteria": None if self.criteria is None else asdict(self.criteria),
+            "absolute": None if self.absolute is None else asdict(self.absolute),
+            "pairs": self.pairs.to_dicts(),
+            "items": self.items.to_dicts(),
+            "checks": self.checks.to_dicts(),
+            "notes": list(self.notes),
+        }
+
+
+def _worst(title: str, table: Table, label: str, n_shown: int) -> list[str]:
+    """Return how many of a table's tests fail, with the worst ones."""
+    chances = np.array(table.column("p_value"), dtype=np.float64)
+    known = int((~np.isnan(chances)).sum())
+    low = int((chances < LEVEL).sum())
+    beyond = int((chances < LEVEL / max(known, 1)).sum())
+    order = np.argsort(np.where(np.isnan(chances), np.inf, chances), kind="stable")
+    ranked = Table(table.columns, tuple(table.rows[i] for i in order[:n_shown]))
+    return [
+        f"{title} ({label}): {low} of {known} have p < {LEVEL:g}, where chance alone gives "
+        f"{LEVEL * known:.0f}; {beyond} even after Bonferroni's correction",
+        *ranked.lines(),
+    ]
+
+
+def fit_statistics(
+    result: FitResult, X: Any, *, n_tables: int = 100, random_state: Any = 0
+) -> FitStatistics:
+    """Return how well a fit describes a table.
+
+    Where latents are too many for their joint states to be listed only the predictive checks are
+    computed, and the notes say so.
+
+    Parameters
+    ----------
+    result : FitResult
+    X : array or frame
+        The table that was fitted, or another one with the same items.
+    n_tables : int
+        Tables drawn for the predictive checks.
+    random_state : int, RandomState or None
+        Of the draws.
+    """
+    values = rows_of(result, X)
+    n_tables = checked_count("n_tables", n_tables)
+    checks = predictive_checks(result, values, n_tables=n_tables, seed=root_seed(random_state))
+    space = result.law.space
+    if space.n_states > MOST_STATES:
+        note = (
+            f"likelihood, M2, pairs and item fit take sums over {space.count_in_words()} joint "
+            f"states of the latents and are computed for at most 2^{MOST_STATES.bit_length() - 1}; "
+            "the predictive checks need no such sum"
+        )
+        return FitStatistics(None, None, _EMPTY, _EMPTY, checks, (note,), len(values))
+    free = FreeParameters.of(result, values)
+    columns = ScoredColumns.of(result, values)
+    explained = ScoreSpace.of(row_scores(free))
+    absolute = limited_information(free, columns)
+    notes = [absolute] if isinstance(absolute, str) else []
+    if np.isnan(values).any():
+        notes.append(
+            "pairs and items use the rows that observed them, M2 complete rows: right if cells are "
+            "missing for reasons that have nothing to do with the answers"
+        )
+    return FitStatistics(
+        criteria=criteria(free, values),
+        absolute=None if isinstance(absolute, str) else absolute,
+        pairs=pair_residuals(columns, free.probabilities, explained),
+        items=item_fit(free, columns, explained),
+        checks=checks,
+        notes=tuple(notes),
+        n_rows=len(values),
+    )

@@ -1,0 +1,183 @@
+"""What a fit with a fixed Q leaves free: coefficients, dispersions, cutpoints and the law.
+
+One list of parameters serves everything that asks about them: how many there are, how likely rows
+change with them, how surely they are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.working import WorkingData
+from hidag.explain.item_channels import Channel, channels_of
+from hidag.explain.law_blocks import LawBlock, law_blocks
+from hidag.measurement import MeasurementParameters, Terms
+from hidag.measurement.effects import Effects
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class FreeParameters:
+    """The P free parameters of a fit on a table, and what derivatives by them are made of.
+
+    Attributes
+    ----------
+    result : FitResult
+    responses : ndarray, shape (N, R)
+        The rows in the user's units; NaN where nothing was observed.
+    data : WorkingData
+        The same on the working scale.
+    working : MeasurementParameters
+        The fit on the working scale.
+    probabilities : ndarray, shape (S,)
+    eta : ndarray, shape (R, S)
+    channels : list of Channel, length C
+    channel : ndarray of int, shape (P,)
+        Channel of each parameter; C for the parameters of the law.
+    design : ndarray, shape (S, P)
+        What a parameter adds to its channel in each state; for the law, how the log probability of
+        the state changes.
+    blocks : list of LawBlock
+    coefficient_maps : tuple of ndarray, length R
+        From a response's free coefficients to its intercept and loadings, shape (1 + T, P_r).
+    """
+
+    result: FitResult
+    responses: Array
+    data: WorkingData
+    working: MeasurementParameters
+    probabilities: Array
+    eta: Array
+    channels: list[Channel]
+    channel: Indices
+    design: Array
+    blocks: list[LawBlock]
+    coefficient_maps: tuple[Array, ...]
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters, P."""
+        return len(self.channel)
+
+    @property
+    def n_of_items(self) -> int:
+        """Number of the items' free parameters; those of the law come after them."""
+        return int((self.channel < len(self.channels)).sum())
+
+    def of_channel(self, channel: int) -> Indices:
+        """Return the parameters of a channel."""
+        return np.flatnonzero(self.channel == channel)
+
+    @classmethod
+    def of(cls, result: FitResult, values: Array, weights: Array | None = None) -> FreeParameters:
+        """Return the free parameters of a fit.
+
+        Parameters
+        ----------
+        result : FitResult
+        values : ndarray, shape (N, J)
+        weights : ndarray, shape (N,), optional
+        """
+        parameters = result.parameters
+        responses = result.responses.expand(values)
+        data = WorkingData.around(parameters, responses, weights)
+        working = data.to_working(parameters)
+        states = result.law.space.states()
+        eta = working.predictors(states)
+        designs, maps = item_designs(result)
+        channels = channels_of(working, eta)
+        blocks = law_blocks(result.law, result.latent_names, float(result.n_samples))
+        channel: list[int] = []
+        parts: list[Array] = []
+        for c, one in enumerate(channels):
+            own = designs[one.response] if one.kind == "predictor" else np.ones((len(states), 1))
+            parts.append(own)
+            channel += [c] * own.shape[1]
+        for block in blocks:
+            parts.append(block.scores())
+            channel += [len(channels)] * len(block.free)
+        return cls(
+            result,
+            responses,
+            data,
+            working,
+            np.asarray(result.law.probabilities),
+            eta,
+            channels,
+            np.array(channel, dtype=np.intp),
+            np.ascontiguousarray(np.hstack(parts)),
+            blocks,
+            maps,
+        )
+
+    def names(self) -> tuple[str, ...]:
+        """Return a name for each parameter."""
+        responses = self.result.response_names
+        features = feature_names(self.result)
+        out: list[str] = []
+        for one in self.channels:
+            name = responses[one.response]
+            if one.kind == "predictor":
+                out += [f"{name}: {feature}" for feature in features[one.response]]
+            elif one.kind == "cutpoint":
+                out.append(f"{name}: cutpoint {one.place + 2}")
+            else:
+                out.append(f"{name}: {one.kind}")
+        for block in self.blocks:
+            given = f" | {block.given}" if block.given else ""
+            out += [f"log ratio of {block.subject}={block.words[f]}{given}" for f in block.free]
+        return tuple(out)
+
+
+def free_terms(result: FitResult) -> NDArray[np.bool_]:
+    """Return which terms each response has, shape (R, T).
+
+    With Q given all that it allows, otherwise the loadings that are not zero. Items of which any
+    latent is enough are written in the latents' absences: see :func:`item_designs`.
+    """
+    effects = Effects.of(result.settings.get("effects", "main"))
+    terms = result.parameters.terms
+    given = result.q_given is not None and bool((result.q_given >= 0).all())
+    if given or effects.conjunctive:
+        return effects.support(terms, result.responses.of_items(result.q_matrix))
+    return np.asarray(result.parameters.loadings != 0)
+
+
+def item_designs(result: FitResult) -> tuple[list[Array], tuple[Array, ...]]:
+    """Return each response's free features over states, (S, P_r), and its coefficient map.
+
+    The map, shape (1 + T, P_r), takes free coefficients to intercept and loadings. It only selects,
+    except for items of which any latent is enough: there the features are products of absences.
+    """
+    terms, free = result.parameters.terms, free_terms(result)
+    states = result.law.space.states()
+    turned = Effects.of(result.settings.get("effects", "main")).reversed
+    if turned:
+        states = np.array(terms.levels) - 1 - states
+    features = np.hstack([np.ones((len(states), 1)), terms.features(states)])
+    every = _turning(terms) if turned else np.eye(1 + terms.n_terms)
+    columns = [np.flatnonzero(np.concatenate([[True], row])) for row in free]
+    return [features[:, c] for c in columns], tuple(every[:, c] for c in columns)
+
+
+def feature_names(result: FitResult) -> list[list[str]]:
+    """Return the names of each response's free coefficients."""
+    names = np.array(["intercept", *result.terms.names(result.latent_names)], dtype=object)
+    if Effects.of(result.settings.get("effects", "main")).reversed:
+        names[1:] = [f"absence of {name}" for name in names[1:]]
+    return [["intercept", *names[1:][row].tolist()] for row in free_terms(result)]
+
+
+def _turning(terms: Terms) -> Array:
+    """Return what coefficients on reversed levels are on the levels, shape (1 + T, 1 + T)."""
+    units = np.eye(1 + terms.n_terms)
+    rows = MeasurementParameters(
+        ("gaussian",) * len(units), units[:, 0], units[:, 1:], np.ones(len(units)), terms
+    )
+    return rows.flipped(np.ones(terms.n_latents, dtype=bool)).coefficients.T

@@ -1,0 +1,193 @@
+"""How a response's log density moves: with its predictor, its dispersion, its cutpoints.
+
+Each of these is a *channel*. Densities are linear in a few columns of the response, so a channel's
+derivative in row i and state s is ``T_i . slope(s) - fall(s) + base_i``: tables over states, and
+one number per row that no latent enters. The same holds for second derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.measurement import Family, MeasurementParameters, family_named
+
+Array = NDArray[np.float64]
+
+#: Steps of numerical first and second derivatives; errors are about their squares.
+STEP, LARGER_STEP = 1e-5, 1e-4
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One way in which a response's density moves.
+
+    Attributes
+    ----------
+    response : int
+    kind : {"predictor", "dispersion", "cutpoint"}
+    place : int
+        Which cutpoint, from 0; 0 for the others.
+    slope : ndarray, shape (D, S)
+    fall : ndarray, shape (S,)
+    """
+
+    response: int
+    kind: str
+    place: int
+    slope: Array
+    fall: Array
+
+
+def channels_of(parameters: MeasurementParameters, eta: Array) -> list[Channel]:
+    """Return the channels of all responses, response by response, the predictor's first.
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+        R responses on the working scale. Dispersions move on the scale on which they have no
+        bounds (``Family.to_free``).
+    eta : ndarray, shape (R, S)
+    """
+    out = []
+    for r, name in enumerate(parameters.families):
+        family = family_named(name)
+        own = auxiliary_of(parameters, r)
+        slope, fall, _ = family.slopes(eta[r], shaped(family, own))
+        out.append(Channel(r, "predictor", 0, columned(family, slope), fall))
+        for place, move in enumerate(moves(family)):
+            up = _natural(family, eta[r], moved(family, own, STEP * move))
+            down = _natural(family, eta[r], moved(family, own, -STEP * move))
+            slope, fall = ((u - d) / (2 * STEP) for u, d in zip(up, down, strict=True))
+            kind = "cutpoint" if family.n_cutpoints else "dispersion"
+            out.append(Channel(r, kind, place, slope, fall))
+    return out
+
+
+def base_slopes(family: Family, own: Array, x: Array) -> Array:
+    """Return derivatives of the part without predictor by each auxiliary, shape (n, A).
+
+    ``x`` (n,) are observed responses, on the working scale for location-scale families.
+    """
+    out = [
+        (
+            base(family, moved(family, own, STEP * move), x)
+            - base(family, moved(family, own, -STEP * move), x)
+        )
+        / (2 * STEP)
+        for move in moves(family)
+    ]
+    return np.stack(out, axis=1) if out else np.zeros((len(x), 0))
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Minus the second derivatives of one response's expected log density.
+
+    Attributes
+    ----------
+    predictor : ndarray, shape (S,)
+        By the predictor, in each state.
+    mixed : ndarray, shape (A, S)
+        By the predictor and each auxiliary.
+    auxiliary : ndarray, shape (A, A)
+    """
+
+    predictor: Array
+    mixed: Array
+    auxiliary: Array
+
+
+def curvature_of(
+    family: Family, own: Array, eta: Array, sums: Array, counts: Array, summary: Array
+) -> Curvature:
+    """Return the curvature of a response given its expected statistics.
+
+    Parameters
+    ----------
+    family : Family
+    own : ndarray
+        Dispersion, shape (), or cutpoints.
+    eta, counts : ndarray, shape (S,)
+    sums : ndarray, shape (D, S)
+        Sums of the columns by state.
+    summary : ndarray, shape (2, m)
+        Distinct observed values and how often they count.
+    """
+
+    def slope_total(at: Array, aux: Array) -> Array:
+        slope, fall, _ = family.slopes(at, shaped(family, aux))
+        return np.asarray((sums * columned(family, slope)).sum(axis=0) - counts * fall)
+
+    def total(aux: Array) -> float:
+        theta, partition = _natural(family, eta, aux)
+        known = float(summary[1] @ base(family, aux, summary[0]))
+        return float((sums * theta).sum() - counts @ partition) + known
+
+    predictor = (slope_total(eta - STEP, own) - slope_total(eta + STEP, own)) / (2 * STEP)
+    steps = list(moves(family))
+    mixed = [
+        (
+            slope_total(eta, moved(family, own, -STEP * m))
+            - slope_total(eta, moved(family, own, STEP * m))
+        )
+        / (2 * STEP)
+        for m in steps
+    ]
+    h = LARGER_STEP
+    auxiliary = np.zeros((len(steps), len(steps)))
+    for a, first in enumerate(steps):
+        for b, second in enumerate(steps[: a + 1]):
+            signs = ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))
+            value = sum(
+                sign * total(moved(family, own, h * (p * first + q * second)))
+                for p, q, sign in signs
+            )
+            auxiliary[a, b] = auxiliary[b, a] = -value / (4 * h * h)
+    return Curvature(predictor, np.array(mixed).reshape(len(steps), len(eta)), auxiliary)
+
+
+def auxiliary_of(parameters: MeasurementParameters, response: int) -> Array:
+    """Return what one response has besides its predictor: dispersion, (), or cutpoints, (C,)."""
+    family = family_named(parameters.families[response])
+    return np.asarray(parameters.auxiliary(family, np.array([response]))[0])
+
+
+def moves(family: Family) -> Iterator[Array]:
+    """Yield the directions in which a family's auxiliaries move, one for each."""
+    if family.n_cutpoints:
+        yield from np.eye(family.n_cutpoints)
+    elif family.has_dispersion:
+        yield np.ones(())
+
+
+def moved(family: Family, own: Array, by: Array) -> Array:
+    """Return auxiliaries moved: cutpoints as they are, dispersions on their free scale."""
+    if family.n_cutpoints:
+        return np.asarray(own + by)
+    return np.asarray(family.from_free(family.to_free(own) + by))
+
+
+def base(family: Family, own: Array, x: Array) -> Array:
+    """Return the part of the log density that no predictor enters, up to a constant, (n,)."""
+    if family.is_location_scale:
+        return family_named("gaussian").base(x, own)
+    return family.base(x, own)
+
+
+def shaped(family: Family, own: Array) -> Array:
+    """Return a response's auxiliaries as its family takes them beside an axis of states."""
+    return own[None] if family.n_cutpoints else own
+
+
+def columned(family: Family, table: Array) -> Array:
+    """Return tables over states with an axis of columns, also where there is one column."""
+    return np.asarray(table[None] if family.n_columns == 1 else table)
+
+
+def _natural(family: Family, eta: Array, own: Array) -> tuple[Array, Array]:
+    theta, partition = family.natural(eta, shaped(family, own))
+    return columned(family, theta), np.asarray(partition)

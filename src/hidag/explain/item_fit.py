@@ -1,0 +1,128 @@
+"""Does each item behave as the model says, given all the other items?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.moment_tests import ScoreSpace, chi_square, z_scores
+from hidag.explain.row_scores import posterior_blocks
+from hidag.explain.scored_columns import ScoredColumns
+from hidag.explain.tables import Table
+from hidag.measurement import Terms
+
+Array = NDArray[np.float64]
+
+COLUMNS = (
+    "item", "observed", "expected", "z", "rmsd", "chi_square", "degrees", "p_value", "n_rows",
+)  # fmt: skip
+
+
+def item_fit(free: FreeParameters, columns: ScoredColumns, space: ScoreSpace) -> Table:
+    """Return observed and expected means and how items agree with the rest.
+
+    *rmsd* is the root mean square of observed less expected means over joint states, states
+    weighted by how common they are and rows by how likely they are in them: in probabilities for
+    answers of yes and no, in standard deviations for other items. *chi_square* tests whether what
+    an item shows beyond its expectation given all other items goes with any latent, as the other
+    items show it: each latent's most probable level given the others.
+
+    Parameters
+    ----------
+    free : FreeParameters
+    columns : ScoredColumns
+    space : ScoreSpace
+    """
+    latents = Terms.main(free.result.law.space.levels)
+    residuals, levels = _without_own_item(free, columns, latents)
+    tallies, counts = _by_state(free, columns)
+    rows = []
+    for g, name in enumerate(columns.names):
+        seen = ~np.isnan(columns.values[:, g])
+        item = int(columns.item[g])
+        own = residuals[:, g]
+        # A direction for the mean, and one for each level of each latent.
+        moments = np.column_stack([own, own[:, None] * levels[item]])
+        value, degrees = chi_square(space, moments)
+        x = columns.values[seen, g]
+        rows.append(
+            (
+                name,
+                x.mean() if len(x) else np.nan,
+                float(free.probabilities @ columns.means[:, g]),
+                float(z_scores(space, own[:, None])[0]),
+                _rmsd(tallies[g], counts[g], columns.means[:, g], x),
+                value,
+                degrees,
+                float(chi2.sf(value, degrees)) if degrees else np.nan,
+                int(seen.sum()),
+            )
+        )
+    return Table.of(COLUMNS, rows)
+
+
+def _rmsd(tallies: Array, counts: Array, means: Array, x: Array) -> float:
+    """Return the distance of observed and expected means over states."""
+    if not len(x):
+        return float("nan")
+    shares = counts / counts.sum()
+    difference = tallies / np.maximum(counts, 1e-12) - means
+    unit = 1.0 if np.isin(x, (0.0, 1.0)).all() else float(x.std()) or 1.0
+    return float(np.sqrt(shares @ difference**2)) / unit
+
+
+def _by_state(free: FreeParameters, columns: ScoredColumns) -> tuple[Array, Array]:
+    """Return expected sums of the columns and rows that observed them, by state, (G, S) each."""
+    seen = ~np.isnan(columns.values)
+    x = np.where(seen, columns.values, 0.0)
+    tallies = np.zeros((x.shape[1], len(free.probabilities)))
+    counts = np.zeros_like(tallies)
+    for rows, posterior, _ in posterior_blocks(free):
+        tallies += x[rows].T @ posterior
+        counts += seen[rows].astype(np.float64).T @ posterior
+    return tallies, counts
+
+
+def _without_own_item(
+    free: FreeParameters, columns: ScoredColumns, latents: Terms
+) -> tuple[Array, list[Array]]:
+    """Return the columns less their expectation given the other items, and the latents so seen.
+
+    Returns
+    -------
+    residuals : ndarray, shape (N, G)
+        Zero where nothing was observed.
+    levels : list of J arrays of bool, shape (N, F)
+        Whether each latent's most probable level given all items but one reaches each level.
+    """
+    data, result = free.data, free.result
+    theta, partition = free.working.tables(free.working.terms.features(result.law.space.states()))
+    states = result.law.space.states()
+    indicators = [
+        (states[:, [k]] == np.arange(m)).astype(np.float64)
+        for k, m in enumerate(result.law.space.levels)
+    ]
+    residuals = np.zeros_like(columns.values)
+    reached = [np.zeros((data.n_samples, latents.n_main)) for _ in result.item_names]
+    for rows, posterior, _ in posterior_blocks(free):
+        with np.errstate(divide="ignore"):
+            logs = np.log(posterior)
+        for j in range(len(result.item_names)):
+            own = np.zeros_like(logs)
+            for r in np.flatnonzero(result.responses.item == j):
+                here = slice(data.columns.starts[r], data.columns.starts[r + 1])
+                density = data.x[rows, here] @ theta[here] - partition[r]
+                if data.observed is not None:
+                    density *= data.observed[rows, r][:, None]
+                own += density
+            rest = logs - own
+            rest = np.exp(rest - rest.max(axis=1, keepdims=True))
+            rest /= rest.sum(axis=1, keepdims=True)
+            for g in np.flatnonzero(columns.item == j):
+                gap = columns.values[rows, g] - rest @ columns.means[:, g]
+                residuals[rows, g] = np.where(np.isnan(gap), 0.0, gap)
+            modes = np.column_stack([(rest @ table).argmax(axis=1) for table in indicators])
+            reached[j][rows] = modes[:, latents.main_latents] >= latents.main_levels
+    return residuals, reached

@@ -1,0 +1,264 @@
+"""Absolute fit of categorical items by means and products of pairs: M2, RMSEA2, SRMSR.
+
+The full table of answers is too sparse for a chi-square test; its first and second moments are not
+(Maydeu-Olivares and Joe 2006). Ordered grades and numbers of successes enter as numbers, which
+keeps one moment per item and pair whatever the number of grades.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import svd
+from scipy.optimize import brentq
+from scipy.stats import chi2, ncx2
+
+from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.item_channels import STEP, auxiliary_of, moved, moves
+from hidag.explain.law_blocks import LawBlock
+from hidag.explain.scored_columns import ScoredColumns, item_means, item_second_moments
+from hidag.measurement import MeasurementParameters, family_named
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: More moments than these are not compared at once: their covariances take too long.
+MOST_MOMENTS = 3000
+FEWEST_ROWS = 30
+#: Directions of the moments' derivatives below this share of the largest are none.
+NO_DIRECTION = 1e-7
+#: A probability below this is zero: dividing by it would overflow.
+NOTHING = 1e-200
+#: Chance that the interval of RMSEA2 holds the true value.
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class LimitedInformation:
+    """Absolute fit by first and second moments.
+
+    Attributes
+    ----------
+    m2 : float
+        Chi-square distributed with ``degrees`` degrees of freedom if the model holds.
+    degrees : int
+    p_value : float
+    rmsea : float
+        RMSEA2, root mean square error of approximation per degree of freedom.
+    interval : tuple of float
+        90 % interval of RMSEA2.
+    srmsr : float
+        Root mean square of observed less expected correlations.
+    n_rows : int
+        Rows without a missing cell among the categorical items.
+    n_items : int
+    """
+
+    m2: float
+    degrees: int
+    p_value: float
+    rmsea: float
+    interval: tuple[float, float]
+    srmsr: float
+    n_rows: int
+    n_items: int
+
+    def summary(self) -> str:
+        """Return the numbers in a sentence."""
+        low, high = self.interval
+        return (
+            f"M2 {self.m2:.2f} on {self.degrees} degrees of freedom (p {self.p_value:.3g}), RMSEA2 "
+            f"{self.rmsea:.4f} (90 % interval {low:.4f} to {high:.4f}), SRMSR {self.srmsr:.4f}; "
+            f"{self.n_items} categorical items, {self.n_rows:,} rows without a missing cell"
+        )
+
+
+def limited_information(free: FreeParameters, columns: ScoredColumns) -> LimitedInformation | str:
+    """Return the absolute fit of the categorical items, or a sentence on why there is none."""
+    chosen = np.flatnonzero(columns.categorical)
+    part = columns.selected(chosen)
+    n_items = len(np.unique(part.item))
+    if n_items < 3:
+        return f"M2 needs at least 3 categorical items, and there are {n_items}"
+    left, right = part.pairs()
+    n_moments = len(chosen) + len(left)
+    if n_moments > MOST_MOMENTS:
+        return (
+            f"M2 of {n_items} items would compare {n_moments:,} moments at once, more than "
+            f"{MOST_MOMENTS:,}"
+        )
+    complete = part.values[~np.isnan(part.values).any(axis=1)]
+    if len(complete) < FEWEST_ROWS:
+        return (
+            f"M2 needs rows without a missing cell, at least {FEWEST_ROWS}, and there are "
+            f"{len(complete)}"
+        )
+    expected, covariance, second = _expected(free, part, left, right)
+    observed = np.concatenate(
+        [complete.mean(axis=0), (complete.T @ complete)[left, right] / len(complete)]
+    )
+    residual = observed - expected
+    outside = _complement(_slopes(free, part, left, right))
+    degrees = outside.shape[1]
+    if degrees == 0:
+        return f"M2 has no degree of freedom: {n_moments} moments, and no fewer parameters"
+    inner = outside.T @ covariance @ outside
+    projected = outside.T @ residual
+    m2 = len(complete) * float(projected @ np.linalg.solve(inner, projected))
+    return LimitedInformation(
+        m2=m2,
+        degrees=degrees,
+        p_value=float(chi2.sf(m2, degrees)),
+        rmsea=_rmsea(m2, degrees, len(complete)),
+        interval=_interval(m2, degrees, len(complete)),
+        srmsr=_srmsr(complete, expected, second, left, right),
+        n_rows=len(complete),
+        n_items=n_items,
+    )
+
+
+def _expected(
+    free: FreeParameters, part: ScoredColumns, left: Indices, right: Indices
+) -> tuple[Array, Array, Array]:
+    """Return the moments, their covariance in one row, and expected squares of the columns (G,)."""
+    p, n_columns = free.probabilities, len(part.names)
+    eta = free.result.parameters.predictors(free.result.law.space.states())
+    blocks = {int(j): item_second_moments(free.result, int(j), eta) for j in np.unique(part.item)}
+    n_moments = n_columns + len(left)
+    moments = np.zeros(n_moments)
+    products = np.zeros((n_moments, n_moments))
+    squares = np.zeros(n_columns)
+    # The right column of the one pair may be of the item of the left one of the other.
+    crossed = part.item[right][:, None] == part.item[left][None, :]
+    crossed |= crossed.T
+    for s in np.flatnonzero(p > 0):
+        mean = part.means[s]
+        second = np.outer(mean, mean)
+        for j, block in blocks.items():
+            own = np.flatnonzero(part.item == j)
+            second[np.ix_(own, own)] = block[:, :, s]
+        at = np.concatenate([mean, mean[left] * mean[right]])
+        moments += p[s] * at
+        squares += p[s] * np.diag(second)
+        part_products = np.empty_like(products)
+        part_products[:n_columns, :n_columns] = second
+        # One column and a pair: the column may share its item with either side.
+        with_left = part.item[:, None] == part.item[left]
+        one = np.where(with_left, second[:, left] * mean[right], second[:, right] * mean[left])
+        part_products[:n_columns, n_columns:] = one
+        part_products[n_columns:, :n_columns] = one.T
+        straight = second[np.ix_(left, left)] * second[np.ix_(right, right)]
+        across = second[np.ix_(left, right)] * second[np.ix_(right, left)]
+        part_products[n_columns:, n_columns:] = np.where(crossed, across, straight)
+        products += p[s] * part_products
+    return moments, products - np.outer(moments, moments), squares
+
+
+def _slopes(free: FreeParameters, part: ScoredColumns, left: Indices, right: Indices) -> Array:
+    """Return derivatives of the moments by all parameters of items and law, shape (M, P)."""
+    result, p = free.result, free.probabilities
+    eta = result.parameters.predictors(result.law.space.states())
+    out = []
+    for c, one in enumerate(free.channels):
+        item = int(result.responses.item[one.response])
+        own = np.flatnonzero(part.item == item)
+        if not len(own):
+            continue
+        if one.kind == "predictor":
+            step = np.zeros_like(eta)
+            step[one.response] = STEP
+            up = item_means(result, result.parameters, item, eta + step)
+            down = item_means(result, result.parameters, item, eta - step)
+            design = free.design[:, free.of_channel(c)]
+        else:
+            up, down = (
+                item_means(
+                    result, _nudged(result.parameters, one.response, one.place, h), item, eta
+                )
+                for h in (STEP, -STEP)
+            )
+            design = np.ones((len(p), 1))
+        slope = np.zeros_like(part.means)
+        slope[:, own] = ((up - down) / (2 * STEP)).T
+        for column in design.T:
+            at = p * column
+            single = at @ slope
+            pair = at @ (
+                slope[:, left] * part.means[:, right] + part.means[:, left] * slope[:, right]
+            )
+            out.append(np.concatenate([single, pair]))
+    moments = np.hstack([part.means, part.means[:, left] * part.means[:, right]])
+    for block in free.blocks:
+        top = int(np.argmax(block.probabilities))
+        for m in range(len(block.words)):
+            if m != top:
+                out.append((_towards(block, m, p) - _towards(block, top, p)) @ moments)
+    return np.array(out).T
+
+
+def _towards(block: LawBlock, outcome: int, p: Array) -> Array:
+    """Return how the law moves when an outcome's probability grows, shape (S,)."""
+    chosen = (block.outcome == outcome) & block.inside
+    share = float(block.probabilities[outcome])
+    if share > NOTHING:
+        return np.where(chosen, p / share, 0.0)
+    return np.asarray(chosen / max(int(chosen.sum()), 1), dtype=np.float64)
+
+
+def _nudged(
+    parameters: MeasurementParameters, response: int, place: int, by: float
+) -> MeasurementParameters:
+    """Return the parameters with one auxiliary of one response moved."""
+    family = family_named(parameters.families[response])
+    own = moved(family, auxiliary_of(parameters, response), by * list(moves(family))[place])
+    if family.n_cutpoints:
+        cutpoints = parameters.cutpoints.copy()
+        cutpoints[response, : family.n_cutpoints] = own
+        return replace(parameters, cutpoints=cutpoints)
+    dispersion = parameters.dispersion.copy()
+    dispersion[response] = own
+    return replace(parameters, dispersion=dispersion)
+
+
+def _complement(slopes: Array) -> Array:
+    """Return a basis of the directions of moments that no parameter moves, shape (M, df)."""
+    size = np.sqrt((slopes**2).sum(axis=0))
+    left, values, _ = svd(slopes[:, size > 0] / size[size > 0], full_matrices=True)
+    rank = int((values > NO_DIRECTION * values[0]).sum())
+    return np.asarray(left[:, rank:])
+
+
+def _rmsea(m2: float, degrees: int, n_rows: int) -> float:
+    return float(np.sqrt(max(m2 - degrees, 0.0) / (n_rows * degrees)))
+
+
+def _interval(m2: float, degrees: int, n_rows: int) -> tuple[float, float]:
+    """Return the ends of RMSEA2's interval, from the non-central chi-square law."""
+
+    def root(chance: float) -> float:
+        if chi2.cdf(m2, degrees) <= chance:
+            return 0.0
+        top = m2 + 10.0 * np.sqrt(m2) + 100.0
+        return float(brentq(lambda shift: ncx2.cdf(m2, degrees, shift) - chance, 1e-9, top))
+
+    shifts = root(0.5 + 0.5 * LEVEL), root(0.5 - 0.5 * LEVEL)
+    low, high = (float(np.sqrt(shift / (n_rows * degrees))) for shift in shifts)
+    return low, high
+
+
+def _srmsr(complete: Array, moments: Array, squares: Array, left: Indices, right: Indices) -> float:
+    """Return the root mean square of observed less expected correlations of pairs."""
+    means = moments[: len(squares)]
+    spread = np.sqrt(np.maximum(squares - means**2, 1e-300))
+    expected = (moments[len(squares) :] - means[left] * means[right]) / (
+        spread[left] * spread[right]
+    )
+    centred = complete - complete.mean(axis=0)
+    deviation = centred.std(axis=0)
+    varied = (deviation[left] > 0) & (deviation[right] > 0)
+    left, right, expected = left[varied], right[varied], expected[varied]
+    observed = (centred.T @ centred / len(complete))[left, right]
+    observed /= deviation[left] * deviation[right]
+    return float(np.sqrt(np.mean((observed - expected) ** 2)))

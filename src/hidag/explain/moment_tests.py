@@ -1,0 +1,75 @@
+"""Are averages what the model says they are? Tests that know that parameters were estimated.
+
+A number per row whose mean is zero under the model has, once parameters are fitted, less spread
+than it seems: what the parameters' scores explain of it has been fitted away. So its variance is
+that of what is left after regression on the scores (Newey 1985, Tauchen 1985).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import svd
+
+Array = NDArray[np.float64]
+
+#: Directions of the scores below this share of the largest are none.
+NO_DIRECTION = 1e-8
+#: Directions of a quadratic form below this share of its largest count for nothing.
+NO_SPREAD = 1e-6
+
+
+@dataclass(frozen=True)
+class ScoreSpace:
+    """What fitted parameters can explain.
+
+    Attributes
+    ----------
+    basis : ndarray, shape (N, P')
+        Orthonormal basis of the scores' columns.
+    """
+
+    basis: Array
+
+    @classmethod
+    def of(cls, scores: Array) -> ScoreSpace:
+        """Return the space of scores, shape (N, P)."""
+        size = np.sqrt((scores**2).sum(axis=0))
+        used = size > 0
+        if not used.any():
+            return cls(np.zeros((len(scores), 0)))
+        left, values, _ = svd(scores[:, used] / size[used], full_matrices=False)
+        return cls(np.ascontiguousarray(left[:, values > NO_DIRECTION * values[0]]))
+
+    def left_over(self, moments: Array) -> Array:
+        """Return what the scores leave of numbers per row, shape (N, m), made up for their number.
+
+        Regression on P' columns takes P' rows' worth of spread away whatever the numbers are.
+        """
+        n_rows, n_used = self.basis.shape
+        rest = moments - self.basis @ (self.basis.T @ moments)
+        return np.asarray(rest * np.sqrt(n_rows / max(n_rows - n_used, 1)))
+
+
+def z_scores(space: ScoreSpace, moments: Array) -> Array:
+    """Return the z score of each column's sum, zero under the model; (N, m) to (m,)."""
+    rest = space.left_over(moments)
+    spread = np.sqrt((rest**2).sum(axis=0))
+    return np.asarray(
+        np.where(spread > 0, moments.sum(axis=0) / np.where(spread > 0, spread, 1.0), np.nan)
+    )
+
+
+def chi_square(space: ScoreSpace, moments: Array) -> tuple[float, int]:
+    """Return the chi-square statistic that all columns' means are zero, and its degrees."""
+    size = np.sqrt((moments**2).sum(axis=0))
+    moments = moments[:, size > 0] / size[size > 0]
+    if moments.shape[1] == 0:
+        return float("nan"), 0
+    rest = space.left_over(moments)
+    values, vectors = np.linalg.eigh(rest.T @ rest)
+    good = values > NO_SPREAD * values[-1]
+    sums = vectors[:, good].T @ moments.sum(axis=0)
+    return float((sums**2 / values[good]).sum()), int(good.sum())

@@ -1,0 +1,198 @@
+"""Which rows answer unlike anybody the model knows: the standardised log-likelihood, lz.
+
+The log density of a row's answers in its most probable state, less what is expected there, in
+standard deviations. Because the state is estimated from the same answers, lz is not standard
+normal; chances are taken from rows drawn from the model and treated the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.explain.draws import canonical_rows, drawn_tables
+from hidag.explain.item_channels import auxiliary_of, base, columned, shaped
+from hidag.explain.rows import rows_of
+from hidag.explain.tables import Table
+from hidag.measurement import Family, family_named
+from hidag.measurement.families.ordinal import Ordinal
+from hidag.measurement.responses import categorical_named
+from hidag.result import FitResult
+from hidag.settings import checked_count, root_seed
+
+Array = NDArray[np.float64]
+
+COLUMNS = ("id", "lz", "p_value", "n_items")
+#: Answers drawn to find what a log density is on average, where answers cannot be listed.
+N_DRAWS = 2000
+FEWEST_ITEMS = 2
+
+
+@dataclass(frozen=True)
+class PersonFit:
+    """How usual each row is under the model.
+
+    Attributes
+    ----------
+    table : Table
+        id, lz, the share of rows of the model that fit as badly, and how many items were seen.
+    n_reference : int
+        Rows drawn from the model.
+    """
+
+    table: Table
+    n_reference: int
+
+    def summary(self, n_shown: int = 10) -> str:
+        """Return the rows that fit worst as text."""
+        known = [row for row in self.table.rows if not np.isnan(row[1])]
+        worst = Table(self.table.columns, tuple(sorted(known, key=lambda row: row[1])))
+        share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
+        return "\n".join(
+            [
+                f"person fit (lz) of {len(known):,} rows against {self.n_reference:,} drawn from "
+                f"the model: {share:.1%} are among the 5 % that fit worst; the worst are",
+                *worst.lines(n_shown),
+            ]
+        )
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each row."""
+        return self.table.to_dicts()
+
+
+def person_fit(
+    result: FitResult,
+    X: Any,
+    *,
+    ids: Sequence[Any] | None = None,
+    n_tables: int = 4,
+    random_state: Any = 0,
+) -> PersonFit:
+    """Return lz of each row and how rare it is among rows of the model.
+
+    Parameters
+    ----------
+    result : FitResult
+    X : array or frame
+    ids : sequence, length N, optional
+        Names of the rows; numbers from 1 by default.
+    n_tables : int
+        Tables of N rows drawn for comparison, with the missing cells of X.
+    random_state : int, RandomState or None
+    """
+    values = rows_of(result, X)
+    rows, places = canonical_rows(result, values)
+    ordered = values[rows]
+    moments = _DensityMoments(result)
+    found = np.empty(len(values))
+    found[rows] = _lz(result, ordered, moments)
+    tables = drawn_tables(
+        result,
+        np.isnan(ordered),
+        places,
+        checked_count("n_tables", n_tables),
+        root_seed(random_state),
+    )
+    reference = np.concatenate([_lz(result, table, moments) for table in tables])
+    reference = np.sort(reference[~np.isnan(reference)])
+    chance = (1.0 + np.searchsorted(reference, found, side="right")) / (1.0 + len(reference))
+    names = range(1, len(values) + 1) if ids is None else ids
+    number = (~np.isnan(values)).sum(axis=1)
+    chance = np.where(np.isnan(found), np.nan, np.minimum(chance, 1.0))
+    return PersonFit(
+        Table.of(COLUMNS, zip(names, found, chance, number, strict=True)), len(reference)
+    )
+
+
+class _DensityMoments:
+    """Mean and variance of an item's log density where it is drawn from, by predictor."""
+
+    def __init__(self, result: FitResult) -> None:
+        self.result = result
+        self._known: list[dict[tuple[float, ...], tuple[float, float]]] = [
+            {} for _ in result.item_names
+        ]
+
+    def of(self, item: int, eta: Array) -> tuple[Array, Array]:
+        """Return means and variances for predictors of the item's responses, (R_j, N) to (N,)."""
+        points, place = np.unique(eta, axis=1, return_inverse=True)
+        known = self._known[item]
+        pairs = []
+        for point in points.T:
+            key = tuple(point.tolist())
+            if key not in known:
+                known[key] = self._moments(item, point)
+            pairs.append(known[key])
+        table = np.array(pairs).reshape(-1, 2)[place.ravel()]
+        return table[:, 0], table[:, 1]
+
+    def _moments(self, item: int, point: Array) -> tuple[float, float]:
+        parameters = self.result.parameters
+        first = int(self.result.responses.starts[item])
+        family, own = family_named(parameters.families[first]), auxiliary_of(parameters, first)
+        nominal = categorical_named(self.result.families[item])
+        if nominal is not None:
+            chances = nominal.probabilities(family.response_mean(point, own))
+            return _weighted(np.log(np.maximum(chances, 1e-300)), chances)
+        values = _listed(family)
+        if values is not None:
+            at = np.full(len(values), point[0])
+            logs = log_density(family, own, values, at)
+            return _weighted(logs, np.exp(logs))
+        # The same draws for every predictor and every call: what is expected is no chance.
+        rng = np.random.default_rng(0)
+        at = np.full(N_DRAWS, point[0])
+        logs = log_density(family, own, family.sample(at, own, rng), at)
+        return float(logs.mean()), float(logs.var())
+
+
+def _weighted(logs: Array, chances: Array) -> tuple[float, float]:
+    mean = float(chances @ logs)
+    return mean, float(chances @ (logs - mean) ** 2)
+
+
+def _listed(family: Family) -> Array | None:
+    """Return the values of an item, None where they cannot be listed."""
+    if isinstance(family, Ordinal):
+        return np.asarray(family.lowest + np.arange(family.n_grades), dtype=np.float64)
+    if family.name.startswith("bernoulli"):
+        return np.array([0.0, 1.0])
+    if hasattr(family, "n_trials"):
+        return np.arange(int(family.n_trials) + 1, dtype=np.float64)
+    return None
+
+
+def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
+    """Return the log density of answers (n,) at predictors (n,), without a change of variables."""
+    theta, partition = family.natural(eta, shaped(family, own))
+    columns = columned(family, family.to_working(x))
+    rest = base(family, own, columns[0] if family.is_location_scale else x)
+    return np.asarray((columns * columned(family, theta)).sum(axis=0) - partition + rest)
+
+
+def _lz(result: FitResult, values: Array, moments: _DensityMoments) -> Array:
+    """Return lz of each row, shape (N,); NaN where fewer than two items were seen."""
+    parameters, responses = result.parameters, result.responses
+    answers = responses.expand(values)
+    eta = parameters.predictors(result.classify(values))
+    total, mean, variance = np.zeros((3, len(values)))
+    for j in range(len(result.item_names)):
+        own = np.flatnonzero(responses.item == j)
+        seen = ~np.isnan(values[:, j])
+        for r in own:
+            asked = ~np.isnan(answers[:, r])
+            family = family_named(parameters.families[r])
+            total[asked] += log_density(
+                family, auxiliary_of(parameters, int(r)), answers[asked, r], eta[r, asked]
+            )
+        expected, spread = moments.of(j, eta[own])
+        mean += seen * expected
+        variance += seen * spread
+    enough = (~np.isnan(values)).sum(axis=1) >= FEWEST_ITEMS
+    known = enough & (variance > 0)
+    return np.where(known, (total - mean) / np.sqrt(np.where(known, variance, 1.0)), np.nan)

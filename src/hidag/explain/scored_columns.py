@@ -1,0 +1,132 @@
+"""The numbers that observed and expected are compared in: one per item, one per category else.
+
+Most items are their own number. Lognormal times are compared on the log scale, where no single time
+rules a covariance; a nominal item has a yes or no for each of its categories but the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.explain.item_channels import auxiliary_of, shaped
+from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement.families import split_name, written
+from hidag.measurement.families.ordinal import Ordinal
+from hidag.measurement.responses import categorical_named
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: Families whose items take finitely many values.
+_FINITE = ("bernoulli", "bernoulli-probit", "bernoulli-cloglog", "binomial", "ordinal")
+
+
+@dataclass(frozen=True)
+class ScoredColumns:
+    """G columns of numbers with what the model expects of them.
+
+    Attributes
+    ----------
+    names : tuple of str, length G
+    item : ndarray of int, shape (G,)
+        Ascending.
+    values : ndarray, shape (N, G)
+        NaN where nothing was observed.
+    means : ndarray, shape (S, G)
+        Expected in each joint state.
+    categorical : ndarray of bool, shape (G,)
+        Whether the item takes finitely many values.
+    """
+
+    names: tuple[str, ...]
+    item: Indices
+    values: Array
+    means: Array
+    categorical: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, result: FitResult, values: Array) -> ScoredColumns:
+        """Return the columns of a table (N, J) under a fit with listed states."""
+        names: list[str] = []
+        item: list[int] = []
+        columns: list[Array] = []
+        finite: list[bool] = []
+        for j, name in enumerate(result.families):
+            nominal = categorical_named(name)
+            x = values[:, j]
+            if nominal is not None:
+                for category in nominal.categories[:-1]:
+                    names.append(f"{result.item_names[j]}={written(category)}")
+                    columns.append(np.where(np.isnan(x), np.nan, x == category))
+                    item.append(j)
+                    finite.append(True)
+                continue
+            names.append(result.item_names[j])
+            family = family_named(name)
+            columns.append(family.to_working(x) if family.is_location_scale else x)
+            item.append(j)
+            finite.append(split_name(name)[0] in _FINITE)
+        eta = result.parameters.predictors(result.law.space.states())
+        means = [item_means(result, result.parameters, j, eta) for j in range(len(result.families))]
+        return cls(
+            tuple(names),
+            np.array(item, dtype=np.intp),
+            np.column_stack(columns),
+            np.vstack(means).T,
+            np.array(finite),
+        )
+
+    def selected(self, columns: Indices) -> ScoredColumns:
+        """Return some of the columns."""
+        return ScoredColumns(
+            tuple(self.names[g] for g in columns),
+            self.item[columns],
+            self.values[:, columns],
+            self.means[:, columns],
+            self.categorical[columns],
+        )
+
+    def pairs(self) -> tuple[Indices, Indices]:
+        """Return the pairs of columns of different items, the first one's item before."""
+        left, right = np.triu_indices(len(self.names), 1)
+        apart = self.item[left] != self.item[right]
+        return left[apart], right[apart]
+
+
+def item_means(
+    result: FitResult, parameters: MeasurementParameters, item: int, eta: Array
+) -> Array:
+    """Return the means of an item's columns given predictors (R, S) of all responses, (G_j, S)."""
+    own = np.flatnonzero(result.responses.item == item)
+    nominal = categorical_named(result.families[item])
+    if nominal is not None:
+        yes = family_named(parameters.families[own[0]]).response_mean(eta[own], np.ones(1))
+        return nominal.probabilities(yes.T)[:, :-1].T
+    family = family_named(parameters.families[own[0]])
+    if family.is_location_scale:
+        return eta[own]
+    aux = shaped(family, auxiliary_of(parameters, int(own[0])))
+    return np.asarray(family.response_mean(eta[own[0]], aux))[None]
+
+
+def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
+    """Return E[h_a h_b | state] of a categorical item's columns, shape (G_j, G_j, S)."""
+    parameters = result.parameters
+    own = np.flatnonzero(result.responses.item == item)
+    means = item_means(result, parameters, item, eta)
+    if categorical_named(result.families[item]) is not None:
+        # One category at a time: products of different ones are zero.
+        return np.asarray(np.einsum("ab,as->abs", np.eye(len(means)), means))
+    name = result.families[item]
+    family = family_named(name)
+    if isinstance(family, Ordinal):
+        aux = shaped(family, auxiliary_of(parameters, int(own[0])))
+        chances = np.exp(family.log_probabilities(eta[own[0]], aux))
+        grades = family.lowest + np.arange(family.n_grades)
+        return np.asarray((grades**2 @ chances)[None, None])
+    n_trials = float(getattr(family, "n_trials", 1.0))
+    return np.asarray(means * (1.0 + (n_trials - 1.0) * means / n_trials))[None]

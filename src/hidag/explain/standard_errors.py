@@ -1,0 +1,280 @@
+"""How surely the numbers of a fit with a fixed Q are known: standard errors and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from hidag.errors import SettingError
+from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.item_channels import STEP
+from hidag.explain.row_scores import complete_information, lost_information, row_scores
+from hidag.explain.rows import need_listed_states, rows_of
+from hidag.explain.tables import Table
+from hidag.measurement import family_named
+from hidag.observations import read_table
+from hidag.result import FitResult
+from hidag.settings import weighted_rows
+
+Array = NDArray[np.float64]
+
+KINDS = ("louis", "sandwich", "scores")
+#: Directions of which the rows tell less than this share of what complete data would, are flat.
+FLAT = 1e-6
+#: A parameter that has this share in flat directions is not estimated.
+FLAT_SHARE = 1e-2
+#: Probabilities have intervals on the scale of log odds, dispersions on their free scale.
+_COLUMNS = ("kind", "of", "term", "estimate", "standard_error", "lower", "upper")
+
+
+@dataclass(frozen=True)
+class StandardErrors:
+    """Standard errors of a fit, its Q taken as known.
+
+    Attributes
+    ----------
+    table : Table
+        A row for each number: kind (coefficient, dispersion, cutpoint, probability, share), the
+        item or latent it is of, the term, estimate, standard error, and the ends of the interval.
+        Standard errors are NaN where the data say nothing: a coefficient along which the
+        likelihood is flat, a probability at the edge.
+    names : tuple of str, length P
+    covariance : ndarray, shape (P, P)
+        Of the free parameters: coefficients in the items' units, dispersions on the scale on which
+        they have no bounds, cutpoints, log ratios of the law. NaN for those not estimated.
+    kind : str
+    level : float
+        Of the intervals.
+    n_rows : float
+        Rows used, or the sum of their weights.
+    n_parameters : int
+    not_estimated : tuple of str
+        Parameters along which the likelihood is flat.
+    distance : float
+        How far the fit is from the nearest maximum of the likelihood, in standard errors.
+    """
+
+    table: Table
+    names: tuple[str, ...]
+    covariance: Array
+    kind: str
+    level: float
+    n_rows: float
+    n_parameters: int
+    not_estimated: tuple[str, ...]
+    distance: float
+
+    def summary(self, n_shown: int | None = 40) -> str:
+        """Return the standard errors as text."""
+        how = {
+            "louis": "observed information",
+            "sandwich": "sandwich of observed information and scores",
+            "scores": "outer products of scores",
+        }[self.kind]
+        lines = [
+            f"standard errors for this Q, by the {how}: {self.n_rows:,.6g} rows, "
+            f"{self.n_parameters} parameters, {self.level:.0%} intervals",
+            *self.table.lines(n_shown),
+        ]
+        if self.not_estimated:
+            lines.append(
+                f"the data say nothing of {len(self.not_estimated)} parameters: "
+                + ", ".join(self.not_estimated[:5])
+                + (", ..." if len(self.not_estimated) > 5 else "")
+            )
+        if self.distance > 1.0:
+            lines.append(
+                f"the fit is {self.distance:.1f} standard errors from the maximum of the "
+                "likelihood; fit with a smaller tol, or give the Q that was found as q_matrix"
+            )
+        return "\n".join(lines)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each number."""
+        return self.table.to_dicts()
+
+
+def standard_errors(
+    result: FitResult,
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    kind: str = "louis",
+    level: float = 0.9,
+) -> StandardErrors:
+    """Return standard errors of coefficients, dispersions, cutpoints and the law.
+
+    Q is taken as known, whether it was given or estimated: what choosing it adds is for a
+    bootstrap to say.
+
+    Parameters
+    ----------
+    result : FitResult
+        With joint states that can be listed.
+    X : array or frame
+        The table that was fitted.
+    sample_weight : array, shape (N,), optional
+        How many rows each row counts for, as in the fit. Weights that make up for unequal chances
+        of being in the sample need ``kind="sandwich"``.
+    kind : {"louis", "sandwich", "scores"}
+        The inverse of the observed information (Louis's formula); that around the rows' squared
+        scores, right also when the model is not and for weights; the inverse of the squared scores,
+        which is the cheapest.
+    level : float
+        Of the intervals.
+    """
+    if kind not in KINDS:
+        raise SettingError(f"kind must be 'louis', 'sandwich' or 'scores', got {kind!r}")
+    if not 0 < level < 1:
+        raise SettingError(f"level must be a number between 0 and 1, got {level!r}")
+    need_listed_states(result, "the observed information")
+    counted, weights = weighted_rows(read_table(rows_of(result, X), min_rows=2), sample_weight)
+    free = FreeParameters.of(result, counted.values, weights)
+    covariance, flat, distance = _covariance(free, kind)
+    scale = _user_scale(free)
+    covariance *= scale[:, None] * scale
+    covariance[flat] = covariance[:, flat] = np.nan
+    names = free.names()
+    quantile = float(norm.ppf(0.5 + 0.5 * level))
+    return StandardErrors(
+        table=Table.of(_COLUMNS, _rows(free, covariance, quantile)),
+        names=names,
+        covariance=covariance,
+        kind=kind,
+        level=level,
+        n_rows=free.data.n_counted,
+        n_parameters=free.n_parameters,
+        not_estimated=tuple(name for name, out in zip(names, flat, strict=True) if out),
+        distance=distance,
+    )
+
+
+def _covariance(free: FreeParameters, kind: str) -> tuple[Array, NDArray[np.bool_], float]:
+    """Return the free parameters' covariance, which are flat, and the distance to the maximum."""
+    scores = row_scores(free)
+    weights = free.data.row_weights
+    complete = complete_information(free)
+    if kind == "scores":
+        information = scores.T @ (weights[:, None] * scores)
+    else:
+        information = complete - lost_information(free, scores)
+    inverse, flat = inverse_of(information, complete)
+    gradient = np.where(flat, 0.0, weights @ scores)
+    distance = float(np.sqrt(max(float(gradient @ inverse @ gradient), 0.0)))
+    if kind == "sandwich":
+        weighted = weights[:, None] * scores
+        inverse = inverse @ (weighted.T @ weighted) @ inverse
+    return inverse, flat, distance
+
+
+def inverse_of(information: Array, complete: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the inverse of an information outside its flat directions, and what lies in them.
+
+    Parameters
+    ----------
+    information, complete : ndarray, shape (P, P)
+        Of the observed rows, and of complete data, which is what it is measured by.
+    """
+    size = np.sqrt(np.maximum(np.diag(complete), 0.0))
+    nothing = size <= 1e-150
+    size[nothing] = 1.0
+    values, vectors = np.linalg.eigh(information / (size[:, None] * size))
+    good = values > FLAT
+    kept = vectors[:, good]
+    inverse = (kept / values[good]) @ kept.T / (size[:, None] * size)
+    flat = nothing | ((vectors[:, ~good] ** 2).sum(axis=1) > FLAT_SHARE)
+    return inverse, flat
+
+
+def _user_scale(free: FreeParameters) -> Array:
+    """Return what one unit of each parameter is in the user's units, shape (P,)."""
+    out = np.ones(free.n_parameters)
+    for c, one in enumerate(free.channels):
+        if one.kind == "predictor":
+            out[free.of_channel(c)] = free.data.scale[one.response]
+    return out
+
+
+def _rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table: items first, then the law."""
+    result = free.result
+    names = result.response_names
+    terms = ["intercept", *result.terms.names(result.latent_names)]
+    for c, one in enumerate(free.channels):
+        own = free.of_channel(c)
+        block = covariance[np.ix_(own, own)]
+        name = names[one.response]
+        if one.kind == "predictor":
+            turn = free.coefficient_maps[one.response]
+            estimates = result.parameters.coefficients[one.response]
+            for t in np.flatnonzero((turn != 0).any(axis=1)):
+                error = _root(turn[t], block)
+                ends = estimates[t] - quantile * error, estimates[t] + quantile * error
+                yield ("coefficient", name, terms[t], estimates[t], error, *ends)
+        elif one.kind == "cutpoint":
+            value = result.parameters.cutpoints[one.response, one.place]
+            error = float(np.sqrt(block[0, 0]))
+            ends = value - quantile * error, value + quantile * error
+            yield ("cutpoint", name, f"cutpoint {one.place + 2}", value, error, *ends)
+        else:
+            family = family_named(result.parameters.families[one.response])
+            value = result.parameters.dispersion[one.response]
+            middle, error = float(family.to_free(value)), float(np.sqrt(block[0, 0]))
+            slope = np.diff(family.from_free(middle + np.array([-STEP, STEP])))[0] / (2 * STEP)
+            low, high = family.from_free(middle + quantile * error * np.array([-1.0, 1.0]))
+            yield ("dispersion", name, family.dispersion_means, value, slope * error, low, high)
+    yield from _law_rows(free, covariance, quantile)
+
+
+def _law_rows(
+    free: FreeParameters, covariance: Array, quantile: float
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the probabilities of the law's tables and the shares of the latents' levels."""
+    begin = free.n_of_items
+    for block in free.blocks:
+        own = np.arange(begin, begin + len(block.free))
+        begin += len(own)
+        slopes, known = block.slopes(), block.estimated
+        inner = covariance[np.ix_(own, own)]
+        for m, word in enumerate(block.words):
+            error = _root(slopes[m], inner) if known[m] else np.nan
+            term = f"{word} | {block.given}" if block.given else word
+            p = float(block.probabilities[m])
+            yield ("probability", block.subject, term, p, error, *_ends(p, error, quantile))
+    # The law's scores are derivatives of log p(state): shares of levels are sums of p(state).
+    law = np.arange(free.n_of_items, free.n_parameters)
+    slopes = free.probabilities[:, None] * free.design[:, law]
+    inner = covariance[np.ix_(law, law)]
+    states = free.result.law.space.states()
+    for k, name in enumerate(free.result.latent_names):
+        for level in range(free.result.law.space.levels[k]):
+            at = states[:, k] == level
+            p, error = float(free.probabilities[at].sum()), _root(slopes[at].sum(axis=0), inner)
+            yield ("share", name, str(level), p, error, *_ends(p, error, quantile))
+
+
+def _root(slope: Array, covariance: Array) -> float:
+    """Return the standard error of a linear combination; what does not enter may be unknown."""
+    used = np.flatnonzero(slope)
+    if not len(used):
+        return float("nan")
+    inner = covariance[np.ix_(used, used)]
+    variance = float(slope[used] @ inner @ slope[used])
+    # A rounding error below zero is zero; NaN stays what it is.
+    return float("nan") if np.isnan(variance) else float(np.sqrt(max(variance, 0.0)))
+
+
+def _ends(p: float, error: float, quantile: float) -> tuple[float, float]:
+    """Return the interval of a probability, made on the scale of log odds."""
+    if not 0 < p < 1 or np.isnan(error):
+        return float("nan"), float("nan")
+    spread = quantile * error / (p * (1 - p))
+    middle = float(logit(p))
+    low, high = expit(np.array([middle - spread, middle + spread]))
+    return float(low), float(high)

@@ -1,0 +1,82 @@
+"""Tables that results offer: named columns, rows of plain values, lines of aligned text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with named columns.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    rows : tuple of tuples
+        Text, whole numbers, numbers (NaN where there is none) and truth values.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+        """Return the table of these rows, numbers as Python has them."""
+        plain = tuple(
+            tuple(cell.item() if isinstance(cell, np.generic) else cell for cell in row)
+            for row in rows
+        )
+        return cls(tuple(columns), plain)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> list[Any]:
+        """Return the cells of one column."""
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each row, as data frames are made of."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def where(self, **wanted: Any) -> Table:
+        """Return the rows whose cells are as asked for."""
+        places = {self.columns.index(name): value for name, value in wanted.items()}
+        kept = (row for row in self.rows if all(row[p] == v for p, v in places.items()))
+        return Table(self.columns, tuple(kept))
+
+    def lines(self, n_shown: int | None = None, *, digits: int = 3) -> list[str]:
+        """Return the first rows as lines with aligned columns, the header first."""
+        shown = self.rows if n_shown is None else self.rows[:n_shown]
+        cells = [list(self.columns)] + [[written(cell, digits) for cell in row] for row in shown]
+        number = [
+            all(not isinstance(row[c], str) for row in shown) for c in range(len(self.columns))
+        ]
+        widths = [max(len(row[c]) for row in cells) for c in range(len(self.columns))]
+        out = [
+            "  ".join(
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(row, widths, number, strict=True)
+            ).rstrip()
+            for row in cells
+        ]
+        if len(shown) < len(self.rows):
+            out.append(f"... {len(self.rows) - len(shown)} more")
+        return out
+
+
+def written(cell: Any, digits: int = 3) -> str:
+    """Return a cell as text: numbers with some digits, nothing where there is none."""
+    if cell is None or (isinstance(cell, float) and np.isnan(cell)):
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, float):
+        size = abs(cell)
+        return f"{cell:.{digits}f}" if size == 0 or 1e-3 <= size < 1e6 else f"{cell:.{digits}g}"
+    return str(cell)

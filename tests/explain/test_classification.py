@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hidag.errors import DataError
+from hidag.explain import classify
+from hidag.latent import NetworkLaw, StateSpace
+from hidag.measurement import MeasurementParameters, Terms
+
+from .helpers import drawn, result_at, two_latents
+
+
+def test_accuracy_and_consistency_are_what_two_tables_show():
+    result = two_latents(("bernoulli", "gaussian", "poisson") * 3)
+    rng = np.random.default_rng(0)
+    states = result.law.sample(20_000, rng)
+    first, second = (classify(result, result.sample_items(states, rng)) for _ in range(2))
+    for k, name in enumerate(("Z1", "Z2")):
+        told = first.quality.where(of=name).to_dicts()[0]
+        assert told["accuracy"] == pytest.approx(
+            np.mean(first.levels[:, k] == states[:, k]), abs=0.012
+        )
+        agreed = first.levels[:, k] == second.levels[:, k]
+        assert told["consistency"] == pytest.approx(agreed.mean(), abs=0.012)
+    whole = first.quality.where(of="(profile)").to_dicts()[0]
+    right = (first.profiles == states).all(axis=1)
+    agreed = (first.profiles == second.profiles).all(axis=1)
+    assert whole["accuracy"] == pytest.approx(right.mean(), abs=0.012)
+    assert whole["consistency"] == pytest.approx(agreed.mean(), abs=0.012)
+
+
+def test_people_have_their_ids_and_all_levels():
+    space = StateSpace((3, 2))
+    law = NetworkLaw(space, ((), ()), (np.array([0.3, 0.4, 0.3]), np.array([0.5, 0.5])))
+    loadings = np.array([[2.0, 2.0, 0.0]] * 3 + [[0.0, 0.0, 2.0]] * 3)
+    parameters = MeasurementParameters(
+        ("gaussian",) * 6, np.zeros(6), loadings, np.ones(6), Terms.main((3, 2))
+    )
+    result = result_at(parameters, law, n_samples=50)
+    X, _ = drawn(result, 50, seed=0)
+    ids = [f"p{i}" for i in range(50)]
+    frame = pd.DataFrame(X, columns=result.item_names).assign(extra="text").iloc[:, ::-1]
+    found = classify(result, frame, ids=ids)
+    people = found.people()
+    assert people.columns == (
+        "id", "profile", "profile_probability", "Z1: level", "Z1: expected", "P(Z1=1)", "P(Z1=2)",
+        "Z2: level", "Z2: expected", "P(Z2=1)",
+    )  # fmt: skip
+    assert people.column("id") == ids
+    np.testing.assert_allclose(found.expected, result.posterior(X), atol=1e-12)
+    np.testing.assert_array_equal(found.profiles, result.classify(X))
+    assert sum(found.shares().column("n_rows")) == 50
+    assert found.summary().startswith("50 rows placed on 2 latents\n")
+
+
+def test_ids_must_be_as_many_as_rows():
+    result = two_latents(("bernoulli",) * 6)
+    X, _ = drawn(result, 10, seed=0)
+    with pytest.raises(DataError) as error:
+        classify(result, X, ids=["a"])
+    assert str(error.value) == "ids must have one entry for each row, but there are 1 for 10 rows"
+
+
+def test_a_table_without_an_item_is_refused():
+    result = two_latents(("bernoulli",) * 6)
+    X, _ = drawn(result, 10, seed=0)
+    frame = pd.DataFrame(X, columns=[*result.item_names[:5], "other"])
+    with pytest.raises(DataError) as error:
+        classify(result, frame)
+    assert str(error.value) == (
+        "the table must have the items of the fit, but it lacks 'X6' (1 of 6 items); give the "
+        "table that was fitted, or one with the same columns"
+    )
+
+
+def test_many_latents_are_placed_by_sampling_and_it_is_said():
+    n_latents = 18
+    space = StateSpace.binary(n_latents)
+    law = NetworkLaw(space, ((),) * n_latents, (np.array([0.5, 0.5]),) * n_latents)
+    q = np.repeat(np.eye(n_latents), 2, axis=0)
+    parameters = MeasurementParameters(("gaussian",) * 36, np.zeros(36), 4.0 * q, np.ones(36))
+    result = replace(result_at(parameters, law, n_samples=30), method="saem")
+    X, states = drawn(result, 30, seed=0)
+    found = classify(result, X)
+    assert np.mean(found.levels == states) > 0.95
+    assert np.isnan(found.quality.where(of="(profile)").column("accuracy")[0])
+    assert found.notes == (
+        "2^18 joint states are too many to list: posteriors are sampled, and the quality of whole "
+        "profiles is not computed",
+    )

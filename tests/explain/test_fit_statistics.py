@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import comb, log
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2, kstest, ncx2
+
+from hidag import DCRL
+from hidag.explain import fit_statistics, person_fit
+from hidag.explain.criteria import criteria, log_number_of_q
+from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.item_fit import item_fit
+from hidag.explain.limited_information import limited_information
+from hidag.explain.moment_tests import ScoreSpace
+from hidag.explain.pairs import pair_residuals
+from hidag.explain.row_scores import row_scores
+from hidag.explain.scored_columns import ScoredColumns
+from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
+from hidag.measurement import MeasurementParameters
+
+from .helpers import drawn, moved, result_at, two_latents
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+
+def all_answers(families) -> np.ndarray:
+    sizes = {"bernoulli": 2, "ordinal(3)": 3, "categorical(3)": 3, "binomial(2)": 3}
+    return np.array(list(product(*(range(sizes[name]) for name in families))), dtype=float)
+
+
+def moments_of(families, answers: np.ndarray) -> np.ndarray:
+    """Return what M2 compares, for each answer: numbers and their products, items apart."""
+    columns, item = [], []
+    for j, name in enumerate(families):
+        if name == "categorical(3)":
+            columns += [answers[:, j] == 0, answers[:, j] == 1]
+            item += [j, j]
+        else:
+            columns.append(answers[:, j])
+            item.append(j)
+    singles = np.column_stack(columns).astype(float)
+    pairs = [
+        singles[:, a] * singles[:, b]
+        for a in range(len(item))
+        for b in range(a + 1, len(item))
+        if item[a] != item[b]
+    ]
+    return np.column_stack([singles, *pairs])
+
+
+@pytest.mark.parametrize(
+    "families",
+    [("bernoulli",) * 9, ("categorical(3)", "ordinal(3)", "bernoulli", "binomial(2)") * 2],
+)
+def test_m2_is_what_the_list_of_all_answers_says(families):
+    result = two_latents(families, law="saturated")
+    X, _ = drawn(result, 400, seed=2)
+    free = FreeParameters.of(result, X)
+    found = limited_information(free, ScoredColumns.of(result, X))
+    answers = all_answers(families)
+    chance = np.exp(result.row_log_likelihood(answers))
+    assert chance.sum() == pytest.approx(1.0)
+    moments = moments_of(families, answers)
+    expected = chance @ moments
+    covariance = (moments * chance[:, None]).T @ moments - np.outer(expected, expected)
+    step, slopes = 1e-5, []
+    for p in range(free.n_parameters):
+        up, down = (
+            np.exp(moved(result, free, p, h).row_log_likelihood(answers)) @ moments
+            for h in (step, -step)
+        )
+        slopes.append((up - down) / (2 * step))
+    slopes = np.array(slopes).T
+    inverse = np.linalg.inv(covariance)
+    slopes /= np.sqrt((slopes**2).sum(axis=0))
+    rank = int(np.linalg.matrix_rank(slopes, tol=1e-7))
+    inner = np.linalg.pinv(slopes.T @ inverse @ slopes, rcond=1e-9, hermitian=True)
+    weight = inverse - inverse @ slopes @ inner @ slopes.T @ inverse
+    residual = moments_of(families, X).mean(axis=0) - expected
+    assert found.m2 == pytest.approx(len(X) * residual @ weight @ residual, rel=1e-4)
+    assert found.degrees == len(expected) - rank
+    assert found.n_rows == 400
+
+
+def test_rmsea_and_its_interval_come_from_the_non_central_law():
+    result = two_latents(("bernoulli",) * 9)
+    X, _ = drawn(result, 500, seed=0)
+    X[:, 1] = X[:, 0]
+    found = limited_information(FreeParameters.of(result, X), ScoredColumns.of(result, X))
+    low, high = found.interval
+    assert found.p_value == pytest.approx(chi2.sf(found.m2, found.degrees))
+    assert 0 < low < found.rmsea < high
+    shift = 500 * found.degrees * high**2
+    assert ncx2.cdf(found.m2, found.degrees, shift) == pytest.approx(0.05, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("families", "missing", "sentence"),
+    [
+        (("gaussian",) * 5, 0.0, "M2 needs at least 3 categorical items, and there are 0"),
+        (
+            ("bernoulli",) * 3,
+            0.0,
+            "M2 has no degree of freedom: 6 moments, and no fewer parameters",
+        ),
+        (
+            ("bernoulli",) * 9,
+            0.6,
+            "M2 needs rows without a missing cell, at least 30, and there are 0",
+        ),
+    ],
+)
+def test_m2_says_why_it_is_not_there(families, missing, sentence):
+    result = two_latents(families)
+    X, _ = drawn(result, 200, seed=0, missing=missing)
+    found = limited_information(FreeParameters.of(result, X), ScoredColumns.of(result, X))
+    assert found == sentence
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Items of many kinds with holes, two of them tied to each other beyond the latents."""
+    families = ("bernoulli", "gaussian", "ordinal(3)", "poisson", "lognormal", "categorical(3)",
+                "bernoulli", "gaussian", "bernoulli")  # fmt: skip
+    result = two_latents(families)
+    X, _ = drawn(result, 1500, seed=8, missing=0.05)
+    X[:, 7] += 0.4 * (X[:, 1] - np.nanmean(X[:, 1]))
+    X[:, 7] = np.where(np.isnan(X[:, 7]), 0.1, X[:, 7])
+    model = DCRL(2, q_matrix=result.q_given, family=list(families), random_state=0, n_starts=2)
+    return model.fit(X).result_, X
+
+
+def test_tied_items_stand_out_among_pairs(mixed):
+    result, X = mixed
+    found = fit_statistics(result, X, n_tables=20)
+    rows = sorted(found.pairs.to_dicts(), key=lambda row: -abs(row["z"]))
+    assert (rows[0]["first"], rows[0]["second"]) == ("item_1", "item_7")
+    assert rows[0]["residual"] > 0.1
+    names = {row["first"] for row in rows}
+    assert {"item_5=0", "item_5=1"} & names or {"item_5=2"} & names
+    seen = ~np.isnan(X)
+    assert rows[0]["n_rows"] == int((seen[:, 1] & seen[:, 7]).sum())
+    assert found.criteria.n_cells == int(seen.sum())
+    assert "missing for reasons" in found.notes[-1]
+    text = found.summary()
+    assert "item_1" in text
+    assert "predictive checks" in text
+    assert found.to_dict()["criteria"]["n_rows"] == 1500
+
+
+def test_expected_covariances_are_those_of_a_large_draw():
+    families = ("bernoulli", "lognormal", "poisson", "ordinal(4)", "gamma", "categorical(3)")
+    result = two_latents(families)
+    X, _ = drawn(result, 60_000, seed=1)
+    free = FreeParameters.of(result, X[:50])
+    columns = ScoredColumns.of(result, X)
+    nothing = ScoreSpace(np.zeros((len(X), 0)))
+    table = pair_residuals(columns, free.probabilities, nothing)
+    assert np.abs(table.column("residual")).max() < 0.02
+    assert np.abs(table.column("z")).max() < 4.0
+
+
+def test_an_item_that_lacks_a_latent_does_not_fit():
+    q = np.array([[1, 0]] * 4 + [[0, 1]] * 4 + [[1, 1]] * 2)
+    rng = np.random.default_rng(0)
+    loadings = q * rng.uniform(1.5, 2.5, q.shape)
+    law = NetworkLaw(
+        StateSpace((2, 2)), ((), (0,)), (np.array([0.5, 0.5]), np.array([[0.7, 0.3], [0.4, 0.6]]))
+    )
+    truth = result_at(
+        MeasurementParameters(
+            ("bernoulli",) * 10, -loadings.sum(axis=1) / 2, loadings, np.ones(10)
+        ),
+        law,
+        n_samples=2000,
+    )
+    X, _ = drawn(truth, 2000, seed=4)
+    wrong = q.copy()
+    wrong[8, 1] = 0
+    fit = DCRL(2, q_matrix=wrong, family="bernoulli", random_state=0, n_starts=2).fit(X).result_
+    free = FreeParameters.of(fit, X)
+    table = item_fit(free, ScoredColumns.of(fit, X), ScoreSpace.of(row_scores(free)))
+    assert int(np.argmin(table.column("p_value"))) == 8
+    assert table.column("p_value")[8] < 1e-6
+    assert table.column("rmsd")[8] == max(table.column("rmsd"))
+
+
+def test_criteria_count_what_is_free(mixed):
+    result, X = mixed
+    found = criteria(FreeParameters.of(result, X), X)
+    assert found.log_likelihood == pytest.approx(result.log_likelihood, abs=1e-6)
+    # Coefficients of the nine items, two variances, a cutpoint, two linked latents.
+    assert found.n_parameters == (2 + 2 + 3 + 2 + 2 + 2 * 3 + 2 + 2 + 3) + (3 + 1) + 3
+    assert found.bic - found.aic == pytest.approx(found.n_parameters * (np.log(1500) - 2))
+    assert found.ebic == found.bic
+    open_q = replace(result, q_given=None)
+    ones = int(open_q.q_matrix.sum())
+    assert log_number_of_q(open_q) == pytest.approx(log(comb(18, ones)))
+
+
+def test_rows_of_the_model_fit_and_careless_ones_do_not():
+    families = ("bernoulli", "poisson", "gaussian", "categorical(3)", "ordinal(3)") * 4
+    result = two_latents(families)
+    X, _ = drawn(result, 800, seed=3, missing=0.1)
+    usual = np.array(person_fit(result, X, random_state=1).table.column("p_value"))
+    assert kstest(usual, "uniform").pvalue > 0.01
+    rng = np.random.default_rng(5)
+    careless = X.copy()
+    careless[:40] = np.column_stack([rng.permutation(X[:, j])[:40] for j in range(20)])
+    careless[:40, 2::5] = rng.normal(0, 3, (40, 4))
+    found = person_fit(result, careless, ids=[f"r{i}" for i in range(800)])
+    p = np.array(found.table.column("p_value"))
+    assert np.mean(p[:40] < 0.05) > 0.5
+    assert found.table.column("id")[0] == "r0"
+    assert "drawn from the model" in found.summary()
+
+
+def test_a_lone_state_has_the_textbook_lz():
+    p = np.array([0.2, 0.5, 0.7, 0.9])
+    parameters = MeasurementParameters(
+        ("bernoulli",) * 4, np.log(p / (1 - p)), np.zeros((4, 1)), np.ones(4)
+    )
+    result = result_at(
+        parameters, SaturatedLaw(StateSpace((2,)), np.array([0.5, 0.5])), n_samples=3
+    )
+    X = np.array([[1.0, 0, 1, 1], [1, 1, 0, 0], [0, np.nan, np.nan, np.nan]])
+    x, at = X[0], np.log(p / (1 - p))
+    mean = (p * np.log(p) + (1 - p) * np.log(1 - p)).sum()
+    variance = (p * (1 - p) * at**2).sum()
+    total = (x * np.log(p) + (1 - x) * np.log(1 - p)).sum()
+    found = person_fit(result, X).table.column("lz")
+    assert found[0] == pytest.approx((total - mean) / np.sqrt(variance))
+    assert np.isnan(found[2])
+
+
+def test_the_order_of_items_and_rows_has_no_say(mixed):
+    result, X = mixed
+    order = np.random.default_rng(1).permutation(9)
+    frame = pd.DataFrame(X, columns=result.item_names)
+    turned = frame.iloc[::-1, order]
+    one = fit_statistics(result, frame, n_tables=10)
+    # The same fit told in another order.
+    rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in order])
+    other_result = replace(
+        result,
+        item_names=tuple(result.item_names[j] for j in order),
+        parameters=result.parameters.reordered(items=rows),
+        item_families=tuple(result.item_families[j] for j in order),
+        q_given=result.q_given[order],
+    )
+    other = fit_statistics(other_result, turned, n_tables=10)
+    assert other.absolute.m2 == pytest.approx(one.absolute.m2)
+    key = lambda row: (row["item"], row["statistic"])  # noqa: E731
+    for a, b in zip(
+        sorted(one.checks.to_dicts(), key=key),
+        sorted(other.checks.to_dicts(), key=key),
+        strict=True,
+    ):
+        assert a["p_value"] == b["p_value"]
+        assert a["expected"] == pytest.approx(b["expected"])
+
+
+@pytest.mark.data
+def test_absolute_fit_of_ecpe_is_what_another_program_finds():
+    path = DATA / "ecpe"
+    if not path.is_dir():
+        pytest.skip("the ecpe data are not here")
+    table = pd.read_csv(path / "responses.csv")
+    model = DCRL(
+        3, effects="all", law="saturated", q_matrix=pd.read_csv(path / "q.csv"), random_state=0
+    ).fit(table)
+    found = fit_statistics(model.result_, table, n_tables=10)
+    # The tests of the R package measr expect these of its estimate of the same model, whose main
+    # effects it holds above zero: 507.1 on 325 degrees, .0138 (.0115 to .0161), .0316.
+    assert found.absolute.m2 == pytest.approx(507.1, rel=0.02)
+    assert abs(found.absolute.degrees - 325) <= 1
+    assert found.absolute.rmsea == pytest.approx(0.0138, abs=0.0004)
+    np.testing.assert_allclose(found.absolute.interval, (0.0115, 0.0161), atol=0.0004)
+    assert found.absolute.srmsr == pytest.approx(0.0316, abs=0.0002)
+    # 81 parameters: 74 of the items and 7 shares, each counted whether at the edge or not.
+    assert found.criteria.n_parameters == 81
+    assert found.criteria.aic == pytest.approx(2 * 42738.56 + 2 * 81, abs=0.1)
