@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hidag.explain import fit_statistics as fit_statistics
     from hidag.explain import person_fit as person_fit
     from hidag.explain import standard_errors as standard_errors
+    from hidag.explain import validate_q as validate_q
     from hidag.identify import check_identifiability as check_identifiability
     from hidag.result import FitResult as FitResult
     from hidag.result import load as load
@@ -43,6 +44,7 @@ _HOMES = {
     "load": "hidag.result",
     "person_fit": "hidag.explain",
     "standard_errors": "hidag.explain",
+    "validate_q": "hidag.explain",
 }
 #: Rooms that can be called: `hidag.discover(rows)` is `hidag.discover.discover(rows)`.
 _ROOMS = ("discover", "evaluate", "select", "simulate")

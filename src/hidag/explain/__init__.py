@@ -9,6 +9,8 @@ from hidag.explain.fit_statistics import FitStatistics, fit_statistics
 from hidag.explain.interventions import Questions, WhatIf, what_if
 from hidag.explain.law_draws import draws_of_law
 from hidag.explain.person_fit import PersonFit, person_fit
+from hidag.explain.q_validation import validate_q
+from hidag.explain.q_verdict import QValidation
 from hidag.explain.standard_errors import StandardErrors, standard_errors
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "Classification",
     "FitStatistics",
     "PersonFit",
+    "QValidation",
     "Questions",
     "StandardErrors",
     "WhatIf",
@@ -29,5 +32,6 @@ __all__ = [
     "to_dot",
     "to_dowhy",
     "to_gml",
+    "validate_q",
     "what_if",
 ]

@@ -99,21 +99,41 @@ def _cells(free: FreeParameters, response: int) -> tuple[NDArray[np.bool_], Arra
     return seen, column[seen]
 
 
-def row_scores(free: FreeParameters) -> Array:
-    """Return the derivative of each row's log density by each parameter, shape (N, P)."""
+def item_scores(free: FreeParameters, channel: NDArray[np.intp], design: Array) -> Array:
+    """Return derivatives of rows' log densities by coefficients that need not be in the model.
+
+    Parameters
+    ----------
+    free : FreeParameters
+    channel : ndarray of int, shape (m,)
+        Of each coefficient.
+    design : ndarray, shape (S, m)
+        What each coefficient multiplies.
+
+    Returns
+    -------
+    ndarray, shape (N, m)
+    """
     channels = _RowChannels(free)
-    n_items, own = free.n_of_items, free.channel[: free.n_of_items]
-    design = free.design[:, :n_items]
-    falling = channels.falls[:, own] * design
-    rising = channels.slopes[:, :, own] * design
-    out = np.empty((free.data.n_samples, free.n_parameters))
+    falling = channels.falls[:, channel] * design
+    rising = channels.slopes[:, :, channel] * design
+    out = np.empty((free.data.n_samples, len(channel)))
     for rows, posterior, _ in posterior_blocks(free):
         columns = channels.columns(rows)
-        part = channels.bases[rows][:, own] - posterior @ falling
+        part = channels.bases[rows][:, channel] - posterior @ falling
         for d, table in enumerate(rising):
-            used = np.flatnonzero(channels.places[d, own] >= 0)
-            part[:, used] += columns[d][:, own[used]] * (posterior @ table[:, used])
-        out[rows, :n_items] = part * channels.seen(rows)[:, own]
+            used = np.flatnonzero(channels.places[d, channel] >= 0)
+            part[:, used] += columns[d][:, channel[used]] * (posterior @ table[:, used])
+        out[rows] = part * channels.seen(rows)[:, channel]
+    return out
+
+
+def row_scores(free: FreeParameters) -> Array:
+    """Return the derivative of each row's log density by each parameter, shape (N, P)."""
+    n_items = free.n_of_items
+    out = np.empty((free.data.n_samples, free.n_parameters))
+    out[:, :n_items] = item_scores(free, free.channel[:n_items], free.design[:, :n_items])
+    for rows, posterior, _ in posterior_blocks(free):
         out[rows, n_items:] = posterior @ free.design[:, n_items:]
     return out
 

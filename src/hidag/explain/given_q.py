@@ -1,0 +1,169 @@
+"""The same model with another Q: refits that begin where the fit ended, and what they gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.loop import Schedule, any_law, run_em
+from hidag.estimate.maximise import Basis
+from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import FREE, ZERO
+from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
+from hidag.latent.factorise import factorised, network_of_counts
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
+from hidag.measurement.effects import Effects
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+Q = NDArray[np.int8]
+
+#: EM ends when a step gains less than this, in units of log-likelihood.
+SMALLEST_GAIN = 2e-3
+MAX_STEPS = 400
+#: `Schedule` counts its tolerance per row, for at most so many rows.
+_MOST_ROWS = 3000
+
+
+@dataclass(frozen=True)
+class GivenQ:
+    """A fit of given Q on a table, ready to be fitted again with other entries.
+
+    Attributes
+    ----------
+    result : FitResult
+        With its Q and the estimates that belong to it.
+    values : ndarray, shape (N, J)
+    weights : ndarray, shape (N,), or None
+    log_likelihood : float
+    """
+
+    result: FitResult
+    values: Array
+    weights: Array | None
+    log_likelihood: float
+
+    @cached_property
+    def effects(self) -> Effects:
+        """What an item's latents do together."""
+        return Effects.of(self.result.settings.get("effects", "main"))
+
+    @property
+    def q(self) -> Q:
+        """The Q-matrix, shape (J, K)."""
+        return self.result.q_matrix
+
+    @property
+    def n_rows(self) -> float:
+        """Rows of the table, or the sum of their weights."""
+        return float(len(self.values) if self.weights is None else self.weights.sum())
+
+    def terms_of(self, q: Q) -> tuple[Terms, NDArray[np.bool_]]:
+        """Return the terms of a Q, and which of them each response has, shape (R, T)."""
+        rows = self.result.responses.of_items(q)
+        terms = self.effects.terms(rows, self.result.law.space.levels)
+        return terms, self.effects.support(terms, rows)
+
+    def n_coefficients(self, q: Q, item: int) -> int:
+        """Return how many coefficients, intercepts aside, an item has under a Q."""
+        _, support = self.terms_of(q)
+        return int(support[self.result.responses.item == item].sum())
+
+    def fitted(self, q: Q) -> GivenQ:
+        """Return the model with another Q, refitted to the same rows from here."""
+        result = self.result
+        terms, support = self.terms_of(q)
+        parameters = _begun(result.parameters, terms, support, self.effects)
+        probabilities = np.asarray(result.law.probabilities)
+        turn = self.effects.reversed
+        if turn:
+            parameters = _begun(_turned(result.parameters), terms, support, self.effects)
+            probabilities = _turned_law(probabilities, result.law.space.levels)
+        data = WorkingData.around(parameters, result.responses.expand(self.values), self.weights)
+        allowed = np.full((len(support), 1 + terms.n_terms), ZERO, dtype=np.uint8)
+        allowed[:, 0] = FREE
+        allowed[:, 1:][support] = FREE
+        tolerance = SMALLEST_GAIN / min(data.n_counted, _MOST_ROWS)
+        found = run_em(
+            data.to_working(parameters),
+            probabilities,
+            data,
+            Basis.over(result.law.space, terms),
+            allowed,
+            NO_SPARSITY,
+            Schedule(max_iter=MAX_STEPS, tolerance=tolerance),
+            law_step=law_step_of(result.law),
+        )
+        items, law = data.to_user(found.parameters), found.probabilities
+        if turn:
+            items, law = _turned(items), _turned_law(law, result.law.space.levels)
+        again = replace(
+            result,
+            parameters=items,
+            law=_law_of(result.law, law),
+            q_given=np.array(q, dtype=np.int8),
+            log_likelihood=found.log_likelihood,
+        )
+        return GivenQ(again, self.values, self.weights, found.log_likelihood)
+
+    def on(self, weights: Array) -> GivenQ:
+        """Return the model on rows that count otherwise, (N,), refitted."""
+        counted = weights > 0
+        other = GivenQ(self.result, self.values[counted], weights[counted], np.nan)
+        return other.fitted(self.q)
+
+
+def given_q(result: FitResult, values: Array) -> GivenQ:
+    """Return a confirmatory fit on its table, taken to its maximum."""
+    return GivenQ(result, values, None, np.nan).fitted(result.q_matrix)
+
+
+def changed(q: Q, item: int, latent: int) -> Q:
+    """Return Q with one entry turned over."""
+    out = q.copy()
+    out[item, latent] = 1 - out[item, latent]
+    return out
+
+
+def law_step_of(law: LatentLaw) -> Callable[[Array], Array]:
+    """Return how counts of states become a law of the same kind."""
+    if isinstance(law, NetworkLaw):
+        return partial(factorised, parents=law.parents, space=law.space)
+    return any_law
+
+
+def _law_of(law: LatentLaw, probabilities: Array) -> LatentLaw:
+    if isinstance(law, NetworkLaw):
+        return network_of_counts(probabilities, law.parents, law.space)
+    return SaturatedLaw(law.space, probabilities / probabilities.sum())
+
+
+def _begun(
+    parameters: MeasurementParameters,
+    terms: Terms,
+    support: NDArray[np.bool_],
+    effects: Effects,
+) -> MeasurementParameters:
+    """Return the parameters written with other terms, zero where a response has none.
+
+    A response whose one product changes takes all of its effect along.
+    """
+    begun = parameters.with_terms(terms)
+    loadings = np.where(support, begun.loadings, 0.0)
+    if effects.conjunctive:
+        lost = (loadings == 0).all(axis=1) & support.any(axis=1)
+        total = parameters.loadings.sum(axis=1, keepdims=True)
+        loadings = np.where(lost[:, None] & support, total, loadings)
+    return replace(begun, loadings=loadings)
+
+
+def _turned(parameters: MeasurementParameters) -> MeasurementParameters:
+    return parameters.flipped(np.ones(parameters.n_latents, dtype=bool))
+
+
+def _turned_law(probabilities: Array, levels: tuple[int, ...]) -> Array:
+    return np.ascontiguousarray(np.flip(probabilities.reshape(levels)).ravel())

@@ -1,0 +1,88 @@
+"""A provisional Q and the fits around it: one that was given it, one that was not."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import DataError, HidagWarning
+from hidag.estimator import DCRL
+from hidag.evaluate import Parts, match_latents
+from hidag.explain.rows import rows_of
+from hidag.observations import read_q_matrix, read_table
+from hidag.observations.q_matrix import QSpec
+from hidag.result import FitResult
+
+Q = NDArray[np.int8]
+#: Settings of a fit that a fit with a given Q takes over.
+KEPT = ("effects", "levels", "law", "max_iter", "tol", "n_jobs")
+
+
+def has_given_q(result: FitResult) -> bool:
+    """Return whether a fit was given a Q without open entries."""
+    return result.q_given is not None and bool((result.q_given >= 0).all())
+
+
+def provisional_fit(fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int) -> FitResult:
+    """Return a fit with the provisional Q given: the one that came, or a new one."""
+    if not isinstance(fit, FitResult):
+        given = fit.q_matrix if provisional_q is None else provisional_q
+        if given is None:
+            raise DataError("there is no Q to validate; give it as provisional_q")
+        table = read_table(X)
+        q = _known_q(read_q_matrix(given, table.names))
+        model = DCRL(**{**fit.get_params(), "n_latents": q.n_latents})
+        return _fitted(model, q, table.values, table.names, seed)
+    result: FitResult = fit
+    if provisional_q is None:
+        if not has_given_q(result):
+            raise DataError(
+                "the fit was not given a Q with 1 and 0 throughout; give the provisional Q as "
+                "provisional_q"
+            )
+        return result
+    q = _known_q(read_q_matrix(provisional_q, result.item_names))
+    if has_given_q(result) and np.array_equal(result.q_matrix, q.entries):
+        return result
+    kept = {name: result.settings[name] for name in KEPT if name in result.settings}
+    model = DCRL(q.n_latents, family=list(result.families), **kept)
+    return _fitted(model, q, rows_of(result, X), result.item_names, seed)
+
+
+def _known_q(q: QSpec) -> QSpec:
+    if not q.fully_known:
+        raise DataError(
+            "the provisional Q must be 1 and 0 throughout to be held against the data, but it has "
+            f"{int((q.entries < 0).sum())} entries to be estimated; fit it and validate the Q that "
+            "comes back"
+        )
+    return q
+
+
+def _fitted(
+    model: DCRL, q: QSpec, values: NDArray[np.float64], items: tuple[str, ...], seed: int
+) -> FitResult:
+    """Return a confirmatory fit, items and latents with their names."""
+    names = q.latent_names if q.named else model.latent_names
+    model.set_params(q_matrix=q.entries, latent_names=names, random_state=seed)
+    with warnings.catch_warnings():
+        # What there is to say about the evidence for this Q is said in what comes back.
+        warnings.simplefilter("ignore", HidagWarning)
+        return replace(model.fit(values).result_, item_names=items)
+
+
+def matched_q(estimated: FitResult, provisional: FitResult) -> Q:
+    """Return an estimated Q with its latents in the places of the provisional ones."""
+    if estimated.item_names != provisional.item_names:
+        raise DataError("the estimated fit must have the items of the provisional Q, in its order")
+    ours = Parts(estimated.q_matrix, loadings=estimated.strengths)
+    matching = match_latents(ours, Parts(provisional.q_matrix, loadings=provisional.strengths))
+    out = np.zeros_like(provisional.q_matrix)
+    for k, place in enumerate(matching.permutation):
+        if place >= 0:
+            out[:, k] = estimated.q_matrix[:, place]
+    return out

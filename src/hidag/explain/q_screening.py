@@ -1,0 +1,125 @@
+"""Which entries of Q look wrong, at a glance: score tests of zeros and Wald tests of ones.
+
+Nothing is fitted again: the scores of coefficients that are not in the model say what they would
+gain, the covariance of those that are says what would be lost. Both know that everything else was
+estimated from the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.given_q import GivenQ, changed
+from hidag.explain.moment_tests import ScoreSpace, chi_square
+from hidag.explain.row_scores import item_scores, row_scores
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What one change of Q is worth, at a glance.
+
+    Attributes
+    ----------
+    item, latent : int
+    action : {"add", "drop"}
+    statistic : float
+        About twice the log-likelihood that the change gains ("add") or costs ("drop").
+    degrees : int
+        Coefficients that come or go.
+    """
+
+    item: int
+    latent: int
+    action: str
+    statistic: float
+    degrees: int
+
+
+def screened_entries(model: GivenQ) -> list[Screened]:
+    """Return every change of a single entry that leaves each latent an item.
+
+    Conjunctive items have one coefficient whatever their latents: for them nothing is known without
+    a refit, and the statistic is NaN.
+    """
+    changes = [
+        (item, latent, other)
+        for item, latent in np.ndindex(*model.q.shape)
+        if (other := changed(model.q, item, latent))[:, latent].any()
+    ]
+    actions = ["add" if other[item, latent] else "drop" for item, latent, other in changes]
+    if model.effects.conjunctive:
+        return [
+            Screened(item, latent, action, np.nan, 0)
+            for (item, latent, _), action in zip(changes, actions, strict=True)
+        ]
+    free = FreeParameters.of(model.result, model.values, model.weights)
+    roots = np.sqrt(free.data.row_weights)[:, None]
+    scores = roots * row_scores(free)
+    own = {one.response: c for c, one in enumerate(free.channels) if one.kind == "predictor"}
+    adding = [entry for entry, action in zip(changes, actions, strict=True) if action == "add"]
+    gains = iter(_gained(model, free, ScoreSpace.of(scores), roots, own, adding))
+    covariance = np.asarray(np.linalg.pinv(scores.T @ scores, rcond=1e-10, hermitian=True), float)
+    out = []
+    for (item, latent, other), action in zip(changes, actions, strict=True):
+        degrees = abs(model.n_coefficients(other, item) - model.n_coefficients(model.q, item))
+        value = next(gains) if action == "add" else _lost(free, covariance, own, item, latent)
+        out.append(Screened(item, latent, action, value, degrees))
+    return out
+
+
+def _gained(
+    model: GivenQ,
+    free: FreeParameters,
+    space: ScoreSpace,
+    roots: Array,
+    own: dict[int, int],
+    adding: Sequence[tuple[int, int, NDArray[np.int8]]],
+) -> list[float]:
+    """Return the score statistics of the coefficients that new entries bring."""
+    states = model.result.law.space.states()
+    channel: list[int] = []
+    columns: list[Array] = []
+    ends = []
+    for item, _, other in adding:
+        terms, support = model.terms_of(other)
+        features = terms.features(states)
+        for r in np.flatnonzero(model.result.responses.item == item):
+            c = own[int(r)]
+            had = {column.tobytes() for column in free.design[:, free.of_channel(c)].T.copy()}
+            for t in np.flatnonzero(support[r]):
+                column = np.ascontiguousarray(features[:, t])
+                if column.tobytes() not in had:
+                    channel.append(c)
+                    columns.append(column)
+        ends.append(len(channel))
+    if not columns:
+        return []
+    new = roots * item_scores(free, np.array(channel, dtype=np.intp), np.column_stack(columns))
+    parts = np.split(new, ends[:-1], axis=1)
+    return [chi_square(space, part)[0] for part in parts]
+
+
+def _lost(
+    free: FreeParameters, covariance: Array, own: dict[int, int], item: int, latent: int
+) -> float:
+    """Return the Wald statistic of the coefficients that an entry has."""
+    result = free.result
+    involved = np.concatenate([[False], result.terms.involved[:, latent]])
+    chosen: list[NDArray[np.intp]] = []
+    values: list[Array] = []
+    for r in np.flatnonzero(result.responses.item == item):
+        place = free.coefficient_maps[r].argmax(axis=0)
+        mine = involved[place]
+        chosen.append(free.of_channel(own[int(r)])[mine])
+        coefficients = result.parameters.coefficients[r][place[mine]]
+        values.append(coefficients / free.data.scale[r])
+    places, b = np.concatenate(chosen), np.concatenate(values)
+    inner = covariance[np.ix_(places, places)]
+    return float(b @ np.linalg.lstsq(inner, b, rcond=1e-10)[0])

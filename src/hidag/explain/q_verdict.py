@@ -1,0 +1,105 @@
+"""What was found about a provisional Q: a table of entries, a way to a better Q, words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.explain.tables import Table
+
+Q = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class QValidation:
+    """A provisional Q held against the data.
+
+    Attributes
+    ----------
+    entries : Table
+        A row for each entry of Q. *screening* is about what the change of this entry alone would
+        gain in twice the log-likelihood (add) or cost (drop), without a refit; *likelihood_ratio*
+        the same by a refit, for the entries that matter most; *price* what it has to exceed;
+        *support* the share of resampled tables in which it does. A change is worth while if an
+        addition gains more than its price, or a removal costs less.
+    provisional, suggested : ndarray of int8, shape (J, K)
+    estimated : ndarray of int8, shape (J, K), or None
+        From a fit without a given Q, latents matched.
+    steps : Table
+        The changes that lead from the provisional to the suggested Q, one at a time, each refitted:
+        twice the log-likelihood gained, and the price.
+    log_likelihood, suggested_log_likelihood : float
+    n_rows, n_resamples : int
+    item_names, latent_names : tuple of str
+    """
+
+    entries: Table
+    provisional: Q
+    suggested: Q
+    estimated: Q | None
+    steps: Table
+    log_likelihood: float
+    suggested_log_likelihood: float
+    n_rows: int
+    n_resamples: int
+    item_names: tuple[str, ...]
+    latent_names: tuple[str, ...]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each entry of Q."""
+        return self.entries.to_dicts()
+
+    def doubtful(self) -> Table:
+        """Return the entries that the data would change, one by one or on the way."""
+        rows = [
+            row
+            for row, told in zip(self.entries.rows, self.entries.to_dicts(), strict=True)
+            if told["provisional"] != told["suggested"] or _worth_while(told)
+        ]
+        return Table(self.entries.columns, tuple(rows))
+
+    def summary(self, n_shown: int = 30) -> str:
+        """Return the suggested changes and the two Q-matrices side by side."""
+        n_changed = int((self.provisional != self.suggested).sum())
+        lines = [
+            f"provisional Q against {self.n_rows:,} rows: log-likelihood "
+            f"{self.log_likelihood:,.2f}; {n_changed} of {self.provisional.size} entries would be "
+            f"changed, to {self.suggested_log_likelihood:,.2f}"
+        ]
+        if len(self.steps):
+            lines += ["", "changes, one at a time", *self.steps.lines()]
+        doubtful = self.doubtful()
+        if len(doubtful):
+            lines += ["", "entries in doubt", *doubtful.lines(n_shown)]
+        lines += ["", "Q side by side (+ added, - dropped by the data)", *self.side_by_side()]
+        return "\n".join(lines)
+
+    def side_by_side(self) -> list[str]:
+        """Return the provisional, the suggested and, if there is one, the estimated Q as lines."""
+        header = ["item", *self.latent_names]
+        signs = {(1, 1): "1", (0, 0): ".", (0, 1): "+", (1, 0): "-"}
+        if self.estimated is not None:
+            header += [f"({name})" for name in self.latent_names]
+        rows = []
+        for j, name in enumerate(self.item_names):
+            pairs = zip(self.provisional[j].tolist(), self.suggested[j].tolist(), strict=True)
+            row = [name, *(signs[pair] for pair in pairs)]
+            if self.estimated is not None:
+                pairs = zip(self.provisional[j].tolist(), self.estimated[j].tolist(), strict=True)
+                row += [signs[pair] for pair in pairs]
+            rows.append(row)
+        lines = Table.of(header, rows).lines()
+        if self.estimated is not None:
+            lines.append("in brackets: estimated without any given Q")
+        return lines
+
+
+def _worth_while(entry: dict[str, Any]) -> bool:
+    """Return whether the change of one entry alone is worth while."""
+    value = entry["likelihood_ratio"]
+    if np.isnan(value):
+        return False
+    return bool(value > entry["price"] if entry["action"] == "add" else value < entry["price"])

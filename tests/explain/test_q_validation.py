@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hidag import DCRL
+from hidag.errors import DataError, SettingError
+from hidag.explain import validate_q
+from hidag.explain.given_q import changed, given_q
+from hidag.explain.q_screening import screened_entries
+from hidag.latent import NetworkLaw, StateSpace
+from hidag.measurement import MeasurementParameters
+from hidag.measurement.effects import Effects
+
+from .helpers import drawn, result_at
+
+TRUE_Q = np.array([[1, 0]] * 5 + [[0, 1]] * 5 + [[1, 1]] * 2, dtype=np.int8)
+LAW = NetworkLaw(
+    StateSpace((2, 2)), ((), (0,)), (np.array([0.5, 0.5]), np.array([[0.7, 0.3], [0.35, 0.65]]))
+)
+
+
+def truth(effects="main", family="bernoulli", size=2.2):
+    rng = np.random.default_rng(3)
+    wanted = Effects.of(effects)
+    terms = wanted.terms(TRUE_Q, (2, 2))
+    loadings = np.where(
+        wanted.support(terms, TRUE_Q), size * rng.uniform(0.8, 1.2, (12, terms.n_terms)), 0.0
+    )
+    if wanted.reversed:
+        # Absences pull items down: levels go up with the items in total.
+        loadings = -loadings
+    parameters = MeasurementParameters(
+        (family,) * 12, -0.5 * loadings.sum(axis=1), loadings, np.ones(12), terms
+    )
+    if wanted.reversed:
+        parameters = parameters.flipped(np.ones(2, dtype=bool))
+    return result_at(parameters, LAW, n_samples=2000, effects=effects, q_given=TRUE_Q)
+
+
+WRONG = [(0, 1), (7, 0), (10, 1)]
+
+
+def wrong_q():
+    """Return Q with two entries too many and one too few."""
+    q = TRUE_Q
+    for item, latent in WRONG:
+        q = changed(q, item, latent)
+    return q
+
+
+@pytest.fixture(scope="module")
+def provisional():
+    X, _ = drawn(truth(), 2000, seed=1)
+    model = DCRL(2, q_matrix=wrong_q(), family="bernoulli", random_state=0, n_starts=2,
+                 latent_names=["A", "B"])  # fmt: skip
+    return model.fit(X).result_, X
+
+
+def test_planted_errors_are_found_and_nothing_else(provisional):
+    result, X = provisional
+    found = validate_q(result, X, n_resamples=5)
+    np.testing.assert_array_equal(found.suggested, TRUE_Q)
+    np.testing.assert_array_equal(found.provisional, wrong_q())
+    assert len(found.steps) == 3
+    rows = {(r["item"], r["latent"]): r for r in found.to_rows()}
+    missing = rows["item_10", "B"]
+    assert missing["action"] == "add"
+    assert missing["likelihood_ratio"] > 50
+    assert missing["support"] == 1.0
+    assert rows["item_0", "B"]["action"] == "drop"
+    assert rows["item_0", "B"]["likelihood_ratio"] < rows["item_0", "B"]["price"]
+    assert rows["item_0", "B"]["price"] == pytest.approx(np.log(2000) + np.log(2))
+    text = found.summary()
+    assert "3 of 24 entries would be changed" in text
+    assert "item_10  1  +" in text
+
+
+def test_a_glance_is_near_the_likelihood_ratio(provisional):
+    result, X = provisional
+    model = given_q(result, X)
+    told = {(t.item, t.latent): t for t in screened_entries(model)}
+    for key in [(10, 1), (0, 1), (7, 0), (3, 1), (11, 0)]:
+        other = model.fitted(changed(model.q, *key))
+        ratio = abs(2 * (other.log_likelihood - model.log_likelihood))
+        assert told[key].statistic == pytest.approx(ratio, rel=0.25, abs=0.7)
+
+
+def test_a_refit_is_what_a_fit_of_that_q_would_be(provisional):
+    result, X = provisional
+    other = changed(wrong_q(), 10, 1)
+    ours = given_q(result, X).fitted(other)
+    theirs = DCRL(2, q_matrix=other, family="bernoulli", law="saturated", tol=1e-7, max_iter=2000,
+                  n_starts=2, random_state=0).fit(X)  # fmt: skip
+    if isinstance(result.law, NetworkLaw):
+        assert len(result.law.parents[0]) + len(result.law.parents[1]) == 1
+    assert ours.log_likelihood == pytest.approx(theirs.log_likelihood_, abs=0.05)
+    total = ours.result.row_log_likelihood(X).sum()
+    assert ours.log_likelihood == pytest.approx(total, abs=1e-6)
+
+
+@pytest.mark.parametrize("effects", ["all", "dina", "dino"])
+def test_items_whose_latents_act_together(effects):
+    start = truth(effects, size=2.5)
+    X, _ = drawn(start, 1500, seed=2)
+    lacking = changed(TRUE_Q, 10, 1)
+    model = DCRL(2, q_matrix=lacking, effects=effects, family="bernoulli", law="saturated",
+                 random_state=0, n_starts=2)  # fmt: skip
+    found = validate_q(model, X, max_changes=2)
+    assert found.suggested[10].tolist() == [1, 1]
+    assert found.suggested_log_likelihood > found.log_likelihood + 10
+
+
+def test_a_fit_without_a_q_stands_beside(provisional):
+    _, X = provisional
+    free = DCRL(2, family="bernoulli", random_state=0).fit(X).result_
+    q = pd.DataFrame(wrong_q(), columns=["A", "B"]).assign(item=free.item_names)
+    found = validate_q(free, X, q[["item", "A", "B"]], max_changes=0)
+    assert found.latent_names == ("A", "B")
+    np.testing.assert_array_equal(found.estimated, TRUE_Q)
+    assert len(found.steps) == 0
+    assert "in brackets: estimated without any given Q" in found.summary()
+
+
+def test_what_cannot_be_validated_is_refused(provisional):
+    result, X = provisional
+    open_fit = replace(result, q_given=None)
+    with pytest.raises(DataError) as error:
+        validate_q(open_fit, X)
+    assert str(error.value) == (
+        "the fit was not given a Q with 1 and 0 throughout; give the provisional Q as provisional_q"
+    )
+    with pytest.raises(DataError) as error:
+        validate_q(result, X, np.where(wrong_q() == 1, -1, 0))
+    assert str(error.value) == (
+        "the provisional Q must be 1 and 0 throughout to be held against the data, but it has 15 "
+        "entries to be estimated; fit it and validate the Q that comes back"
+    )
+    with pytest.raises(DataError) as error:
+        validate_q(DCRL(2), X)
+    assert str(error.value) == "there is no Q to validate; give it as provisional_q"
+    with pytest.raises(SettingError) as error:
+        validate_q(result, X, n_resamples=-1)
+    assert str(error.value) == "n_resamples must be a whole number of at least 0, got -1"
