@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sys
 from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,11 +12,16 @@ from hidag.evaluate import Parts, evaluate
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulate import Simulation, make_truth, simulate
 from hidag.studies.baselines import BASELINES
+from hidag.studies.baselines.class_matching import match_classes
 from hidag.studies.baselines.component_counts import LatentNumbers, best_exponent
 from hidag.studies.baselines.contract import normal_values
 from hidag.studies.baselines.count_decomposition import closest_q, decompose
 
-EVERY = pytest.mark.parametrize("name", list(BASELINES))
+NEEDS_STEPMIX = pytest.mark.skipif(find_spec("stepmix") is None, reason="StepMix is not installed")
+MARKED = [
+    pytest.param(name, marks=NEEDS_STEPMIX if name == "latent-class" else ()) for name in BASELINES
+]
+EVERY = pytest.mark.parametrize("name", MARKED)
 
 
 def even_odds(size: int) -> np.ndarray:
@@ -116,11 +123,11 @@ def test_more_factors_than_items_are_refused(easy) -> None:
     assert str(caught.value) == "factor analysis needs fewer factors than items, got 8 for 8"
 
 
-@pytest.mark.parametrize("name", [name for name in BASELINES if name != "mixture-oracle"])
+@pytest.mark.parametrize("name", MARKED[1:])
 def test_logarithms_of_lognormal_items_are_gaussian_ones(name, easy, found_in) -> None:
     logged = BASELINES[name].run(np.exp(easy.X), ["lognormal"] * 8, 3, 3)
-    np.testing.assert_array_equal(logged.q_matrix, found_in(name).q_matrix)
-    np.testing.assert_array_equal(logged.graph.adjacency, found_in(name).graph.adjacency)
+    plain = Parts(found_in(name).q_matrix, graph=found_in(name).graph)
+    assert evaluate(Parts(logged.q_matrix, graph=logged.graph), plain).shd == 0
 
 
 def test_an_oracle_reads_logarithms_of_lognormal_items(easy) -> None:
@@ -208,3 +215,40 @@ def test_components_that_lie_apart_are_counted(exponent) -> None:
     means = 6.0 * rng.permutation(8)[: 2**exponent]
     values = means[rng.integers(0, 2**exponent, 800)] + rng.normal(size=800)
     assert best_exponent(values[:, None], 0, 4, rng) == exponent
+
+
+def test_latent_classes_without_their_package_are_refused(easy, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "stepmix.stepmix", None)
+    with pytest.raises(SettingError) as caught:
+        BASELINES["latent-class"].run(easy.X, easy.truth.families, 3, 0)
+    assert str(caught.value) == (
+        "latent-class needs StepMix; install it with pip install 'hidag[baselines]'"
+    )
+
+
+def test_more_classes_than_rows_are_refused(easy) -> None:
+    with pytest.raises(SettingError) as caught:
+        BASELINES["latent-class"].run(easy.X[:7], easy.truth.families, 3, 0)
+    assert str(caught.value) == (
+        "latent-class needs at least as many rows as classes, got 7 rows for 2^3"
+    )
+
+
+@NEEDS_STEPMIX
+def test_latent_classes_take_binary_items_beside_continuous_ones(easy) -> None:
+    values = np.array(easy.X)
+    values[:, 3:6] = values[:, 3:6] > 0.5
+    families = ["gaussian"] * 3 + ["bernoulli"] * 3 + ["gaussian"] * 2
+    found = BASELINES["latent-class"].run(values, families, 3, 0)
+    assert evaluate(Parts(found.q_matrix), easy.truth).shd_q == 0
+
+
+def test_classes_get_the_states_their_means_add_up_to() -> None:
+    rng = np.random.default_rng(5)
+    states = StateSpace.binary(3).states()
+    effects = 4.0 * Q.T * rng.uniform(0.5, 1.5, Q.T.shape)
+    shares = rng.dirichlet(np.full(8, 5.0))
+    means = states @ effects + rng.normal(size=(8, 7)) / np.sqrt(2000 * shares)[:, None]
+    found = match_classes(means, 2000 * shares, 3, rng)
+    assert len(set(found.states.tolist())) == 8
+    assert columns(found.q_matrix) == columns(Q)

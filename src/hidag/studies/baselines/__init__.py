@@ -5,11 +5,15 @@ from types import MappingProxyType
 
 from hidag.studies.baselines.contract import Baseline, BaselineResult
 from hidag.studies.baselines.factor_ges import FACTOR_GES
+from hidag.studies.baselines.latent_class import LATENT_CLASS
 from hidag.studies.baselines.mixture_oracle import MIXTURE_ORACLE
 from hidag.studies.baselines.research_code import RESEARCH_CODE
 
 BASELINES: Mapping[str, Baseline] = MappingProxyType(
-    {baseline.name: baseline for baseline in (MIXTURE_ORACLE, FACTOR_GES, RESEARCH_CODE)}
+    {
+        baseline.name: baseline
+        for baseline in (MIXTURE_ORACLE, LATENT_CLASS, FACTOR_GES, RESEARCH_CODE)
+    }
 )
 
 __all__ = ["BASELINES", "Baseline", "BaselineResult"]
