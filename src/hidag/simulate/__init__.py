@@ -6,9 +6,13 @@ from hidag.simulate.items import banded_q, random_q, spread_slopes
 from hidag.simulate.networks import chain_dag, dag_from_parents, random_dag, random_law, tree_dag
 from hidag.simulate.rich import rich_truth
 from hidag.simulate.sample import simulate
+from hidag.simulate.seesaw import SeesawImages, simulate_seesaw
+from hidag.simulate.seesaw_scene import SeesawGeometry
 from hidag.simulate.truth import Simulation, Truth
 
 __all__ = [
+    "SeesawGeometry",
+    "SeesawImages",
     "Simulation",
     "Truth",
     "banded_q",
@@ -22,6 +26,7 @@ __all__ = [
     "random_q",
     "rich_truth",
     "simulate",
+    "simulate_seesaw",
     "spread_slopes",
     "tree_dag",
 ]
