@@ -5,6 +5,7 @@ from hidag.evaluate.evaluation import Evaluation, TruthLike, evaluate
 from hidag.evaluate.graphs import GraphComparison, evaluate_graph
 from hidag.evaluate.matching import Matching, match_latents, total_variation
 from hidag.evaluate.parts import Parts, relabel_law
+from hidag.evaluate.relabel import relabel_result
 
 __all__ = [
     "Evaluation",
@@ -16,6 +17,7 @@ __all__ = [
     "evaluate_graph",
     "match_latents",
     "relabel_law",
+    "relabel_result",
     "total_variation",
 ]
 
