@@ -42,4 +42,4 @@ bench: .venv/.installed
 	$(BIN)/python benchmarks/graph_search.py
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo demo-assessment

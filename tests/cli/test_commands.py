@@ -121,9 +121,9 @@ def test_info_lists_versions(hidag):
     assert {line.split()[0] for line in lines} >= {"python", "numpy", "pyarrow", "families"}
 
 
-def test_the_demo_finds_the_graph_of_its_truth(hidag, tmp_path):
+def test_the_demo_of_an_assessment_finds_the_graph_of_its_truth(hidag, tmp_path):
     out = tmp_path / "demo"
-    ran = hidag("demo", "--out", out)
+    ran = hidag("demo", "assessment", "--out", out)
     assert ran.exit_code == 0, ran.stderr
     for words in (
         "types (5 given, 18 inferred)",
@@ -207,3 +207,20 @@ def test_real_folders(hidag, folder, n_items, edge):
     assert ran.exit_code == 0, ran.stderr
     assert f"{n_items} items" in ran.stdout
     assert edge in ran.stdout
+
+
+def test_the_demo_finds_the_graph_of_the_seesaw(hidag, tmp_path):
+    out = tmp_path / "demo"
+    ran = hidag("demo", "--seed", 3, "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert "is Z1, Z2 -> Z3 -> Z4, exactly the one behind the images.\n" in ran.stdout
+    assert "graph among the latents\n  Z1 -> Z3\n  Z2 -> Z3\n  Z3 -> Z4\n" in ran.stdout
+    for name in ("page.html", "scenes.png", "effects.svg", "graph.png", "result.npz"):
+        assert (out / name).stat().st_size > 0
+
+
+def test_a_demo_that_does_not_exist_is_refused(hidag, tmp_path):
+    ran = hidag("demo", "juggling", "--out", tmp_path)
+    assert ran.exit_code == 2
+    for word in ("juggling", "seesaw", "assessment"):
+        assert f"'{word}'" in ran.stderr

@@ -1,4 +1,4 @@
-"""The command line: `hidag fit`, `simulate`, `evaluate`, `check`, `info`, `demo`, `study`."""
+"""The command line: `hidag fit`, `simulate`, `evaluate`, `study`, `app`, `demo` and others."""
 
 from __future__ import annotations
 

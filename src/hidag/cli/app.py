@@ -5,6 +5,7 @@ Modules are loaded when their command runs, so that `hidag --help` answers at on
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -413,17 +414,39 @@ def info(
     run_info(result)
 
 
+class Demo(StrEnum):
+    """What `hidag demo` can show."""
+
+    seesaw = "seesaw"
+    assessment = "assessment"
+
+
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the data, results and pictures.")] = Path(
-        "demo"
-    ),
+    which: Annotated[
+        Demo,
+        typer.Argument(
+            help="seesaw: hidden causes found in images. assessment: skills behind answers, "
+            "counts and times of a test."
+        ),
+    ] = Demo.seesaw,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for results and pictures.", show_default="demo or demo-assessment"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same demo.")] = 1,
 ) -> None:
-    """Simulate a small assessment, fit it, and show what was found beside the truth."""
-    from hidag.cli.demo import run_demo
+    """Simulate data, fit them, and show what was found beside the truth."""
+    if which is Demo.seesaw:
+        from hidag.cli.application import run_seesaw_application
 
-    run_demo(out, seed)
+        run_seesaw_application(out or Path("demo"), seed=seed)
+    else:
+        from hidag.cli.demo import run_assessment
+
+        run_assessment(out or Path("demo-assessment"), seed)
 
 
 add_whatif_commands(app)

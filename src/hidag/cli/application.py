@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from hidag.applications import Outcome, Picture, Table, render_outcome
-from hidag.cli.console import collected_warnings, say, show_warning
+from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.tables import number, write_csv
 from hidag.plots import render_figure
@@ -56,6 +56,25 @@ def run_application(
         show_warning(sentence)
     say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / _PAGE}")
     return outcome
+
+
+def run_seesaw_application(
+    out: Path, *, seed: int, n_images: int | None = None, jitter: float | None = None
+) -> None:
+    """Carry out `hidag app seesaw`, which is also the demo."""
+    from hidag.applications.seesaw import run_seesaw
+    from hidag.simulate.seesaw import N_IMAGES
+
+    def compute() -> Outcome:
+        with progress_bar() as observer:
+            return run_seesaw(
+                seed=seed,
+                n_images=N_IMAGES if n_images is None else n_images,
+                jitter=jitter,
+                observer=observer,
+            )
+
+    run_application(compute, out)
 
 
 def outcome_files(outcome: Outcome, *, command: str | None = None) -> dict[str, Writer]:

@@ -1,4 +1,4 @@
-"""`hidag demo`: a small assessment, fitted as a newcomer would, then held against its truth."""
+"""`hidag demo assessment`: fitted as a newcomer would, then held against its truth."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ PARENTS = ((), (), (0, 1), (2,))
 COMPARISONS = ("graph_and_truth.png", "q_and_truth.png")
 
 
-def run_demo(out: Path, seed: int) -> None:
-    """Carry out `hidag demo`."""
+def run_assessment(out: Path, seed: int) -> None:
+    """Carry out `hidag demo assessment`."""
     begun = time.monotonic()
     data_folder = out / "data"
     check_folder(data_folder, SIMULATION_FILES)

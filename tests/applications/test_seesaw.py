@@ -1,0 +1,104 @@
+"""The application to seesaw images."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import hidag as package
+from hidag.applications.seesaw import fit_pixels, held_against_truth, run_seesaw
+from hidag.cli.application import outcome_files
+from hidag.errors import DataError
+from hidag.simulate import simulate_seesaw
+from hidag.simulate.seesaw import true_effects
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    """Fewer images than the paper's, so that tests are quick; the seed is nobody's choice."""
+    return run_seesaw(seed=20, n_images=4000)
+
+
+@pytest.fixture(scope="module")
+def few():
+    """A quick fit as it comes out, with its images."""
+    images = simulate_seesaw(1500, rng=3)
+    return images, fit_pixels(images.pooled, 4, seed=0)
+
+
+def test_the_graph_is_found_exactly_from_pixels(outcome):
+    summary = outcome.summary()
+    assert summary["latent_names"] == ["Z1", "Z2", "Z3", "Z4"]
+    assert summary["adjacency"] == [[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    assert summary["shd_graph"] == 0
+
+
+def test_constant_pixels_come_back_without_effects(outcome):
+    q = np.array(outcome.summary()["q_matrix"])
+    assert q.shape == (256, 4)
+    fitted = set(outcome.result.item_names)
+    names = outcome.summary()["item_names"]
+    constant = np.array([name not in fitted for name in names])
+    assert constant.sum() == outcome.summary()["n_constant_pixels"] == 256 - len(fitted)
+    assert not q[constant].any()
+    assert f"{constant.sum()} of 256 pixels are the same in all 4,000 images." in " ".join(
+        outcome.findings
+    )
+
+
+def test_q_is_sparse_and_the_one_of_the_scenes(outcome):
+    q = np.array(outcome.summary()["q_matrix"])
+    assert (q.sum(axis=1) == 0).mean() > 0.8
+    assert outcome.summary()["shd_q"] <= 4
+    assert (
+        np.abs(q - np.array(outcome.summary()["true_q_matrix"])).sum()
+        == (outcome.summary()["shd_q"])
+    )
+
+
+def test_effect_maps_are_mid_gray_but_where_balls_are(few):
+    found, _, _ = held_against_truth(few[1], true_effects())
+    maps = found.effect_maps()
+    assert maps.shape == (4, 16, 16)
+    effects = true_effects().T.reshape(4, 16, 16)
+    assert (maps[:2][effects[:2] == 0] == 0.5).all()
+    assert (maps[:3][effects[:3] == -1] < 0.01).all()
+    assert (maps[2][effects[2] == 1] > 0.99).mean() > 0.3
+
+
+def test_everything_is_written_and_can_be_read_again(outcome, tmp_path):
+    for name, write in outcome_files(outcome).items():
+        write(tmp_path / name)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {f"{p}.{e}" for p in ("scenes", "graph", "effects", "q") for e in ("png", "svg")} < names
+    assert {"law.csv", "latents.csv", "pixels.csv", "page.html", "result.npz"} < names
+    again = package.load(tmp_path / "result.npz")
+    assert again.graph == outcome.result.graph
+    assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["seed"] == 20
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "for reading they were matched with the true ones afterwards" in page
+    law = (tmp_path / "law.csv").read_text("utf-8")
+    assert '"Z3 = 1 given Z1 = 1, Z2 = 1",0.8,' in law
+
+
+def test_relabelling_leaves_the_likelihood_as_it_is(few):
+    images, found = few
+    renamed, matching, _ = held_against_truth(found, true_effects())
+    assert any(matching.flips)
+    values = images.pooled.reshape(len(images.pooled), -1)[:, found.varies].astype(float)
+    np.testing.assert_allclose(
+        renamed.result.row_log_likelihood(values),
+        found.result.row_log_likelihood(values),
+        atol=1e-9,
+    )
+
+
+def test_images_that_are_all_alike_are_refused():
+    with pytest.raises(DataError) as caught:
+        fit_pixels(np.ones((20, 16, 16), np.uint8), 4, seed=0)
+    assert str(caught.value) == (
+        "only 0 pixels differ between the 20 images, too few for 4 latents; draw more images with "
+        "--images"
+    )
