@@ -101,7 +101,7 @@ STUDIES: dict[str, Study] = {
             n=(1000, 5000, 10000),
             items=(PAPER_ITEMS, "distinct", "distinct-quiet"),
             with_baselines=True,
-            quick={"n": (1000,), "replicates": 2},
+            quick={"models": ("Chain-5",), "n": (1000,), "replicates": 2},
             published="study1_shd.csv",
         ),
         Study(
