@@ -5,13 +5,12 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
-import pytest
-
 from hidag.report.study_pages import latex_page, study_files
 from hidag.report.study_tables import study_report
 from hidag.studies import STUDIES, Cell, Plan, read_folder
 from hidag.studies.folder import open_folder
 
+BASELINE = "mixture-oracle"
 CELLS = tuple(
     Cell(model, "Q1", "gaussian", n) for model in ("Chain-5", "Tree-5") for n in (100, 1000)
 )
@@ -24,8 +23,8 @@ def made_up_folder(path, study, methods):
     folder = open_folder(path, plan, published)
     for task in plan.tasks():
         cell, ours = task.address.cell, task.method == "ours"
-        failed = task.method == "another" and cell == CELLS[1]
-        rules = STUDIES[study].rules if task.method != "another" else (None,)
+        failed = task.method == BASELINE and cell == CELLS[1]
+        rules = STUDIES[study].rules if task.method != BASELINE else (None,)
         rows = []
         for place, rule in enumerate(rules):
             graph = task.address.replicate + place + (0 if ours else 10) - (cell.n > 100)
@@ -48,14 +47,8 @@ def made_up_folder(path, study, methods):
     return folder
 
 
-@pytest.fixture
-def known_method(monkeypatch):
-    """Another method that a table may be of."""
-    monkeypatch.setattr("hidag.studies.catalogue.baselines", lambda: {"another": None})
-
-
-def test_a_report_needs_the_files_alone(tmp_path, known_method) -> None:
-    made_up_folder(tmp_path / "study", "table1", ("ours", "another"))
+def test_a_report_needs_the_files_alone(tmp_path) -> None:
+    made_up_folder(tmp_path / "study", "table1", ("ours", BASELINE))
     report = study_report(read_folder(tmp_path / "study"))
     files = study_files(report)
     assert set(files) == {
@@ -67,24 +60,34 @@ def test_a_report_needs_the_files_alone(tmp_path, known_method) -> None:
     ElementTree.fromstring(files["shd-Q1.svg"])
 
 
-def test_all_pages_have_the_numbers_of_the_table(tmp_path, known_method) -> None:
-    folder = made_up_folder(tmp_path / "study", "table1", ("ours", "another"))
+def test_all_pages_have_the_numbers_of_the_table(tmp_path) -> None:
+    folder = made_up_folder(tmp_path / "study", "table1", ("ours", BASELINE))
     report = study_report(folder)
-    (table,) = report.tables
-    assert table.headings[2:] == (
-        *("ours (s.e.)", "graph", "Q", "published", "truth-started", "true latents", "CPU s"),
-        "another (s.e.)",
-    )
+    ours, everybody = report.tables
     # Replicates have graph distances 0, 1 and 2, and one wrong entry of Q each.
-    assert table.rows[0] == (
-        *("Chain-5/Q1/gaussian/100", "3", "2.00 (0.58)", "1.00", "1.00", "4.50"),
-        *("1.00", "0.00", "2.00", "12.00 (0.58)"),
+    assert dict(zip(ours.headings, ours.rows[0], strict=True)) == {
+        "cell": "Chain-5/Q1/gaussian/100",
+        "runs": "3",
+        "ours (s.e.)": "2.00 (0.58)",
+        "graph": "1.00",
+        "Q": "1.00",
+        "published": "4.50",
+        "truth-started": "1.00",
+        "true latents": "0.00",
+        "CPU s": "2.00",
+    }
+    assert everybody.headings == (
+        "cell",
+        "ours (s.e.)",
+        "mixture-oracle (s.e.)",
+        "published mixture-oracle",
     )
-    assert table.rows[1][-1] == "- (-), 3 of 3 failed"
+    assert everybody.rows[0][2:] == ("12.00 (0.58)", "20.00")
+    assert everybody.rows[1][2:] == ("- (-), 3 of 3 failed", "-")
     files = study_files(report)
     for name in ("report.md", "report.tex", "report.html"):
         text = files[name].decode()
-        for row in table.rows:
+        for row in (*ours.rows, *everybody.rows):
             assert all(cell in text for cell in row)
         assert "cells at or below half of it: 1 of 1" in text
     lines = list(csv.DictReader(files["cells.csv"].decode().splitlines()))
@@ -93,8 +96,8 @@ def test_all_pages_have_the_numbers_of_the_table(tmp_path, known_method) -> None
     assert lines[0]["shd_error"].startswith("0.577350")
 
 
-def test_text_is_escaped_in_every_format(tmp_path, known_method) -> None:
-    report = study_report(made_up_folder(tmp_path / "study", "table1", ("ours", "another")))
+def test_text_is_escaped_in_every_format(tmp_path) -> None:
+    report = study_report(made_up_folder(tmp_path / "study", "table1", ("ours", BASELINE)))
     assert r"5 \% \& \$\_\{x\}" in latex_page(report, [])
     page = study_files(report)["report.html"].decode()
     assert "5 % &amp; $_{x}" in page

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hidag.plots import style
 from hidag.plots.canvas import Size
-from hidag.studies import OURS, RULES, Estimate, Summary
+from hidag.studies import FITTED_METHODS, OURS, RULES, Estimate, Summary
 from hidag.studies.cells import PAPER_ITEMS, Cell
 
 if TYPE_CHECKING:
@@ -144,7 +144,11 @@ def _lines_of_methods(summaries: Sequence[Summary]) -> list[_Line]:
         _Line("started at the truth", _TRUTH_STARTED, ours("truth_started")),
         _Line("graph on true latents", _TRUE_LATENTS, ours("true_latents")),
         *(_Line(m, _OTHERS[i % len(_OTHERS)], of(m)) for i, m in enumerate(others)),
-        *(_Line(f"{m}, published", _faded(i), _published_of(m)) for i, m in enumerate(others)),
+        *(
+            _Line(f"{m}, published", _faded(i), _published_of(m))
+            for i, m in enumerate(others)
+            if m not in FITTED_METHODS
+        ),
     ]
 
 
