@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hidag.explain import person_fit as person_fit
     from hidag.explain import standard_errors as standard_errors
     from hidag.explain import validate_q as validate_q
+    from hidag.explain import BootstrapResult as BootstrapResult
+    from hidag.explain import bootstrap as bootstrap
     from hidag.identify import check_identifiability as check_identifiability
     from hidag.result import FitResult as FitResult
     from hidag.result import load as load
@@ -32,11 +34,13 @@ logging.getLogger("hidag").addHandler(logging.NullHandler())
 
 #: Where each public name lives; loaded at first use, so that `import hidag` costs next to nothing.
 _HOMES = {
+    "BootstrapResult": "hidag.explain",
     "CPDAG": "hidag.discover",
     "DAG": "hidag.discover",
     "DCRL": "hidag.estimator",
     "FitResult": "hidag.result",
     "Knowledge": "hidag.discover",
+    "bootstrap": "hidag.explain",
     "check_identifiability": "hidag.identify",
     "classify": "hidag.explain",
     "design": "hidag.simulate",

@@ -17,12 +17,16 @@ Arrays = dict[str, NDArray[Any]]
 
 #: Raised when the layout of saved files changes.
 FORMAT_VERSION = 1
-_FORMAT_NAME = "hidag-fit"
 
 
-def write_archive(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a zip of arrays with a header that JSON can hold; NaN and infinity become null."""
-    full = {"format": _FORMAT_NAME, "format_version": FORMAT_VERSION, **header}
+def write_archive(
+    path: Path, header: Mapping[str, Any], arrays: Arrays, *, holds: str = "fit"
+) -> None:
+    """Write a zip of arrays with a header that JSON can hold; NaN and infinity become null.
+
+    ``holds`` says in a word what is saved; it must be said again to read it.
+    """
+    full = {"format": f"hidag-{holds}", "format_version": FORMAT_VERSION, **header}
     text = json.dumps(_strict(full), ensure_ascii=False, allow_nan=False).encode("utf-8")
     try:
         with path.open("wb") as stream:
@@ -35,19 +39,20 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None
         ) from error
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
+def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file that `write_archive` wrote."""
     if not path.exists():
-        raise FileError(f"no result at '{path}': expected a file written by result_.save(path)")
+        saver = "result_.save(path)" if holds == "fit" else f"a {holds}'s save(path)"
+        raise FileError(f"no result at '{path}': expected a file written by {saver}")
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header: dict[str, Any] = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
-        if header["format"] != _FORMAT_NAME or int(header["format_version"]) < 1:
+        if header["format"] != f"hidag-{holds}" or int(header["format_version"]) < 1:
             raise KeyError("format")
     except Exception as error:  # a damaged file can fail in any way a reader knows
         raise FileError(
-            f"'{path}' is not a saved hidag fit, or it is truncated; save it again"
+            f"'{path}' is not a saved hidag {holds}, or it is truncated; save it again"
         ) from error
     if header["format_version"] > FORMAT_VERSION:
         raise FileError(

@@ -23,7 +23,7 @@ from hidag.estimate.loop import Schedule
 from hidag.fitted import FittedModel
 from hidag.latent import resampled_rows
 from hidag.measure import LAWS, estimate_measurement
-from hidag.measurement import Penalty, Responses
+from hidag.measurement import MeasurementParameters, Penalty, Responses
 from hidag.measurement.effects import Effects
 from hidag.observations import Observations, check_values, read_q_matrix, read_table
 from hidag.observations import resolve_families as _resolve_families
@@ -275,6 +275,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_starts=self.n_starts,
                 law=self.law,
                 effects=effects,
+                begin=self._begin(),
                 weights=weights,
                 n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),
@@ -407,6 +408,13 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 # Stage II says it once more, and then it is shown.
                 warnings.simplefilter("ignore", HidagWarning)
                 resampled_rows(self.resample, table.n_samples)
+
+    def _begin(self) -> tuple[MeasurementParameters, Array] | None:
+        """Return items and a law (S,) to begin from; None looks for starts, as every user wants.
+
+        Refits of one table to slightly others can say where the first fit ended.
+        """
+        return None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "result_")

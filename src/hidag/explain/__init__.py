@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hidag.explain.bootstrap import BootstrapProgress, bootstrap
+from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.classification import Classification, classify
 from hidag.explain.exports import to_bif, to_dot, to_dowhy, to_gml
@@ -14,6 +16,8 @@ from hidag.explain.q_verdict import QValidation
 from hidag.explain.standard_errors import StandardErrors, standard_errors
 
 __all__ = [
+    "BootstrapProgress",
+    "BootstrapResult",
     "AverageEffects",
     "Classification",
     "FitStatistics",
@@ -33,5 +37,6 @@ __all__ = [
     "to_dowhy",
     "to_gml",
     "validate_q",
+    "bootstrap",
     "what_if",
 ]

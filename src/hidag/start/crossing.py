@@ -9,7 +9,7 @@ likelihood is higher once EM has settled around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -89,7 +89,8 @@ def best_end(looks: list[FirstLook], problem: Problem, observers: list[Observer]
     observers : list of callables
         Told of the steps of each start.
     """
-    order = _different(looks)[:MOST_ENDS]
+    parameters = [look.estimate.parameters for look in looks]
+    order = different_places(parameters, [look.criterion for look in looks])[:MOST_ENDS]
     if len(order) == 1:
         return looks[order[0]]
     ends = [_taken_to_its_end(looks[i], problem, observers[i]) for i in order]
@@ -102,12 +103,13 @@ def best_end(looks: list[FirstLook], problem: Problem, observers: list[Observer]
     return best
 
 
-def _different(looks: list[FirstLook]) -> list[int]:
-    """Return the starts that lead to different places, the best first."""
+def different_places(
+    parameters: Sequence[MeasurementParameters], values: Sequence[float]
+) -> list[int]:
+    """Return which of several ends are in different places, those with the highest value first."""
     out: list[int] = []
-    for i in sorted(range(len(looks)), key=lambda i: -looks[i].criterion):
-        here = looks[i].estimate.parameters
-        known = (starts_agree(here, looks[j].estimate.parameters) for j in out)
+    for i in sorted(range(len(values)), key=lambda i: -values[i]):
+        known = (starts_agree(parameters[i], parameters[j]) for j in out)
         if all(cosine < SAME_PLACE for cosine in known):
             out.append(i)
     return out
@@ -216,19 +218,25 @@ def matched(best: MeasurementParameters, other: MeasurementParameters) -> Measur
 
 
 def exchanged(
-    best: Estimate, partner: MeasurementParameters, latent: int, basis: Basis
+    best: Estimate,
+    partner: MeasurementParameters,
+    latents: int | NDArray[np.integer],
+    basis: Basis,
+    law: Array | None = None,
 ) -> MeasurementParameters:
-    """Return the best's items with the partner's loadings on one latent.
+    """Return the best's items with the partner's loadings on some latents.
 
-    Intercepts make up for it, so that items' predictors keep their means. Items whose predictors
-    would leave their family's range stay as they were.
+    Intercepts make up for it, so that items' predictors keep their means (under ``law`` if another
+    law comes along, shape (S,)). Items whose predictors would leave their family's range stay as
+    they were.
     """
     mine = best.parameters
-    columns = np.flatnonzero(mine.terms.main_latents == latent)
+    columns = np.flatnonzero(np.isin(mine.terms.main_latents, latents))
     loadings = mine.loadings.copy()
     loadings[:, columns] = partner.loadings[:, columns]
     means = best.probabilities @ basis.features
-    intercept = mine.intercept + (mine.loadings - loadings) @ means
+    after = means if law is None else law @ basis.features
+    intercept = mine.intercept + mine.loadings @ means - loadings @ after
     mixed = replace(mine, intercept=intercept, loadings=loadings)
     keep = mixed.in_range()
     return replace(

@@ -24,7 +24,9 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.start.confirmatory import confirmatory_start
+from hidag.start.crossing import MOST_ENDS, different_places
 from hidag.start.network_start import anchored_start
+from hidag.start.renewal import best_with_law_begun_again, fresh_starts, starts_renewed
 from hidag.start.spectral import StartPoint, predictors, spectral_start, spread_law
 
 Array = NDArray[np.float64]
@@ -235,13 +237,16 @@ def estimate_from_starts(
     """
     terms = Terms.main(space.levels)
     basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
-    if (q_entries >= 0).all():
+    known = bool((q_entries >= 0).all())
+    if known:
         penalty = NO_SPARSITY
     generators = generators_of(seed, n_starts)
+    renewing = known and begin is None and method == "em" and n_starts >= SCREENED_FROM
+    n_fresh = fresh_starts(n_starts) if renewing else n_starts
     points = (
         [begin] * n_starts
         if begin is not None
-        else _start_points(data, space, basis, q_entries, generators)
+        else _start_points(data, space, basis, q_entries, generators[:n_fresh])
     )
 
     def run(index: int, begin: tuple[MeasurementParameters, Array], plan: Schedule) -> Estimate:
@@ -282,36 +287,53 @@ def estimate_from_starts(
             warmed_up(point, data, space, basis, rng, n_threads)
             for point, rng in zip(points, generators, strict=True)
         ]
+    labels = [point.label for point in points]
     screened = method == "em" and n_starts >= SCREENED_FROM
+    order = list(range(n_starts))
     if screened:
-        # Many starts: a rough look at each, and only the best third goes all the way.
+        # Many starts: a rough look at each, and only the best go all the way.
         rough = replace(
             schedule,
             tolerance=ROUGH_TOLERANCE * schedule.tolerance,
             max_iter=min(ROUGH_STEPS, schedule.max_iter),
         )
-        estimates = [run(i, first[i], rough) for i in range(n_starts)]
-        order = sorted(range(n_starts), key=lambda i: -estimates[i].objective)
-        for i in order[: -(-n_starts // 3)]:
+        estimates = [run(i, one, rough) for i, one in enumerate(first)]
+        if renewing:
+            more = starts_renewed(estimates, data, space, basis, q_entries, generators, run, rough)
+            labels += [label for label, _ in more]
+            estimates += [estimate for _, estimate in more]
+        values = [estimate.objective for estimate in estimates]
+        if renewing:
+            # Most other ends are earlier versions of these.
+            order = different_places([e.parameters for e in estimates], values)[:MOST_ENDS]
+        else:
+            order = sorted(order, key=lambda i: -values[i])[: -(-n_starts // 3)]
+        for i in range(n_starts):
             seen = estimates[i]
-            further = run(i, (seen.parameters, seen.probabilities), schedule)
-            estimates[i] = continued(seen, further)
-        for i in order[-(-n_starts // 3) :]:
-            estimates[i] = replace(estimates[i], converged=False)
+            if i in order:
+                further = run(i, (seen.parameters, seen.probabilities), schedule)
+                estimates[i] = continued(seen, further)
+            else:
+                estimates[i] = replace(seen, converged=False)
     else:
         estimates = [run(i, first[i], schedule) for i in range(n_starts)]
-    best = max(range(n_starts), key=lambda i: estimates[i].objective)
     records = tuple(
-        StartRecord(p.label, e.objective, e.log_likelihood, e.n_iter, e.converged)
-        for p, e in zip(points, estimates, strict=True)
+        StartRecord(label, e.objective, e.log_likelihood, e.n_iter, e.converged)
+        for label, e in zip(labels, estimates, strict=True)
     )
+    fine = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
+    best = max(order, key=lambda i: estimates[i].objective)
+    if method == "em" and known and begin is None:
+        ends = order if renewing else [best]
+        best, estimates[best] = best_with_law_begun_again(
+            {i: estimates[i] for i in ends}, space, run, fine
+        )
     top = estimates[best].objective
     near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
     reached = sum(top - e.objective <= near for e in estimates)
     winner = estimates[best]
     if method == "em" and penalty.name is None:
         # With a given support nothing is left to choose: the likelihood itself is the answer.
-        fine = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
         polished = run(best, (winner.parameters, winner.probabilities), fine)
         # What had settled stays settled, even when the finer tolerance was not reached.
         settled = winner.converged or polished.converged

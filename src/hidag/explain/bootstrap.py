@@ -1,0 +1,211 @@
+"""The bootstrap: how sure a fit is, by fitting it again to resampled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from hidag.errors import DataError, HidagError, SettingError
+from hidag.estimator import DCRL
+from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.explain.refit_store import RefitStore
+from hidag.explain.resample import Refit, Task, run_resample
+from hidag.observations import read_table
+from hidag.result import MOST_EXACT_STATES, FitResult
+from hidag.settings import checked_count, root_seed, thread_count
+
+KINDS = ("nonparametric", "parametric")
+STARTS = ("full", "fitted")
+#: Settings that a saved result holds in words only, unless they are at these values.
+_IN_WORDS = {"knowledge": None, "search": str, "score": str, "resample": (str, int, float)}
+
+
+@dataclass(frozen=True)
+class BootstrapProgress:
+    """Where a bootstrap is.
+
+    Attributes
+    ----------
+    n_done, n_resamples : int
+        Resamples that are done, those of earlier runs included, of how many.
+    n_failed : int
+        Of those done, how many could not be fitted.
+    """
+
+    n_done: int
+    n_resamples: int
+    n_failed: int
+
+
+def bootstrap(
+    fit: DCRL | FitResult,
+    X: Any,
+    *,
+    n_resamples: int = 200,
+    kind: str = "nonparametric",
+    start: str = "full",
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    observer: Callable[[BootstrapProgress], None] | None = None,
+    folder: str | Path | None = None,
+) -> BootstrapResult:
+    """Return how the fit varies over resampled tables.
+
+    Each resample is fitted with the settings of the first fit (its Q where that was given, its
+    families, its knowledge), and its latents are matched to the first fit's. How well they match is
+    part of the answer.
+
+    Parameters
+    ----------
+    fit : DCRL or FitResult
+        A fitted estimator, or its result.
+    X : array or frame, shape (N, J)
+        The table that was fitted.
+    n_resamples : int
+    kind : {"nonparametric", "parametric"}
+        Rows of the table drawn with replacement, or rows drawn from the fitted model, with the same
+        cells missing: the first doubts the model, the second takes it for granted.
+    start : {"full", "fitted"}
+        "full" looks for starts as the first fit did, so that a resample may end in another optimum:
+        that belongs to how sure one can be. "fitted" begins at the first fit, which is much quicker
+        and hides other optima.
+    sample_weight : array, shape (N,), optional
+        As in ``fit``; weights go with their rows.
+    n_jobs : int, optional
+        Processes; never changes a result. -1 takes all processors.
+    random_state : int, RandomState or None
+    observer : callable, optional
+        Called with a `BootstrapProgress` at the beginning and after each resample.
+    folder : path, optional
+        Where resamples are kept as they are done. The same call goes on with what is there.
+
+    Returns
+    -------
+    BootstrapResult
+    """
+    count = checked_count("n_resamples", n_resamples)
+    for name, value, known in (("kind", kind, KINDS), ("start", start, STARTS)):
+        if value not in known:
+            raise SettingError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
+    task = _task(fit, X, sample_weight, kind, start, root_seed(random_state))
+    store = None if folder is None else RefitStore(Path(folder), task)
+    done: dict[int, Refit | str] = {}
+    if store is not None:
+        kept = ((i, store.read(i)) for i in range(count))
+        done = {i: found for i, found in kept if found is not None}
+    tell = observer or (lambda progress: None)
+
+    def progress() -> BootstrapProgress:
+        failed = sum(isinstance(found, str) for found in done.values())
+        return BootstrapProgress(len(done), count, failed)
+
+    tell(progress())
+    missing = [i for i in range(count) if i not in done]
+    for index, found in _results(task, missing, thread_count(n_jobs)):
+        if store is not None:
+            store.write(index, found)
+        done[index] = found
+        tell(progress())
+    return BootstrapResult.of(task, [done[i] for i in range(count)])
+
+
+def _task(
+    fit: DCRL | FitResult, X: Any, sample_weight: Any, kind: str, start: str, seed: int
+) -> Task:
+    found: Any = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
+    if not isinstance(found, FitResult):
+        raise SettingError(
+            f"bootstrap needs a fitted DCRL or its result, got {type(fit).__name__} without a fit; "
+            "call fit first"
+        )
+    result: FitResult = found
+    table = read_table(X, min_rows=2)
+    if table.n_items != len(result.item_names) or table.n_samples != result.n_samples:
+        raise DataError(
+            f"bootstrap needs the table that was fitted, {result.n_samples} rows and "
+            f"{len(result.item_names)} items, got {table.n_samples} and {table.n_items}"
+        )
+    if table.named and table.names != result.item_names:
+        raise DataError("bootstrap needs the table that was fitted, but its items have other names")
+    if start == "fitted" and result.law.space.n_states > MOST_EXACT_STATES:
+        raise SettingError(
+            f"start='fitted' needs latent states that can be listed, not "
+            f"{result.law.space.count_in_words()}; use start='full'"
+        )
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights is not None and weights.shape != (table.n_samples,):
+        raise DataError(
+            f"sample_weight must have shape ({table.n_samples},), one weight for each row, got "
+            f"{weights.shape}"
+        )
+    settings = fit.get_params() if isinstance(fit, DCRL) else _settings_of(result)
+    settings |= {
+        # What was inferred from the whole table is not inferred again from a part of its rows.
+        "family": list(result.families),
+        "q_matrix": result.q_given,
+        "latent_names": list(result.latent_names),
+        "n_jobs": None,
+        "verbose": 0,
+        "observer": None,
+    }
+    settings.pop("random_state", None)
+    return Task(table.values, weights, result, settings, kind, start, seed)
+
+
+def _settings_of(result: FitResult) -> dict[str, Any]:
+    """Return the estimator's settings that a result remembers."""
+    known = DCRL(1).get_params()
+    settings = {name: value for name, value in result.settings.items() if name in known}
+    settings.setdefault("n_latents", len(result.latent_names))
+    in_words = [
+        name
+        for name, plain in _IN_WORDS.items()
+        if name in settings and not _is_plain(name, settings[name], plain)
+    ]
+    if in_words:
+        raise SettingError(
+            f"a result does not remember {', '.join(in_words)} well enough to fit again; pass the "
+            "fitted DCRL itself"
+        )
+    return settings
+
+
+def _is_plain(name: str, value: Any, plain: Any) -> bool:
+    if plain is None:
+        return value is None
+    known = {"search": ("xges", "ges", "exact"), "score": ("auto", "bdeu", "bic")}
+    return value in known[name] if name in known else not str(value).startswith("<")
+
+
+def _results(task: Task, missing: Sequence[int], n_jobs: int) -> Iterator[tuple[int, Refit | str]]:
+    """Give resamples as they are ready, in any order."""
+    workers = min(n_jobs, len(missing))
+    if workers <= 1:
+        for index in missing:
+            yield run_resample(task, index)
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+        results: Any = pool(delayed(_in_worker)(task, index) for index in missing)
+    try:
+        yield from results
+    except TerminatedWorkerError as error:
+        raise HidagError(
+            "the bootstrap stopped because a worker process was ended from outside, most likely "
+            "for want of memory; with a folder what is done is kept: run it again with a smaller "
+            "n_jobs"
+        ) from error
+
+
+def _in_worker(task: Task, index: int) -> tuple[int, Refit | str]:
+    with threadpool_limits(limits=1):
+        return run_resample(task, index)

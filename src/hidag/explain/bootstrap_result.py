@@ -1,0 +1,288 @@
+"""What a bootstrap found: how often each edge and entry came back, and intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.archive import read_archive, write_archive
+from hidag.errors import HidagError, SettingError
+from hidag.explain.resample import Refit, Task, aligned
+
+Array = NDArray[np.float64]
+Row = dict[str, Any]
+
+_HOLDS = "bootstrap"
+#: A latent whose loadings have less than this cosine with the first fit's is another latent.
+SAME_LATENT = 0.9
+
+
+@dataclass(frozen=True)
+class BootstrapResult:
+    """How a fit varies over resampled tables; arrays have a first axis over the B refits.
+
+    Attributes
+    ----------
+    latent_names, item_names, response_names, term_names : tuple of str
+    levels : tuple of int
+    kind, start : str
+        As in `hidag.bootstrap`.
+    seed, n_resamples, n_rows : int
+    q_given : bool
+        Whether all of Q was given, so that it was the same in every refit.
+    failures : tuple of str
+        Why resamples could not be fitted; they are in no number below.
+    fitted : Refit
+        The first fit.
+    adjacency : ndarray of int8, shape (B, K, K)
+    q_matrix : ndarray of int8, shape (B, J, K)
+    intercept, dispersion : ndarray, shape (B, R)
+    loadings : ndarray, shape (B, R, T)
+    margins : ndarray, shape (B, K, max levels)
+    joint : ndarray, shape (B, S)
+        S is 0 where joint states are too many to keep.
+    agreement : ndarray, shape (B, K)
+        Cosine of each latent's strengths with the first fit's.
+    moved, converged : ndarray of bool, shape (B,)
+        Whether latents were renamed or reversed to be matched; whether the refit had settled.
+    log_likelihood : ndarray, shape (B,)
+    """
+
+    latent_names: tuple[str, ...]
+    item_names: tuple[str, ...]
+    response_names: tuple[str, ...]
+    term_names: tuple[str, ...]
+    levels: tuple[int, ...]
+    kind: str
+    start: str
+    seed: int
+    n_resamples: int
+    n_rows: int
+    q_given: bool
+    failures: tuple[str, ...]
+    fitted: Refit
+    adjacency: NDArray[np.int8]
+    q_matrix: NDArray[np.int8]
+    intercept: Array
+    dispersion: Array
+    loadings: Array
+    margins: Array
+    joint: Array
+    agreement: Array
+    moved: NDArray[np.bool_]
+    converged: NDArray[np.bool_]
+    log_likelihood: Array
+
+    @classmethod
+    def of(cls, task: Task, found: list[Refit | str]) -> BootstrapResult:
+        """Return the result of resamples that are all done."""
+        refits = [one for one in found if isinstance(one, Refit)]
+        failures = tuple(one for one in found if isinstance(one, str))
+        if not refits:
+            raise HidagError(f"no resample could be fitted; the first said: {failures[0]}")
+        fit, given = task.fit, task.fit.q_given
+        stacked: dict[str, Any] = {}
+        for name in (field.name for field in fields(Refit)):
+            array = np.stack([np.asarray(getattr(one, name)) for one in refits])
+            array.setflags(write=False)
+            stacked[name] = array
+        return cls(
+            latent_names=fit.latent_names,
+            item_names=fit.item_names,
+            response_names=fit.response_names,
+            term_names=tuple(fit.terms.names(fit.latent_names)),
+            levels=fit.law.space.levels,
+            kind=task.kind,
+            start=task.start,
+            seed=task.seed,
+            n_resamples=len(found),
+            n_rows=len(task.values),
+            q_given=given is not None and bool((given >= 0).all()),
+            failures=failures,
+            fitted=aligned(fit, fit),
+            **stacked,
+        )
+
+    @property
+    def n_refits(self) -> int:
+        """How many resamples were fitted, B."""
+        return len(self.adjacency)
+
+    @property
+    def adjacent(self) -> Array:
+        """Share of refits in which two latents are joined, shape (K, K)."""
+        return np.asarray(((self.adjacency + self.adjacency.transpose(0, 2, 1)) > 0).mean(axis=0))
+
+    @property
+    def directed(self) -> Array:
+        """Share of refits in which the row's latent causes the column's, shape (K, K)."""
+        return np.asarray(
+            ((self.adjacency == 1) & (self.adjacency.transpose(0, 2, 1) == 0)).mean(axis=0)
+        )
+
+    @property
+    def q_probability(self) -> Array:
+        """Share of refits in which an item loads on a latent, shape (J, K)."""
+        return np.asarray(self.q_matrix.mean(axis=0))
+
+    @property
+    def same_latents(self) -> NDArray[np.bool_]:
+        """Whether all latents of a refit are those of the first fit, shape (B,)."""
+        return np.asarray((self.agreement >= SAME_LATENT).all(axis=1))
+
+    def edge_table(self) -> list[Row]:
+        """Return a row for each pair of latents: in the fit, joined, each direction, undirected."""
+        joined, directed = self.adjacent, self.directed
+        first = self.fitted.adjacency
+        out = []
+        for i, j in combinations(range(len(self.latent_names)), 2):
+            marks = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "-"}
+            out.append(
+                {
+                    "one": self.latent_names[i],
+                    "other": self.latent_names[j],
+                    "fit": marks[int(first[i, j]), int(first[j, i])],
+                    "joined": float(joined[i, j]),
+                    "one_causes_other": float(directed[i, j]),
+                    "other_causes_one": float(directed[j, i]),
+                    "undirected": float(joined[i, j] - directed[i, j] - directed[j, i]),
+                }
+            )
+        return sorted(out, key=lambda row: -row["joined"])
+
+    def q_table(self) -> list[Row]:
+        """Return a row for each entry of Q: whether the fit has it, and how often refits do."""
+        share = self.q_probability
+        return [
+            {"item": item, "latent": latent, "fit": int(self.fitted.q_matrix[j, k]),
+             "probability": float(share[j, k])}
+            for j, item in enumerate(self.item_names)
+            for k, latent in enumerate(self.latent_names)
+        ]  # fmt: skip
+
+    def coefficient_table(self, level: float = 0.9) -> list[Row]:
+        """Return intercepts and the loadings that the fit or some refit has, with intervals."""
+        lows, highs = _percentiles(self.intercept, level)
+        out = []
+        slope_lows, slope_highs = _percentiles(self.loadings, level)
+        ever = (self.loadings != 0).any(axis=0) | (self.fitted.loadings != 0)
+        for j, response in enumerate(self.response_names):
+            out.append(_row(response, "intercept", self.fitted.intercept[j], lows[j], highs[j]))
+            out += [
+                _row(response, self.term_names[t], self.fitted.loadings[j, t],
+                     slope_lows[j, t], slope_highs[j, t])
+                for t in np.flatnonzero(ever[j])
+            ]  # fmt: skip
+        return out
+
+    def law_table(self, level: float = 0.9) -> list[Row]:
+        """Return the probability of each level of each latent, with intervals."""
+        lows, highs = _percentiles(self.margins, level)
+        return [
+            {"latent": name, "level": u, "fit": float(self.fitted.margins[k, u]),
+             "low": float(lows[k, u]), "high": float(highs[k, u])}
+            for k, name in enumerate(self.latent_names)
+            for u in range(self.levels[k])
+        ]  # fmt: skip
+
+    def agreement_table(self) -> list[Row]:
+        """Return for each latent how well refits agree with the fit about what it is."""
+        return [
+            {"latent": name, "median_cosine": float(np.median(self.agreement[:, k])),
+             "share_same": float((self.agreement[:, k] >= SAME_LATENT).mean())}
+            for k, name in enumerate(self.latent_names)
+        ]  # fmt: skip
+
+    def summary(self) -> str:
+        """Return what was found in a few lines to read."""
+        rows = "rows drawn again" if self.kind == "nonparametric" else "rows drawn from the fit"
+        lines = [f"{self.n_refits} refits of {self.n_rows} {rows}"]
+        if self.failures:
+            lines.append(
+                f"{len(self.failures)} of {self.n_resamples} resamples could not be fitted, for "
+                f"instance: {self.failures[0]}"
+            )
+        unsettled = int((~self.converged).sum())
+        if unsettled:
+            lines.append(f"{unsettled} refits had not settled")
+        if self.start == "fitted":
+            lines.append("refits began at the fit: other optima were not looked for")
+        lines.append(
+            f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
+            f"{self.same_latents.mean():.0%} of refits; {int(self.moved.sum())} refits had latents "
+            "renamed or reversed to match"
+        )
+        lines += [
+            f"  {row['latent']}: the same in {row['share_same']:.0%}, median cosine "
+            f"{row['median_cosine']:.2f}"
+            for row in self.agreement_table()
+        ]
+        lines.append("edges, by how often two latents are joined")
+        shown = [r for r in self.edge_table() if r["fit"] or r["joined"] >= 0.5]
+        lines += [
+            f"  {r['one']}, {r['other']}: {r['joined']:.0%} (-> {r['one_causes_other']:.0%}, "
+            f"<- {r['other_causes_one']:.0%}, - {r['undirected']:.0%}); in the fit: "
+            f"{r['fit'] or 'not joined'}"
+            for r in shown
+        ]
+        if not shown:
+            lines.append("  no pair in the fit or in half of the refits")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
+        path = Path(path)
+        header: dict[str, Any] = {}
+        arrays: dict[str, NDArray[Any]] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                arrays[field.name] = value
+            elif field.name != "fitted":
+                header[field.name] = value
+        for name, array in self.fitted.arrays().items():
+            arrays[f"fitted_{name}"] = array
+        write_archive(path, header, arrays, holds=_HOLDS)
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> BootstrapResult:
+        """Return the result that ``save`` wrote."""
+        header, arrays = read_archive(Path(path), holds=_HOLDS)
+        first = {
+            name.removeprefix("fitted_"): arrays.pop(name)
+            for name in list(arrays)
+            if name.startswith("fitted_")
+        }
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in header.items()
+            if name in known
+        }
+        for name, array in arrays.items():
+            array.setflags(write=False)
+            values[name] = array
+        return cls(**values, fitted=Refit.of(first))
+
+
+def _row(item: str, term: str, value: float, low: float, high: float) -> Row:
+    numbers = {"fit": float(value), "low": float(low), "high": float(high)}
+    return {"item": item, "term": term, **numbers}
+
+
+def _percentiles(values: Array, level: float) -> tuple[Array, Array]:
+    """Return the ends of percentile intervals over the first axis."""
+    if not 0.0 < level < 1.0:
+        raise SettingError(f"level must be between 0 and 1, got {level!r}")
+    tail = 50.0 * (1.0 - level)
+    low, high = np.percentile(values, [tail, 100.0 - tail], axis=0)
+    return low, high

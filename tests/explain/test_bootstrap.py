@@ -1,0 +1,179 @@
+"""The bootstrap: refits in the first fit's names, the same for any number of processes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import hidag
+from hidag import DCRL, BootstrapResult, Knowledge, bootstrap
+from hidag.errors import DataError, FileError, SettingError
+from hidag.evaluate import relabel_law
+from hidag.explain.resample import aligned
+
+Q = np.vstack([np.eye(3, dtype=int)] * 3 + [[[1, 1, 0]]])
+WORDS = ["pace", "focus", "skill"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(5)
+    first = rng.random(160) < 0.5
+    second = np.where(first, rng.random(160) < 0.9, rng.random(160) < 0.2)
+    states = np.column_stack([first, second, rng.random(160) < 0.4])
+    X = states @ (2.0 * Q.T) + rng.standard_normal((160, len(Q)))
+    X[rng.random(X.shape) < 0.03] = np.nan
+    return X
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return DCRL(
+        3, family="gaussian", q_matrix=Q, latent_names=WORDS, n_starts=2, random_state=0
+    ).fit(table)
+
+
+@pytest.fixture(scope="module")
+def found(model, table):
+    return bootstrap(model, table, n_resamples=6, random_state=3)
+
+
+def same(one: BootstrapResult, other: BootstrapResult) -> bool:
+    return all(
+        np.array_equal(getattr(one, f.name), getattr(other, f.name), equal_nan=True)
+        for f in dataclasses.fields(one)
+        if isinstance(getattr(one, f.name), np.ndarray)
+    )
+
+
+def test_a_strong_edge_and_strong_latents_come_back(found):
+    rows = {(r["one"], r["other"]): r for r in found.edge_table()}
+    assert rows["pace", "focus"]["joined"] == 1.0
+    assert rows["pace", "focus"]["fit"] == "-"
+    assert rows["pace", "focus"]["undirected"] > 0.5
+    assert rows["focus", "skill"]["joined"] < 1.0
+    assert found.same_latents.all()
+    np.testing.assert_array_equal(found.q_probability, Q)
+    for row in found.coefficient_table(0.9):
+        assert row["low"] <= row["high"]
+    slopes = [r for r in found.coefficient_table() if r["term"] == "pace"]
+    assert [r["item"] for r in slopes] == ["item_0", "item_3", "item_6", "item_9"]
+    assert all(1.0 < r["low"] < r["high"] < 3.0 and r["low"] < r["fit"] + 0.3 for r in slopes)
+
+
+def test_processes_and_stops_change_nothing(model, table, found, tmp_path):
+    assert same(found, bootstrap(model, table, n_resamples=6, random_state=3, n_jobs=2))
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.n_done)
+        if progress.n_done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap(model, table, n_resamples=6, random_state=3, folder=tmp_path / "b", observer=stop)
+    (tmp_path / "b" / "resample-00004.part").write_text("torn")
+    resumed = bootstrap(
+        model,
+        table,
+        n_resamples=6,
+        random_state=3,
+        folder=tmp_path / "b",
+        observer=lambda p: seen.append(p.n_done),
+    )
+    assert seen == [0, 1, 2, 2, 3, 4, 5, 6]
+    assert same(found, resumed)
+    with pytest.raises(SettingError, match="holds resamples of another bootstrap \\(other seed\\)"):
+        bootstrap(model, table, n_resamples=6, random_state=4, folder=tmp_path / "b")
+    (tmp_path / "b" / "bootstrap.json").write_text("{")
+    with pytest.raises(FileError, match="was not written by a bootstrap"):
+        bootstrap(model, table, n_resamples=6, random_state=3, folder=tmp_path / "b")
+
+
+def test_a_result_is_as_good_as_its_estimator(model, table, found, tmp_path):
+    model.result_.save(tmp_path / "fit.npz")
+    again = bootstrap(hidag.load(tmp_path / "fit.npz"), table, n_resamples=6, random_state=3)
+    assert same(found, again)
+
+
+def test_saved_and_loaded_it_is_the_same(found, tmp_path):
+    back = BootstrapResult.load(found.save(tmp_path / "boot.npz"))
+    assert same(found, back)
+    assert str(back) == str(found)
+    assert back.coefficient_table() == found.coefficient_table()
+    assert back.law_table() == found.law_table()
+    with pytest.raises(FileError, match="is not a saved hidag fit"):
+        hidag.load(tmp_path / "boot.npz")
+
+
+def test_alignment_undoes_other_names_and_directions(model):
+    fit = model.result_
+    order, flips = np.array([2, 0, 1]), np.array([True, False, True])
+    turned = dataclasses.replace(
+        fit,
+        parameters=fit.parameters.reordered(latents=order).flipped(flips),
+        law=relabel_law(fit.law, order, flips),
+        graph=hidag.CPDAG(fit.graph.adjacency[np.ix_(order, order)], fit.latent_names),
+        q_given=fit.q_given[:, order],
+    )
+    back = aligned(turned, fit)
+    assert back.moved
+    np.testing.assert_allclose(back.agreement, 1.0)
+    np.testing.assert_allclose(back.loadings, fit.loadings)
+    np.testing.assert_allclose(back.intercept, fit.intercept)
+    np.testing.assert_allclose(back.joint, fit.law.probabilities)
+    np.testing.assert_array_equal(back.adjacency, fit.graph.adjacency)
+
+
+def test_parametric_resamples_keep_the_gaps_and_estimate_q_anew(table):
+    model = DCRL(2, family="gaussian", n_starts=1, random_state=0).fit(table[:, [0, 3, 6, 2, 5, 8]])
+    found = bootstrap(
+        model,
+        table[:, [0, 3, 6, 2, 5, 8]],
+        n_resamples=3,
+        kind="parametric",
+        start="fitted",
+        random_state=0,
+    )
+    assert not found.q_given
+    assert found.q_probability.min() < 0.4
+    assert "refits of 160 rows drawn from the fit" in found.summary()
+    assert "refits began at the fit: other optima were not looked for" in found.summary()
+
+
+def test_resamples_that_cannot_be_fitted_are_counted():
+    rng = np.random.default_rng(0)
+    X = (rng.random((40, 5)) < 0.5).astype(float)
+    X[:, 4] = 0
+    X[0, 4] = 1
+    with pytest.warns(hidag.errors.HidagWarning):
+        model = DCRL(1, family="bernoulli", n_starts=1, random_state=0).fit(X)
+    found = bootstrap(model, X, n_resamples=8, start="fitted", random_state=0)
+    assert 0 < len(found.failures) < 8
+    assert found.n_refits + len(found.failures) == 8
+    assert f"{len(found.failures)} of 8 resamples could not be fitted" in found.summary()
+
+
+def test_what_cannot_be_used_is_refused(model, table):
+    cases = [
+        ((DCRL(3), table), {}, "bootstrap needs a fitted DCRL or its result, got DCRL"),
+        ((model, table[:50]), {}, "the table that was fitted, 160 rows and 10 items, got 50 and"),
+        ((model, table), {"kind": "wild"}, "kind must be 'nonparametric' or 'parametric', got"),
+        ((model, table), {"start": "cold"}, "start must be 'full' or 'fitted', got 'cold'"),
+        ((model, table), {"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
+    ]
+    for args, options, words in cases:
+        with pytest.raises((DataError, SettingError), match=words):
+            bootstrap(*args, **options)
+    knowing = DCRL(
+        3,
+        family="gaussian",
+        q_matrix=Q,
+        n_starts=1,
+        knowledge=Knowledge(forbidden=[(0, 2)]),
+        random_state=0,
+    ).fit(table)
+    with pytest.raises(SettingError, match="a result does not remember knowledge well enough"):
+        bootstrap(knowing.result_, table, n_resamples=1)
