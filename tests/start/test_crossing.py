@@ -163,4 +163,6 @@ def test_starts_that_lead_to_the_same_place_are_taken_once(setting):
     mixed[:, 0] = np.roll(mixed[:, 0], 2)
     elsewhere = replace(good.estimate, parameters=replace(items, loadings=mixed))
     bad = replace(good, estimate=elsewhere, criterion=good.criterion - 1.0)
-    assert crossing._different([bad, good, good, bad]) == [1, 0]
+    looks = [bad, good, good, bad]
+    parameters = [look.estimate.parameters for look in looks]
+    assert crossing.different_places(parameters, [look.criterion for look in looks]) == [1, 0]

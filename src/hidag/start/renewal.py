@@ -2,9 +2,10 @@
 
 With a given Q most random starts end far below the best one, because some latents have gone wrong
 and EM cannot mend them one step at a time. Those that have gone right are worth keeping. So only
-the first starts are wholly new; each later one takes the best end so far, gives some of its latents
-new loadings, and keeps the result if the likelihood is higher. A start that has three latents of
-seven to find is likelier to find them than one that has seven.
+the first starts are wholly new; each later one takes an end so far, gives some of its latents new
+loadings, and takes its place if the likelihood is higher. A start that has three latents of seven
+to find is likelier to find them than one that has seven. Some explanations differ in more latents
+than can be begun again at once, so a few ends in different places are improved side by side.
 
 The law has ends of its own: given the items its likelihood has a single top, but a state that has
 lost its mass while items were still moving gets it back slowly or never. So the best ends are
@@ -25,7 +26,7 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.start.confirmatory import confirmatory_start
-from hidag.start.crossing import exchanged
+from hidag.start.crossing import different_places, exchanged
 from hidag.start.spectral import spread_law
 
 Array = NDArray[np.float64]
@@ -34,6 +35,8 @@ Run = Callable[[int, tuple[MeasurementParameters, Array], Schedule], Estimate]
 
 #: Share of the starts that are wholly new: the first good end comes from these.
 FRESH_SHARE = 1 / 3
+#: Ends that are improved side by side.
+MOST_HEADS = 3
 #: Latents that a start begins again, at the least and at the most, as shares of all latents.
 FEWEST_RENEWED, MOST_RENEWED = 0.25, 0.6
 
@@ -67,12 +70,14 @@ def starts_renewed(
     run, plan : callable, Schedule
         What a start is run with.
     """
-    best = max(ends, key=lambda end: end.objective)
+    places = different_places([e.parameters for e in ends], [e.objective for e in ends])
+    heads = [ends[i] for i in places[:MOST_HEADS]]
     fewest = max(1, int(FEWEST_RENEWED * space.n_latents + 0.5))
     most = max(fewest, int(MOST_RENEWED * space.n_latents + 0.5))
     out = []
     for index in range(len(ends), len(generators)):
-        rng = generators[index]
+        rng, place = generators[index], index % len(heads)
+        best = heads[place]
         fresh = confirmatory_start(data, space, q_entries, rng=rng)
         count = int(rng.integers(fewest, most + 1))
         latents = rng.choice(space.n_latents, size=count, replace=False)
@@ -81,7 +86,7 @@ def starts_renewed(
         end = run(index, (items, law), plan)
         out.append((f"given Q, {count} of {space.n_latents} latents begun again", end))
         if end.objective > best.objective:
-            best = end
+            heads[place] = end
     return out
 
 

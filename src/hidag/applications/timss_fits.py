@@ -1,0 +1,115 @@
+"""TIMSS: the fits that the page rests on, over seeds, laws and rival explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.applications.timss_data import SKILLS, TimssTable
+from hidag.discover import CPDAG
+from hidag.estimator import DCRL
+from hidag.result import FitResult
+from hidag.start.crossing import SAME_PLACE, starts_agree
+
+#: Starts of the fits that look for rivals: few, so that they end in different places.
+_FEW_STARTS = 9
+#: Fits that look for rivals, and how far below the best one still is a rival.
+N_RIVAL_FITS, RIVAL_WITHIN = 12, 5.0
+#: Log-likelihoods that differ by less are the same optimum.
+SAME_VALUE = 0.05
+
+
+def fitted(
+    table: TimssTable, seed: int, *, law: str = "saturated", n_starts: int | str = "auto"
+) -> DCRL:
+    """Return the model with the table's Q fitted to it."""
+    return DCRL(
+        len(SKILLS),
+        family=list(table.families),
+        q_matrix=table.q_matrix,
+        latent_names=SKILLS,
+        law=law,
+        n_starts=n_starts,
+        random_state=seed,
+    ).fit(table.values)
+
+
+def log_seconds_likelihood(result: FitResult, table: TimssTable) -> float:
+    """Return the log-likelihood as a density of log seconds, where values are easier to read."""
+    return result.log_likelihood + table.log_scale
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An explanation that fits nearly as well as the best one.
+
+    Attributes
+    ----------
+    result : FitResult
+    below : float
+        Units of log-likelihood below the best.
+    n_fits : int
+        How many of the fits with few starts ended there.
+    """
+
+    result: FitResult
+    below: float
+    n_fits: int
+
+
+def over_seeds(
+    table: TimssTable, first: FitResult, seeds: Sequence[int], tell: Callable[[str], None]
+) -> list[FitResult]:
+    """Return the fits from several seeds, the first of which has been fitted already."""
+    out = [first]
+    for count, seed in enumerate(seeds[1:], start=2):
+        tell(f"seed {count} of {len(seeds)}")
+        out.append(fitted(table, seed).result_)
+    return out
+
+
+def rivals_of(
+    best: FitResult, table: TimssTable, seed: int, tell: Callable[[str], None]
+) -> list[Rival]:
+    """Return explanations that differ from the best and fit nearly as well, best first.
+
+    Fits with few starts end in many places. Those within a few units of log-likelihood are grouped
+    by their loadings.
+    """
+    groups: list[list[FitResult]] = []
+    for index in range(N_RIVAL_FITS):
+        tell(f"rival explanations, {index + 1} of {N_RIVAL_FITS}")
+        own = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
+        found = fitted(table, own, n_starts=_FEW_STARTS).result_
+        if best.log_likelihood - found.log_likelihood > RIVAL_WITHIN or _same(found, best):
+            continue
+        home = next((group for group in groups if _same(group[0], found)), None)
+        if home is None:
+            groups.append([found])
+        else:
+            home.append(found)
+    out = []
+    for group in groups:
+        top = max(group, key=lambda one: one.log_likelihood)
+        out.append(Rival(top, best.log_likelihood - top.log_likelihood, len(group)))
+    return sorted(out, key=lambda rival: rival.below)
+
+
+def _same(one: FitResult, other: FitResult) -> bool:
+    return starts_agree(one.parameters, other.parameters) >= SAME_PLACE
+
+
+def mark(graph: CPDAG, one: int, other: int) -> str:
+    """Return how two latents are joined: '->', '<-', '-' or ''."""
+    a = graph.adjacency
+    marks = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "-"}
+    return marks[int(a[one, other]), int(a[other, one])]
+
+
+def joined_share(results: Sequence[FitResult]) -> NDArray[np.float64]:
+    """Return the share of fits in which two latents are joined, shape (K, K)."""
+    found = [(r.graph.adjacency + r.graph.adjacency.T) > 0 for r in results]
+    return np.asarray(np.mean(found, axis=0))
