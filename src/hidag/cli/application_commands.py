@@ -37,3 +37,59 @@ def seesaw(
     from hidag.cli.application import run_seesaw_application
 
     run_seesaw_application(out, seed=seed, n_images=images, jitter=jitter)
+@application_app.command("timss")
+def timss(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder with the TIMSS 2019 tables (timss2019_rt, or the folder above it).",
+            show_default=False,
+        ),
+    ] = None,
+    q: Annotated[
+        str, typer.Option("--q", help="Q-matrix: printed (the paper's table) or official.")
+    ] = "printed",
+    bootstrap: Annotated[
+        int, typer.Option("--bootstrap", min=0, help="Refits to resampled students; 0 for none.")
+    ] = 100,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds that the fit is begun from.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Root of all random numbers.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes; never changes what is found.")
+    ] = 1,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder where refits are kept, to go on after a stop.", show_default=False
+        ),
+    ] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="A simulated stand-in in place of the data.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("app-timss"),
+) -> None:
+    """Skills behind response times: the graph among seven skills of TIMSS 2019, and how stable."""
+    from hidag.applications.timss import explain_times
+    from hidag.applications.timss_data import files_of
+    from hidag.cli.application import run_application
+    from hidag.cli.console import steps_told
+    from hidag.errors import SettingError
+
+    if (folder is None) != simulated:
+        raise SettingError("give the folder of the TIMSS tables, or --simulated, one of the two")
+    with steps_told() as tell:
+        run_application(
+            lambda: explain_times(
+                folder,
+                q=q,
+                seed=seed,
+                n_resamples=bootstrap,
+                n_seeds=seeds,
+                n_jobs=workers,
+                keep=keep,
+                tell=tell,
+            ),
+            out,
+            () if folder is None else files_of(folder),
+        )

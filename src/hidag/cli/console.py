@@ -116,6 +116,24 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
             bar.stop()
 
 
+@contextmanager
+def steps_told() -> Iterator[Callable[[str], None]]:
+    """Give a function that shows on a terminal what is being done, each step over the last."""
+    wide = 0
+
+    def tell(text: str) -> None:
+        nonlocal wide
+        if sys.stderr.isatty():
+            print(f"\r{one_line(text).ljust(wide)}", end="", file=sys.stderr, flush=True)
+            wide = max(wide, len(text))
+
+    try:
+        yield tell
+    finally:
+        if wide:
+            print(f"\r{' ' * wide}\r", end="", file=sys.stderr, flush=True)
+
+
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
     """Return rows as lines with aligned columns; those listed in ``right`` end together."""
     if not rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.average_effects import AverageEffects, average_effects

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 Run = Callable[[int, tuple[MeasurementParameters, Array], Schedule], Estimate]
 
 #: Share of the starts that are wholly new: the first good end comes from these.
-FRESH_SHARE = 1 / 3
+FRESH_SHARE = 0.25
 #: Ends that are improved side by side.
 MOST_HEADS = 3
 #: Latents that a start begins again, at the least and at the most, as shares of all latents.

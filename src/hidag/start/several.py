@@ -97,7 +97,7 @@ def choose_method(
 #: Multiplications that all starts' E-steps together may take per step, when the user does not say.
 WORK_FOR_STARTS = 3e8
 #: Bounds on the number of starts: a given Q has more local optima, and cheaper fits.
-FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 60, False: 4}
+FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 90, False: 4}
 #: Starts at least when latents differ in their numbers of levels.
 FEWEST_WHEN_UNEVEN = 8
 #: From this many starts on, all get a rough look first: so many steps, so much more tolerance.
