@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from hidag.discover import DAG as DAG
     from hidag.discover import Knowledge as Knowledge
     from hidag.estimator import DCRL as DCRL
+    from hidag.explain import BootstrapResult as BootstrapResult
+    from hidag.explain import bootstrap as bootstrap
     from hidag.explain import classify as classify
     from hidag.explain import fit_statistics as fit_statistics
     from hidag.explain import person_fit as person_fit
     from hidag.explain import standard_errors as standard_errors
     from hidag.explain import validate_q as validate_q
-    from hidag.explain import BootstrapResult as BootstrapResult
-    from hidag.explain import bootstrap as bootstrap
     from hidag.identify import check_identifiability as check_identifiability
     from hidag.result import FitResult as FitResult
     from hidag.result import load as load

@@ -15,9 +15,9 @@ from hidag.result import FitResult
 from hidag.start.crossing import SAME_PLACE, starts_agree
 
 #: Starts of the fits that look for rivals: few, so that they end in different places.
-_FEW_STARTS = 9
+_FEW_STARTS = 24
 #: Fits that look for rivals, and how far below the best one still is a rival.
-N_RIVAL_FITS, RIVAL_WITHIN = 12, 5.0
+N_RIVAL_FITS, RIVAL_WITHIN = 10, 5.0
 #: Log-likelihoods that differ by less are the same optimum.
 SAME_VALUE = 0.05
 

@@ -37,6 +37,8 @@ def seesaw(
     from hidag.cli.application import run_seesaw_application
 
     run_seesaw_application(out, seed=seed, n_images=images, jitter=jitter)
+
+
 @application_app.command("timss")
 def timss(
     folder: Annotated[

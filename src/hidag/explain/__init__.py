@@ -5,7 +5,6 @@ from __future__ import annotations
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
-from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.classification import Classification, classify
 from hidag.explain.exports import to_bif, to_dot, to_dowhy, to_gml
 from hidag.explain.fit_statistics import FitStatistics, fit_statistics
