@@ -108,7 +108,10 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for latents with more levels.
     search : {"xges", "ges", "exact"} or callable
     knowledge : hidag.Knowledge, optional
-        Required and forbidden edges and tiers among the latents.
+        Required and forbidden edges, tiers and prerequisites among the latents. With a given Q the
+        latent law obeys it while it is estimated; without one, latents have no names before the
+        end, and it is for the final graph alone. States that a hierarchy rules out have
+        probability zero; that needs a given Q.
     n_starts : int or "auto"
         Starts of Stage I; the best is kept. "auto" takes one when two starts agree about Q and four
         otherwise; with at most 6 latents or a saturated law as many as are worth their cost, up to
@@ -276,6 +279,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 law=self.law,
                 effects=effects,
                 begin=self._begin(),
+                knowledge=None if self.knowledge is None else self.knowledge.among(names),
                 weights=weights,
                 n_threads=thread_count(self.n_jobs),
                 progress=self._progress(),

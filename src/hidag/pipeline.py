@@ -156,8 +156,7 @@ def latent_graph(
 ) -> GraphFound:
     """Return the graph among the latents that drive items: Stages II and III in one call.
 
-    Knowledge is about the latents as they were asked for; it is set aside when some of them turn
-    out to drive no item.
+    What is known about latents that turn out to drive no item is set aside.
     """
     adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
     idle = measurement.idle()
@@ -187,7 +186,7 @@ def latent_graph(
         score=score,
         equivalent_sample_size=equivalent_sample_size,
         search=search,
-        knowledge=None if len(idle) else knowledge,
+        knowledge=None if knowledge is None else knowledge.among(names, busy.tolist()),
         observed=tested,
         n_rows=ratio * part.n_samples,
         seen=ratio,

@@ -146,6 +146,8 @@ def plain_value(value: Any) -> Any:
         return [plain_value(entry) for entry in value]
     if isinstance(value, (str, int, float, bool, type(None))):
         return value
+    if isinstance(value, Knowledge):
+        return plain_value(value.to_dict())
     if isinstance(value, np.generic):
         return value.item()
     return repr(value)

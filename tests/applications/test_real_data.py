@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hidag import DCRL
+from hidag import DCRL, Knowledge
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 needs = pytest.mark.data
@@ -56,6 +56,22 @@ def test_ecpe_with_all_interactions_reaches_the_reference_likelihood():
         frozenset({"Lexical", "Cohesive"}),
         frozenset({"Cohesive", "Morphosyntactic"}),
     }
+
+
+@needs
+def test_ecpe_with_its_linear_hierarchy_has_four_profiles():
+    path = folder("ecpe")
+    table, q = pd.read_csv(path / "responses.csv"), pd.read_csv(path / "q.csv")
+    line = Knowledge(hierarchy=[("Lexical", "Cohesive"), ("Cohesive", "Morphosyntactic")])
+    values = []
+    for effects in ("main", "all"):
+        model = DCRL(3, effects=effects, q_matrix=q, knowledge=line, random_state=0).fit(table)
+        shares = model.latent_law_.probabilities
+        assert (shares > 0).tolist() == [True, True, False, True, False, False, False, True]
+        values.append(model.log_likelihood_)
+    # In a line of skills an interaction is a main effect of the higher one: one model, two names.
+    assert values[0] == pytest.approx(values[1], abs=0.05)
+    assert values[0] < -42738.56
 
 
 @needs

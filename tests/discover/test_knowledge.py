@@ -47,6 +47,38 @@ NAMES = ["a", "b", "c", "d"]
             Knowledge(required=[("a", "a")]),
             "a -> a is required, but no variable causes itself",
         ),
+        (
+            Knowledge(required=[("c", "b"), ("b", "a")], tiers=[["a"], ["c"]]),
+            "the required edges c -> b -> a lead from tier 2 to the earlier tier 1",
+        ),
+        (
+            Knowledge(hierarchy=[("a", "b"), ("b", "c"), ("c", "a")]),
+            "the hierarchy goes round in a circle: a -> b -> c -> a",
+        ),
+        (
+            Knowledge(hierarchy=[("a", "b")], required=[("b", "c"), ("c", "a")]),
+            "the required edges and the hierarchy form a cycle: a -> b -> c -> a",
+        ),
+        (
+            Knowledge(hierarchy=[("a", "b")], forbidden=[("a", "b")]),
+            "a -> b is a step of the hierarchy and forbidden",
+        ),
+        (
+            Knowledge(hierarchy=[("b", "a")], tiers=[["a"], ["b"]]),
+            "b -> a is a step of the hierarchy, but b is in tier 2 and a in the earlier tier 1",
+        ),
+        (
+            Knowledge(hierarchy=[("a", "a")]),
+            "a cannot be a prerequisite of itself",
+        ),
+        (
+            Knowledge(required=("a", "b")),
+            "required must be pairs of variables, such as [('A', 'B')], but has 'a'",
+        ),
+        (
+            Knowledge(tiers=["ab", "c"]),
+            "tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier 1 is 'ab'",
+        ),
     ],
 )
 @pytest.mark.parametrize("search", ["ges", "xges", "exact"])

@@ -79,7 +79,8 @@ def _top(
     "`hidag fit study/ --out fit` (a folder with responses.csv, types.csv and q.csv)\n\n"
     "`hidag fit log.csv -k 4 --family 'time_*=lognormal' --family clicks=poisson --seed 1`\n\n"
     "`hidag fit grades.csv --levels 3,3,2 --family ordinal --out fit` (three causes)\n\n"
-    "`hidag fit study/ --effects all --out fit` (a G-DINA model with the Q-matrix of the folder)"
+    "`hidag fit study/ --effects all --out fit` (a G-DINA model with its Q-matrix)\n\n"
+    "`hidag fit study/ --hierarchy 'Lexical->Cohesive' --out fit` (nobody has the second alone)"
 )
 def fit(
     table: Annotated[
@@ -172,6 +173,38 @@ def fit(
         str,
         typer.Option(help="Rows that expected counts stand for: auto, all or a share of N."),
     ] = "auto",
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An edge that must be there: 'Z1->Z2'; several with commas, or several times.",
+            show_default=False,
+        ),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(help="A direction that must not occur: 'Z2->Z1'.", show_default=False),
+    ] = None,
+    tiers: Annotated[
+        str | None,
+        typer.Option(
+            help="Order in which later ones cause no earlier ones: 'Z1,Z2;Z3'.",
+            show_default=False,
+        ),
+    ] = None,
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A prerequisite: with 'A->B' nobody has B without A. Needs a Q-matrix.",
+            show_default=False,
+        ),
+    ] = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON file with any of the lists required, forbidden, tiers and hierarchy.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; never changes a result. -1: all.")] = 1,
     max_iter: Annotated[int, typer.Option(help="Most steps per start.")] = 300,
     tol: Annotated[float, typer.Option(help="Gain per row below which a start ends.")] = 1e-4,
@@ -179,6 +212,7 @@ def fit(
 ) -> None:
     """Fit the model to a table and write the results into a folder."""
     from hidag.cli.fit import FitOrder, run_fit
+    from hidag.cli.knowledge import read_knowledge
 
     run_fit(
         FitOrder(
@@ -203,6 +237,9 @@ def fit(
                 "search": search,
                 "resample": int(resample) if resample.isdigit() else resample,
                 "effective_size": _number_or_word(effective_size),
+                "knowledge": read_knowledge(
+                    knowledge, require or (), forbid or (), tiers, hierarchy or ()
+                ),
                 "n_jobs": jobs,
                 "max_iter": max_iter,
                 "tol": tol,

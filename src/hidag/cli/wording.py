@@ -22,6 +22,7 @@ _OPTIONS = {
     "levels must": "--levels must",
     "effects must": "--effects must",
     "effects=": "--effects ",
+    "give q_matrix": "give --q",
 }
 #: A list of levels at the end of a sentence, which options take without brackets.
 _LIST = re.compile(r"(?<=got )\[([\d, ]+)\]\Z")

@@ -1,8 +1,8 @@
-"""Background knowledge: edges that must or must not be there, and an order of tiers."""
+"""Background knowledge: edges that must or must not be there, tiers, prerequisites."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,10 @@ from hidag.discover.orientation import MixedGraph, bits, close, find_cycle
 from hidag.errors import GraphError
 
 Variable = str | int
+Edge = tuple[int, int]
+
+#: What knowledge is made of, by name.
+PARTS = ("required", "forbidden", "tiers", "hierarchy")
 
 #: Bits of the matrix of rules: i -> j must not be made; the pair i, j must stay joined.
 FORBIDDEN = 1
@@ -30,11 +34,17 @@ class Knowledge:
         Directions that must not occur; forbid both to keep two variables apart.
     tiers : sequence of sequences of variables
         Nothing in a later tier causes anything in an earlier one. Variables in no tier are free.
+    hierarchy : sequence of (prerequisite, skill)
+        Attribute hierarchies of cognitive diagnosis: nobody has the skill (is above its lowest
+        level) without the prerequisite. In a fit such states have probability zero, and each step
+        of the hierarchy is a required edge from prerequisite to skill; a search alone takes it as
+        required edges.
     """
 
     required: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
     forbidden: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
     tiers: Sequence[Sequence[Variable]] = field(default_factory=tuple)
+    hierarchy: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
 
     def rules(self, names: Sequence[str]) -> NDArray[np.uint8]:
         """Return the rules, shape (K, K): bit 1 if i -> j is forbidden, bit 2 if i, j stay joined.
@@ -46,39 +56,41 @@ class Knowledge:
         """
         n = len(names)
         out = np.zeros((n, n), dtype=np.uint8)
-        for a, b in self.forbidden:
-            out[_index(a, names), _index(b, names)] |= FORBIDDEN
+        for i, j in _pairs(self.forbidden, "forbidden", names):
+            out[i, j] |= FORBIDDEN
         tier = self._tier_of(names)
         for i, of_i in tier.items():
             for j, of_j in tier.items():
                 if of_i > of_j:
                     out[i, j] |= FORBIDDEN
+        steps = self._steps(names)
         required = self.required_adjacency(names)
-        for i, j in np.argwhere(required):
+        for i, j in np.argwhere(required).tolist():
             edge = f"{names[i]} -> {names[j]}"
+            wanted = "a step of the hierarchy" if steps[i, j] else "required"
             if i in tier and j in tier and tier[i] > tier[j]:
                 raise GraphError(
-                    f"{edge} is required, but {names[i]} is in tier {tier[i] + 1} and "
+                    f"{edge} is {wanted}, but {names[i]} is in tier {tier[i] + 1} and "
                     f"{names[j]} in the earlier tier {tier[j] + 1}"
                 )
             if out[i, j] & FORBIDDEN:
-                raise GraphError(f"{edge} is both required and forbidden")
-        cycle = find_cycle(required)
-        if cycle is None and (required & required.T).any():
-            i, j = (int(k) for k in np.argwhere(required & required.T)[0])
-            cycle = [i, j, i]
-        if cycle is not None:
-            path = " -> ".join(names[k] for k in cycle)
-            raise GraphError(f"the required edges form a cycle: {path}")
+                both = f"{wanted} and forbidden" if steps[i, j] else "both required and forbidden"
+                raise GraphError(f"{edge} is {both}")
+        _refuse_cycle(steps, names, "the hierarchy goes round in a circle")
+        part = "required edges and the hierarchy" if steps.any() else "required edges"
+        _refuse_cycle(required, names, f"the {part} form a cycle")
+        self._refuse_way_back(required, tier, names)
         out[required.T == 1] |= FORBIDDEN
         out[(required | required.T) == 1] |= KEPT
         return out
 
     def required_adjacency(self, names: Sequence[str]) -> NDArray[np.int8]:
-        """Return the required edges as an adjacency, shape (K, K)."""
-        out = np.zeros((len(names), len(names)), dtype=np.int8)
-        for a, b in self.required:
-            i, j = _index(a, names), _index(b, names)
+        """Return the edges that must be there as an adjacency, shape (K, K).
+
+        Required ones, and the steps of the hierarchy: prerequisites of prerequisites need none.
+        """
+        out = self._steps(names)
+        for i, j in _pairs(self.required, "required", names):
             if i == j:
                 raise GraphError(
                     f"{names[i]} -> {names[i]} is required, but no variable causes itself"
@@ -86,9 +98,61 @@ class Knowledge:
             out[i, j] = 1
         return out
 
+    def possible_states(self, names: Sequence[str], levels: Sequence[int]) -> NDArray[np.bool_]:
+        """Return which joint states the hierarchy allows, one axis per variable."""
+        out = np.ones(tuple(levels), dtype=bool)
+        at = np.indices(tuple(levels))
+        for before, after in _pairs(self.hierarchy, "hierarchy", names):
+            out &= ~((at[after] > 0) & (at[before] == 0))
+        return out
+
+    def _steps(self, names: Sequence[str]) -> NDArray[np.int8]:
+        """Return the hierarchy without the pairs that follow from others, shape (K, K)."""
+        n = len(names)
+        given = np.zeros((n, n), dtype=np.int8)
+        for i, j in _pairs(self.hierarchy, "hierarchy", names):
+            if i == j:
+                raise GraphError(f"{names[i]} cannot be a prerequisite of itself")
+            given[i, j] = 1
+        longer = given.astype(np.int64)
+        reach = longer
+        for _ in range(n):
+            longer = np.minimum(longer @ given, 1)
+            reach = np.maximum(reach, longer)
+        # What is reached in two steps or more needs no edge of its own.
+        detours = np.minimum(given.astype(np.int64) @ reach, 1)
+        in_circle = (np.diag(reach) > 0)[:, None] & (np.diag(reach) > 0)[None, :]
+        return np.asarray((given == 1) & ((detours == 0) | in_circle), dtype=np.int8)
+
+    @staticmethod
+    def _refuse_way_back(
+        required: NDArray[np.int8], tier: dict[int, int], names: Sequence[str]
+    ) -> None:
+        """Refuse required edges that lead from a later tier to an earlier one by a detour."""
+        for start in tier:
+            walks = [[start]]
+            seen = {start}
+            for walk in walks:
+                for after in np.flatnonzero(required[walk[-1]]).tolist():
+                    if after in seen:
+                        continue
+                    seen.add(after)
+                    walks.append([*walk, after])
+                    if after in tier and tier[after] < tier[start]:
+                        path = " -> ".join(names[k] for k in walks[-1])
+                        raise GraphError(
+                            f"the required edges {path} lead from tier {tier[start] + 1} to the "
+                            f"earlier tier {tier[after] + 1}"
+                        )
+
     def _tier_of(self, names: Sequence[str]) -> dict[int, int]:
         out: dict[int, int] = {}
         for number, members in enumerate(self.tiers):
+            if isinstance(members, str):
+                raise GraphError(
+                    f"tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier "
+                    f"{number + 1} is {members!r}"
+                )
             for variable in members:
                 k = _index(variable, names)
                 if k in out:
@@ -98,6 +162,82 @@ class Knowledge:
                     )
                 out[k] = number
         return out
+
+    def among(self, names: Sequence[str], kept: Sequence[int] | None = None) -> Knowledge:
+        """Return the knowledge about some of the variables, by their numbers among those.
+
+        Parameters
+        ----------
+        names : sequence of str, length K
+        kept : sequence of int, optional
+            Which variables are left, in their new order; all unless given. What is known of the
+            others is left out.
+        """
+        place = {int(k): new for new, k in enumerate(range(len(names)) if kept is None else kept)}
+
+        def pairs(given: Sequence[tuple[Variable, Variable]], what: str) -> tuple[Edge, ...]:
+            found = _pairs(given, what, names)
+            return tuple((place[i], place[j]) for i, j in found if i in place and j in place)
+
+        tiers: list[list[int]] = [[] for _ in self.tiers]
+        for k, number in self._tier_of(names).items():
+            if k in place:
+                tiers[number].append(place[k])
+        return Knowledge(
+            pairs(self.required, "required"),
+            pairs(self.forbidden, "forbidden"),
+            tuple(map(tuple, tiers)),
+            pairs(self.hierarchy, "hierarchy"),
+        )
+
+    def to_dict(self) -> dict[str, list[list[Variable]]]:
+        """Return plain lists by name of the part, parts that say nothing left out."""
+        parts = {name: getattr(self, name) for name in PARTS}
+        return {name: [list(entry) for entry in given] for name, given in parts.items() if given}
+
+    @classmethod
+    def from_dict(cls, content: object) -> Knowledge:
+        """Return the knowledge of :meth:`to_dict`, for instance of a JSON file.
+
+        Raises
+        ------
+        GraphError
+            If there is anything else in it than the four lists.
+        """
+        if not isinstance(content, Mapping) or not set(content) <= set(PARTS):
+            got = sorted(map(str, content)) if isinstance(content, Mapping) else content
+            raise GraphError(
+                f"knowledge must have the lists {', '.join(PARTS)} and nothing else, got {got!r}"
+            )
+        for name, entries in content.items():
+            if not isinstance(entries, list) or not all(isinstance(e, list) for e in entries):
+                raise GraphError(
+                    f"{name} of the knowledge must be a list of lists, got {entries!r}"
+                )
+        return cls(**{name: tuple(map(tuple, entries)) for name, entries in content.items()})
+
+
+def _pairs(
+    given: Sequence[tuple[Variable, Variable]], what: str, names: Sequence[str]
+) -> list[Edge]:
+    """Return pairs of variables by their numbers."""
+    out = []
+    for entry in given:
+        if isinstance(entry, str) or len(entry) != 2:
+            raise GraphError(
+                f"{what} must be pairs of variables, such as [('A', 'B')], but has {entry!r}"
+            )
+        out.append((_index(entry[0], names), _index(entry[1], names)))
+    return out
+
+
+def _refuse_cycle(adjacency: NDArray[np.int8], names: Sequence[str], words: str) -> None:
+    cycle = find_cycle(adjacency)
+    if cycle is None and (adjacency & adjacency.T).any():
+        i, j = (int(k) for k in np.argwhere(adjacency & adjacency.T)[0])
+        cycle = [i, j, i]
+    if cycle is not None:
+        raise GraphError(f"{words}: {' -> '.join(names[k] for k in cycle)}")
 
 
 def _index(variable: Variable, names: Sequence[str]) -> int:

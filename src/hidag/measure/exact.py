@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover import CPDAG, search_graph
+from hidag.discover import CPDAG, Knowledge, search_graph
 from hidag.discover.search import score_for
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
@@ -197,8 +197,11 @@ def exact_measurement(
     )
 
 
-def parents_by_search(space: StateSpace) -> LearnParents:
-    """Return the search that finds the graph a law is restricted to while it is estimated."""
+def parents_by_search(space: StateSpace, knowledge: Knowledge | None = None) -> LearnParents:
+    """Return the search that finds the graph a law is restricted to while it is estimated.
+
+    ``knowledge`` is about the latents by their numbers.
+    """
     names = tuple(f"{k}" for k in range(space.n_latents))
 
     def learn(
@@ -209,7 +212,7 @@ def parents_by_search(space: StateSpace) -> LearnParents:
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         worth = rows_worth(information_ratio(parameters, law, data), n_steps)
         counts = expected_counts(law, max(worth * data.n_counted, 1.0), names)
-        found = search_graph(counts, score=score_for(space.levels))
+        found = search_graph(counts, score=score_for(space.levels), knowledge=knowledge)
         return found.graph.to_dag().parents
 
     return learn

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.discover import Knowledge
 from hidag.errors import SettingError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimate.loop import Schedule
@@ -14,6 +15,7 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measure.effects import with_interactions
 from hidag.measure.exact import exact_measurement, parents_by_search
+from hidag.measure.hierarchy import under_hierarchy
 from hidag.measure.record import Measurement
 from hidag.measure.sampled import parents_of_draws, sampled_measurement
 from hidag.measurement import MeasurementParameters, Penalty
@@ -46,6 +48,7 @@ def estimate_measurement(
     n_starts: int | str = "auto",
     law: str = "auto",
     effects: Effects = MAIN_EFFECTS,
+    knowledge: Knowledge | None = None,
     begin: tuple[MeasurementParameters, Array] | None = None,
     weights: Array | None = None,
     n_threads: int = 1,
@@ -69,6 +72,10 @@ def estimate_measurement(
         the Bayesian information criterion.
     effects : Effects
         Interactions that items may have beside main effects.
+    knowledge : Knowledge, optional
+        About the latents by their numbers in Q; only with ``q_entries``, because before the end
+        nobody else knows which latent is which. The law's graph obeys it, and states that its
+        hierarchy rules out have probability zero.
     begin : (MeasurementParameters, ndarray of shape (S,)), optional
         Items, in the user's order and units, and a law to begin from instead of any start.
     weights : ndarray, shape (N,), optional
@@ -79,6 +86,9 @@ def estimate_measurement(
     if law not in LAWS:
         raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {law!r}")
     space, n_latents = StateSpace(levels), len(levels)
+    hierarchy = knowledge is not None and bool(knowledge.hierarchy)
+    if q_entries is None:
+        knowledge = None
     n_samples, n_items = values.shape
     entries = q_entries
     if entries is None:
@@ -107,8 +117,8 @@ def estimate_measurement(
             entries,
             penalty,
             schedule,
-            learn_parents=parents_of_draws("ges", space.levels, data.weights),
-            final_parents=parents_of_draws("xges", space.levels, data.weights),
+            learn_parents=parents_of_draws("ges", space.levels, data.weights, knowledge),
+            final_parents=parents_of_draws("xges", space.levels, data.weights, knowledge),
             seed=seed,
             begin=None if point is None else point.parameters,
             adapt=adapt,
@@ -123,6 +133,8 @@ def estimate_measurement(
         )
     if not effects.main_only and chosen == "saem" and law != "saturated":
         chosen = "em"
+    if hierarchy:
+        _refuse_hierarchy(q_entries is None, chosen == "saem", space)
     if law != "saturated" and chosen == "saem":
         return sampled_measurement(sampled_stage(), data, columns, reorder=q_entries is None)
     dear = space.n_states >= STATES_FOR_SAMPLED_START and bool((entries < 0).any())
@@ -138,7 +150,7 @@ def estimate_measurement(
         law=law,
         method=chosen,
         seed=seed,
-        learn_parents=parents_by_search(space),
+        learn_parents=parents_by_search(space, knowledge),
         adapt=adapt,
         n_starts=n_starts,
         begin=point,
@@ -154,9 +166,21 @@ def estimate_measurement(
             effects,
             schedule,
             law=law,
-            learn_parents=parents_by_search(space),
+            learn_parents=parents_by_search(space, knowledge),
             seed=seed,
             n_starts=0 if begin is not None else _starts_with_interactions(n_starts),
+            n_threads=n_threads,
+        )
+    if knowledge is not None and hierarchy:
+        numbers = tuple(f"{k}" for k in range(n_latents))
+        stage_one = under_hierarchy(
+            stage_one,
+            data,
+            space,
+            knowledge.possible_states(numbers, levels).ravel(),
+            schedule,
+            learn_parents=parents_by_search(space, knowledge),
+            relevel=not effects.conjunctive,
             n_threads=n_threads,
         )
     return exact_measurement(
@@ -165,9 +189,23 @@ def estimate_measurement(
         space,
         columns,
         reorder=q_entries is None,
-        relevel=not effects.conjunctive,
+        relevel=not effects.conjunctive and not hierarchy,
         n_threads=n_threads,
     )
+
+
+def _refuse_hierarchy(estimated: bool, sampled: bool, space: StateSpace) -> None:
+    """Refuse a hierarchy where nobody knows which latent is which, or states are not listed."""
+    if estimated:
+        raise SettingError(
+            "a hierarchy is about latents with a meaning, but without a Q-matrix the fit decides "
+            "which latent is which; give q_matrix (-1 where it is to be estimated)"
+        )
+    if sampled:
+        raise SettingError(
+            "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
+            f"{space.count_in_words()} states; use method='em' (at most 16 latents) or fewer rows"
+        )
 
 
 def _starts_with_interactions(n_starts: int | str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover import CPDAG, search_graph
+from hidag.discover import CPDAG, Knowledge, search_graph
 from hidag.discover.search import score_for
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.network_loop import law_of_draws
@@ -163,15 +163,28 @@ def sampled_measurement(
 
 
 def parents_of_draws(
-    search: str, levels: tuple[int, ...], weights: Array | None = None
+    search: str,
+    levels: tuple[int, ...],
+    weights: Array | None = None,
+    knowledge: Knowledge | None = None,
 ) -> ParentsOfDraws:
-    """Return the search that finds a graph from draws of the latents, one table after another."""
+    """Return the search that finds a graph from draws of the latents, one table after another.
+
+    ``knowledge`` is about the latents by their numbers.
+    """
 
     def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
         names = tuple(f"{k}" for k in range(states.shape[1]))
         counts = _scaled(states, n_rows, names, levels, weights)
+        most = MOST_PARENTS
+        if knowledge is not None:
+            most = max(most, int(knowledge.required_adjacency(names).sum(axis=0).max()))
         found = search_graph(
-            counts, score=score_for(levels), search=search, max_parents=MOST_PARENTS
+            counts,
+            score=score_for(levels),
+            search=search,
+            knowledge=knowledge,
+            max_parents=most,
         )
         return found.graph.to_dag().parents
 

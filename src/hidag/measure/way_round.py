@@ -30,15 +30,15 @@ def latest(stage_one: StageOne) -> Estimate:
 def levels_rising(stage_one: StageOne, data: WorkingData, space: StateSpace) -> StageOne:
     """Return the same answer with latents' levels going up with the items in total."""
     _, orders, _ = settle_labels(latest(stage_one).parameters, data, reorder=False)
-    return _turned(stage_one, space, orders)
+    return turned(stage_one, space, orders)
 
 
 def all_turned(stage_one: StageOne, space: StateSpace) -> StageOne:
     """Return the same answer with all latents' levels reversed."""
-    return _turned(stage_one, space, [np.arange(m)[::-1] for m in space.levels])
+    return turned(stage_one, space, [np.arange(m)[::-1] for m in space.levels])
 
 
-def _turned(stage_one: StageOne, space: StateSpace, orders: Sequence[NDArray[np.intp]]) -> StageOne:
+def turned(stage_one: StageOne, space: StateSpace, orders: Sequence[NDArray[np.intp]]) -> StageOne:
     """Return the same answer when level ``orders[k][v]`` of latent k is called level v."""
 
     def law(probabilities: Array) -> Array:

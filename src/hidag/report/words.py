@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from hidag.measurement import categorical_named, family_named
@@ -65,9 +65,39 @@ def what_was_fitted(result: FitResult) -> list[str]:
         f"was explained by {latents_in_words(result)}.",
         support,
         effects_in_words(result),
+        *knowledge_in_words(result),
         f"The estimate comes from {steps}, {counted(result.n_iter, 'step', 'steps')}, best of "
         f"{counted(len(result.starts), 'start', 'starts')}. {rows}",
     ]
+
+
+def knowledge_in_words(result: FitResult) -> list[str]:
+    """Return what the fit was told beforehand about the causes, as sentences; empty if nothing."""
+    told = result.settings.get("knowledge")
+    if not isinstance(told, Mapping):
+        return []
+    names = result.latent_names
+
+    def name(variable: str | int) -> str:
+        return names[variable] if isinstance(variable, int) else variable
+
+    def arrows(part: str) -> str:
+        return ", ".join(f"{name(a)} -> {name(b)}" for a, b in told.get(part, ()))
+
+    out = []
+    if told.get("required"):
+        out.append(f"edges that must be there: {arrows('required')}")
+    if told.get("forbidden"):
+        out.append(f"directions ruled out: {arrows('forbidden')}")
+    if told.get("tiers"):
+        tiers = " before ".join(", ".join(map(name, tier)) for tier in told["tiers"] if tier)
+        out.append(f"an order in which later ones cause no earlier ones: {tiers}")
+    if told.get("hierarchy"):
+        out.append(
+            f"prerequisites, without which nobody has the other: {arrows('hierarchy')} (other "
+            "combinations were given probability zero)"
+        )
+    return [f"Told beforehand, not found in the data: {'; '.join(out)}."] if out else []
 
 
 def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:

@@ -1,0 +1,138 @@
+"""Knowledge while the law is estimated: its graph obeys, and prerequisites rule states out."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, Knowledge
+from hidag.errors import HidagWarning, SettingError
+from hidag.latent import NetworkLaw, StateSpace
+from hidag.simulate import Truth, chain_dag, make_truth, random_law, simulate
+
+Q = np.array([[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 4 + [[1, 1, 0], [0, 1, 1]])
+
+
+def linear_truth():
+    """A before B before C; one of A's items is turned the other way."""
+    tables = (
+        np.array([0.3, 0.7]),
+        np.array([[1.0, 0.0], [0.3, 0.7]]),
+        np.array([[1.0, 0.0], [0.4, 0.6]]),
+    )
+    law = NetworkLaw(StateSpace.binary(3), ((), (0,), (1,)), tables)
+    loadings = 2.5 * Q.astype(float)
+    loadings[0, 0] = -2.5
+    return Truth(
+        Q,
+        np.full(len(Q), -1.0),
+        loadings,
+        np.ones(len(Q)),
+        ("bernoulli",) * len(Q),
+        law,
+        latent_names=("A", "B", "C"),
+    )
+
+
+LINEAR = Knowledge(hierarchy=[("A", "B"), ("B", "C"), ("A", "C")])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.array(simulate(linear_truth(), 1500, rng=np.random.default_rng(5)).X)
+
+
+def fitted(rows, **settings):
+    chosen = {"family": "bernoulli", "q_matrix": Q, "latent_names": ("A", "B", "C"), "n_starts": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HidagWarning)
+        return DCRL(3, **{**chosen, "random_state": 0, **settings}).fit(rows)
+
+
+@pytest.mark.parametrize("law", ["saturated", "network"])
+def test_states_without_prerequisites_have_no_mass_and_steps_are_edges(rows, law):
+    free = fitted(rows, law=law)
+    held = fitted(rows, law=law, knowledge=LINEAR)
+    possible = np.array([1, 0, 0, 0, 1, 0, 1, 1], dtype=bool)
+    shares = np.asarray(held.latent_law_.probabilities)
+    assert shares[~possible].max() == 0.0
+    np.testing.assert_allclose(
+        shares[possible], linear_truth().law.probabilities[possible], atol=0.05
+    )
+    assert {("A", "B"), ("B", "C")} <= set(held.graph_.directed_edges)
+    assert held.log_likelihood_ <= free.log_likelihood_ + 0.1
+    assert free.log_likelihood_ - held.log_likelihood_ < 10
+    assert held.loadings_[0, 0] < 0
+
+
+def test_interactions_add_nothing_where_skills_are_in_a_line(rows):
+    main = fitted(rows, law="saturated", knowledge=LINEAR, tol=1e-6)
+    every = fitted(rows, law="saturated", knowledge=LINEAR, effects="all", tol=1e-6)
+    assert every.log_likelihood_ == pytest.approx(main.log_likelihood_, abs=0.05)
+
+
+def test_a_step_that_follows_from_others_is_no_edge_of_its_own():
+    assert LINEAR.required_adjacency(["A", "B", "C"]).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    allowed = Knowledge(hierarchy=[(0, 1)]).possible_states(["x", "y"], (3, 2))
+    assert allowed.tolist() == [[True, False], [True, True], [True, True]]
+
+
+@pytest.mark.parametrize("method", ["em", "saem"])
+def test_the_graph_of_the_law_obeys_while_it_is_estimated(method):
+    truth = make_truth(random_law(chain_dag(4), rng=0), np.vstack([np.eye(4, dtype=int)] * 4))
+    X = np.array(simulate(truth, 400, rng=np.random.default_rng(0)).X)
+    known = Knowledge(required=[("Z4", "Z1")], forbidden=[("Z1", "Z2"), ("Z2", "Z1"), ("Z2", "Z3")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HidagWarning)
+        model = DCRL(
+            4,
+            family="gaussian",
+            q_matrix=truth.q_matrix,
+            law="network",
+            method=method,
+            knowledge=known,
+            n_starts=1,
+            max_iter=40,
+            random_state=0,
+        ).fit(X)
+    law = model.latent_law_
+    assert 3 in law.parents[0]
+    assert 0 not in law.parents[1]
+    assert 1 not in law.parents[0]
+    assert 1 not in law.parents[2]
+    told = json.loads(json.dumps(model.result_.settings["knowledge"]))
+    again = Knowledge.from_dict(told)
+    names = model.latent_names_
+    np.testing.assert_array_equal(again.rules(names), known.rules(names))
+
+
+def test_what_is_known_of_latents_without_items_is_set_aside():
+    known = Knowledge(
+        required=[("a", "b"), ("b", "d")], tiers=[["c"], ["a", "d"]], hierarchy=[("d", "c")]
+    )
+    left = known.among("abcd", [3, 0, 1])
+    assert left == Knowledge(required=((1, 2), (2, 0)), tiers=((), (1, 0)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"q_matrix": None},
+            "a hierarchy is about latents with a meaning, but without a Q-matrix the fit decides "
+            "which latent is which; give q_matrix (-1 where it is to be estimated)",
+        ),
+        (
+            {"method": "saem"},
+            "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
+            "2^3 states; use method='em' (at most 16 latents) or fewer rows",
+        ),
+    ],
+)
+def test_hierarchies_that_cannot_be_kept_are_refused(rows, settings, sentence):
+    with pytest.raises(SettingError) as caught:
+        fitted(rows, knowledge=LINEAR, **settings)
+    assert str(caught.value) == sentence
