@@ -31,7 +31,7 @@ def test_what_is_known_beforehand_is_obeyed_and_told(tmp_path, hidag):
     assert result.graph.skeleton[0, 1] == 0
     probabilities = result.law.probabilities.reshape(2, 2, 2)
     assert probabilities[1, :, 0].max() == 0.0
-    page = (tmp_path / "fit" / "summary.html").read_text("utf-8")
+    page = (tmp_path / "fit" / "report.html").read_text("utf-8")
     assert "Told beforehand, not found in the data" in page
     assert "three -&gt; one" in page
 
