@@ -90,7 +90,7 @@ def test_the_readme_lists_every_command() -> None:
     [
         path
         for path in DOCUMENTS
-        if path.name in ("how_to_add.md", "how_to_add_a_family.md", "method.md")
+        if path.name in ("baselines.md", "how_to_add.md", "how_to_add_a_family.md", "method.md")
     ],
     ids=relative,
 )
@@ -237,6 +237,35 @@ def test_the_readme_says_how_many_latents_are_too_many() -> None:
     assert choose_method("auto", 100, 400, StateSpace.binary(100), saturated=False) == "saem"
     with pytest.raises(SettingError):
         choose_method("saem", 100, 40, StateSpace.binary(17), saturated=True)
+
+
+def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
+    from hidag.studies.baselines import (
+        BASELINES,
+        class_matching,
+        component_counts,
+        count_decomposition,
+        factor_ges,
+        latent_class,
+        mixture_oracle,
+        research_code,
+    )
+
+    text = " ".join((ROOT / "docs" / "baselines.md").read_text("utf-8").split())
+    most = f"At most {mixture_oracle.MOST_ITEMS} items and {mixture_oracle.MOST_LATENTS} latents"
+    stated = [
+        most,
+        f"counted in {component_counts.ROWS_FOR_TRIPLES:,} rows at the most",
+        f"one beginning of {count_decomposition.RANDOM_BEGINNINGS + 1};",
+        f"{latent_class.BEGINNINGS} beginnings from k-means",
+        f"from {class_matching.BEGINNINGS} rotations",
+        f"At most {latent_class.MOST_LATENTS} latents.",
+        f"at least {factor_ges.LEAST_LOADING:g}".replace("0.", "."),
+        f"for {research_code.MAX_ITER} steps at the most",
+        *(f"## {name} " for name in BASELINES),
+    ]
+    assert [sentence for sentence in stated if sentence not in text] == []
+    assert component_counts.SLACK == 1
 
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
