@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 import hidag
 from hidag import design, simulate
 from hidag.errors import SettingError
+from hidag.observations import read_table
 from hidag.plots import plot_selection, render_figure
 from hidag.plots.selection import SIZE
 from hidag.select import Candidate, Selection, select
@@ -58,6 +60,12 @@ def test_only_numbers_near_the_answer_are_fitted(found):
     assert [np.isfinite(row["ebic"]) for row in rows] == [False, False, True, True, True]
     assert rows[3]["held_out_behind"] == 0
     assert rows[2]["held_out_behind"] > 3 * rows[2]["held_out_error"] > 0
+
+
+def test_items_keep_their_names(values):
+    frame = pd.DataFrame(values, columns=[f"item {j}" for j in range(15)])
+    chosen = select(frame, [5], folds=0, **QUICK).result
+    assert chosen.item_names == tuple(frame.columns)
 
 
 def test_it_can_be_written_as_json(found):
@@ -121,7 +129,7 @@ def test_near_ties_and_votes_that_differ_are_told(found):
 
 
 def test_equal_rows_are_dealt_to_different_folds():
-    table = Table(np.zeros((9, 2)), ("a", "b"), ("gaussian",) * 2, None)
+    table = Table(read_table(np.zeros((9, 2))), ("gaussian",) * 2)
     assert np.bincount(folds_of(table, 3)).tolist() == [3, 3, 3]
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hidag.cli.numbers import range_of
+
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same outcome.")]
 
 application_app = typer.Typer(
@@ -94,4 +96,70 @@ def timss(
             ),
             out,
             () if folder is None else files_of(folder),
+        )
+
+
+@application_app.command("nhanes")
+def nhanes(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder with responses.csv, types.csv and covariates.csv.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("app-nhanes"),
+    seed: Seed = 0,
+    latents: Annotated[
+        str | None,
+        typer.Option(help="Numbers of latents to choose from, such as 2..6.", show_default="2..6"),
+    ] = None,
+) -> None:
+    """Health of adults: measures, answers and counts with gaps and survey weights in one model."""
+    from hidag.applications.nhanes import NUMBERS, explain_health
+    from hidag.applications.nhanes_data import files_of
+    from hidag.cli.application import run_application
+    from hidag.cli.console import steps_told
+
+    numbers = range_of(latents) or NUMBERS
+    with steps_told() as tell:
+        run_application(
+            lambda: explain_health(folder, seed=seed, numbers=numbers, tell=tell),
+            out,
+            files_of(folder),
+        )
+
+
+@application_app.command("newsgroups")
+def newsgroups(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder with responses_sparse.csv.gz, vocabulary.csv and labels.csv.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("app-newsgroups"),
+    seed: Seed = 0,
+    latents: Annotated[
+        str | None,
+        typer.Option(
+            help="Numbers of latents to choose from, such as 4,6,8.", show_default="4,6,8"
+        ),
+    ] = None,
+) -> None:
+    """Topics behind the counts of hundreds of words; newsgroups are looked at after the fit."""
+    from hidag.applications.newsgroups import NUMBERS, explain_words
+    from hidag.applications.newsgroups_data import files_of
+    from hidag.cli.application import run_application
+    from hidag.cli.console import steps_told
+
+    numbers = range_of(latents) or NUMBERS
+    with steps_told() as tell:
+        run_application(
+            lambda: explain_words(folder, seed=seed, numbers=numbers, tell=tell),
+            out,
+            files_of(folder),
         )

@@ -21,7 +21,9 @@ SIZE = (9.6, 3.1)
 BEYOND = 4
 
 
-def plot_selection(selection: Selection, figure: Figure | None = None) -> list[Axes]:
+def plot_selection(
+    selection: Selection, figure: Figure | None = None, *, marked: int | None = None
+) -> list[Axes]:
     """Draw the criteria of a selection, and return the panels.
 
     Eigenvalues against those of shuffled tables; factor BIC and EBIC less their best; held-out
@@ -33,6 +35,8 @@ def plot_selection(selection: Selection, figure: Figure | None = None) -> list[A
     selection : Selection
     figure : matplotlib Figure, optional
         Empty; a new pyplot figure unless given.
+    marked : int, optional
+        Another number to mark than the recommended one.
 
     Returns
     -------
@@ -51,8 +55,9 @@ def plot_selection(selection: Selection, figure: Figure | None = None) -> list[A
     _draw_criteria(panels[1], rows)
     if crossed:
         _draw_held_out(panels[2], rows)
+    chosen = selection.recommended if marked is None else marked
     for ax in panels:
-        ax.axvline(selection.recommended, color=style.FAINT, linewidth=5.0, alpha=0.3, zorder=0)
+        ax.axvline(chosen, color=style.FAINT, linewidth=5.0, alpha=0.3, zorder=0)
         ax.set_xlabel("number of latents", fontsize=style.SMALL_FONT_SIZE)
         ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT, labelcolor=style.INK)
         ax.xaxis.get_major_locator().set_params(integer=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from hidag.criteria import InformationCriteria, information_criteria
 from hidag.errors import HidagError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimator import DCRL
+from hidag.observations import Observations
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -82,16 +83,20 @@ class Table:
 
     Attributes
     ----------
-    values : ndarray, shape (N, J)
-        NaN in missing cells.
-    names, families : tuple of str, length J
+    observations : Observations
+        N rows of J items.
+    families : tuple of str, length J
     weights : ndarray, shape (N,), or None
     """
 
-    values: Array
-    names: tuple[str, ...]
+    observations: Observations
     families: tuple[str, ...]
-    weights: Array | None
+    weights: Array | None = None
+
+    @property
+    def values(self) -> Array:
+        """The responses, shape (N, J); NaN in missing cells."""
+        return self.observations.values
 
     @property
     def n_counted(self) -> float:
@@ -113,7 +118,9 @@ class Table:
         weights = None if self.weights is None else self.weights[kept]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model.fit(self.values[kept], sample_weight=weights)
+            return model.fit(
+                replace(self.observations, values=self.values[kept]), sample_weight=weights
+            )
 
 
 def fit_candidate(

@@ -88,7 +88,7 @@ def select(
     largest = max(numbers[-1], largest_count(table.n_items))
     count = count_in_table(counted, family, weights, largest=largest)
     families = resolve_families(counted, family, weights).families
-    rows = Table(counted.values, counted.names, families, weights)
+    rows = Table(counted, families, weights)
     shared = {**settings, "random_state": root_seed(random_state)}
     say = tell or (lambda sentence: None)
     strengths = tuple(penalty_strengths)

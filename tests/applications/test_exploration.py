@@ -1,0 +1,121 @@
+"""Exploring tables of which nothing is known: what comes back, what it is called, what is left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, design, simulate
+from hidag.applications.exploration import explore, largest_that_comes_back
+from hidag.applications.misfit import misfit
+from hidag.applications.naming import direct_effects, names_by_items, renamed
+from hidag.applications.replication import agreement, edge_support, halves_of
+from hidag.observations import read_table
+from hidag.select.candidates import Table
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate(design("Chain-5", "Q1", "gaussian", rng=3), 600, rng=4)
+
+
+@pytest.fixture(scope="module")
+def table(data):
+    names = [f"item {j}" for j in range(15)]
+    return Table(read_table(np.array(data.X), names=names), ("gaussian",) * 15)
+
+
+@pytest.fixture(scope="module")
+def found(table):
+    return explore(table, (4, 5), seed=1, n_seeds=1, settings={"n_starts": 1})
+
+
+def test_the_number_that_comes_back_is_taken(found):
+    assert found.chosen == 5
+    assert found.all_come_back
+    assert found.halves[5].lowest > 0.9
+    assert found.result.q_matrix.shape == (15, 5)
+
+
+def test_edges_and_latents_are_looked_for_in_refits(found):
+    assert len(found.refits) == 3
+    assert found.latents_again.shape == (3, 5)
+    adjacency = found.result.graph.adjacency
+    for cause, effect, joined, same in found.edges:
+        assert adjacency[cause, effect]
+        assert 0 <= same <= joined <= 1
+
+
+def test_latents_are_named_by_their_strongest_items(found):
+    for k, name in enumerate(found.result.latent_names):
+        first = name.split(", ")[0].removeprefix("\N{MINUS SIGN}")
+        strongest = int(np.argmax(np.abs(found.effects[:, k])))
+        assert first == found.result.item_names[strongest]
+    assert found.result.graph.names == found.result.latent_names
+
+
+def test_a_direct_effect_is_the_step_in_standard_deviations(found):
+    result = found.result
+    j, k = map(
+        int, np.argwhere(result.q_matrix.sum(axis=1, keepdims=True) * result.q_matrix == 1)[0]
+    )
+    share = result.law.marginals()[k, 1]
+    step = result.loadings[j, k]
+    spread = np.sqrt(result.dispersion[j] + step**2 * share * (1 - share))
+    assert direct_effects(result)[j, k] == pytest.approx(step / spread, rel=0.03)
+
+
+def test_names_that_would_be_the_same_take_more_items_in():
+    data = simulate(design("Chain-5", "Q1", "gaussian", rng=1), 200, rng=2)
+    result = DCRL(2, random_state=0, n_starts=1, family="gaussian", max_iter=5).fit(data.X).result_
+    effects = np.where(result.q_matrix == 1, np.linspace(2, 1, 15)[:, None], 0.0)
+    names = names_by_items(result, effects)
+    assert len(set(names)) == 2
+    assert renamed(result, ("a", "b")).graph.names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("lowest", "chosen"),
+    [
+        ({2: 0.9, 3: 0.85, 4: 0.5}, 3),
+        ({2: 0.5, 3: 0.9, 4: 0.7}, 3),
+        ({2: 0.5, 3: 0.7, 4: 0.6}, 3),
+    ],
+)
+def test_the_largest_number_that_comes_back_else_the_best(lowest, chosen):
+    assert largest_that_comes_back(lowest) == chosen
+
+
+def test_agreement_knows_no_names_and_no_directions():
+    rng = np.random.default_rng(0)
+    one = rng.random((200, 3))
+    other = np.column_stack([one[:, 2], 1 - one[:, 0], one[:, 1] + 0.2 * rng.random(200)])
+    met = agreement(one, other)
+    assert met.partner.tolist() == [1, 2, 0]
+    assert met.correlation[[0, 2]] == pytest.approx([1.0, 1.0])
+    assert 0.9 < met.lowest < 1
+
+
+def test_halves_are_disjoint_and_do_not_depend_on_the_order_of_rows(table):
+    first, second = halves_of(table)
+    assert (first ^ second).all()
+    assert abs(int(first.sum()) - int(second.sum())) <= 1
+    order = np.random.default_rng(1).permutation(len(first))
+    turned = Table(read_table(table.values[order]), table.families)
+    assert np.array_equal(halves_of(turned)[0], first[order])
+
+
+def test_a_true_model_leaves_little_and_one_with_fewer_latents_leaves_more(found, table):
+    good = misfit(found.result, table)
+    poor = misfit(found.selection.fitted[4].result, table)
+    assert good.root_mean_square < 0.5 * poor.root_mean_square < poor.unexplained
+    seen, said = good.pairs[0][2:]
+    assert abs(seen - said) == pytest.approx(
+        max(abs(a - b) for _, _, a, b in good.pairs), abs=1e-12
+    )
+
+
+def test_a_fit_is_found_again_by_itself(found, table):
+    edges, again = edge_support(found.result, [found.result], table)
+    assert all((joined, same) == (1.0, 1.0) for _, _, joined, same in edges)
+    assert again == pytest.approx(np.ones((1, 5)))
