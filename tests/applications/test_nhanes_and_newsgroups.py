@@ -32,7 +32,7 @@ def survey(tmp_path_factory) -> Path:
     """Two states, items of four kinds, gaps, weights of which some are zero."""
     folder = tmp_path_factory.mktemp("survey")
     rng = np.random.default_rng(5)
-    n = 500
+    n = 350
     one = rng.random(n) < 0.4
     two = rng.random(n) < np.where(one, 0.7, 0.3)
     columns = {
@@ -68,10 +68,10 @@ def survey(tmp_path_factory) -> Path:
 
 def test_weights_count_for_as_many_rows_as_they_are_worth(survey):
     read = read_survey(survey)
-    assert len(read.weights) == 490
+    assert len(read.weights) == 340
     assert (read.n_unweighted, read.n_zero) == (10, 3)
     assert read.weights.sum() == pytest.approx(read.weights.sum() ** 2 / (read.weights**2).sum())
-    assert read.weights.sum() < 490
+    assert read.weights.sum() < 340
     families = first_families(read)
     assert (families["BMI"], families["BPDia"]) == ("lognormal", "gaussian")
 
@@ -82,7 +82,7 @@ def test_nhanes_from_folder_to_page(survey, tmp_path):
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 0, ran.stderr
     summary = json.loads((out / "summary.json").read_text("utf-8"))
-    assert (summary["n_latents"], summary["seed"], summary["n_rows"]) == (2, 3, 490)
+    assert (summary["n_latents"], summary["seed"], summary["n_rows"]) == (2, 3, 340)
     assert np.array(summary["q_matrix"]).shape == (7, 2)
     assert "fitted to" not in summary["findings"][0]
     # Counts were drawn overdispersed, and the comparison has to see it.
@@ -101,7 +101,7 @@ def news(tmp_path_factory) -> Path:
     """Two subjects, twelve words, counts as triplets."""
     folder = tmp_path_factory.mktemp("news")
     rng = np.random.default_rng(6)
-    n = 400
+    n = 300
     sport = rng.random(n) < 0.5
     long = rng.random(n) < 0.5
     mean = np.full((n, 12), 0.4)
@@ -154,7 +154,7 @@ def test_labels_have_no_say_in_the_fit(news, tmp_path):
 def test_folders_that_lack_something_get_a_sentence(survey, news, tmp_path):
     for name in ("responses.csv", "types.csv"):
         (tmp_path / name).write_text((survey / name).read_text())
-    write(tmp_path / "covariates.csv", ["Age"], [[30]] * 500)
+    write(tmp_path / "covariates.csv", ["Age"], [[30]] * 350)
     with pytest.raises(DataError) as caught:
         read_survey(tmp_path)
     assert str(caught.value) == (
