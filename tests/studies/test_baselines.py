@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from hidag.errors import DataError, HidagError, SettingError
+from hidag.errors import DataError, SettingError
 from hidag.evaluate import Parts, evaluate
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulate import Simulation, make_truth, simulate
@@ -131,25 +131,48 @@ def test_logarithms_of_lognormal_items_are_gaussian_ones(name, easy, found_in) -
 
 
 def test_an_oracle_reads_logarithms_of_lognormal_items(easy) -> None:
-    read = normal_values(np.exp(easy.X), ["lognormal"] * 8, "mixture-oracle")
+    read = normal_values(np.exp(easy.X), ["lognormal"] * 8)
     np.testing.assert_allclose(read, easy.X)
 
 
 @EVERY
-def test_lognormal_items_below_zero_are_refused_in_a_sentence(name, easy) -> None:
-    with pytest.raises(HidagError):
+def test_values_that_an_item_cannot_have_are_refused(name, easy) -> None:
+    with pytest.raises(DataError, match="lognormal"):
         BASELINES[name].run(easy.X, ["lognormal"] * 8, 3, 0)
+    with pytest.raises(DataError) as caught:
+        BASELINES[name].run([["yes", "no"]], ["bernoulli"] * 2, 1, 0)
+    assert str(caught.value) == f"{name} needs a table of numbers"
 
 
-def test_items_that_are_not_normal_have_no_oracle(easy) -> None:
-    families = ["gaussian"] * 5 + ["bernoulli"] * 3
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "mixture-oracle",
+            "mixture-oracle needs items that are gaussian or lognormal, got 'poisson'; compare "
+            "with another baseline",
+        ),
+        (
+            "latent-class",
+            "latent-class needs items that are gaussian or lognormal or bernoulli, got 'poisson'; "
+            "compare with another baseline",
+        ),
+    ],
+)
+def test_families_that_a_method_does_not_know_are_refused(name, sentence, easy) -> None:
+    values = np.array(easy.X)
+    values[:, 7] = np.round(np.abs(values[:, 7]))
     with pytest.raises(SettingError) as caught:
-        BASELINES["mixture-oracle"].run(easy.X, families, 3, 0)
-    column = caught.value.args[0].split("column ")[1][0]
-    assert str(caught.value) == (
-        f"mixture-oracle needs gaussian or lognormal items, but column {column} (counting from 0) "
-        "is 'bernoulli'; compare with another baseline"
-    )
+        BASELINES[name].run(values, [*["gaussian"] * 7, "poisson"], 3, 0)
+    assert str(caught.value) == sentence
+
+
+@EVERY
+def test_one_latent_stands_alone(name, easy) -> None:
+    found = BASELINES[name].run(easy.X[:, [0, 3, 6]], ["gaussian"] * 3, 1, 0)
+    assert found.q_matrix.shape == (3, 1)
+    assert found.q_matrix[:2].all()
+    assert found.graph.n_edges == 0
 
 
 @pytest.mark.parametrize(

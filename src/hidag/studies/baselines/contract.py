@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 from hidag.discover import CPDAG, discover
 from hidag.errors import DataError, SettingError
 from hidag.latent import LatentCounts, StateSpace
-from hidag.settings import checked_count
+from hidag.observations import check_values, read_table
+from hidag.settings import checked_count, root_seed
 
 Floats = NDArray[np.float64]
 
@@ -86,9 +87,12 @@ class Baseline:
         HidagError
             With the reason why the method finds nothing.
         """
-        table = np.array(values, dtype=np.float64)
+        try:
+            table = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{self.name} needs a table of numbers") from error
         if table.ndim != 2 or table.size == 0:
-            raise DataError(f"a baseline needs a table of shape (N, J), got shape {table.shape}")
+            raise DataError(f"{self.name} needs a table of shape (N, J), got shape {table.shape}")
         n_gaps = int((~np.isfinite(table)).sum())
         if n_gaps:
             raise DataError(
@@ -105,6 +109,8 @@ class Baseline:
                 f"{self.name} needs items that vary, but column {still[0]} (counting from 0) has "
                 f"the same value in every row ({len(still)} of {table.shape[1]} items)"
             )
+        check_values(read_table(table), names)
+        root = root_seed(seed)
         # Columns in an order of their contents: what comes in another order gives the same answer.
         order = np.lexsort(table[::-1])
         # More threads would only wait for each other, and might add up in another order.
@@ -113,33 +119,27 @@ class Baseline:
                 np.ascontiguousarray(table[:, order]),
                 tuple(names[j] for j in order),
                 size,
-                int(seed),
+                root,
             )
         return replace(found, q_matrix=found.q_matrix[np.argsort(order)])
 
 
-def normal_values(values: Floats, families: Sequence[str], method: str) -> Floats:
-    """Return values that are normal given the latents (N, J), or refuse the first other family."""
+def normal_values(values: Floats, families: Sequence[str]) -> Floats:
+    """Return the table with lognormal items logged, shape (N, J)."""
+    logged = np.array([family == "lognormal" for family in families])
     out = values.copy()
-    for j, family in enumerate(families):
-        if family not in NORMAL_FAMILIES:
-            raise SettingError(
-                f"{method} needs gaussian or lognormal items, but column {j} (counting from 0) is "
-                f"{family!r}; compare with another baseline"
-            )
-        if family == "lognormal":
-            out[:, j] = np.log(positive(values[:, j], j))
+    out[:, logged] = np.log(values[:, logged])
     return out
 
 
-def positive(column: Floats, j: int) -> Floats:
-    """Return the column if it can be logged."""
-    if (column <= 0).any():
-        raise DataError(
-            f"column {j} (counting from 0) is lognormal, so that its values must be above zero, "
-            f"but {column.min():g} occurs"
-        )
-    return column
+def refuse_other_families(families: Sequence[str], known: Sequence[str], method: str) -> None:
+    """Refuse the first family that a method does not know."""
+    for family in families:
+        if family not in known:
+            raise SettingError(
+                f"{method} needs items that are {' or '.join(known)}, got {family!r}; compare "
+                "with another baseline"
+            )
 
 
 def graph_of_law(probabilities: Floats, n_latents: int, n_rows: float) -> CPDAG:

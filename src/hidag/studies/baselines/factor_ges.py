@@ -17,7 +17,7 @@ from hidag.studies.baselines.contract import (
     BaselineResult,
     Floats,
     graph_of_law,
-    positive,
+    normal_values,
 )
 
 #: Smallest standardised loading that is called one: the custom of applied factor analysis.
@@ -39,11 +39,7 @@ def factor_ges(
         raise SettingError(
             f"factor analysis needs fewer factors than items, got {n_latents} for {n_items}"
         )
-    columns = [
-        np.log(positive(column, j)) if family == "lognormal" else column
-        for j, (column, family) in enumerate(zip(values.T, families, strict=True))
-    ]
-    table = np.stack(columns, axis=1)
+    table = normal_values(values, families)
     standard = (table - table.mean(axis=0)) / table.std(axis=0)
     model = FactorAnalysis(n_latents, svd_method="lapack", max_iter=2000).fit(standard)
     plain = model.components_.T

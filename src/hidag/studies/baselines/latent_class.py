@@ -18,7 +18,8 @@ from hidag.studies.baselines.contract import (
     BaselineResult,
     Floats,
     graph_of_law,
-    positive,
+    normal_values,
+    refuse_other_families,
 )
 
 #: Beginnings of EM, from k-means, and its steps at the most.
@@ -45,18 +46,9 @@ def latent_class(
             f"latent-class needs at least as many rows as classes, got {len(values)} rows for "
             f"2^{n_latents}"
         )
+    refuse_other_families(families, (*NORMAL_FAMILIES, "bernoulli"), "latent-class")
     normal = np.array([family in NORMAL_FAMILIES for family in families])
-    binary = np.array([family == "bernoulli" for family in families])
-    if not (normal | binary).all():
-        j = int(np.flatnonzero(~(normal | binary))[0])
-        raise SettingError(
-            f"latent-class needs gaussian, lognormal or bernoulli items, but column {j} (counting "
-            f"from 0) is {families[j]!r}; compare with another baseline"
-        )
-    table = values.copy()
-    for j, family in enumerate(families):
-        if family == "lognormal":
-            table[:, j] = np.log(positive(values[:, j], j))
+    table = normal_values(values, families)
     means, shares, n_iter = _classes(table, normal, 2**n_latents, seed)
     weights = len(table) * shares
     matched = match_classes(means, weights, n_latents, np.random.default_rng(seed))

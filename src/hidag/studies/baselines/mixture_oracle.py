@@ -22,7 +22,14 @@ from hidag.discover import CPDAG
 from hidag.errors import HidagWarning, SettingError
 from hidag.estimator import DCRL
 from hidag.studies.baselines.component_counts import count_latents
-from hidag.studies.baselines.contract import Baseline, BaselineResult, Floats, normal_values
+from hidag.studies.baselines.contract import (
+    NORMAL_FAMILIES,
+    Baseline,
+    BaselineResult,
+    Floats,
+    normal_values,
+    refuse_other_families,
+)
 from hidag.studies.baselines.count_decomposition import closest_q
 
 #: All triples of more items would take hours; the rows of Q are searched among all patterns.
@@ -36,7 +43,8 @@ def mixture_oracle(
     values: Floats, families: tuple[str, ...], n_latents: int, seed: int
 ) -> BaselineResult:
     """Return Q from numbers of components, and the graph of the law of the mixture over it."""
-    table = normal_values(values, families, "mixture-oracle")
+    refuse_other_families(families, NORMAL_FAMILIES, "mixture-oracle")
+    table = normal_values(values, families)
     n_items = table.shape[1]
     if n_items > MOST_ITEMS or n_latents > MOST_LATENTS:
         raise SettingError(
