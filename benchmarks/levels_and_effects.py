@@ -18,6 +18,7 @@ import numpy as np
 
 from hidag import DCRL, evaluate
 from hidag.discover import discover
+from hidag.discover.search import score_for
 from hidag.evaluate import evaluate_graph
 from hidag.simulate import random_dag, random_law, random_q, rich_truth, simulate
 
@@ -40,7 +41,7 @@ def run(levels, effects: str, family: str, seed: int) -> tuple[float, ...]:
         model = DCRL(K, levels=levels, effects=asked, family=family, random_state=seed).fit(data.X)
     seconds = time.process_time() - begin
     found = evaluate(model, truth)
-    known = discover(data.states, levels=levels, equivalent_sample_size="auto")
+    known = discover(data.states, levels=levels, score=score_for(levels))
     matched = [model.latent_law_.space.levels[k] for k in found.permutation]
     return (
         found.shd_q,

@@ -100,9 +100,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         where items say much, up to 4 N where they say little and the law shows little); "all" takes
         N, a number that share of N. With "auto" the weakest edges also have to be borne out by the
         observed-data likelihood, unless latents are sampled. Resampled rows are never discounted.
-    score : {"auto", "bdeu", "bic"}
-        "auto" is BDeu for binary latents, as in the paper, and for latents with more levels that
-        the items nearly show; BIC for others.
+    score : {"auto", "bdeu", "bic", "lean"}
+        "auto" is BDeu for binary latents, as in the paper, and "lean" for others: BIC whose tables
+        need not be free, because free ones of several levels cost more than weak edges are worth.
     equivalent_sample_size : float or "auto"
         Of the BDeu score: "auto" is 1 for binary latents, and what makes the counts most probable
         for latents with more levels.

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, Knowledge, SearchResult
 from hidag.discover.scores import LocalScore
 from hidag.estimate.fixed_items import fit_law
+from hidag.estimate.level_order import all_in_line
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.latent.factorise import factorised, n_free_probabilities
+from hidag.latent.factorise import factorised
+from hidag.latent.lean_tables import law_price
 from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
@@ -47,7 +49,7 @@ class EdgeTest:
     likelihood_loss : float
         What the observed-data log-likelihood lost.
     saved : float
-        Half the parameters saved times the log of the effective number of rows.
+        Half the numbers saved in the law's tables times the log of the effective number of rows.
     kept : bool
     """
 
@@ -100,12 +102,12 @@ class ObservedFit:
 
 @dataclass(frozen=True)
 class _Judged:
-    """A graph with its law's likelihood on the observed data and its number of parameters."""
+    """A graph with its law, that law's likelihood on the observed data, and its price."""
 
     found: SearchResult
     law: Array
     likelihood: float
-    n_free: int
+    price: float
 
 
 @dataclass(frozen=True)
@@ -162,11 +164,13 @@ def confirm_edges(
         information that the items do not carry.
     max_tests : int
     """
+    half_log = 0.5 * float(np.log(max(n_rows, 2.0)))
+    orders = all_in_line(observed.parameters)
 
     def judged(result: SearchResult) -> _Judged:
         law, value = observed.law_under(result.graph)
-        n_free = n_free_probabilities(result.graph.to_dag().parents, observed.space)
-        return _Judged(result, law, value, n_free)
+        price = law_price(law * n_rows, result.dag.parents, observed.space, orders, half_log)
+        return _Judged(result, law, value, price)
 
     given = knowledge or Knowledge()
     names = found.graph.names
@@ -175,7 +179,6 @@ def confirm_edges(
     tests: list[EdgeTest] = []
     settled: set[tuple[int, int]] = set()
     current: _Judged | None = None
-    half_log = 0.5 * np.log(max(n_rows, 2.0))
     rivals = _rivals(found, search, given, apart, required, score)
     while len(tests) < max_tests:
         left = [rival for rival in rivals if rival.pair not in settled]
@@ -185,7 +188,7 @@ def confirm_edges(
         current = current or judged(found)
         other = judged(rival.found)
         lost = current.likelihood - other.likelihood
-        saved = float(half_log * (current.n_free - other.n_free))
+        saved = current.price - other.price
         kept = bool(lost > saved)
         a, b = rival.pair
         tests.append(EdgeTest((names[a], names[b]), rival.loss, lost, saved, kept))

@@ -83,19 +83,17 @@ def find_graph(
     knowledge: Knowledge | None = None,
     observed: ObservedFit | None = None,
     n_rows: float = 0.0,
-    seen: float = 0.0,
 ) -> Confirmed:
     """Return Stage III's graph and what the observed data said about its weakest edges.
 
     Edges are put to that test when ``observed`` is given and the search is one of ours; ``n_rows``
-    is the number of rows that the observed data are worth, and ``seen`` the share of the latents'
-    information that the items carry.
+    is the number of rows that the observed data are worth.
     """
     if counts.n_variables == 1:
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
 
     if isinstance(score, str) and score == "auto":
-        score = score_for(counts.levels, seen)
+        score = score_for(counts.levels)
     made = make_score(score, counts, prior_weight(counts, equivalent_sample_size, score, knowledge))
 
     def run(known: Knowledge | None) -> SearchResult:
@@ -189,7 +187,6 @@ def latent_graph(
         knowledge=None if knowledge is None else knowledge.among(names, busy.tolist()),
         observed=tested,
         n_rows=ratio * part.n_samples,
-        seen=ratio,
     )
     adjacency[np.ix_(busy, busy)] = found.graph.adjacency
     known = found.law if len(idle) == 0 else None

@@ -173,8 +173,10 @@ def check_search(
         raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
     if isinstance(search, str) and search == "exact":
         check_number(len(names))
-    if not hasattr(score, "local") and score not in ("auto", "bdeu", "bic"):
-        raise SettingError(f"score must be 'auto', 'bdeu', 'bic' or a local score, got {score!r}")
+    if not hasattr(score, "local") and score not in ("auto", "bdeu", "bic", "lean"):
+        raise SettingError(
+            f"score must be 'auto', 'bdeu', 'bic', 'lean' or a local score, got {score!r}"
+        )
     number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
     if not number and sample_size != "auto":
         raise SettingError(

@@ -15,8 +15,10 @@ from hidag.discover import (
     graph_score,
     search_graph,
 )
+from hidag.discover.scores import LeanScore
 from hidag.errors import DataError, GraphError, SettingError
-from hidag.latent import LatentCounts
+from hidag.latent import LatentCounts, expected_counts
+from hidag.simulate import random_dag, random_law
 
 SEARCHES = ["ges", "xges", "exact"]
 
@@ -249,8 +251,12 @@ def test_extreme_data_come_back(search) -> None:
             {"search": "pc"},
             "search must be 'xges', 'ges', 'exact' or a callable, got 'pc'",
         ),
-        (SettingError, {"score": "aic"}, "score must be 'bdeu', 'bic' or a LocalScore, got 'aic'"),
-        (SettingError, {"score": 3}, "score must be 'bdeu', 'bic' or a LocalScore, got 3"),
+        (
+            SettingError,
+            {"score": "aic"},
+            "score must be 'bdeu', 'bic', 'lean' or a LocalScore, got 'aic'",
+        ),
+        (SettingError, {"score": 3}, "score must be 'bdeu', 'bic', 'lean' or a LocalScore, got 3"),
         (
             SettingError,
             {"equivalent_sample_size": 0.0},
@@ -302,3 +308,40 @@ def test_names_of_a_frame() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": [0, 1, 1, 0], "y": [0, 1, 1, 0]})
     assert discover(frame).names == ("x", "y")
+
+
+def test_lean_tables_find_three_weak_causes_that_free_tables_cannot_pay_for() -> None:
+    levels = (4, 4, 4, 4)
+    causes = DAG(np.array([[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]]))
+    law = random_law(causes, levels=levels, effects=(0.5, 0.6), rng=4)
+    counts = expected_counts(law, 2000, ("a", "b", "c", "d"))
+    truth = causes.to_cpdag().adjacency
+    assert np.array_equal(discover(counts, score="lean").adjacency, truth)
+    for score, weight in (("bic", 1.0), ("bdeu", "auto")):
+        found = discover(counts, score=score, equivalent_sample_size=weight)
+        assert not np.array_equal(found.adjacency, truth)
+
+
+def test_the_member_that_comes_back_is_the_one_with_the_score() -> None:
+    law = random_law(random_dag(4, 1.3, rng=3), levels=(3, 2, 3, 4), rng=3)
+    counts = expected_counts(law, 3000, ("a", "b", "c", "d"))
+    score = LeanScore(counts)
+    found = search_graph(counts, score="lean")
+    assert np.array_equal(found.dag.to_cpdag().adjacency, found.graph.adjacency)
+    assert found.score == graph_score(score, found.dag.parents)
+    assert found.score == search_graph(counts, score="lean", search="exact").score
+    assert found.score >= search_graph(counts, score="bic").score
+
+
+def test_lean_scores_never_fall_below_bic_and_do_not_hang_on_the_order_of_rows() -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.integers(0, (3, 2, 4), size=(300, 3))
+    counts = LatentCounts.from_rows(rows, levels=(3, 2, 4))
+    mixed = LatentCounts.from_rows(rng.permutation(rows), levels=(3, 2, 4))
+    lean, bic = LeanScore(counts), CountScore(counts, "bic")
+    for node in range(3):
+        others = [k for k in range(3) if k != node]
+        assert lean.local(node, ()) == pytest.approx(bic.local(node, ()), abs=1e-5)
+        for parents in (tuple(others), tuple(others[:1])):
+            assert lean.local(node, parents) >= bic.local(node, parents) - 1e-5
+            assert lean.local(node, parents) == LeanScore(mixed).local(node, parents)

@@ -163,7 +163,9 @@ def fit(
         float | None,
         typer.Option(help="Weight of the penalty.", show_default="chosen from the table"),
     ] = None,
-    score: Annotated[str, typer.Option(help="Score of the graph: auto, bdeu or bic.")] = "auto",
+    score: Annotated[
+        str, typer.Option(help="Score of the graph: auto, bdeu, bic or lean.")
+    ] = "auto",
     search: Annotated[str, typer.Option(help="Search of the graph: xges, ges or exact.")] = "xges",
     resample: Annotated[
         str,

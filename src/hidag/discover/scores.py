@@ -1,7 +1,8 @@
 """Local scores: how well a set of parents explains a variable, BDeu and BIC.
 
 The score of a graph is the sum of its variables' local scores. Both scores give equal values to
-Markov-equivalent graphs, take any number of levels and weights that are not whole.
+Markov-equivalent graphs, take any number of levels and weights that are not whole. A third, for
+variables whose levels are in order, lets tables be lean ones where that pays.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from hidag.errors import SettingError
 from hidag.kernels import graph_scores
 from hidag.latent import LatentCounts
+from hidag.latent.lean_tables import free_log_likelihood, table_price
 
 #: Up to this many cells a table of counts is filled from bit planes, beyond from row codes;
 #: about where the two cost the same.
@@ -25,6 +27,12 @@ MAX_PLANE_CELLS = 128
 #: Whole weights are written out as rows (and their bit planes) while that is at most this many
 #: times longer than the table of configurations: one word holds 64 rows.
 MAX_ROWS_PER_CONFIGURATION = 16.0
+
+#: What a score may be, in words.
+KNOWN_SCORES = "'bdeu', 'bic', 'lean' or a LocalScore"
+
+#: Digits after the point that a score of lean tables has: below them is the order of the rows.
+DIGITS = 6
 
 #: Weights that are whole multiples of the smallest up to this share of themselves count as such.
 ROUNDING = 1e-9
@@ -64,7 +72,7 @@ def _checked_total(counts: LatentCounts) -> float:
 
 def _checked_kind(kind: str) -> str:
     if kind not in ("bdeu", "bic"):
-        raise SettingError(f"score must be 'bdeu', 'bic' or a LocalScore, got {kind!r}")
+        raise SettingError(f"score must be {KNOWN_SCORES}, got {kind!r}")
     return kind
 
 
@@ -191,6 +199,35 @@ class CountScore(_ScoreOfCounts):
         return float(self.many(np.array([node], dtype=np.int64), words)[0])
 
 
+class LeanScore(_ScoreOfCounts):
+    """BIC in which each table may be a lean one (see :mod:`hidag.latent.lean_tables`).
+
+    With several levels free tables have so many numbers that weak edges cannot pay for them. Where
+    a lean table does as well, only its numbers are paid for. Equivalent graphs need not score
+    alike: the reverse of a lean table may not be lean. The class of the best graph is meant.
+
+    Parameters
+    ----------
+    counts : LatentCounts
+    """
+
+    def __init__(self, counts: LatentCounts) -> None:
+        super().__init__(counts, "bic")
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        """Return the score of variable ``node`` with these parents."""
+        levels = self.counts.levels
+        given = [levels[k] for k in parents]
+        code = np.zeros(len(self.counts.states), dtype=np.int64)
+        for k in (*parents, node):
+            code = code * levels[k] + self.counts.states[:, k]
+        size = math.prod(given) * levels[node]
+        cells = np.bincount(code, self.counts.weights, minlength=size)
+        table = np.asarray(cells.reshape(-1, levels[node]), dtype=np.float64)
+        price = table_price(table, given, 0.5 * math.log(self._total))
+        return round(free_log_likelihood(table) - price, DIGITS)
+
+
 def _unit_of(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
     """Return a weight of which all are whole multiples and how often each has it; or 0.
 
@@ -228,7 +265,9 @@ def make_score(
 ) -> LocalScore:
     """Return the named score of these counts, or ``score`` itself if it is one already."""
     if isinstance(score, str):
+        if score == "lean":
+            return LeanScore(counts)
         return CountScore(counts, score, equivalent_sample_size)
     if not isinstance(score, LocalScore):
-        raise SettingError(f"score must be 'bdeu', 'bic' or a LocalScore, got {score!r}")
+        raise SettingError(f"score must be {KNOWN_SCORES}, got {score!r}")
     return score

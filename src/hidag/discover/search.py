@@ -6,6 +6,7 @@ for, and checks that what comes back is what was promised.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -18,7 +19,7 @@ from hidag.discover.exact import best_dag
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.discover.greedy import ges, xges
 from hidag.discover.knowledge import Knowledge, direct_by_rules
-from hidag.discover.scores import LocalScore, graph_score, make_score
+from hidag.discover.scores import LeanScore, LocalScore, graph_score, make_score
 from hidag.errors import DataError, GraphError, SettingError
 from hidag.latent import LatentCounts
 
@@ -28,8 +29,10 @@ GraphSearch = Callable[
     [LocalScore, tuple[str, ...], Knowledge | None], "CPDAG | DAG | NDArray[np.integer[Any]]"
 ]
 
-#: Share of hidden variables' information from which on their counts are as good as seen ones.
-NEARLY_SEEN = 0.8
+#: So many variables are searched one and all where equivalent graphs need not score alike.
+FEW_VARIABLES = 6
+#: With more joint states than this lean tables would take too long to fit.
+MOST_LEAN_STATES = 1 << 13
 #: Weights of BDeu's prior, in rows, that are tried when the data are to choose one.
 PRIOR_WEIGHTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
@@ -50,12 +53,15 @@ class SearchResult:
         Local scores computed; 0 if a search of one's own asked for them.
     n_steps : int
         Operators applied, those of abandoned trials included.
+    dag : DAG
+        The member that was scored: the best one where that was looked for.
     """
 
     graph: CPDAG
     score: float
     n_scores: int
     n_steps: int
+    dag: DAG
 
 
 def discover(
@@ -76,13 +82,16 @@ def discover(
     ----------
     data : LatentCounts or array_like of int, shape (n, K)
         Weighted configurations, or rows of levels 0, 1, ...
-    score : "bdeu", "bic" or LocalScore
+    score : "bdeu", "bic", "lean" or LocalScore
+        ``"lean"`` is BIC for variables whose levels have an order: a table may be described by
+        fewer numbers than it has cells (see :mod:`hidag.latent.lean_tables`).
     equivalent_sample_size : float or "auto"
         Weight of BDeu's prior, in rows. "auto" is 1 for binary variables; for more levels, whose
         tables have many more cells, the weight under which the data are most probable.
     search : "xges", "ges", "exact" or callable
         ``"xges"`` goes on after the first optimum and is the more accurate; ``"ges"`` is the
-        search of the paper; ``"exact"`` finds the best graph of at most 12 variables. A callable
+        search of the paper; ``"exact"`` finds the best graph of at most 12 variables, and so does
+        ``"xges"`` with the score ``"lean"`` of at most 6. A callable
         gets ``(score, names, knowledge)`` and returns a graph or an adjacency.
     knowledge : Knowledge, optional
         Edges that must or must not be there.
@@ -143,13 +152,18 @@ def search_graph(
     rules = None if knowledge is None else knowledge.rules(counts.names)
     required = None if knowledge is None else knowledge.required_adjacency(counts.names)
     n_steps = 0
+    member: DAG | None = None
+    if isinstance(made, LeanScore) and search == "xges" and n <= FEW_VARIABLES:
+        # Steps between classes look at one member of each, and another may score better.
+        search = "exact"
     if callable(search):
         adjacency = _own_search(search(made, counts.names, knowledge), counts.names, rules)
         n_scores = 0
     elif search == "exact":
         cache = ScoreCache(made, n)
         dag = best_dag(cache, n, rules=rules, required=required, max_parents=max_parents)
-        adjacency = _directed_further(DAG(dag).to_cpdag().adjacency, rules)
+        member = DAG(dag)
+        adjacency = _directed_further(member.to_cpdag().adjacency, rules)
         n_scores = cache.n_scores
     elif search in ("ges", "xges"):
         engine = Engine(made, n, rules, max_parents)
@@ -159,18 +173,20 @@ def search_graph(
     else:
         raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
     graph = CPDAG(adjacency, counts.names)
-    return SearchResult(graph, graph_score(made, graph.to_dag().parents), n_scores, n_steps)
+    if member is None or not isinstance(made, LeanScore):
+        member = graph.to_dag()
+    return SearchResult(graph, graph_score(made, member.parents), n_scores, n_steps, member)
 
 
-def score_for(levels: tuple[int, ...], seen: float = 0.0) -> str:
-    """Return the score that suits variables with so many levels, by name.
+def score_for(levels: tuple[int, ...]) -> str:
+    """Return the score that suits variables with so many ordered levels, by name.
 
-    BDeu for binary ones. Tables of more levels have many cells. With a prior weight that the data
-    choose, BDeu finds most there, but it takes the noise of counts of hidden variables for
-    dependence: unless a share ``seen`` of nearly all they would tell is known, it is the Bayesian
-    information criterion that does not.
+    BDeu for binary ones. Free tables of more levels have so many cells that weak edges cannot pay
+    for them, whatever the score: there tables may be lean, unless variables are too many for it.
     """
-    return "bdeu" if max(levels) == 2 or seen >= NEARLY_SEEN else "bic"
+    if max(levels) == 2:
+        return "bdeu"
+    return "lean" if math.prod(levels) <= MOST_LEAN_STATES else "bic"
 
 
 def prior_weight(

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.fixed_items import freed_law
+from hidag.estimate.level_order import all_in_line
 from hidag.estimate.loop import Estimate, Observer, Schedule, continued, run_em
 from hidag.estimate.maximise import Basis
 from hidag.estimate.posterior import information_ratio
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import Parents, SaturatedLaw, StateSpace
-from hidag.latent.factorise import factorised, n_free_probabilities
+from hidag.latent.factorise import equivalent, factorised
+from hidag.latent.lean_tables import law_price
 from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
@@ -82,9 +84,25 @@ class FirstLook:
     criterion: float
 
 
-def price_of_law(parents: Parents, space: StateSpace, n_samples: float) -> float:
-    """Return what a law over a graph costs: half log n for each free probability."""
-    return float(0.5 * np.log(n_samples) * n_free_probabilities(parents, space))
+def price_of_law(
+    estimate: Estimate,
+    parents: Parents,
+    space: StateSpace,
+    n_samples: float,
+    per_number: float | None = None,
+) -> float:
+    """Return what a law over a graph costs: half log n for each number that its tables need.
+
+    With binary latents these are the free probabilities; with more levels lean tables need fewer
+    (see :mod:`hidag.latent.lean_tables`). ``per_number`` is another price than half log n.
+    """
+    return law_price(
+        estimate.probabilities * n_samples,
+        parents,
+        space,
+        all_in_line(estimate.parameters),
+        float(0.5 * np.log(n_samples)) if per_number is None else per_number,
+    )
 
 
 def look_under_network(
@@ -128,7 +146,7 @@ def look_under_network(
         n_threads=n_threads,
         observer=observer,
     )
-    price = price_of_law(parents, space, data.n_counted)
+    price = price_of_law(found, parents, space, data.n_counted)
     both = continued(saturated, found)
     return FirstLook(saturated, both, parents, data, float(found.objective - price))
 
@@ -179,7 +197,7 @@ def estimate_under_network(
     for again in range(max_rounds):
         if again:
             found = learn_parents(estimate.parameters, law, data, STEPS_FREE)
-            if found == parents:
+            if equivalent(found, parents):
                 break
             parents = found
         law_step = partial(factorised, parents=parents, space=space)
@@ -239,4 +257,5 @@ def _preferred(
     loadings = int((network.parameters.loadings != 0).sum())
     more = int((saturated.parameters.loadings != 0).sum()) - loadings
     full = saturated.log_likelihood - half_log * (occupied - 1 + more)
-    return bool(value - half_log * n_free_probabilities(parents, space) >= full)
+    paid = price_of_law(network, parents, space, data.n_counted, per_number=half_log)
+    return bool(value - paid >= full)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +45,24 @@ def network_of_counts(counts: Array, parents: Parents, space: StateSpace) -> Net
         front = np.moveaxis(shares, (*causes, k), range(len(causes) + 1))
         tables.append(front.reshape([space.levels[a] for a in (*causes, k)]))
     return NetworkLaw(space, parents, tuple(tables))
+
+
+def equivalent(one: Parents, other: Parents) -> bool:
+    """Return whether laws over two graphs are the same: same neighbours, same colliders."""
+
+    def neighbours(parents: Parents) -> set[frozenset[int]]:
+        return {frozenset((a, k)) for k, causes in enumerate(parents) for a in causes}
+
+    def colliders(parents: Parents) -> set[tuple[frozenset[int], int]]:
+        joined = neighbours(parents)
+        pairs = (
+            (frozenset(pair), k)
+            for k, causes in enumerate(parents)
+            for pair in combinations(causes, 2)
+        )
+        return {(pair, k) for pair, k in pairs if pair not in joined}
+
+    return neighbours(one) == neighbours(other) and colliders(one) == colliders(other)
 
 
 def n_free_probabilities(parents: Parents, space: StateSpace) -> int:

@@ -11,6 +11,7 @@ from hidag.discover import CPDAG, Knowledge, search_graph
 from hidag.discover.search import score_for
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
+from hidag.estimate.level_order import all_in_line
 from hidag.estimate.loop import Estimate
 from hidag.estimate.posterior import information_ratio, rows_worth
 from hidag.estimate.working import WorkingData
@@ -209,11 +210,16 @@ def parents_by_search(space: StateSpace, knowledge: Knowledge | None = None) -> 
     ) -> Parents:
         if space.n_latents == 1:
             return ((),)
+        if max(space.levels) > 2:
+            # The score goes by the order of levels; estimation keeps none.
+            orders = all_in_line(parameters)
+            parameters = parameters.relevelled(orders)
+            probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         worth = rows_worth(information_ratio(parameters, law, data), n_steps)
         counts = expected_counts(law, max(worth * data.n_counted, 1.0), names)
         found = search_graph(counts, score=score_for(space.levels), knowledge=knowledge)
-        return found.graph.to_dag().parents
+        return found.dag.parents
 
     return learn
 

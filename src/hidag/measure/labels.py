@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, DAG
+from hidag.estimate.level_order import levels_in_line
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw
 from hidag.measurement import MeasurementParameters
@@ -60,12 +61,7 @@ def _level_order(
     if user.terms.levels[latent] == 2:
         falls = user.heights(latent)[:, 1].sum() < 0
         return np.array([1, 0] if falls else [0, 1], dtype=np.intp)
-    heights = working.heights(latent) / working.deviations[:, None]
-    centred = heights - heights.mean(axis=1, keepdims=True)
-    line = np.linalg.svd(centred, full_matrices=False)[2][0]
-    order = np.argsort(line, kind="stable")
-    rises = (heights[:, order[-1]] - heights[:, order[0]]).sum()
-    return np.asarray(order if rises >= 0 else order[::-1], dtype=np.intp)
+    return levels_in_line(working, latent)
 
 
 def strongest_first(parameters: MeasurementParameters) -> NDArray[np.intp]:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, search_graph
-from hidag.discover.search import score_for
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.network_loop import law_of_draws
 from hidag.estimate.network_structure import sampled_information_ratio
@@ -179,9 +178,11 @@ def parents_of_draws(
         most = MOST_PARENTS
         if knowledge is not None:
             most = max(most, int(knowledge.required_adjacency(names).sum(axis=0).max()))
+        # Levels of draws are in no order yet, which lean tables would need.
+        score = "bdeu" if max(levels) == 2 else "bic"
         found = search_graph(
             counts,
-            score=score_for(levels),
+            score=score,
             search=search,
             knowledge=knowledge,
             max_parents=most,

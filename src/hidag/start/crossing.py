@@ -119,7 +119,7 @@ def _criterion(estimate: Estimate, parents: tuple[tuple[int, ...], ...], problem
     """Return what starts are compared by: the strength that was learned on the way is not used."""
     scale = coefficient_scales(problem.data)
     cost = penalty_of(estimate.parameters, problem.penalty, scale, problem.allowed)
-    price = price_of_law(parents, problem.space, problem.data.n_counted)
+    price = price_of_law(estimate, parents, problem.space, problem.data.n_counted)
     return float(estimate.log_likelihood - cost - price)
 
 
