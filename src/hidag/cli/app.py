@@ -400,7 +400,11 @@ def check(
         str, typer.Option(help="Values per latent: one number, or one per latent (2,3,2).")
     ] = "2",
     effects: Annotated[
-        str, typer.Option(help="main, all, or the highest order of interactions.")
+        str,
+        typer.Option(
+            help="As in fit: main or acdm, all or gdina, the highest order of interactions, dina "
+            "or dino."
+        ),
     ] = "main",
     families: Annotated[
         str | None,

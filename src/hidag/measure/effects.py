@@ -19,7 +19,8 @@ from hidag.latent.factorise import factorised
 from hidag.measure.way_round import all_turned, latest, levels_rising
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.measurement.effects import Effects
-from hidag.start.several import StageOne, generators_of
+from hidag.start.exchange_levels import with_better_levels
+from hidag.start.several import StageOne, generators_of, levels_are_guessed
 from hidag.start.under_graph import BRIEF_TOLERANCE, PRICE_WITH_GIVEN_Q, start_points
 
 Array = NDArray[np.float64]
@@ -201,14 +202,14 @@ def _best_of_starts(
         return found
 
     main = Basis.over(space, Terms.main(space.levels))
-    best = fitted(now)
-    begun = False
-    for point in start_points(data, space, main, q_entries, generators):
-        support = point.parameters.support.astype(np.int8)
-        room = _room(point.parameters, support, space, effects, penalty, data.n_counted)
+    first = best = fitted(now)
+    even = np.full(space.n_states, 1.0 / space.n_states)
+
+    def begun(items: MeasurementParameters, law: Array) -> Estimate:
+        room = _room(items, items.support.astype(np.int8), space, effects, penalty, data.n_counted)
         warm = run_em(
-            point.parameters.with_terms(room.terms),
-            point.probabilities,
+            items.with_terms(room.terms),
+            law,
             some,
             room.basis,
             room.allowed,
@@ -216,14 +217,25 @@ def _best_of_starts(
             brief,
             n_threads=n_threads,
         )
-        found = fitted(warm)
+        return fitted(warm)
+
+    for point in start_points(data, space, main, q_entries, generators):
+        found = begun(point.parameters, point.probabilities)
         if found.objective > best.objective:
-            best, begun = found, True
-    if not begun:
+            best = found
+    if levels_are_guessed(space, q_entries):
+        # What an interaction does, more levels may do for items with main effects only.
+        best = with_better_levels(
+            best,
+            lambda one: one.parameters,
+            lambda one: one.objective,
+            lambda items: begun(items, even),
+            fitted,
+        )
+    if best is first:
         return stage_one
     if stage_one.network is None:
         return replace(stage_one, best=best)
-    room = _room(best.parameters, q_entries, space, effects, penalty, data.n_counted)
     parents = learn_parents(best.parameters, best.probabilities, some, max(best.n_iter, 1))
     law = factorised(best.probabilities, parents=parents, space=space)
     estimate = replace(best, probabilities=law)

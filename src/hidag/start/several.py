@@ -25,6 +25,7 @@ from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.crossing import MOST_ENDS, different_places
+from hidag.start.exchange_levels import with_better_levels
 from hidag.start.network_start import anchored_start
 from hidag.start.renewal import best_with_law_begun_again, fresh_starts, starts_renewed
 from hidag.start.spectral import StartPoint, predictors, spectral_start, spread_law
@@ -199,6 +200,28 @@ def warmed_up(
     return found.parameters, spread_law(found.probabilities)
 
 
+def levels_are_guessed(space: StateSpace, q_entries: NDArray[np.int8]) -> bool:
+    """Return whether nothing but the table says which latent has how many levels."""
+    return len(set(space.levels)) > 1 and bool((q_entries < 0).all())
+
+
+def on_own_support(
+    items: MeasurementParameters,
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    schedule: Schedule,
+    n_threads: int,
+) -> Estimate:
+    """Return EM's estimate from an even law with just the loadings that the items have.
+
+    As in :func:`warmed_up` coefficients find their sizes before loadings may come and go.
+    """
+    own = np.hstack([np.ones((data.n_items, 1)), items.loadings != 0]).astype(np.uint8)
+    even = np.full(space.n_states, 1.0 / space.n_states)
+    return run_em(items, even, data, basis, own, NO_SPARSITY, schedule, n_threads=n_threads)
+
+
 def estimate_from_starts(
     data: WorkingData,
     space: StateSpace,
@@ -332,6 +355,20 @@ def estimate_from_starts(
     near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
     reached = sum(top - e.objective <= near for e in estimates)
     winner = estimates[best]
+    if method == "em" and begin is None and levels_are_guessed(space, q_entries):
+        coarse = replace(schedule, tolerance=ROUGH_TOLERANCE * schedule.tolerance)
+
+        def begun(items: MeasurementParameters) -> Estimate:
+            warm = on_own_support(items, data, space, basis, coarse, n_threads)
+            return run(best, (warm.parameters, warm.probabilities), coarse)
+
+        winner = with_better_levels(
+            winner,
+            lambda one: one.parameters,
+            lambda one: one.objective,
+            begun,
+            lambda one: continued(one, run(best, (one.parameters, one.probabilities), schedule)),
+        )
     if method == "em" and penalty.name is None:
         # With a given support nothing is left to choose: the likelihood itself is the answer.
         polished = run(best, (winner.parameters, winner.probabilities), fine)

@@ -224,6 +224,17 @@ def null_parameters(data: WorkingData, terms: Terms) -> MeasurementParameters:
     return MeasurementParameters(data.families, intercept, loadings, dispersion, terms, cutpoints)
 
 
+def steps_of_levels(levels: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return the steps of latents whose items vary as with two levels one apart, and their sums.
+
+    Both have shape (K,).
+    """
+    # Even levels 0, ..., M - 1 have variance (M^2 - 1) / 12: a quarter for two of them.
+    counts = np.array(levels, dtype=np.float64)
+    step = 0.5 / np.sqrt((counts**2 - 1.0) / 12.0)
+    return step, step * (counts - 1.0)
+
+
 def parameters_from_loadings(
     data: WorkingData, loadings: Array, levels: tuple[int, ...]
 ) -> MeasurementParameters:
@@ -233,10 +244,7 @@ def parameters_from_loadings(
     the same variance. Intercepts make every item's mean come out under independent, even latents.
     """
     terms = Terms.main(levels)
-    # Even levels 0, ..., M - 1 have variance (M^2 - 1) / 12: a quarter for two of them.
-    counts = np.array(levels, dtype=np.float64)
-    step = 0.5 / np.sqrt((counts**2 - 1.0) / 12.0)
-    reach = step * (counts - 1.0)
+    step, reach = steps_of_levels(levels)
     scale = coefficient_scales(data)
     total = np.abs(loadings).sum(axis=1)
     loadings = loadings * np.minimum(1.0, LARGEST_EFFECT / np.maximum(total, 1e-12))[:, None]

@@ -24,8 +24,9 @@ from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import n_free_probabilities
-from hidag.measurement import Penalty, Terms
+from hidag.measurement import MeasurementParameters, Penalty, Terms
 from hidag.start.crossing import Problem, best_end, starts_agree
+from hidag.start.exchange_levels import with_better_levels
 from hidag.start.network_start import KEPT_SHARE, network_start
 from hidag.start.several import (
     FINAL_TOLERANCE,
@@ -39,6 +40,8 @@ from hidag.start.several import (
     estimate_from_starts,
     further_anchored,
     generators_of,
+    levels_are_guessed,
+    on_own_support,
     warmed_up,
 )
 from hidag.start.spectral import StartPoint, predictors, spectral_start
@@ -191,6 +194,8 @@ def estimate_under_graph(
     )
     observers = [_observer(progress, index, count) for index in range(count)]
     chosen = best_end(looks, problem, observers)
+    if begin is None and levels_are_guessed(space, q_entries):
+        chosen = _with_better_levels(chosen, problem, observers[best])
     found = estimate_under_network(
         chosen,
         data,
@@ -218,6 +223,55 @@ def estimate_under_graph(
     near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
     reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
     return StageOne(chosen.saturated, records, reached, "em", found.penalty, found)
+
+
+def _with_better_levels(now: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+    """Return the look after exchanges of levels that pay on all rows, or as it was."""
+    schedule = problem.schedule
+    brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
+    rough = replace(schedule, tolerance=ROUGH_TOLERANCE * schedule.tolerance)
+
+    def looked(parameters: MeasurementParameters, law: Array) -> FirstLook:
+        saturated = run_em(
+            parameters,
+            law,
+            problem.data,
+            problem.basis,
+            problem.allowed,
+            problem.penalty,
+            brief,
+            n_threads=problem.n_threads,
+        )
+        return look_under_network(
+            saturated,
+            problem.data,
+            problem.space,
+            problem.basis,
+            problem.allowed,
+            problem.penalty,
+            rough,
+            problem.learn_parents,
+            n_steps=max(saturated.n_iter, 1),
+            n_threads=problem.n_threads,
+            observer=observer,
+        )
+
+    def begun(items: MeasurementParameters) -> FirstLook:
+        warm = on_own_support(
+            items, problem.data, problem.space, problem.basis, rough, problem.n_threads
+        )
+        return looked(warm.parameters, warm.probabilities)
+
+    # All are judged alike: on all rows, after as many kinds of steps.
+    here = looked(now.estimate.parameters, now.estimate.probabilities)
+    found = with_better_levels(
+        here,
+        lambda one: one.estimate.parameters,
+        lambda one: one.criterion,
+        begun,
+        lambda one: looked(one.estimate.parameters, one.estimate.probabilities),
+    )
+    return now if found is here else found
 
 
 def estimate_with_law(
