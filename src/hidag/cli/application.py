@@ -77,6 +77,21 @@ def run_seesaw_application(
     run_application(compute, out)
 
 
+def run_ecpe_application(folder: Path, out: Path, *, seed: int) -> None:
+    """Carry out `hidag app ecpe`."""
+    from hidag.applications.ecpe import run_ecpe
+    from hidag.cli.sources import read_source
+
+    # Read here too, for the sentences about files that are not there or are not tables.
+    source = read_source(folder, None, None)
+
+    def compute() -> Outcome:
+        with progress_bar() as observer:
+            return run_ecpe(folder, seed=seed, observer=observer)
+
+    run_application(compute, out, source.files)
+
+
 def outcome_files(outcome: Outcome, *, command: str | None = None) -> dict[str, Writer]:
     """Return a writer for each file of an outcome, summary.json last."""
     files: dict[str, Writer] = {}

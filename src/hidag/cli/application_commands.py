@@ -163,3 +163,23 @@ def newsgroups(
             out,
             files_of(folder),
         )
+
+
+@application_app.command()
+def ecpe(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="With the answers, responses.csv, and the experts' Q-matrix, q.csv.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for pictures, tables and the page.")] = Path(
+        "app-ecpe"
+    ),
+    seed: Seed = 1,
+) -> None:
+    """Three skills behind a grammar test (ECPE): profiles, their hierarchy, models side by side."""
+    from hidag.cli.application import run_ecpe_application
+
+    run_ecpe_application(folder, out, seed=seed)
