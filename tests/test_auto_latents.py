@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from hidag import DCRL, design, load, simulate
+from hidag import DCRL, design, fit_statistics, load, simulate
 from hidag.auto_latents import choose_number
 from hidag.criteria import count_parameters, information_criteria
 from hidag.errors import HidagWarning
@@ -121,3 +121,10 @@ def test_criteria_count_what_is_free(data):
     # Nothing of Q was chosen, so nothing is paid for choosing.
     assert fixed.ebic == fixed.bic
     assert information_criteria(result, 1600.0).bic > found.bic
+
+
+def test_criteria_are_those_of_the_fit_statistics(data):
+    model = DCRL(5, family="gaussian", random_state=0, n_starts=1).fit(data.X)
+    ours, theirs = information_criteria(model.result_), fit_statistics(model.result_, data.X, n_tables=2).criteria
+    for name in ("log_likelihood", "n_parameters", "aic", "bic", "ebic"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name))

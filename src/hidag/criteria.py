@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from hidag.latent import NetworkLaw
+from hidag.latent import LatentLaw, NetworkLaw
 from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import family_named
 from hidag.measurement.effects import Effects
@@ -62,7 +62,7 @@ def information_criteria(result: FitResult, n_rows: float | None = None) -> Info
         n_rows=rows,
         aic=float(twice + 2.0 * n_parameters),
         bic=float(bic),
-        ebic=float(bic + 2.0 * EBIC_WEIGHT * _log_supports(result)),
+        ebic=float(bic + 2.0 * EBIC_WEIGHT * log_number_of_q(result)),
     )
 
 
@@ -70,12 +70,7 @@ def count_parameters(result: FitResult) -> int:
     """Return how many free numbers a fit has."""
     families = [family_named(name) for name in result.parameters.families]
     own = sum(1 + family.has_dispersion + family.n_cutpoints for family in families)
-    space = result.law.space
-    if isinstance(result.law, NetworkLaw):
-        law = n_free_probabilities(result.law.parents, space)
-    else:
-        law = space.n_states - 1
-    return own + _n_loadings(result) + law
+    return own + _n_loadings(result) + law_parameters(result.law)
 
 
 def _n_loadings(result: FitResult) -> int:
@@ -88,8 +83,15 @@ def _n_loadings(result: FitResult) -> int:
     return int(np.count_nonzero(result.loadings))
 
 
-def _log_supports(result: FitResult) -> float:
-    """Return the logarithm of the number of ways to choose as many entries of Q."""
+def law_parameters(law: LatentLaw) -> int:
+    """Return how many free probabilities a law has."""
+    if isinstance(law, NetworkLaw):
+        return n_free_probabilities(law.parents, law.space)
+    return law.space.n_states - 1
+
+
+def log_number_of_q(result: FitResult) -> float:
+    """Return the logarithm of how many Q-matrices have as many of the open entries as the fit."""
     q, given = result.q_matrix, result.q_given
     free = np.ones(q.shape, dtype=bool) if given is None else given < 0
     n_free, n_chosen = int(free.sum()), int(q[free].sum())

@@ -11,8 +11,9 @@ import pytest
 from scipy.stats import chi2, kstest, ncx2
 
 from hidag import DCRL
+from hidag.criteria import log_number_of_q
 from hidag.explain import fit_statistics, person_fit
-from hidag.explain.criteria import criteria, log_number_of_q
+from hidag.explain.criteria import criteria
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_fit import item_fit
 from hidag.explain.limited_information import limited_information

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
+from hidag.criteria import law_parameters, log_number_of_q
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.row_scores import posterior_blocks
-from hidag.latent import NetworkLaw
-from hidag.latent.factorise import n_free_probabilities
-from hidag.result import FitResult
 
 Array = NDArray[np.float64]
 
@@ -58,11 +56,7 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
     result = free.result
     n_rows = len(values)
     log_likelihood = float(result.row_log_likelihood(values).sum())
-    law = result.law
-    in_law = law.space.n_states - 1
-    if isinstance(law, NetworkLaw):
-        in_law = n_free_probabilities(law.parents, law.space)
-    n_parameters = free.n_of_items + in_law
+    n_parameters = free.n_of_items + law_parameters(result.law)
     bic = -2.0 * log_likelihood + n_parameters * float(np.log(n_rows))
     return Criteria(
         log_likelihood=log_likelihood,
@@ -75,15 +69,6 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
         n_rows=n_rows,
         n_cells=int((~np.isnan(values)).sum()),
     )
-
-
-def log_number_of_q(result: FitResult) -> float:
-    """Return the logarithm of how many Q-matrices have as many of the open entries as the fit."""
-    asked = np.ones(result.q_matrix.shape, dtype=bool)
-    if result.q_given is not None:
-        asked = result.q_given < 0
-    n_open, n_in = int(asked.sum()), int(result.q_matrix[asked].sum())
-    return float(gammaln(n_open + 1) - gammaln(n_in + 1) - gammaln(n_open - n_in + 1))
 
 
 def _entropy(free: FreeParameters) -> float:
