@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from hidag.cli.application_commands import application_app
 from hidag.cli.console import show_error
+from hidag.cli.explain_commands import add_explain_commands
 from hidag.cli.numbers import effects_of, latents_of, levels_of, range_of, strengths_of
 from hidag.cli.study_commands import study_app
 from hidag.cli.whatif_commands import add_whatif_commands
@@ -492,6 +493,7 @@ def demo(
         run_assessment(out or Path("demo-assessment"), seed)
 
 
+add_explain_commands(app)
 add_whatif_commands(app)
 app.add_typer(study_app, name="study")
 if application_app.registered_commands:

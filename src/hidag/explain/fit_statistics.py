@@ -13,6 +13,7 @@ from hidag.explain.item_fit import item_fit
 from hidag.explain.limited_information import LimitedInformation, limited_information
 from hidag.explain.moment_tests import ScoreSpace
 from hidag.explain.pairs import pair_residuals
+from hidag.explain.predictive import COLUMNS as CHECK_COLUMNS
 from hidag.explain.predictive import predictive_checks
 from hidag.explain.row_scores import row_scores
 from hidag.explain.rows import MOST_STATES, rows_of
@@ -98,12 +99,16 @@ def _worst(title: str, table: Table, label: str, n_shown: int) -> list[str]:
     chances = np.array(table.column("p_value"), dtype=np.float64)
     known = int((~np.isnan(chances)).sum())
     low = int((chances < LEVEL).sum())
-    beyond = int((chances < LEVEL / max(known, 1)).sum())
+    strict = LEVEL / max(known, 1)
+    beyond = f"; {int((chances < strict).sum())} even after Bonferroni's correction"
+    if np.nanmin(chances, initial=1.0) >= strict and table.columns == CHECK_COLUMNS:
+        # Chances from so many draws cannot be that small.
+        beyond = ""
     order = np.argsort(np.where(np.isnan(chances), np.inf, chances), kind="stable")
     ranked = Table(table.columns, tuple(table.rows[i] for i in order[:n_shown]))
     return [
         f"{title} ({label}): {low} of {known} have p < {LEVEL:g}, where chance alone gives "
-        f"{LEVEL * known:.0f}; {beyond} even after Bonferroni's correction",
+        f"{LEVEL * known:.0f}{beyond}",
         *ranked.lines(),
     ]
 

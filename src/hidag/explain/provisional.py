@@ -36,7 +36,7 @@ def provisional_fit(fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int
         table = read_table(X)
         q = _known_q(read_q_matrix(given, table.names))
         model = DCRL(**{**fit.get_params(), "n_latents": q.n_latents})
-        return _fitted(model, q, table.values, table.names, seed)
+        return _fitted(model, q, X, table.names, seed)
     result: FitResult = fit
     if provisional_q is None:
         if not has_given_q(result):
@@ -63,16 +63,14 @@ def _known_q(q: QSpec) -> QSpec:
     return q
 
 
-def _fitted(
-    model: DCRL, q: QSpec, values: NDArray[np.float64], items: tuple[str, ...], seed: int
-) -> FitResult:
+def _fitted(model: DCRL, q: QSpec, X: Any, items: tuple[str, ...], seed: int) -> FitResult:
     """Return a confirmatory fit, items and latents with their names."""
     names = q.latent_names if q.named else model.latent_names
     model.set_params(q_matrix=q.entries, latent_names=names, random_state=seed)
     with warnings.catch_warnings():
         # What there is to say about the evidence for this Q is said in what comes back.
         warnings.simplefilter("ignore", HidagWarning)
-        return replace(model.fit(values).result_, item_names=items)
+        return replace(model.fit(X).result_, item_names=items)
 
 
 def matched_q(estimated: FitResult, provisional: FitResult) -> Q:

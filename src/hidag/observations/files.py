@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -75,6 +75,47 @@ def read_file(path: str | PathLike[str]) -> Any:
     if _ending(file) in _BINARY_ENDINGS:
         return _read_parquet(file)
     return _numbers(read_text_columns(file), file)
+
+
+def read_columns(
+    path: str | PathLike[str], items: Sequence[str], labels: Sequence[str] = ()
+) -> tuple[Any, dict[str, list[Any]]]:
+    """Return some columns of a table as numbers, and others as they stand.
+
+    Parameters
+    ----------
+    path : str or path
+        A file as for `read_file`, or a folder with responses.csv.
+    items : sequence of str
+        Columns of numbers; others need not be numbers, and are left out.
+    labels : sequence of str
+        Columns of anything, such as names of the rows.
+
+    Returns
+    -------
+    table : pyarrow.Table
+    labels : dict from column to its cells
+
+    Raises
+    ------
+    FileError, DataError
+        As `read_folder` does, and if a column is not there.
+    """
+    given = Path(path)
+    file = (find_part(given, "responses") or given) if given.is_dir() else existing_file(given)
+    if file.is_dir():
+        raise FileError(f"the folder {given} must hold a table named responses.csv")
+    table = _read_any(file)
+    for name in (*items, *labels):
+        if name not in table.column_names:
+            near = difflib.get_close_matches(name, table.column_names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise DataError(f"{file} has no column {name!r}{hint}")
+    cells = {name: table.column(name).to_pylist() for name in labels}
+    chosen = table.select(list(items))
+    if _ending(file) in _BINARY_ENDINGS:
+        return chosen, cells
+    return _numbers(chosen, file, n_columns=table.num_columns), cells
 
 
 def read_folder(path: str | PathLike[str]) -> TableSource:

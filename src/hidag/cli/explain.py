@@ -1,0 +1,190 @@
+"""`hidag errors`, `goodness`, `classify`, `validate-q`: a fit or a Q held against a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
+from hidag.cli.evaluate import load_result
+from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.sources import chosen_families, names_for_all, read_source
+from hidag.cli.tables import number, write_csv
+from hidag.cli.wording import in_options
+from hidag.errors import DataError, FileError, HidagError
+from hidag.estimator import DCRL
+from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
+from hidag.explain.tables import Table
+from hidag.observations.files import read_columns
+from hidag.result import FitResult
+
+#: Files of `hidag goodness`; the last one tells that the others are there.
+GOODNESS_FILES = ("pairs.csv", "items.csv", "checks.csv", "persons.csv")
+
+
+def run_errors(
+    fit: Path,
+    table: Path,
+    kind: str,
+    weights: str | None,
+    level: float,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Carry out `hidag errors`."""
+    result, rows, labels = _read(fit, table, [] if weights is None else [weights])
+    counts = None
+    if weights is not None:
+        counts = _numbers(labels[weights], weights)
+    found = standard_errors(result, rows, sample_weight=counts, kind=kind, level=level)
+    _answer(found.table, out, found.to_rows() if as_json else found.summary())
+
+
+def run_goodness(
+    fit: Path, table: Path, n_tables: int, seed: int, out: Path | None, *, as_json: bool
+) -> None:
+    """Carry out `hidag goodness`."""
+    if out is not None:
+        check_folder(out, GOODNESS_FILES, [table], sign=GOODNESS_FILES[-1])
+    result, rows, _ = _read(fit, table)
+    found = fit_statistics(result, rows, n_tables=n_tables, random_state=seed)
+    persons = person_fit(result, rows, random_state=seed)
+    if as_json:
+        say(json.dumps(_jsonable({**found.to_dict(), "persons": persons.to_rows()}), indent=1))
+    else:
+        say(found.summary())
+        say()
+        say(persons.summary(5))
+    if out is not None:
+        parts = (found.pairs, found.items, found.checks, persons.table)
+        writers = {
+            name: partial(_write_table, table=part)
+            for name, part in zip(GOODNESS_FILES, parts, strict=True)
+        }
+        fill_folder(out, writers, GOODNESS_FILES)
+        if not as_json:
+            say(f"\nwrote {', '.join(GOODNESS_FILES)} into {out}")
+
+
+def run_classify(
+    fit: Path, table: Path, out: Path | None, ids: str | None, *, as_json: bool
+) -> None:
+    """Carry out `hidag classify`."""
+    result, rows, labels = _read(fit, table, [] if ids is None else [ids])
+    found = classify(result, rows, ids=None if ids is None else labels[ids])
+    _answer(found.people(), out, found.to_rows() if as_json else found.summary())
+
+
+@dataclass(frozen=True)
+class ValidationOrder:
+    """What the user of `hidag validate-q` asked for.
+
+    Attributes
+    ----------
+    table, q, types, out : Path or None
+    family : tuple of str
+    levels, effects : as `DCRL` takes them
+    resamples, changes, seed : int
+    estimate, as_json : bool
+    """
+
+    table: Path
+    q: Path | None
+    types: Path | None
+    family: tuple[str, ...]
+    levels: int | list[int]
+    effects: str | int
+    resamples: int
+    changes: int
+    estimate: bool
+    seed: int
+    out: Path | None
+    as_json: bool
+
+
+def run_validate_q(order: ValidationOrder) -> None:
+    """Carry out `hidag validate-q`."""
+    source = read_source(
+        order.table, order.types, order.q, use_folder_types=not names_for_all(order.family)
+    )
+    if source.q is None:
+        raise FileError(
+            "say which Q-matrix is to be validated with --q, or give a folder that holds q.csv"
+        )
+    settings: dict[str, Any] = {
+        "family": chosen_families(order.family, source.types, tuple(source.table.column_names)),
+        "effects": order.effects,
+        "levels": order.levels,
+        "random_state": order.seed,
+    }
+    n_latents = int(source.q.num_columns - 1)
+    with collected_warnings() as warnings, progress_bar() as observer:
+        settings["observer"] = observer
+        try:
+            free = None
+            if order.estimate:
+                free = DCRL(n_latents, **settings).fit(source.table).result_
+            found = validate_q(
+                DCRL(n_latents, **settings),
+                source.table,
+                source.q,
+                estimated=free,
+                n_resamples=order.resamples,
+                max_changes=order.changes,
+                random_state=order.seed,
+            )
+        except HidagError as error:
+            raise in_options(error) from error
+    for sentence in warnings:
+        show_warning(sentence)
+    _answer(found.entries, order.out, found.to_rows() if order.as_json else found.summary())
+
+
+def _read(
+    fit: Path, table: Path, labels: Sequence[str] = ()
+) -> tuple[FitResult, Any, dict[str, list[Any]]]:
+    """Return a saved fit, the columns of its items in a table, and other columns as they stand."""
+    result = load_result(fit)
+    rows, cells = read_columns(table, result.item_names, labels)
+    return result, rows, cells
+
+
+def _numbers(cells: Sequence[Any], name: str) -> list[float]:
+    try:
+        return [float(cell) for cell in cells]
+    except (TypeError, ValueError):
+        raise DataError(f"column {name!r} must hold a number in every row") from None
+
+
+def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) -> None:
+    """Print what was found, and write all of it if a file was named."""
+    if out is not None:
+        try:
+            _write_table(out, table)
+        except OSError as error:
+            raise FileError(f"cannot write {out}: {error.strerror or error}") from error
+    if isinstance(told, str):
+        say(told)
+        if out is not None:
+            say(f"\nwrote {len(table):,} rows into {out}")
+    else:
+        say(json.dumps(_jsonable(told), indent=1))
+
+
+def _write_table(path: Path, table: Table) -> None:
+    rows = ([number(c) if isinstance(c, float) else c for c in row] for row in table.rows)
+    write_csv(path, table.columns, rows)
+
+
+def _jsonable(value: Any) -> Any:
+    """Return NaN as null, which JSON has, all the way down."""
+    if isinstance(value, dict):
+        return {key: _jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(entry) for entry in value]
+    return None if isinstance(value, float) and value != value else value

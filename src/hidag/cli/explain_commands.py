@@ -1,0 +1,143 @@
+"""The options of the commands that hold a fit against a table; what they do is in `cli.explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hidag.cli.numbers import effects_of, levels_of
+
+Fit = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
+Rows = Annotated[
+    Path,
+    typer.Argument(
+        help="The table that was fitted, or another one with its columns: CSV, TSV or Parquet, or "
+        "a folder with responses.csv."
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help="CSV file for all numbers.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
+
+
+def errors(
+    result: Fit,
+    table: Rows,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="louis (observed information), sandwich (right for weights and wrong models), or "
+            "scores (the cheapest)."
+        ),
+    ] = "louis",
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says how many rows each row counts for.", show_default=False
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Chance that an interval holds the truth.")] = 0.9,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Print standard errors and intervals of a fit, Q taken as known."""
+    from hidag.cli.explain import run_errors
+
+    run_errors(result, table, kind, weights, level, out, as_json=json)
+
+
+def goodness(
+    result: Fit,
+    table: Rows,
+    tables: Annotated[int, typer.Option(help="Tables drawn for the predictive checks.")] = 100,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for pairs.csv, items.csv, checks.csv and persons.csv.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say how well a fit describes a table: criteria, M2, pairs, items, checks, persons."""
+    from hidag.cli.explain import run_goodness
+
+    run_goodness(result, table, tables, seed, out, as_json=json)
+
+
+def classify(
+    result: Fit,
+    table: Rows,
+    out: Annotated[
+        Path | None, typer.Option(help="CSV file with a line for each row.", show_default=False)
+    ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option("--id", help="Column with the names of the rows.", show_default="row numbers"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Place each row on the latents, and say how far such placements can be trusted."""
+    from hidag.cli.explain import run_classify
+
+    run_classify(result, table, out, ids, as_json=json)
+
+
+def validate_q(
+    table: Annotated[
+        Path,
+        typer.Argument(help="CSV, TSV or Parquet file, or a folder with responses.csv and q.csv."),
+    ],
+    q: Annotated[
+        Path | None,
+        typer.Option("--q", help="CSV with the column item, then one of 1 and 0 per latent."),
+    ] = None,
+    types: Annotated[
+        Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
+    ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(help="As in `hidag fit`.", show_default="auto"),
+    ] = None,
+    levels: Annotated[str, typer.Option(help="Levels per latent, as in `hidag fit`.")] = "2",
+    effects: Annotated[
+        str, typer.Option(help="What an item's causes do together, as in `hidag fit`.")
+    ] = "main",
+    resamples: Annotated[
+        int,
+        typer.Option(min=0, help="Tables of resampled rows on which doubtful entries are judged."),
+    ] = 0,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Also estimate Q without this one, and show both.")
+    ] = False,
+    changes: Annotated[int, typer.Option(min=0, help="Most changes that are suggested.")] = 20,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Say which entries of a provisional Q-matrix the data would add or drop."""
+    from hidag.cli.explain import ValidationOrder, run_validate_q
+
+    run_validate_q(
+        ValidationOrder(
+            table, q, types, tuple(family or ()), levels_of(levels), effects_of(effects), resamples,
+            changes, estimate, seed, out, json,
+        )
+    )  # fmt: skip
+
+
+def add_explain_commands(app: typer.Typer) -> None:
+    """Add the commands to the others."""
+    app.command(epilog="Example:\n\n`hidag errors fit answers.csv --out errors.csv`")(errors)
+    app.command(epilog="Example:\n\n`hidag goodness fit answers.csv --out goodness`")(goodness)
+    app.command(epilog="Example:\n\n`hidag classify fit answers.csv --id pupil --out people.csv`")(
+        classify
+    )
+    app.command(
+        "validate-q",
+        epilog="Examples:\n\n"
+        "`hidag validate-q answers.csv --q q.csv`\n\n"
+        "`hidag validate-q study/ --effects all --resamples 50 --estimate --out entries.csv`",
+    )(validate_q)

@@ -1,0 +1,102 @@
+"""`hidag errors`, `goodness`, `classify` and `validate-q` on a small table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import ITEMS, read_rows, write_rows
+
+
+@pytest.fixture
+def study(hidag, tmp_path, answers, q_file):
+    """A table with names and weights beside the items, and a fit of it."""
+    rows = [[f"pupil {i}", *row, 1 + i % 2] for i, row in enumerate(answers.tolist())]
+    table = write_rows(tmp_path / "class.csv", ["name", *ITEMS, "weight"], rows)
+    items = write_rows(tmp_path / "items.csv", ITEMS, answers.tolist())
+    ran = hidag("fit", items, "--q", q_file, "--out", tmp_path / "fit", "--no-plots")
+    assert ran.exit_code == 0, ran.stderr
+    return tmp_path / "fit", table, items
+
+
+def test_classify_keeps_the_names_of_the_rows(hidag, study, tmp_path):
+    fit, table, _ = study
+    out = tmp_path / "people.csv"
+    ran = hidag("classify", fit, table, "--id", "name", "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.startswith("400 rows placed on 2 latents\n")
+    assert ran.stdout.endswith(f"wrote 400 rows into {out}\n")
+    rows = read_rows(out)
+    assert rows[0] == [
+        "id", "profile", "profile_probability", "Verbal: level", "Verbal: expected", "P(Verbal=1)",
+        "Spatial: level", "Spatial: expected", "P(Spatial=1)",
+    ]  # fmt: skip
+    assert rows[1][0] == "pupil 0"
+    assert len(rows) == 401
+    told = json.loads(hidag("classify", fit, table, "--json").stdout)
+    assert told[0]["id"] == 1
+
+
+def test_errors_take_weights_from_a_column(hidag, study, tmp_path):
+    fit, table, _ = study
+    ran = hidag("errors", fit, table)
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.startswith(
+        "standard errors for this Q, by the observed information: 400 rows, 19 parameters, 90% "
+    )
+    out = tmp_path / "errors.csv"
+    ran = hidag("errors", fit, table, "--weights", "weight", "--kind", "sandwich", "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert "600 rows" in ran.stdout
+    assert read_rows(out)[0][:3] == ["kind", "of", "term"]
+
+
+def test_goodness_writes_its_tables(hidag, study, tmp_path):
+    fit, table, _ = study
+    out = tmp_path / "goodness"
+    ran = hidag("goodness", fit, table, "--tables", 20, "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert "AIC" in ran.stdout
+    assert "M2" in ran.stdout
+    assert len(read_rows(out / "pairs.csv")) == 1 + 28
+    assert len(read_rows(out / "persons.csv")) == 401
+    again = hidag("goodness", fit, table, "--tables", 20, "--json")
+    told = json.loads(again.stdout)
+    assert told["criteria"]["n_parameters"] == 19
+
+
+def test_validate_q_finds_a_wrong_entry(hidag, study, tmp_path):
+    _, _, items = study
+    rows = [[name, int(j < 5), int(j >= 5)] for j, name in enumerate(ITEMS)]
+    wrong = write_rows(tmp_path / "wrong.csv", ["item", "Verbal", "Spatial"], rows)
+    out = tmp_path / "entries.csv"
+    ran = hidag("validate-q", items, "--q", wrong, "--out", out, "--resamples", 2,
+                "--family", "item0=bernoulli")  # fmt: skip
+    assert ran.exit_code == 0, ran.stderr
+    assert "2 of 16 entries would be changed" in ran.stdout
+    assert "item4  -       +" in ran.stdout
+    assert len(read_rows(out)) == 17
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("classify", "FIT", "TABLE", "--id", "nane"),
+         "has no column 'nane'; did you mean 'name'?"),
+        (("errors", "FIT", "TABLE", "--weights", "name"),
+         "column 'name' must hold a number in every row"),
+        (("errors", "FIT", "TABLE", "--kind", "bootstrap"),
+         "kind must be 'louis', 'sandwich' or 'scores', got 'bootstrap'"),
+        (("validate-q", "ITEMS"),
+         "say which Q-matrix is to be validated with --q, or give a folder that holds q.csv"),
+        (("goodness", "FIT", "NOTHING"), "there is no file"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(hidag, study, tmp_path, words, sentence):
+    fit, table, items = study
+    places = {"FIT": fit, "TABLE": table, "ITEMS": items, "NOTHING": tmp_path / "none.csv"}
+    ran = hidag(*(places.get(word, word) for word in words))
+    assert ran.exit_code == 1
+    assert sentence in ran.stderr
+    assert ran.stderr.count("\n") == 1
