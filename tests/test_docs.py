@@ -82,7 +82,7 @@ def test_the_readme_lists_every_command() -> None:
     names |= {group.name for group in app.registered_groups}
     line = (ROOT / "README.md").read_text("utf-8").split("The other commands: `hidag ")[1]
     line = line.split(".")[0]
-    assert names == {"fit", *re.findall(r"\w+(?=`)", line)}
+    assert names == {"fit", *re.findall(r"[\w-]+(?=`)", line)}
 
 
 @pytest.mark.parametrize(
