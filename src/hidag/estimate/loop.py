@@ -14,6 +14,7 @@ from hidag.estimate.maximise import (
     Basis,
     coefficient_scales,
     maximise,
+    penalty_scales,
 )
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
@@ -181,7 +182,7 @@ def run_em(
     ``law_step`` turns expected counts of states into a law of the kind that is wanted; to leave the
     likelihood rising it must return the most likely law of that kind given the counts.
     """
-    scale = coefficient_scales(data)
+    scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
     features = np.ascontiguousarray(basis.features)
     trace: list[tuple[float, float]] = []
     previous = -np.inf
@@ -192,7 +193,7 @@ def run_em(
         statistics, log_likelihood = expect(
             parameters, probabilities, data, features, n_threads=n_threads
         )
-        objective = log_likelihood - penalty_of(parameters, penalty, scale, allowed)
+        objective = log_likelihood - penalty_of(parameters, penalty, penalty_scale, allowed)
         if plain is not None and objective < previous:
             # The stretched step overshot: take the plain one, which cannot.
             (parameters, probabilities), plain, stretch = plain, None, 1.0
@@ -246,7 +247,7 @@ def run_saem(
     observer: Observer | None = None,
 ) -> Estimate:
     """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2)."""
-    scale = coefficient_scales(data)
+    scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
     features = np.ascontiguousarray(basis.features)
     states = rng.choice(space.n_states, size=data.n_samples, p=probabilities / probabilities.sum())
     sampler = GibbsSampler(data, space, states, int(rng.integers(1 << 62)))
@@ -282,7 +283,7 @@ def run_saem(
         parameters,
         probabilities,
         log_likelihood,
-        log_likelihood - penalty_of(parameters, penalty, scale, allowed),
+        log_likelihood - penalty_of(parameters, penalty, penalty_scale, allowed),
         len(trace),
         converged,
         np.array(trace).reshape(-1, 2),

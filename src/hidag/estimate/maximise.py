@@ -25,6 +25,8 @@ DESCENT_TOLERANCE = 1e-7
 UNSOLVABLE = 1e-9
 #: Smallest share of an item's variance that its dispersion may shrink to.
 SMALLEST_DISPERSION_SHARE = 1e-4
+#: Below this share of noise the default threshold is wider than a loading's standard error.
+QUIET_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ def maximise(
     beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
-    scale = coefficient_scales(data)
+    scale = penalty_scales(data)
     for family, items in parameters.groups():
         counts = statistics.item_counts(items, data.gappy)
         columns = data.columns.of(family, items)
@@ -275,6 +277,17 @@ def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
     of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
     out[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
     return out
+
+
+def penalty_scales(data: WorkingData) -> Array:
+    """Return the units of the penalty's threshold for each item, shape (J,).
+
+    They are `coefficient_scales`, smaller for items with little noise. There standard errors are
+    small as well, and a threshold many of them wide would have a slope below the noise of a
+    gradient: every false loading would stay.
+    """
+    quiet = np.sqrt(data.noise_shares / QUIET_SHARE)
+    return coefficient_scales(data) * np.minimum(quiet, 1.0)
 
 
 def coefficient_scales(data: WorkingData) -> Array:

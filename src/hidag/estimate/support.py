@@ -25,7 +25,7 @@ from hidag.estimate.loop import (
     penalty_of,
     run_em,
 )
-from hidag.estimate.maximise import Basis, coefficient_scales
+from hidag.estimate.maximise import Basis, coefficient_scales, penalty_scales
 from hidag.estimate.posterior import ROWS_FOR_AVERAGES
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.subsets import best_subset, moves_of, same_model
@@ -250,7 +250,7 @@ def select_support(
     if adapt:
         penalty = adapt_penalty(judged, data.n_counted, penalty)
     scale = coefficient_scales(data)
-    cost = penalty_of(estimate.parameters, penalty, scale, allowed)
+    cost = penalty_of(estimate.parameters, penalty, penalty_scales(data), allowed)
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
         proposal = _propose(estimate.parameters, judged, allowed, penalty, scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,11 @@ from numpy.typing import NDArray
 from hidag.measurement import Columns, MeasurementParameters, columns_of, family_named
 
 Array = NDArray[np.float64]
+
+#: With fewer rows than this for each other item, a regression explains what it should not.
+ROWS_PER_REGRESSOR = 5
+#: Shares of noise below this are not told apart.
+_SMALLEST_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,28 @@ class WorkingData:
         family = family_named(self.families[item])
         columns = self.columns.of(family, np.array([item]))
         return family.first_look(np.ascontiguousarray(self.x[:, columns[..., 0]].T))
+
+    @cached_property
+    def noise_shares(self) -> Array:
+        """How much of each item may be noise, shape (J,); 1 where nothing tells.
+
+        For items whose responses are normal on the working scale: the share that no regression on
+        the other such items explains, which is never below the noise's. Missing cells make it
+        larger, and so do few rows: then nothing tells.
+        """
+        out = np.ones(self.n_items)
+        normal = np.array([family_named(name).is_location_scale for name in self.families])
+        items = np.flatnonzero(normal)
+        left = self.n_counted - len(items)
+        if len(items) < 2 or left < ROWS_PER_REGRESSOR * len(items):
+            return out
+        x = self.x[:, self.columns.starts[items]]
+        moments = self.weighted(x).T @ x / self.n_counted
+        # Copies of an item explain it without rest: a little noise keeps the inverse finite.
+        moments[np.diag_indices_from(moments)] *= 1.0 + _SMALLEST_SHARE
+        rest = 1.0 / (np.diag(np.linalg.inv(moments)) * np.diag(moments))
+        out[items] = np.clip(rest * self.n_counted / left, _SMALLEST_SHARE, 1.0)
+        return out
 
     @property
     def gaps(self) -> Array:

@@ -24,7 +24,7 @@ from hidag.estimate.law_rounds import (
     price_of_law,
 )
 from hidag.estimate.loop import Estimate, Observer, Schedule, continued, penalty_of, run_em
-from hidag.estimate.maximise import Basis, coefficient_scales
+from hidag.estimate.maximise import Basis, penalty_scales
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
@@ -117,7 +117,7 @@ def different_places(
 
 def _criterion(estimate: Estimate, parents: tuple[tuple[int, ...], ...], problem: Problem) -> float:
     """Return what starts are compared by: the strength that was learned on the way is not used."""
-    scale = coefficient_scales(problem.data)
+    scale = penalty_scales(problem.data)
     cost = penalty_of(estimate.parameters, problem.penalty, scale, problem.allowed)
     price = price_of_law(estimate, parents, problem.space, problem.data.n_counted)
     return float(estimate.log_likelihood - cost - price)
