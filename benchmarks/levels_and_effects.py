@@ -6,6 +6,7 @@ Prints, per cell, wrong entries of Q, the distance of the graph, that of a searc
 latents, how often the levels went to the right latents, and CPU seconds of a fit.
 
     python benchmarks/levels_and_effects.py --replicates 10 --seed 1
+    python benchmarks/levels_and_effects.py --seed 86028 --cell 4,4,4,4/main/bernoulli
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cell", action="append", help="levels/effects/family; all if not given")
     given = parser.parse_args()
     print("levels   effects family     wrong in Q  graph  true latents  levels right  CPU s")
     for levels in LEVELS:
@@ -64,6 +66,9 @@ def main() -> None:
             if effects == "dina" and max(levels) > 2:
                 continue
             for family in FAMILIES:
+                name = f"{','.join(map(str, levels))}/{effects}/{family}"
+                if given.cell and name not in given.cell:
+                    continue
                 seeds = np.random.SeedSequence(given.seed).generate_state(given.replicates)
                 rows = np.array([run(levels, effects, family, int(seed)) for seed in seeds])
                 mean = rows.mean(axis=0)

@@ -73,3 +73,13 @@ def test_columns_go_to_the_latents_with_as_many_levels():
     assert [columns[k] for k in order] == [4, 2, 2, 3]
     assert order.tolist() == [1, 0, 3, 2]
     assert match_levels(scores, (3, 3, 3, 3)).tolist() == [0, 1, 2, 3]
+
+
+def test_a_column_has_the_levels_of_the_rows_that_count():
+    rng = np.random.default_rng(5)
+    first, second = rng.integers(0, 4, 3000), rng.integers(0, 4, 3000)
+    scores = np.stack([first, second], axis=1) + 0.25 * rng.standard_normal((3000, 2))
+    # Weights leave two levels of one column, or of the other.
+    for two, column in ((0, first), (1, second)):
+        weights = np.where(np.isin(column, (0, 3)), 1.0, 1e-6)
+        assert match_levels(scores, (2, 4), weights=weights).tolist() == [two, 1 - two]

@@ -42,47 +42,59 @@ NARROWEST = 0.05
 JITTER = 1.0
 
 
-def _mixture_likelihood(scores: Array, n_levels: int) -> float:
-    """Return the log-likelihood of a mixture of that many normals with one variance."""
+def _mixture_likelihood(scores: Array, n_levels: int, weights: Array) -> float:
+    """Return the log-likelihood of a mixture of that many normals with one variance.
+
+    ``weights`` says how many rows each score counts for.
+    """
     level = cut(scores, n_levels)
-    counts = np.maximum(np.bincount(level, minlength=n_levels), 1.0)
-    means = np.bincount(level, scores, minlength=n_levels) / counts
+    total = float(weights.sum())
+    counts = np.maximum(np.bincount(level, weights, minlength=n_levels), 1.0)
+    means = np.bincount(level, weights * scores, minlength=n_levels) / counts
     shares = counts / counts.sum()
-    variance = max(float(((scores - means[level]) ** 2).mean()), NARROWEST**2)
+    variance = max(float(weights @ (scores - means[level]) ** 2) / total, NARROWEST**2)
     value = -np.inf
     for _ in range(MIXTURE_STEPS):
         logs = np.log(shares) - 0.5 * (scores[:, None] - means) ** 2 / variance
         top = logs.max(axis=1, keepdims=True)
-        weights = np.exp(logs - top)
-        mass = weights.sum(axis=1, keepdims=True)
-        value = float((top + np.log(mass)).sum() - 0.5 * len(scores) * np.log(variance))
-        weights /= mass
-        counts = np.maximum(weights.sum(axis=0), 1e-9)
-        means = weights.T @ scores / counts
+        belongs = np.exp(logs - top)
+        mass = belongs.sum(axis=1, keepdims=True)
+        value = float(weights @ (top + np.log(mass))[:, 0] - 0.5 * total * np.log(variance))
+        belongs *= weights[:, None] / mass
+        counts = np.maximum(belongs.sum(axis=0), 1e-9)
+        means = belongs.T @ scores / counts
         shares = counts / counts.sum()
-        spread = float((weights * (scores[:, None] - means) ** 2).sum() / len(scores))
+        spread = float((belongs * (scores[:, None] - means) ** 2).sum() / total)
         variance = max(spread, NARROWEST**2)
     return value
 
 
 def match_levels(
-    scores: Array, levels: tuple[int, ...], rng: np.random.Generator | None = None
+    scores: Array,
+    levels: tuple[int, ...],
+    rng: np.random.Generator | None = None,
+    weights: Array | None = None,
 ) -> NDArray[np.intp]:
     """Return which column of the scores (N, K) is to be the latent with ``levels[k]`` levels, (K,).
 
     Each column is held against mixtures with as many normals as there may be levels; the
     assignment with the highest sum of Bayesian information criteria wins. Latents with as many
-    levels keep the columns' order. ``rng`` lets chance take part.
+    levels keep the columns' order. ``rng`` lets chance take part. ``weights`` (N,) says how many
+    rows each row counts for, one if not given.
     """
     n_latents = len(levels)
     if len(set(levels)) == 1:
         return np.arange(n_latents)
     some = scores[:ROWS_FOR_LEVELS]
-    some = (some - some.mean(axis=0)) / np.maximum(some.std(axis=0), 1e-12)
+    counted = np.ones(len(some)) if weights is None else weights[:ROWS_FOR_LEVELS]
+    some = some - np.average(some, axis=0, weights=counted)
+    spread = np.sqrt(np.average(some**2, axis=0, weights=counted))
+    some = some / np.maximum(spread, 1e-12)
+    price = np.log(counted.sum())
     kinds = sorted(set(levels))
     worth = np.array(
         [
-            [_mixture_likelihood(some[:, c], m) - m * np.log(len(some)) for m in kinds]
+            [_mixture_likelihood(some[:, c], m, counted) - m * price for m in kinds]
             for c in range(n_latents)
         ]
     )

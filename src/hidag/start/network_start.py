@@ -154,7 +154,7 @@ def network_start(
     if (q_entries >= 0).all():
         turned = _towards(components, q_entries == 1)
     else:
-        turned = _assigned(_rotated(components, rng), looks, q_entries, levels, rng)
+        turned = _assigned(_rotated(components, rng), looks, data, q_entries, levels, rng)
     kept = _sparse(turned, q_entries, kept_share)
     return parameters_from_loadings(data, _effects(kept, data), levels)
 
@@ -175,7 +175,8 @@ def anchored_start(
     turned = turn_to_anchors(components)
     if turned is None:
         return None
-    kept = _sparse(_assigned(turned, looks, q_entries, levels, rng), q_entries, KEPT_SHARE)
+    placed = _assigned(turned, looks, data, q_entries, levels, rng)
+    kept = _sparse(placed, q_entries, KEPT_SHARE)
     return parameters_from_loadings(data, _effects(kept, data), levels)
 
 
@@ -188,6 +189,7 @@ def _common_factors(data: WorkingData, n_latents: int) -> tuple[Array, Array]:
 def _assigned(
     turned: Array,
     looks: Array,
+    data: WorkingData,
     q_entries: NDArray[np.int8],
     levels: tuple[int, ...],
     rng: np.random.Generator | None,
@@ -198,4 +200,4 @@ def _assigned(
         _, order = linear_sum_assignment(-known.T @ turned**2)
         return turned[:, order]
     scores = looks @ turned @ np.linalg.pinv(turned.T @ turned)
-    return turned[:, match_levels(scores, levels, rng)]
+    return turned[:, match_levels(scores, levels, rng, data.weights)]

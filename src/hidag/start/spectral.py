@@ -137,6 +137,7 @@ def _rotate(
     levels: tuple[int, ...],
     q_entries: NDArray[np.int8],
     rng: np.random.Generator | None,
+    weights: Array | None,
 ) -> _Rotation:
     """Return rotated loadings and scores (steps 6 to 9); ``rng`` turns the basis first."""
     n_latents = len(levels)
@@ -155,7 +156,7 @@ def _rotate(
         _, order = linear_sum_assignment(-fit)
         loadings = loadings[:, order]
     else:
-        loadings = loadings[:, match_levels(centred @ loadings, levels, rng)]
+        loadings = loadings[:, match_levels(centred @ loadings, levels, rng, weights)]
     least = 1.0 / (THRESHOLD_FACTOR * np.sqrt(len(loadings)))
     sparse = np.where(np.abs(loadings) >= least, loadings, 0.0)
     # A column that thresholding would empty keeps its strongest entry.
@@ -304,7 +305,7 @@ def spectral_start(
         What ``predictors`` returned: it does not depend on the rotation.
     """
     gram = centred.T @ data.weighted(centred)
-    rotation = _rotate(centred, gram, space.levels, q_entries, rng)
+    rotation = _rotate(centred, gram, space.levels, q_entries, rng, data.weights)
     label = "spectral" if rng is None else "spectral, rotated"
     n_binary = sum(name == "bernoulli" for name in data.families)
     if 2 * n_binary <= data.n_items:
