@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
@@ -14,6 +16,9 @@ from hidag.explain.tables import Table
 from hidag.measurement import Terms
 
 Array = NDArray[np.float64]
+
+#: Exponentials of more would overflow.
+LARGEST_EXPONENT = 600.0
 
 COLUMNS = (
     "item", "observed", "expected", "z", "rmsd", "chi_square", "degrees", "p_value", "n_rows",
@@ -106,23 +111,30 @@ def _without_own_item(
     ]
     residuals = np.zeros_like(columns.values)
     reached = [np.zeros((data.n_samples, latents.n_main)) for _ in result.item_names]
+    every = np.hstack(indicators)
+    bounds = np.cumsum([0, *result.law.space.levels])
     for rows, posterior, _ in posterior_blocks(free):
-        with np.errstate(divide="ignore"):
-            logs = np.log(posterior)
+        likeliest = posterior.argmax(axis=1)[:, None]
         for j in range(len(result.item_names)):
-            own = np.zeros_like(logs)
+            density = np.zeros_like(posterior)
             for r in np.flatnonzero(result.responses.item == j):
                 here = slice(data.columns.starts[r], data.columns.starts[r + 1])
-                density = data.x[rows, here] @ theta[here] - partition[r]
+                log_density = data.x[rows, here] @ theta[here] - partition[r]
                 if data.observed is not None:
-                    density *= data.observed[rows, r][:, None]
-                own += density
-            rest = logs - own
-            rest = np.exp(rest - rest.max(axis=1, keepdims=True))
+                    log_density *= data.observed[rows, r][:, None]
+                density += log_density
+            # What the item said is taken out again; the likeliest state keeps its weight, so that
+            # nothing vanishes, and what has next to none cannot overflow.
+            rest = np.take_along_axis(density, likeliest, axis=1) - density
+            np.exp(np.minimum(rest, LARGEST_EXPONENT, out=rest), out=rest)
+            rest *= posterior
             rest /= rest.sum(axis=1, keepdims=True)
             for g in np.flatnonzero(columns.item == j):
                 gap = columns.values[rows, g] - rest @ columns.means[:, g]
                 residuals[rows, g] = np.where(np.isnan(gap), 0.0, gap)
-            modes = np.column_stack([(rest @ table).argmax(axis=1) for table in indicators])
+            chances = rest @ every
+            modes = np.column_stack(
+                [chances[:, a:b].argmax(axis=1) for a, b in pairwise(bounds.tolist())]
+            )
             reached[j][rows] = modes[:, latents.main_latents] >= latents.main_levels
     return residuals, reached

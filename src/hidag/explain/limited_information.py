@@ -18,7 +18,8 @@ from scipy.stats import chi2, ncx2
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP, auxiliary_of, moved, moves
 from hidag.explain.law_blocks import LawBlock
-from hidag.explain.scored_columns import ScoredColumns, item_means, item_second_moments
+from hidag.explain.pair_moments import expected_moments
+from hidag.explain.scored_columns import ScoredColumns, item_means
 from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
@@ -95,7 +96,7 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
             f"M2 needs rows without a missing cell, at least {FEWEST_ROWS}, and there are "
             f"{len(complete)}"
         )
-    expected, covariance, second = _expected(free, part, left, right)
+    expected, covariance, second = expected_moments(free, part, left, right)
     observed = np.concatenate(
         [complete.mean(axis=0), (complete.T @ complete)[left, right] / len(complete)]
     )
@@ -117,43 +118,6 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
         n_rows=len(complete),
         n_items=n_items,
     )
-
-
-def _expected(
-    free: FreeParameters, part: ScoredColumns, left: Indices, right: Indices
-) -> tuple[Array, Array, Array]:
-    """Return the moments, their covariance in one row, and expected squares of the columns (G,)."""
-    p, n_columns = free.probabilities, len(part.names)
-    eta = free.result.parameters.predictors(free.result.law.space.states())
-    blocks = {int(j): item_second_moments(free.result, int(j), eta) for j in np.unique(part.item)}
-    n_moments = n_columns + len(left)
-    moments = np.zeros(n_moments)
-    products = np.zeros((n_moments, n_moments))
-    squares = np.zeros(n_columns)
-    # The right column of the one pair may be of the item of the left one of the other.
-    crossed = part.item[right][:, None] == part.item[left][None, :]
-    crossed |= crossed.T
-    for s in np.flatnonzero(p > 0):
-        mean = part.means[s]
-        second = np.outer(mean, mean)
-        for j, block in blocks.items():
-            own = np.flatnonzero(part.item == j)
-            second[np.ix_(own, own)] = block[:, :, s]
-        at = np.concatenate([mean, mean[left] * mean[right]])
-        moments += p[s] * at
-        squares += p[s] * np.diag(second)
-        part_products = np.empty_like(products)
-        part_products[:n_columns, :n_columns] = second
-        # One column and a pair: the column may share its item with either side.
-        with_left = part.item[:, None] == part.item[left]
-        one = np.where(with_left, second[:, left] * mean[right], second[:, right] * mean[left])
-        part_products[:n_columns, n_columns:] = one
-        part_products[n_columns:, :n_columns] = one.T
-        straight = second[np.ix_(left, left)] * second[np.ix_(right, right)]
-        across = second[np.ix_(left, right)] * second[np.ix_(right, left)]
-        part_products[n_columns:, n_columns:] = np.where(crossed, across, straight)
-        products += p[s] * part_products
-    return moments, products - np.outer(moments, moments), squares
 
 
 def _slopes(free: FreeParameters, part: ScoredColumns, left: Indices, right: Indices) -> Array:
