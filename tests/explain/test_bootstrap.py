@@ -11,6 +11,7 @@ import hidag
 from hidag import DCRL, BootstrapResult, Knowledge, bootstrap
 from hidag.errors import DataError, FileError, SettingError
 from hidag.evaluate import relabel_law
+from hidag.explain import average_effects
 from hidag.explain.resample import aligned
 
 Q = np.vstack([np.eye(3, dtype=int)] * 3 + [[[1, 1, 0]]])
@@ -175,5 +176,19 @@ def test_what_cannot_be_used_is_refused(model, table):
         knowledge=Knowledge(forbidden=[(0, 2)]),
         random_state=0,
     ).fit(table)
-    with pytest.raises(SettingError, match="a result does not remember knowledge well enough"):
-        bootstrap(knowing.result_, table, n_resamples=1)
+    told = knowing.result_
+    again = bootstrap(told, table, n_resamples=2, random_state=0)
+    assert again.directed[0, 2] == 0.0
+    own = dataclasses.replace(told, settings={**told.settings, "score": "<a score of one's own>"})
+    with pytest.raises(SettingError, match="a result does not remember score well enough"):
+        bootstrap(own, table, n_resamples=1)
+
+
+def test_effects_get_intervals_from_a_bootstrap(model, found):
+    effects = average_effects(model.result_, replicates=found)
+    assert effects.how == "6 replicates, the graph of each"
+    apart = ~np.isnan(effects.low)
+    assert (effects.lower[apart] <= effects.upper[apart]).all()
+    # pace and focus are joined in every refit and directed in none: from nothing to all of it.
+    assert effects.lower[0, 1] == pytest.approx(0.0, abs=1e-9)
+    assert effects.upper[0, 1] > 0.5

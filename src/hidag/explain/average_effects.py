@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, DAG
 from hidag.errors import SettingError
+from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.interventions import Questions
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import MEAN, Outcome, expected_outcomes
+from hidag.latent import SaturatedLaw
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -134,7 +136,7 @@ def average_effects(
     causes: Sequence[str] | None = None,
     items: bool = True,
     graph: CPDAG | DAG | None = None,
-    replicates: Iterable[FitResult] | None = None,
+    replicates: Iterable[FitResult] | BootstrapResult | None = None,
     held: bool = False,
     level: float = LEVEL,
     limit: int = MOST_CHOICES,
@@ -154,10 +156,9 @@ def average_effects(
         Whether effects on items are wanted too.
     graph : CPDAG or DAG, optional
         Directions to believe in; the fit's own graph unless given.
-    replicates : iterable of FitResult, optional
-        The same model fitted to other samples, with the latents of ``result`` in its order and
-        their levels its way round: what an aligned bootstrap gives, or
-        :func:`hidag.explain.draws_of_law`.
+    replicates : BootstrapResult or iterable of FitResult, optional
+        A bootstrap of ``result``; or the same model fitted to other samples, with its latents in
+        its order and their levels its way round, such as :func:`hidag.explain.draws_of_law`.
     held : bool
         Whether the graph of ``result`` is held in the replicates; else each has its own, and the
         intervals also say how unsure the graph is.
@@ -184,6 +185,8 @@ def average_effects(
         return found
     held = held or graph is not None
     lows, highs = [], []
+    if isinstance(replicates, BootstrapResult):
+        replicates = fits_of_bootstrap(result, replicates)
     for other in replicates:
         if other.latent_names != result.latent_names or other.item_names != result.item_names:
             raise SettingError(
@@ -205,3 +208,31 @@ def average_effects(
         level=level,
         how=f"{len(lows)} replicates, the graph {'held' if held else 'of each'}",
     )
+
+
+def fits_of_bootstrap(result: FitResult, refits: BootstrapResult) -> Iterator[FitResult]:
+    """Yield the refits of a bootstrap as fits: their graph, joint law and coefficients.
+
+    Raises
+    ------
+    SettingError
+        If the bootstrap kept no joint laws, because joint states are too many.
+    """
+    if refits.joint.shape[1] == 0:
+        raise SettingError(
+            f"the bootstrap kept no joint laws: {result.law.space.count_in_words()} states are too "
+            "many; leave replicates out"
+        )
+    for b in range(refits.n_refits):
+        law = refits.joint[b] / refits.joint[b].sum()
+        yield replace(
+            result,
+            graph=CPDAG(refits.adjacency[b], result.latent_names),
+            law=SaturatedLaw(result.law.space, law),
+            parameters=replace(
+                result.parameters,
+                intercept=refits.intercept[b],
+                loadings=refits.loadings[b],
+                dispersion=np.where(np.isfinite(refits.dispersion[b]), refits.dispersion[b], 1.0),
+            ),
+        )

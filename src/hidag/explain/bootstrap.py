@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from hidag.discover import Knowledge
 from hidag.errors import DataError, HidagError, SettingError
 from hidag.estimator import DCRL
 from hidag.explain.bootstrap_result import BootstrapResult
@@ -21,8 +22,8 @@ from hidag.settings import checked_count, root_seed, thread_count
 
 KINDS = ("nonparametric", "parametric")
 STARTS = ("full", "fitted")
-#: Settings that a saved result holds in words only, unless they are at these values.
-_IN_WORDS = {"knowledge": None, "search": str, "score": str, "resample": (str, int, float)}
+#: Settings that a saved result holds in words only, where they are functions or objects.
+_IN_WORDS = ("search", "score", "resample")
 
 
 @dataclass(frozen=True)
@@ -163,10 +164,10 @@ def _settings_of(result: FitResult) -> dict[str, Any]:
     known = DCRL(1).get_params()
     settings = {name: value for name, value in result.settings.items() if name in known}
     settings.setdefault("n_latents", len(result.latent_names))
+    if isinstance(settings.get("knowledge"), Mapping):
+        settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
     in_words = [
-        name
-        for name, plain in _IN_WORDS.items()
-        if name in settings and not _is_plain(name, settings[name], plain)
+        name for name in _IN_WORDS if name in settings and not _is_plain(name, settings[name])
     ]
     if in_words:
         raise SettingError(
@@ -176,9 +177,7 @@ def _settings_of(result: FitResult) -> dict[str, Any]:
     return settings
 
 
-def _is_plain(name: str, value: Any, plain: Any) -> bool:
-    if plain is None:
-        return value is None
+def _is_plain(name: str, value: Any) -> bool:
     known = {"search": ("xges", "ges", "exact"), "score": ("auto", "bdeu", "bic")}
     return value in known[name] if name in known else not str(value).startswith("<")
 
