@@ -6,6 +6,7 @@ from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification, classify
+from hidag.explain.edge_strengths import edge_strengths
 from hidag.explain.exports import to_bif, to_dot, to_dowhy, to_gml
 from hidag.explain.fit_statistics import FitStatistics, fit_statistics
 from hidag.explain.interventions import Questions, WhatIf, what_if
@@ -29,6 +30,7 @@ __all__ = [
     "average_effects",
     "classify",
     "draws_of_law",
+    "edge_strengths",
     "fit_statistics",
     "person_fit",
     "standard_errors",

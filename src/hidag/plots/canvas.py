@@ -44,14 +44,22 @@ def axes_points(ax: Axes) -> tuple[float, float]:
 
 
 def size_of_graph(
-    graph: CPDAG | DAG, *, truth: CPDAG | DAG | None = None, title: str | None = None
+    graph: CPDAG | DAG,
+    *,
+    truth: CPDAG | DAG | None = None,
+    legend: bool = False,
+    title: str | None = None,
 ) -> Size:
-    """Return the size in inches at which `plot_graph` needs not shrink its letters."""
+    """Return the size in inches at which `plot_graph` needs not shrink its letters.
+
+    A truth brings a legend, and so does support (``legend``).
+    """
     from hidag.plots.graph import graph_layout
 
     layout = graph_layout(graph, truth)
-    width = max(layout.width + 20.0, 380.0 if truth is not None else 160.0)
-    height = layout.height + 20.0 + (30.0 if truth is not None else 0.0)
+    below = legend or truth is not None
+    width = max(layout.width + 20.0, 380.0 if below else 160.0)
+    height = layout.height + 20.0 + (30.0 if below else 0.0)
     height += _TITLE_POINTS if title else 0.0
     return width / _POINTS_PER_INCH, height / _POINTS_PER_INCH
 

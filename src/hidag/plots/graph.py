@@ -10,6 +10,15 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, DAG
 from hidag.errors import GraphError
 from hidag.plots import style
+from hidag.plots.edge_marks import (
+    MOST_NUMBERS,
+    Pairs,
+    add_support_legend,
+    band_of,
+    values_of,
+    widths_of,
+    write_support,
+)
 from hidag.plots.layout import Layout, Point, lay_out
 
 if TYPE_CHECKING:
@@ -48,6 +57,8 @@ def plot_graph(
     ax: Axes | None = None,
     *,
     truth: CPDAG | DAG | None = None,
+    strength: Pairs | None = None,
+    support: Pairs | None = None,
     title: str | None = None,
 ) -> Axes:
     """Draw a graph with causes above their effects, and return the axes.
@@ -61,6 +72,12 @@ def plot_graph(
     truth : CPDAG or DAG, optional
         With the same names, or as many variables in the same order. Edges that were missed, are
         extra or point another way are then told apart by colour and dashes.
+    strength : mapping from pairs of names to numbers >= 0, optional
+        Drawn as the width of lines, the largest as the widest; for instance
+        ``hidag.explain.edge_strengths(result)``.
+    support : mapping from pairs of names to shares, optional
+        Drawn as dashes and, where there is room, written on the edges; for instance
+        ``hidag.plots.support_of(hidag.bootstrap(result, table))``. Not with a truth.
     title : str, optional
 
     Returns
@@ -72,12 +89,19 @@ def plot_graph(
 
     from hidag.plots.canvas import axes_points, new_axes, size_of_graph
 
+    if support is not None and truth is not None:
+        raise GraphError("dashes show either the truth or the support; give one of them")
     kinds = _edge_kinds(graph, truth)
+    edges = list(kinds)
+    names = graph.names
+    widths = {} if strength is None else widths_of(values_of(strength, edges, names, "strength"))
+    shares = {} if support is None else values_of(support, edges, names, "support")
     layout = graph_layout(graph, truth)
+    legend = truth is not None or bool(shares)
     if ax is None:
-        ax = new_axes(size_of_graph(graph, truth=truth, title=title), fill=True)
+        ax = new_axes(size_of_graph(graph, truth=truth, legend=legend, title=title), fill=True)
     above = _TITLE_ROOM if title else 0.0
-    below = _LEGEND_ROOM if truth is not None else 0.0
+    below = _LEGEND_ROOM if legend else 0.0
     width = layout.width + 2 * _MARGIN
     height = layout.height + 2 * _MARGIN + above + below
     room = axes_points(ax)
@@ -89,12 +113,18 @@ def plot_graph(
     for (i, j), (kind, arrow) in kinds.items():
         points = layout.routes.get((i, j)) or layout.routes[(j, i)][::-1]
         colour, dashes, line_width, _ = KINDS[kind]
+        line_width = widths.get((i, j), line_width)
+        if (i, j) in shares:
+            colour, dashes = band_of(shares[(i, j)])
+            if len(shares) <= MOST_NUMBERS:
+                write_support(ax, points, shares[(i, j)], scale, zorder=2.5)
         if arrow:
             # Every edge meets its label straight up or down, so its head does too.
             tip, down = points[-1], points[-2][1] > points[-1][1]
+            half = max(_HEAD_HALF, 1.1 * line_width)
             neck = (tip[0], tip[1] + (_HEAD_LENGTH if down else -_HEAD_LENGTH))
             points = [*points[:-1], neck]
-            corners = [tip, (neck[0] - _HEAD_HALF, neck[1]), (neck[0] + _HEAD_HALF, neck[1])]
+            corners = [tip, (neck[0] - half, neck[1]), (neck[0] + half, neck[1])]
             ax.add_patch(Polygon(corners, facecolor=colour, edgecolor="none", zorder=2))
         ax.add_patch(
             PathPatch(
@@ -147,6 +177,8 @@ def plot_graph(
         )
     if truth is not None:
         _add_legend(ax, {kind for kind, _ in kinds.values()})
+    elif shares:
+        add_support_legend(ax, list(shares.values()))
     return ax
 
 

@@ -12,6 +12,7 @@ from hidag.errors import DataError
 from hidag.measurement import categorical_named, family_named
 from hidag.plots import style
 from hidag.plots.canvas import axes_points, new_axes, size_of_q
+from hidag.plots.q_marks import PROVISIONAL, TRUTH, checked_q, mark_differences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,7 @@ def plot_q(
     ax: Axes | None = None,
     *,
     truth: ArrayLike | None = None,
+    provisional: ArrayLike | None = None,
     item_names: tuple[str, ...] | None = None,
     latent_names: tuple[str, ...] | None = None,
     title: str | None = None,
@@ -52,6 +54,9 @@ def plot_q(
     truth : array of 0 and 1, shape (J, K), optional
         The true Q, its columns in the order of the latents. Entries that were missed get an empty
         frame, entries too many a cross.
+    provisional : array of 1, 0 and -1, shape (J, K), optional
+        A Q that was believed in: its entries that the fit lacks get a frame, entries of the fit
+        beyond it a cross; -1 is not marked. Not with a truth.
     item_names, latent_names : tuple of str, optional
         Those of the result, or X1, X2, ... and Z1, Z2, ...
     title : str, optional
@@ -115,8 +120,12 @@ def plot_q(
         bar.set_label(words, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
         bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
         bar.outline.set_visible(False)  # type: ignore[operator]
+    if truth is not None and provisional is not None:
+        raise DataError("frames and crosses show the truth or a provisional Q; give one of them")
     if truth is not None:
-        _mark_errors(ax, q, _checked_truth(truth, q.shape))
+        mark_differences(ax, q, checked_q(truth, q.shape, TRUTH), TRUTH)
+    if provisional is not None:
+        mark_differences(ax, q, checked_q(provisional, q.shape, PROVISIONAL), PROVISIONAL)
     if title:
         ax.set_title(title, fontsize=style.FONT_SIZE + 1, color=style.INK, parse_math=False)
     return ax
@@ -207,62 +216,6 @@ def _label(ax: Axes, items: tuple[str, ...], latents: tuple[str, ...]) -> None:
         ax.set_yticks(np.arange(len(items) - 1) + 0.5, minor=True)
     ax.grid(which="minor", color=style.PAPER, linewidth=1.2)
     ax.tick_params(which="minor", length=0)
-
-
-def _mark_errors(ax: Axes, q: NDArray[np.int8], truth: NDArray[np.int8]) -> None:
-    """Frame entries that were missed, cross out entries too many."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch, Rectangle
-
-    missed, extra = np.argwhere((truth == 1) & (q == 0)), np.argwhere((truth == 0) & (q == 1))
-    for j, k in missed.tolist():
-        ax.add_patch(
-            Rectangle(
-                (k - 0.44, j - 0.4), 0.88, 0.8, fill=False, edgecolor=style.BLUE, linewidth=1.4
-            )
-        )
-    if len(extra):
-        ax.plot(
-            extra[:, 1] + 0.36,
-            extra[:, 0],
-            linestyle="none",
-            marker="x",
-            markersize=5,
-            markeredgewidth=1.4,
-            color=style.VERMILION,
-        )
-    missing = Patch(
-        fill=False, edgecolor=style.BLUE, linewidth=1.4, label=f"missed ({len(missed)})"
-    )
-    too_many = Line2D(
-        [],
-        [],
-        linestyle="none",
-        marker="x",
-        markersize=5,
-        markeredgewidth=1.4,
-        color=style.VERMILION,
-        label=f"not in the truth ({len(extra)})",
-    )
-    ax.legend(
-        handles=[missing, too_many],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.01),
-        ncols=2,
-        frameon=False,
-        fontsize=style.SMALL_FONT_SIZE,
-        labelcolor=style.INK,
-    )
-
-
-def _checked_truth(truth: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int8]:
-    values = np.asarray(truth)
-    if values.shape != shape:
-        raise DataError(
-            f"the true Q must have the shape of the estimated one, {shape}, got {values.shape}; "
-            "match the latents first"
-        )
-    return np.asarray(values != 0, dtype=np.int8)
 
 
 def _made_up(letter: str, count: int) -> tuple[str, ...]:

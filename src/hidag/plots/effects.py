@@ -1,0 +1,98 @@
+"""Average effects among latents as a heat map, with intervals that leave out zero marked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hidag.plots import style
+from hidag.plots.canvas import Size, axes_points, new_axes
+from hidag.plots.frame import name_columns, name_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hidag.explain import AverageEffects
+
+#: Up to so many latents the numbers are written.
+_WRITTEN = 9
+
+
+def size_of_effects(n_causes: int, n_latents: int) -> Size:
+    """Return a size in inches for `plot_effects`."""
+    return 2.2 + min(max(0.8 * n_latents, 2.4), 9.0), 1.2 + min(max(0.5 * n_causes, 1.6), 8.0)
+
+
+def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
+    """Draw the average effects of latents (rows) on latents (columns), and return the axes.
+
+    Colour is the effect; where the graph leaves a range, its middle, with the range written where
+    there is room. A dot says that the effect, or the interval if there is one, is on one side of
+    zero.
+
+    Parameters
+    ----------
+    effects : AverageEffects
+    ax : matplotlib Axes, optional
+        A new figure of fitting size unless given.
+    """
+    from matplotlib import colormaps
+
+    k = effects.n_latents
+    low, high = effects.low[:, :k], effects.high[:, :k]
+    if ax is None:
+        ax = new_axes(size_of_effects(len(low), k))
+    middle = (low + high) / 2
+    largest = float(np.nanmax(np.abs(middle), initial=0.0)) or 1.0
+    image = ax.imshow(
+        middle,
+        cmap=colormaps["PuOr_r"].with_extremes(bad=style.HAIR),
+        vmin=-largest,
+        vmax=largest,
+        aspect="auto",
+        interpolation="nearest",
+    )
+    lower, upper = low, high
+    if effects.lower is not None and effects.upper is not None:
+        lower, upper = effects.lower[:, :k], effects.upper[:, :k]
+    written = k <= _WRITTEN
+    for c, e in np.argwhere(~np.isnan(middle)).tolist():
+        if written and max(abs(low[c, e]), abs(high[c, e])) > 5e-3:
+            a, b = f"{low[c, e]:.2f}", f"{high[c, e]:.2f}"
+            ax.text(
+                e,
+                c,
+                a if a == b else f"{a} to\n{b}",
+                ha="center",
+                va="center",
+                fontsize=style.SMALL_FONT_SIZE - 1.0,
+                color=style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK,
+            )
+    sure = (lower > 1e-9) | (upper < -1e-9)
+    y, x = np.nonzero(sure)
+    ax.plot(
+        x + (0.4 if written else 0.0),
+        y - (0.36 if written else 0.0),
+        linestyle="none",
+        marker="o",
+        markersize=3.6,
+        color=style.INK,
+        markeredgecolor=style.PAPER,
+        markeredgewidth=0.6,
+    )
+    width, height = axes_points(ax)
+    name_columns(ax, effects.effects[:k], width)
+    name_rows(ax, effects.causes, height, "causes")
+    ax.set_ylabel("set from lowest to highest", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
+    ax.set_xlabel("effect on the level of", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    bar = figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03, aspect=26)
+    bar.set_label("average effect", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
+    bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    return ax

@@ -1,0 +1,183 @@
+"""Figures after the fit: small and large, by what is in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import PathPatch
+
+from hidag.discover import CPDAG
+from hidag.errors import DataError, GraphError, SettingError
+from hidag.explain import average_effects, edge_strengths
+from hidag.plots import (
+    plot_effects,
+    plot_graph,
+    plot_item_response,
+    plot_law,
+    plot_loadings,
+    plot_profile_shares,
+    plot_q,
+    plot_responses,
+    render_png,
+    size_of_effects,
+    size_of_law,
+    size_of_loadings,
+    size_of_profile_shares,
+    size_of_responses,
+)
+from hidag.plots.law import common_profiles
+from hidag.simulate import Truth, chain_dag, make_truth, random_dag, random_law, random_q
+
+PNG = b"\x89PNG\r\n"
+
+
+def a_truth(n_latents, n_items, levels=None, family="bernoulli"):
+    rng = np.random.default_rng(0)
+    law = random_law(random_dag(n_latents, 1.0, rng=rng), rng=rng, levels=levels)
+    return make_truth(law, random_q(n_items, n_latents, rng=rng), family)
+
+
+@pytest.fixture(scope="module")
+def small(as_result):
+    return as_result(a_truth(4, 20, levels=(2, 3, 2, 2), family="gaussian"))
+
+
+@pytest.fixture(scope="module")
+def large(as_result):
+    return as_result(a_truth(30, 500))
+
+
+def test_strength_is_width_and_support_is_dashes_and_a_number():
+    graph = CPDAG.from_edges("ABC", [("A", "C"), ("B", "C")])
+    ax = plot_graph(
+        graph,
+        strength={("C", "A"): 0.2, ("B", "C"): 0.8},
+        support={("A", "C"): 0.45, frozenset("BC"): 0.97},
+    )
+    lines = {str(p.get_label()): p for p in ax.patches if isinstance(p, PathPatch)}
+    assert lines["B -> C"].get_linewidth() > 2 * lines["A -> C"].get_linewidth()
+    assert lines["B -> C"].get_linestyle() == "solid"
+    assert lines["A -> C"].get_linestyle() != "solid"
+    assert {".45", ".97"} <= {text.get_text() for text in ax.texts}
+    told = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert told == ["in at least 80 % of refits", "less than 50 %"]
+
+
+def test_edges_without_a_number_and_two_meanings_of_dashes_are_refused():
+    graph = CPDAG.from_edges("ABC", [("A", "C"), ("B", "C")])
+    with pytest.raises(DataError) as caught:
+        plot_graph(graph, support={("A", "C"): 0.4})
+    assert str(caught.value) == (
+        "support must have a number >= 0 for each edge, but B - C has none"
+    )
+    with pytest.raises(GraphError) as refused:
+        plot_graph(graph, truth=graph, support={("A", "C"): 0.4, ("B", "C"): 1.0})
+    assert str(refused.value) == "dashes show either the truth or the support; give one of them"
+
+
+def test_strengths_are_correlations_under_the_law(small):
+    found = edge_strengths(small)
+    states, p = small.law.space.states(), small.law.probabilities
+    assert len(found) == small.graph.n_edges
+    for (a, b), value in found.items():
+        i, j = small.latent_names.index(a), small.latent_names.index(b)
+        expected = np.cov(states[:, i], states[:, j], aweights=p, ddof=0)
+        wanted = abs(expected[0, 1]) / np.sqrt(expected[0, 0] * expected[1, 1])
+        assert value == pytest.approx(wanted)
+
+
+def test_a_provisional_q_is_marked_where_it_differs(small):
+    provisional = small.q_matrix.astype(float)
+    there = np.argwhere(provisional == 1)[0]
+    absent = np.argwhere(provisional == 0)[:3]
+    provisional[tuple(there)] = 0
+    provisional[tuple(absent[0])] = provisional[tuple(absent[1])] = 1
+    provisional[tuple(absent[2])] = np.nan
+    ax = plot_q(small, provisional=provisional)
+    told = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert told == ["provisional only (2)", "estimated only (1)"]
+    frames = [c for c in ax.collections if isinstance(c, PatchCollection)]
+    assert len(frames[0].get_paths()) == 2
+
+
+def test_every_loading_has_its_point(small, large):
+    for result in (small, large):
+        ax = plot_loadings(result)
+        drawn = sum(len(line.get_xdata()) for line in ax.lines if line.get_marker() in "ov")
+        assert drawn == int(result.q_matrix.sum())
+
+
+def test_bars_of_the_law_sum_to_one(small):
+    ax = plot_law(small)
+    heights = np.zeros(4)
+    for bar in ax.patches:
+        heights[round(bar.get_x() + bar.get_width() / 2)] += bar.get_height()
+    np.testing.assert_allclose(heights, 1.0)
+
+
+def test_profiles_of_the_law_and_of_rows(small, large):
+    profiles, shares = common_profiles(small, most=5)
+    p = np.asarray(small.law.probabilities)
+    np.testing.assert_allclose(shares, np.sort(p)[::-1][:5])
+    assert p[small.law.space.number(profiles)] == pytest.approx(shares)
+    rows = np.array([[0, 2, 1, 1]] * 3 + [[0, 0, 0, 0]])
+    profiles, shares = common_profiles(small, rows)
+    assert profiles.tolist() == [[0, 2, 1, 1], [0, 0, 0, 0]]
+    assert shares.tolist() == [0.75, 0.25]
+    with pytest.raises(DataError) as caught:
+        plot_profile_shares(small, states=np.zeros((3, 2), dtype=int))
+    assert str(caught.value) == (
+        "states must be an array of shape (N, 4), one column per latent, got (3, 2)"
+    )
+    assert len(common_profiles(large)[0]) == 20
+
+
+def test_items_by_state_show_means_or_shares(small, as_result):
+    j = int(np.argmax(small.q_matrix.sum(axis=1)))
+    ax = plot_item_response(small, small.item_names[j])
+    points = next(line for line in ax.lines if line.get_marker() == "o").get_ydata()
+    latents = np.flatnonzero(small.q_matrix[j])
+    shape = [small.law.space.levels[k] for k in latents]
+    states = np.zeros((int(np.prod(shape)), 4), dtype=int)
+    states[:, latents] = np.indices(shape).reshape(len(shape), -1).T
+    np.testing.assert_allclose(points, small.item_means(states)[:, j])
+    graded = Truth(
+        [[1, 1]],
+        [0.3],
+        [[1.0, -2.0]],
+        [1.0],
+        ("ordinal(4)",),
+        random_law(chain_dag(2), rng=0),
+        cutpoints=[[1.0, 2.0]],
+    )
+    bars = plot_item_response(as_result(graded), 0).patches
+    assert len(bars) == 16
+    assert sum(bar.get_height() for bar in bars) == pytest.approx(4.0)
+    with pytest.raises(SettingError) as caught:
+        plot_item_response(small, "none")
+    assert str(caught.value) == "there is no item 'none' among the 20 items of the fit"
+
+
+def test_effects_are_coloured_and_the_sure_ones_dotted(small):
+    found = average_effects(small, items=False)
+    ax = plot_effects(found)
+    image = ax.images[0].get_array()
+    np.testing.assert_allclose(image.filled(np.nan), (found.low + found.high) / 2)
+    sure = int(((found.low > 1e-9) | (found.high < -1e-9)).sum())
+    assert len(ax.lines[0].get_xdata()) == sure
+
+
+def test_thirty_latents_and_five_hundred_items_are_drawn(large, monkeypatch):
+    monkeypatch.setattr("hidag.plots.law.N_DRAWS", 2000)
+    draws = [
+        (lambda ax: plot_loadings(large, ax), size_of_loadings(30)),
+        (lambda ax: plot_law(large, ax), size_of_law(30)),
+        (lambda ax: plot_profile_shares(large, ax, most=8), size_of_profile_shares(8, 30)),
+        (lambda ax: plot_responses(large, ax, most=8), size_of_responses(500, 8)),
+    ]
+    for draw, size in draws:
+        assert render_png(draw, size, dots_per_inch=40).startswith(PNG)
+    some = average_effects(large, causes=large.latent_names[:2], items=False)
+    picture = render_png(lambda ax: plot_effects(some, ax), size_of_effects(2, 30))
+    assert picture.startswith(PNG)
