@@ -199,9 +199,10 @@ def _distances(
                 here = [s for s in summaries if (_kind(s.cell), s.cell.model) == (kind, model)]
                 tops += _draw_lines(panels[i][k], here, lines, drawn)
             highest, lowest = max(tops, default=1.0), min(tops, default=1.0)
+            stretched = highest > _WIDE_RANGE * max(lowest, 0.5)
             for ax in panels[i]:
-                _scale_distances(ax, highest, stretched=highest > _WIDE_RANGE * max(lowest, 0.5))
-            _name_row(panels[i], f"{kind}\nSHD")
+                _scale_distances(ax, highest, stretched=stretched)
+            _name_row(panels[i], f"{kind}\nSHD" + (", log above 1" if stretched else ""))
         _finish(figure, panels, columns, drawn)
 
     return StudyPicture(name, draw, _size(len(rows), len(columns)))
@@ -295,7 +296,9 @@ def _draw_lines(
             capsize=1.5,
         )
         drawn.setdefault(line.label, handle)
-        tops.append(max(value.mean for _, value in points))
+        tops.append(
+            max(value.mean + (value.error if isfinite(value.error) else 0.0) for _, value in points)
+        )
     _scale_rows(ax, sorted({summary.cell.n for summary in summaries}))
     return tops
 
