@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from hidag.applications.ecpe import free_numbers_of_hierarchy, read_ecpe, run_ecpe
-from hidag.applications.ecpe_page import HIERARCHY, item_responses
+from hidag.applications.ecpe_tables import HIERARCHY, item_responses
 from hidag.cli.application import outcome_files
 from hidag.errors import DataError
 

@@ -15,13 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.applications.ecpe_page import (
-    HIERARCHY,
-    SKILLS,
-    EcpeFits,
-    HierarchyFit,
-    ecpe_outcome,
-)
+from hidag.applications.ecpe_page import ecpe_outcome
+from hidag.applications.ecpe_tables import HIERARCHY, SKILLS, EcpeFits, HierarchyFit
 from hidag.applications.outcome import Outcome
 from hidag.discover import Knowledge
 from hidag.errors import DataError

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.applications.outcome import Outcome
-from hidag.applications.seesaw_page import PixelFit, seesaw_outcome
+from hidag.applications.seesaw_page import seesaw_outcome
+from hidag.applications.seesaw_tables import PixelFit
 from hidag.errors import DataError
 from hidag.estimator import DCRL
 from hidag.evaluate import Evaluation, Matching, Parts, evaluate, match_latents, relabel_result

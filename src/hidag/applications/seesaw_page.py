@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from hidag.applications.outcome import Outcome, Picture
+from hidag.applications.seesaw_tables import PixelFit, latent_table, law_table, pixel_table
 from hidag.evaluate import Evaluation, Matching
 from hidag.plots import (
     plot_effect_maps,
@@ -20,12 +17,10 @@ from hidag.plots import (
     size_of_images,
     size_of_q,
 )
-from hidag.report.parts import Section, Table
-from hidag.result import FitResult
+from hidag.report.parts import Section
 from hidag.simulate.seesaw import (
     LATENTS,
     MEANINGS,
-    POOLED_SIDE,
     SeesawImages,
     mask_of,
     pixel_names,
@@ -34,37 +29,8 @@ from hidag.simulate.seesaw import (
 )
 from hidag.simulate.seesaw_scene import colours
 
-Array = NDArray[np.float64]
-Number = TypeVar("Number", np.int8, np.float64)
-
 #: Scenes in the picture of samples.
 N_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class PixelFit:
-    """A fit to the pixels that vary, and its place among all of them.
-
-    Attributes
-    ----------
-    result : FitResult
-        Of the pixels that vary.
-    varies : ndarray of bool, shape (J,)
-    """
-
-    result: FitResult
-    varies: NDArray[np.bool_]
-
-    def over_all(self, values: NDArray[Number], constant: float = 0.0) -> NDArray[Number]:
-        """Return numbers per varying pixel, shape (V, ...), put back among all J pixels."""
-        out = np.full((len(self.varies), *values.shape[1:]), constant, dtype=values.dtype)
-        out[self.varies] = values
-        return out
-
-    def effect_maps(self) -> Array:
-        """Return logistic(B e_k) of each latent, shape (K, h, w): 0.5 where it has no effect."""
-        maps = expit(self.over_all(self.result.loadings))
-        return np.asarray(maps.T.reshape(-1, POOLED_SIDE, POOLED_SIDE))
 
 
 def seesaw_outcome(
@@ -126,9 +92,9 @@ def seesaw_outcome(
         sections=_sections(images, matching),
         pictures=_pictures(images, found, effects),
         tables=(
-            _law_table(images, result),
-            _latent_table(images, found),
-            _pixel_table(images, found, effects),
+            law_table(images, result),
+            latent_table(images, found),
+            pixel_table(images, found, effects),
         ),
         numbers={
             # All pixels, not only those that were fitted.
@@ -167,6 +133,9 @@ def _sections(images: SeesawImages, matching: Matching) -> tuple[Section, ...]:
                 "and pooled to 16 x 16: a cell is black if any of its pixels is. The fit sees "
                 "these 256 pixels and nothing else. Pivot, plank and balls are shifted at random "
                 f"by up to {images.geometry.jitter:g} of the image's side.",
+                "The law, the tilt of 25 degrees, the jitter and the steps from scene to pixels "
+                "are the paper's. Where things stand, how large they are and their colours are "
+                "not printed there; they are round numbers chosen for these pictures.",
             ),
             ("scenes",),
         ),
@@ -254,75 +223,3 @@ def _rows_to_show(states: NDArray[np.uint8]) -> NDArray[np.intp]:
     away = [row for row in shown if states[row, 2] == 1 and states[row, 3] == 0][:1]
     others = [row for row in shown if row not in away]
     return np.array([*others[: N_SHOWN - len(away)], *away], dtype=np.intp)
-
-
-def _law_table(images: SeesawImages, result: FitResult) -> Table:
-    """Return the conditional probabilities: true, among the images, and fitted."""
-    law = seesaw_law()
-    states = law.space.states()
-    drawn = np.bincount(law.space.number(images.states), minlength=len(states)) / len(images.states)
-    fitted = np.asarray(result.law.probabilities)
-    rows = []
-    for k, causes in enumerate(law.parents):
-        for levels in np.ndindex(*(2,) * len(causes)):
-            given = (states[:, list(causes)] == levels).all(axis=1)
-            here = given & (states[:, k] == 1)
-            words = ", ".join(f"{LATENTS[a]} = {m}" for a, m in zip(causes, levels, strict=True))
-            rows.append(
-                (
-                    f"{LATENTS[k]} = 1" + (f" given {words}" if words else ""),
-                    float(law.tables[k][levels][1]),
-                    float(drawn[here].sum() / drawn[given].sum()),
-                    float(fitted[here].sum() / fitted[given].sum()),
-                )
-            )
-    return Table(
-        "law",
-        "The latents' law: as it is, among the images drawn, and as fitted.",
-        ("probability of", "true", "drawn", "fitted"),
-        tuple(rows),
-    )
-
-
-def _latent_table(images: SeesawImages, found: PixelFit) -> Table:
-    pixels = images.pooled.reshape(len(images.pooled), -1)[:, found.varies]
-    guessed = found.result.classify(pixels.astype(np.float64))
-    right = guessed == images.states
-    up = images.states[:, 2] == 1
-    return Table(
-        "latents",
-        "Share of images whose latent is told right, with the plank's left end up and down. What "
-        "the fit says of Z4 with the left end down is arbitrary.",
-        ("latent", "meaning", "left end up", "left end down"),
-        tuple(
-            (name, MEANINGS[k], float(right[up, k].mean()), float(right[~up, k].mean()))
-            for k, name in enumerate(LATENTS)
-        ),
-    )
-
-
-def _pixel_table(images: SeesawImages, found: PixelFit, effects: NDArray[np.int8]) -> Table:
-    bright = images.pooled.reshape(len(images.pooled), -1).mean(axis=0)
-    intercept = found.over_all(found.result.intercept, constant=np.nan)
-    loadings = found.over_all(found.result.loadings)
-    return Table(
-        "pixels",
-        "All pixels: how often they are bright, fitted intercept and loadings (log odds of "
-        "bright), and what the scenes' geometry says each latent does. Pixels that never change "
-        "have no intercept.",
-        (
-            *("pixel", "bright", "intercept", *LATENTS),
-            *(f"true {name}" for name in LATENTS),
-        ),
-        tuple(
-            (
-                name,
-                float(bright[j]),
-                float(intercept[j]),
-                *(float(value) for value in loadings[j]),
-                *(int(sign) for sign in effects[j]),
-            )
-            for j, name in enumerate(pixel_names())
-        ),
-        decimals=2,
-    )
