@@ -99,6 +99,19 @@ def test_a_result_is_as_good_as_its_estimator(model, table, found, tmp_path):
     assert same(found, again)
 
 
+def test_effects_get_intervals_from_replicates(model, found):
+    fit = model.result_
+    replicates = list(found.replicates(fit))
+    assert len(replicates) == 6
+    np.testing.assert_array_equal(replicates[2].loadings, found.loadings[2])
+    np.testing.assert_array_equal(replicates[2].graph.adjacency, found.adjacency[2])
+    effects = average_effects(fit, items=False, replicates=replicates)
+    assert (effects.lower <= effects.upper)[~np.isnan(effects.lower)].all()
+    other = dataclasses.replace(fit, item_names=tuple("abcdefghij"))
+    with pytest.raises(SettingError, match="replicates need the fit that was bootstrapped"):
+        next(found.replicates(other))
+
+
 def test_saved_and_loaded_it_is_the_same(found, tmp_path):
     back = BootstrapResult.load(found.save(tmp_path / "boot.npz"))
     assert same(found, back)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.archive import read_archive, write_archive
+from hidag.discover import CPDAG
 from hidag.errors import HidagError, SettingError
-from hidag.explain.resample import Refit, Task, aligned
+from hidag.explain.resample import MOST_JOINT_STATES, Refit, Task, aligned
+from hidag.latent import SaturatedLaw
+from hidag.result import FitResult
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
@@ -43,6 +47,7 @@ class BootstrapResult:
     q_matrix : ndarray of int8, shape (B, J, K)
     intercept, dispersion : ndarray, shape (B, R)
     loadings : ndarray, shape (B, R, T)
+    cutpoints : ndarray, shape (B, R, C)
     margins : ndarray, shape (B, K, max levels)
     joint : ndarray, shape (B, S)
         S is 0 where joint states are too many to keep.
@@ -71,6 +76,7 @@ class BootstrapResult:
     intercept: Array
     dispersion: Array
     loadings: Array
+    cutpoints: Array
     margins: Array
     joint: Array
     agreement: Array
@@ -134,6 +140,44 @@ class BootstrapResult:
     def same_latents(self) -> NDArray[np.bool_]:
         """Whether all latents of a refit are those of the first fit, shape (B,)."""
         return np.asarray((self.agreement >= SAME_LATENT).all(axis=1))
+
+    def replicates(self, fit: FitResult) -> Iterator[FitResult]:
+        """Yield the refits as results in the first fit's names, for intervals of anything else.
+
+        Parameters
+        ----------
+        fit : FitResult
+            The first fit: items, latents and terms are as in it.
+
+        Raises
+        ------
+        SettingError
+            If it is another fit, or if joint states were too many to keep.
+        """
+        if fit.item_names != self.item_names or fit.latent_names != self.latent_names:
+            raise SettingError("replicates need the fit that was bootstrapped, this is another one")
+        if not self.joint.shape[1]:
+            raise SettingError(
+                f"replicates need the latents' joint law, which is kept up to {MOST_JOINT_STATES} "
+                f"joint states; there are {fit.law.space.count_in_words()}"
+            )
+        for b in range(self.n_refits):
+            joint = self.joint[b]
+            yield replace(
+                fit,
+                parameters=replace(
+                    fit.parameters,
+                    intercept=self.intercept[b],
+                    loadings=self.loadings[b],
+                    dispersion=self.dispersion[b],
+                    cutpoints=self.cutpoints[b],
+                ),
+                law=SaturatedLaw(fit.law.space, joint / joint.sum()),
+                graph=CPDAG(self.adjacency[b], self.latent_names),
+                q_given=self.q_matrix[b],
+                log_likelihood=float(self.log_likelihood[b]),
+                converged=bool(self.converged[b]),
+            )
 
     def edge_table(self) -> list[Row]:
         """Return a row for each pair of latents: in the fit, joined, each direction, undirected."""

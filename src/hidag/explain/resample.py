@@ -36,6 +36,7 @@ class Refit:
         A row for each response: one per item, several for nominal items.
     loadings : ndarray, shape (R, T)
         On the first fit's terms; 0 for an interaction that only the first fit has.
+    cutpoints : ndarray, shape (R, C)
     margins : ndarray, shape (K, max levels)
     joint : ndarray, shape (S,)
         Probabilities of joint states; empty where they are too many.
@@ -52,6 +53,7 @@ class Refit:
     intercept: Array
     dispersion: Array
     loadings: Array
+    cutpoints: Array
     margins: Array
     joint: Array
     agreement: Array
@@ -166,6 +168,7 @@ def aligned(refit: FitResult, fit: FitResult) -> Refit:
         intercept=items.intercept,
         dispersion=refit.parameters.dispersion,
         loadings=_on_terms_of(items, fit),
+        cutpoints=refit.parameters.cutpoints,
         margins=law.marginals(),
         joint=joint,
         agreement=(mine * first).sum(axis=0) / np.maximum(lengths, 1e-300),
