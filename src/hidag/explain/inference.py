@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hidag.discover import DAG
 from hidag.errors import DataError
 from hidag.explain.clique_tree import CliqueTree, elimination_order, widest_table
-from hidag.explain.factors import Factor
+from hidag.explain.factors import Factor, indicator
 from hidag.latent import LatentLaw, NetworkLaw, Parents
 from hidag.latent.factorise import NEVER
 
@@ -46,15 +46,15 @@ class ListedLaw:
     table: Array
 
     @classmethod
-    def of(cls, law: LatentLaw, likelihoods: Sequence[Factor]) -> ListedLaw:
-        """Return the law given what is known."""
-        table = np.asarray(law.probabilities).reshape(law.space.levels)
-        for factor in likelihoods:
-            order = np.argsort(factor.variables)
-            shape = [1] * table.ndim
+    def of(cls, factors: Sequence[Factor], levels: tuple[int, ...]) -> ListedLaw:
+        """Return the law that is proportional to the product of factors."""
+        table = np.ones(levels)
+        for factor in factors:
+            order = sorted(range(len(factor.variables)), key=factor.variables.__getitem__)
+            shape = [1] * len(levels)
             for v in factor.variables:
-                shape[v] = law.space.levels[v]
-            table = table * np.transpose(factor.table, order).reshape(shape)
+                shape[v] = levels[v]
+            table *= factor.table.transpose(order).reshape(shape)
         total = float(table.sum())
         if not total > 0:
             raise DataError("what is given has probability zero under the fitted law")
@@ -64,6 +64,8 @@ class ListedLaw:
         """Return the joint law of some latents, one axis for each in the given order."""
         wanted = tuple(variables)
         summed = self.table.sum(axis=tuple(v for v in range(self.table.ndim) if v not in wanted))
+        if len(wanted) < 2:
+            return np.asarray(summed)
         return np.asarray(np.transpose(summed, np.argsort(np.argsort(wanted))))
 
 
@@ -127,9 +129,9 @@ def beliefs(law: LatentLaw, likelihoods: Sequence[Factor] = ()) -> Beliefs:
     likelihoods : sequence of Factor
         How probable what is known is in the states of some latents.
     """
-    if law.space.n_states <= FEW_STATES:
-        return ListedLaw.of(law, likelihoods)
     factors = [*factors_of(law), *likelihoods]
+    if law.space.n_states <= FEW_STATES:
+        return ListedLaw.of(factors, law.space.levels)
     steps = elimination_order(law.space.n_latents, [f.variables for f in factors])
     if widest_table(steps, law.space.levels) > LARGEST_TABLE and isinstance(law, NetworkLaw):
         return DrawnLaw.of(law, likelihoods)
@@ -184,3 +186,16 @@ def intervened(law: NetworkLaw, do: Mapping[int, int]) -> NetworkLaw:
         for k, table in enumerate(law.tables)
     )
     return NetworkLaw(law.space, parents, tables)
+
+
+def beliefs_after(
+    law: NetworkLaw, do: Mapping[int, int], likelihoods: Sequence[Factor] = ()
+) -> Beliefs:
+    """Return the law after some latents were set, given what is known then."""
+    levels = law.space.levels
+    if law.space.n_states > FEW_STATES:
+        return beliefs(intervened(law, do), likelihoods)
+    # The same, without a law that would be checked again.
+    kept = [factor for k, factor in enumerate(factors_of(law)) if k not in do]
+    fixed = [indicator(k, level, levels[k]) for k, level in do.items()]
+    return ListedLaw.of([*kept, *fixed, *likelihoods], levels)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, DAG
 from hidag.errors import DataError, SettingError
 from hidag.explain.factors import Factor, indicator
-from hidag.explain.inference import Beliefs, DrawnLaw, beliefs, intervened, law_over
+from hidag.explain.inference import Beliefs, DrawnLaw, beliefs, beliefs_after, law_over
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import Outcome, expected_outcomes, item_outcomes, likelihood
 from hidag.result import FitResult
@@ -155,7 +155,7 @@ class Questions:
         """Return the law after setting latents, if a DAG has the directions right."""
         if dag not in self._laws:
             self._laws[dag] = law_over(self.result.law, dag, self.observed)
-        return beliefs(intervened(self._laws[dag], do), likelihoods)
+        return beliefs_after(self._laws[dag], do, likelihoods)
 
     def read_do(self, do: Mapping[Any, Any]) -> dict[int, int]:
         """Return what is set by the numbers of the latents."""

@@ -1,0 +1,86 @@
+"""The part of the report about what would happen if a latent were set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hidag.explain.average_effects import AverageEffects, average_effects
+from hidag.explain.law_draws import draws_of_law
+from hidag.report.parts import Section, Table
+from hidag.result import FitResult
+
+#: Up to so many joint states intervals are a matter of a second.
+STATES_FOR_INTERVALS = 1 << 6
+N_DRAWS = 100
+#: With more latents than this, effects on items are left to `hidag whatif --effects`.
+LATENTS_WITH_ITEMS = 20
+#: Smaller effects are not worth a line.
+_NOTHING = 5e-4
+_SHOWN_ITEMS = 200
+
+
+def effects_of(result: FitResult) -> AverageEffects:
+    """Return the average effects that a page shows, with intervals where that is quick."""
+    quick = result.law.space.n_states <= STATES_FOR_INTERVALS and result.responses.plain
+    items = len(result.latent_names) <= LATENTS_WITH_ITEMS
+    draws = draws_of_law(result, N_DRAWS) if quick else None
+    return average_effects(result, items=items, replicates=draws, held=True)
+
+
+def effects_panel(
+    result: FitResult, found: AverageEffects | None = None
+) -> tuple[Section, tuple[Table, ...]]:
+    """Return what the page says about setting latents.
+
+    Parameters
+    ----------
+    result : FitResult
+    found : AverageEffects, optional
+        With intervals of a bootstrap, for instance; computed unless given.
+    """
+    found = effects_of(result) if found is None else found
+    words = [
+        "What setting a latent from its lowest to its highest level in everybody would add, on "
+        "average, if the graph has the causes right and nothing outside it causes two of them. "
+        "Seeing a latent at its highest level is another question: that also tells of its causes."
+    ]
+    n_open = len(result.graph.undirected_edges)
+    if n_open:
+        words.append(
+            f"The data leave the direction of {n_open} "
+            f"{'edge' if n_open == 1 else 'edges'} open, so some effects are known only to lie "
+            "between the least and the most that the possible directions allow."
+        )
+    if found.lower is not None:
+        words.append(
+            f"Lower and upper are {found.level:.0%} intervals, from {found.how}; where the graph "
+            "or Q is in doubt itself, they are too narrow unless they come from a bootstrap."
+        )
+    tables = []
+    for kind, name, caption in (
+        ("latent", "effects_on_latents", "Effects of latents on the levels of others"),
+        ("item", "effects_on_items", "Effects of latents on items"),
+    ):
+        rows = [row for row in found.rows() if row["kind"] == kind and _size(row) > _NOTHING]
+        rows.sort(key=lambda row: -_size(row))
+        if not rows and kind == "latent":
+            words.append("No latent has an effect on another.")
+        if not rows:
+            continue
+        columns = ["cause", "effect", "low", "high"]
+        columns += ["lower", "upper"] if found.lower is not None else []
+        left = f", the {_SHOWN_ITEMS} largest" if len(rows) > _SHOWN_ITEMS else ""
+        tables.append(
+            Table(
+                name,
+                caption + left,
+                tuple({"low": "least", "high": "most"}.get(c, c) for c in columns),
+                tuple(tuple(row[c] for c in columns) for row in rows[:_SHOWN_ITEMS]),
+            )
+        )
+    names = tuple(table.name for table in tables)
+    return Section("What if", tuple(words), (), names), tuple(tables)
+
+
+def _size(row: dict[str, Any]) -> float:
+    return float(max(abs(row["low"]), abs(row["high"])))

@@ -1,0 +1,38 @@
+"""The part of the report about what would happen if a latent were set."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hidag.report import ReportParts, render_report
+from hidag.report.effects_panel import effects_panel
+from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
+
+
+def test_effects_are_in_the_page_with_their_ranges(as_result, monkeypatch):
+    monkeypatch.setattr("hidag.report.effects_panel.N_DRAWS", 10)
+    truth = make_truth(random_law(chain_dag(3), rng=0), np.vstack([np.eye(3, dtype=int)] * 3))
+    hostile = as_result(truth, latent_names=("<script>", "b", "c"))
+    section, tables = effects_panel(hostile)
+    assert "The data leave the direction of 2 edges open" in " ".join(section.paragraphs)
+    assert [table.name for table in tables] == ["effects_on_latents", "effects_on_items"]
+    least, most = tables[0].rows[0][2:4]
+    assert min(abs(least), abs(most)) < 1e-9 < 0.2 < max(abs(least), abs(most))
+    page = render_report(hostile, ReportParts(sections=(section,), tables=tables))
+    assert "What if" in page
+    assert "&lt;script&gt;" in page
+
+
+def test_without_edges_nothing_follows_for_other_latents(as_result):
+    law = random_law(dag_from_parents([(), ()]), rng=0)
+    section, tables = effects_panel(as_result(make_truth(law, np.eye(2, dtype=int))))
+    assert section.paragraphs[-1] == "No latent has an effect on another."
+    assert [table.name for table in tables] == ["effects_on_items"]
+
+
+def test_many_latents_have_effects_on_latents_only(as_result):
+    law = random_law(chain_dag(21), rng=0)
+    section, tables = effects_panel(as_result(make_truth(law, np.eye(21, dtype=int))))
+    assert [table.name for table in tables] == ["effects_on_latents"]
+    assert tables[0].header == ("cause", "effect", "least", "most")
+    assert len(section.paragraphs) == 2
