@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.interventions import Questions
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import MEAN, Outcome, expected_outcomes
-from hidag.latent import SaturatedLaw
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -186,7 +185,7 @@ def average_effects(
     held = held or graph is not None
     lows, highs = [], []
     if isinstance(replicates, BootstrapResult):
-        replicates = fits_of_bootstrap(result, replicates)
+        replicates = replicates.replicates(result)
     for other in replicates:
         if other.latent_names != result.latent_names or other.item_names != result.item_names:
             raise SettingError(
@@ -208,31 +207,3 @@ def average_effects(
         level=level,
         how=f"{len(lows)} replicates, the graph {'held' if held else 'of each'}",
     )
-
-
-def fits_of_bootstrap(result: FitResult, refits: BootstrapResult) -> Iterator[FitResult]:
-    """Yield the refits of a bootstrap as fits: their graph, joint law and coefficients.
-
-    Raises
-    ------
-    SettingError
-        If the bootstrap kept no joint laws, because joint states are too many.
-    """
-    if refits.joint.shape[1] == 0:
-        raise SettingError(
-            f"the bootstrap kept no joint laws: {result.law.space.count_in_words()} states are too "
-            "many; leave replicates out"
-        )
-    for b in range(refits.n_refits):
-        law = refits.joint[b] / refits.joint[b].sum()
-        yield replace(
-            result,
-            graph=CPDAG(refits.adjacency[b], result.latent_names),
-            law=SaturatedLaw(result.law.space, law),
-            parameters=replace(
-                result.parameters,
-                intercept=refits.intercept[b],
-                loadings=refits.loadings[b],
-                dispersion=np.where(np.isfinite(refits.dispersion[b]), refits.dispersion[b], 1.0),
-            ),
-        )
