@@ -271,7 +271,7 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag import auto_latents, evidence, pipeline
     from hidag.cli.tables import LISTED_STATES
-    from hidag.discover.search import PRIOR_WEIGHTS
+    from hidag.discover.search import FEW_VARIABLES, MOST_LEAN_STATES, PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
     from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
     from hidag.latent.state_space import MAX_LISTED_STATES
@@ -283,6 +283,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.start import (
         by_sampling,
         crossing,
+        exchange_levels,
         factor_count,
         levels,
         network_start,
@@ -326,6 +327,10 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
         f"on up to {levels.ROWS_FOR_LEVELS:,} rows. The assignment",
         f"the weights {', '.join(f'{w:g}' for w in PRIOR_WEIGHTS[:-1])} and {PRIOR_WEIGHTS[-1]:g}",
+        f"({exchange_levels.MOST_EXCHANGES} exchanges at the most)",
+        f"if it gains, for up to {words[exchange_levels.MOST_ROUNDS]} rounds",
+        f'With at most {FEW_VARIABLES} latents `search="xges"` therefore',
+        f"more than 2^{MOST_LEAN_STATES.bit_length() - 1} joint states, and while latents are",
         f"on up to {effects.ROWS_FOR_STARTS:,} rows under a saturated law",
         f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
         f"those of {factor_count.N_SHUFFLES} tables whose columns were shuffled",
