@@ -81,7 +81,7 @@ def explain_times(
             folder=keep,
             observer=progress,
         )
-    rivals = rivals_of(best, table, seed, say)
+    rivals = rivals_of(best, table, boot, seed, say)
     say("other laws")
     others = {
         "saturated, this Q": best,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from hidag.applications.timss_data import SKILLS, TimssTable
 from hidag.discover import CPDAG
 from hidag.estimator import DCRL
+from hidag.explain import BootstrapResult
+from hidag.explain.resample import begun_at
 from hidag.result import FitResult
 from hidag.start.crossing import SAME_PLACE, starts_agree
 
@@ -26,17 +29,19 @@ def fitted(
     table: TimssTable, seed: int, *, law: str = "saturated", n_starts: int | str = "auto"
 ) -> DCRL:
     """Return the model with the table's Q fitted to it."""
-    model = DCRL(
-        len(SKILLS),
-        family=list(table.families),
-        q_matrix=table.q_matrix,
-        latent_names=SKILLS,
-        law=law,
-        n_starts=n_starts,
-        random_state=seed,
-    ).fit(table.values)
+    model = DCRL(**_settings(table, seed), law=law, n_starts=n_starts).fit(table.values)
     model.result_ = replace(model.result_, item_names=table.item_names)
     return model
+
+
+def _settings(table: TimssTable, seed: int) -> dict[str, Any]:
+    return {
+        "n_latents": len(SKILLS),
+        "family": list(table.families),
+        "q_matrix": table.q_matrix,
+        "latent_names": SKILLS,
+        "random_state": seed,
+    }
 
 
 def log_seconds_likelihood(result: FitResult, table: TimssTable) -> float:
@@ -54,7 +59,7 @@ class Rival:
     below : float
         Units of log-likelihood below the best.
     n_fits : int
-        How many of the fits with few starts ended there.
+        How many of the fits that were looked at ended there.
     """
 
     result: FitResult
@@ -74,18 +79,20 @@ def over_seeds(
 
 
 def rivals_of(
-    best: FitResult, table: TimssTable, seed: int, tell: Callable[[str], None]
+    best: FitResult,
+    table: TimssTable,
+    boot: BootstrapResult | None,
+    seed: int,
+    tell: Callable[[str], None],
 ) -> list[Rival]:
     """Return explanations that differ from the best and fit nearly as well, best first.
 
-    Fits with few starts end in many places. Those within a few units of log-likelihood are grouped
-    by their loadings.
+    Refits to resampled students that measure some skill otherwise are held against all students:
+    the model is fitted to the whole table from where they ended. Without refits, fits with few
+    starts are looked at, which end in many places.
     """
     groups: list[list[FitResult]] = []
-    for index in range(N_RIVAL_FITS):
-        tell(f"rival explanations, {index + 1} of {N_RIVAL_FITS}")
-        own = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
-        found = fitted(table, own, n_starts=_FEW_STARTS).result_
+    for found in _elsewhere(best, table, boot, seed, tell):
         if best.log_likelihood - found.log_likelihood > RIVAL_WITHIN or _same(found, best):
             continue
         home = next((group for group in groups if _same(group[0], found)), None)
@@ -98,6 +105,29 @@ def rivals_of(
         top = max(group, key=lambda one: one.log_likelihood)
         out.append(Rival(top, best.log_likelihood - top.log_likelihood, len(group)))
     return sorted(out, key=lambda rival: rival.below)
+
+
+def _elsewhere(
+    best: FitResult,
+    table: TimssTable,
+    boot: BootstrapResult | None,
+    seed: int,
+    tell: Callable[[str], None],
+) -> Iterator[FitResult]:
+    """Yield fits to the whole table that may have ended in other places."""
+    if boot is None:
+        for index in range(N_RIVAL_FITS):
+            tell(f"rival explanations, {index + 1} of {N_RIVAL_FITS}")
+            own = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
+            yield fitted(table, own, n_starts=_FEW_STARTS).result_
+        return
+    refits = [
+        one for one, same in zip(boot.replicates(best), boot.same_latents, strict=True) if not same
+    ]
+    for index, refit in enumerate(refits):
+        tell(f"rival explanations, {index + 1} of {len(refits)}")
+        model = begun_at(refit, {**_settings(table, seed), "law": "saturated"}).fit(table.values)
+        yield replace(model.result_, item_names=table.item_names)
 
 
 def _same(one: FitResult, other: FitResult) -> bool:

@@ -180,8 +180,8 @@ def what_can_be_told(
     n_states = best.law.space.n_states
     out = [
         f"{best.n_samples} students are few for {len(SKILLS)} skills: they have {n_states} joint "
-        f"states, and only {states} of them are expected in at least one student of two. Each item "
-        "needs one content skill and one cognitive skill, so that what the two do can be shifted "
+        f"states, and only {states} of them have an expected count of half a student or more. Each "
+        "item needs one content skill and one cognitive skill, so that what the two do can be shifted "
         "from the one to the other at little cost.",
         "A skill's upper state means longer times. It need not mean more skill: a student who "
         "hurries through the screens is in the lower state of everything.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,11 @@ class RefitStore:
         if not file.exists():
             return None
         header, arrays = read_archive(file, holds=_HOLDS)
-        return Refit.of(arrays) if header["failure"] is None else str(header["failure"])
+        if header["failure"] is not None:
+            return str(header["failure"])
+        # What an earlier state of the code kept may lack something: it is done again.
+        whole = set(arrays) == {field.name for field in fields(Refit)}
+        return Refit.of(arrays) if whole else None
 
     def write(self, index: int, found: Refit | str) -> None:
         """Keep a resample; the file is whole or not there."""

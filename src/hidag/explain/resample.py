@@ -84,6 +84,14 @@ class _BegunAtFit(DCRL):  # type: ignore[misc]
         return self.place
 
 
+def begun_at(place: FitResult, settings: Mapping[str, Any]) -> DCRL:
+    """Return an estimator with these settings that begins where another fit ended."""
+    model = _BegunAtFit(**settings)
+    # A state without mass would stay without: every state gets some.
+    model.place = (place.parameters, spread_law(np.asarray(place.law.probabilities)))
+    return model
+
+
 @dataclass(frozen=True)
 class Task:
     """What all resamples of a bootstrap share.
@@ -117,12 +125,7 @@ def run_resample(task: Task, index: int) -> tuple[int, Refit | str]:
     """
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
     values, weights = _drawn(task, rng)
-    model = DCRL(**task.settings)
-    if task.start == "fitted":
-        model = _BegunAtFit(**task.settings)
-        # A state without mass would stay without: every state gets some.
-        law = spread_law(np.asarray(task.fit.law.probabilities))
-        model.place = (task.fit.parameters, law)
+    model = DCRL(**task.settings) if task.start == "full" else begun_at(task.fit, task.settings)
     model.set_params(random_state=int(rng.integers(1 << 62)))
     with warnings.catch_warnings():
         # Each refit would repeat what the first fit said; what has not settled is counted.
