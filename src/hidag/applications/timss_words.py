@@ -181,8 +181,8 @@ def what_can_be_told(
     out = [
         f"{best.n_samples} students are few for {len(SKILLS)} skills: they have {n_states} joint "
         f"states, and only {states} of them have an expected count of half a student or more. Each "
-        "item needs one content skill and one cognitive skill, so that what the two do can be shifted "
-        "from the one to the other at little cost.",
+        "item needs one content skill and one cognitive skill, so that what the two do can be "
+        "shifted from the one to the other at little cost.",
         "A skill's upper state means longer times. It need not mean more skill: a student who "
         "hurries through the screens is in the lower state of everything.",
         "Lines without an arrow have no direction that data of this kind could show, however many "
