@@ -212,6 +212,14 @@ def fit(
     max_iter: Annotated[int, typer.Option(help="Most steps per start.")] = 300,
     tol: Annotated[float, typer.Option(help="Gain per row below which a start ends.")] = 1e-4,
     no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw no pictures.")] = False,
+    statistics: Annotated[
+        bool | None,
+        typer.Option(
+            "--statistics/--no-statistics",
+            help="Say in the report how well the model fits.",
+            show_default="where it is quick",
+        ),
+    ] = None,
 ) -> None:
     """Fit the model to a table and write the results into a folder."""
     from hidag.cli.fit import FitOrder, run_fit
@@ -228,6 +236,7 @@ def fit(
             use_folder_q=not no_q,
             out=out,
             plots=not no_plots,
+            statistics=statistics,
             settings={
                 "effects": effects_of(effects),
                 "random_state": seed,

@@ -36,6 +36,8 @@ class FitOrder:
     family : tuple of str
         As `chosen_families` takes them.
     use_folder_q, plots : bool
+    statistics : bool or None
+        Whether the report says how well the model fits; None where that is quick.
     settings : mapping
         Of the estimator.
     """
@@ -49,6 +51,7 @@ class FitOrder:
     use_folder_q: bool
     out: Path | None
     plots: bool
+    statistics: bool | None
     settings: Mapping[str, Any]
 
 
@@ -82,7 +85,7 @@ def run_fit(order: FitOrder) -> None:
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return
-    parts = report_parts(result, values, source.title, warnings)
+    parts = report_parts(result, values, source.title, warnings, statistics=order.statistics)
     files = fit_files(result, values, parts=parts, plots=order.plots)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")

@@ -14,12 +14,22 @@ from numpy.typing import NDArray
 from hidag.cli.console import say
 from hidag.cli.evaluate import load_result
 from hidag.errors import FileError
-from hidag.report import ReportParts, read_parts, write_report
+from hidag.explain import classify, fit_statistics
+from hidag.report import ReportParts, Section, read_parts, write_report
+from hidag.report.panels import fit_panel, placement_panel
 from hidag.result import FitResult
+
+#: Rows times items times joint states up to which statistics of fit are a matter of seconds.
+WORK_OF_A_MOMENT = 3e7
 
 
 def report_parts(
-    result: FitResult, values: NDArray[np.float64], title: str, warnings: Sequence[str]
+    result: FitResult,
+    values: NDArray[np.float64],
+    title: str,
+    warnings: Sequence[str],
+    *,
+    statistics: bool | None = None,
 ) -> ReportParts:
     """Return what the report of a fresh fit says beyond the fit.
 
@@ -30,8 +40,34 @@ def report_parts(
         The table it was fitted to.
     title : str
     warnings : sequence of str
+    statistics : bool or None
+        Whether to compute how well the model fits; None does so where it takes no longer than a
+        moment.
     """
-    return ReportParts(title, tuple(warnings), command=_command())
+    work = float(values.size) * result.law.space.n_states
+    panels = [placement_panel(classify(result, values))]
+    if statistics or (statistics is None and work <= WORK_OF_A_MOMENT):
+        panels.append(fit_panel(fit_statistics(result, values)))
+    else:
+        panels.append(
+            (
+                Section(
+                    "How well it fits",
+                    (
+                        "Not computed here, as it takes longer than the fit; `hidag fit "
+                        "--statistics` does so, and `hidag goodness` for a fit that is there.",
+                    ),
+                ),
+                (),
+            )
+        )
+    return ReportParts(
+        title,
+        tuple(warnings),
+        sections=tuple(section for section, _ in panels),
+        tables=tuple(table for _, tables in panels for table in tables),
+        command=_command(),
+    )
 
 
 def _command() -> str:

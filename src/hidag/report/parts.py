@@ -81,5 +81,7 @@ def _cell(value: object, decimals: int) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.{decimals}f}"
+        # A small chance is not none.
+        small = 0 < abs(value) < 0.5 * 10.0**-decimals
+        return f"{value:.2g}" if small else f"{value:,.{decimals}f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -116,9 +116,10 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
             f"the estimate had not settled after {result.n_iter} steps; fit again with a larger "
             "max_iter before reading the numbers"
         )
-    if len(result.starts) > 1 and result.n_reached == 1:
+    # Starts that were given up after a rough look cannot tell where they would have ended.
+    if result.n_finished > 1 and result.n_reached == 1:
         out.append(
-            f"only 1 of {len(result.starts)} starts reached the best solution, so a better one may "
+            f"only 1 of {result.n_finished} starts reached the best solution, so a better one may "
             "exist; fit again with more starts"
         )
     if n_items < 2 * n_latents + 1:
