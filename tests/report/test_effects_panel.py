@@ -36,3 +36,15 @@ def test_many_latents_have_effects_on_latents_only(as_result):
     assert [table.name for table in tables] == ["effects_on_latents"]
     assert tables[0].header == ("cause", "effect", "least", "most")
     assert len(section.paragraphs) == 2
+
+
+def test_a_graph_too_dense_is_left_to_the_command(as_result, monkeypatch):
+    monkeypatch.setattr("hidag.explain.inference.FEW_STATES", 1)
+    monkeypatch.setattr("hidag.explain.inference.LARGEST_TABLE", 2)
+    monkeypatch.setattr("hidag.explain.inference.N_DRAWS", 100)
+    law = random_law(chain_dag(3), rng=0)
+    section, tables = effects_panel(as_result(make_truth(law, np.eye(3, dtype=int))))
+    assert tables == ()
+    assert section.paragraphs == (
+        "The graph is so dense that effects take long to compute: hidag whatif does so.",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hidag.explain.average_effects import AverageEffects, average_effects
+from hidag.explain.inference import DrawnLaw, beliefs
 from hidag.explain.law_draws import draws_of_law
 from hidag.report.parts import Section, Table
 from hidag.result import FitResult
@@ -12,6 +13,8 @@ from hidag.result import FitResult
 #: Up to so many joint states intervals are a matter of a second.
 STATES_FOR_INTERVALS = 1 << 6
 N_DRAWS = 100
+#: Sets of parents that are looked at for each latent, at the most.
+MOST_CHOICES = 32
 #: With more latents than this, effects on items are left to `hidag whatif --effects`.
 LATENTS_WITH_ITEMS = 20
 #: Smaller effects are not worth a line.
@@ -24,7 +27,7 @@ def effects_of(result: FitResult) -> AverageEffects:
     quick = result.law.space.n_states <= STATES_FOR_INTERVALS and result.responses.plain
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
     draws = draws_of_law(result, N_DRAWS) if quick else None
-    return average_effects(result, items=items, replicates=draws, held=True)
+    return average_effects(result, items=items, replicates=draws, held=True, limit=MOST_CHOICES)
 
 
 def effects_panel(
@@ -38,6 +41,9 @@ def effects_panel(
     found : AverageEffects, optional
         With intervals of a bootstrap, for instance; computed unless given.
     """
+    if found is None and isinstance(beliefs(result.law), DrawnLaw):
+        words = "The graph is so dense that effects take long to compute: hidag whatif does so."
+        return Section("What if", (words,)), ()
     found = effects_of(result) if found is None else found
     words = [
         "What setting a latent from its lowest to its highest level in everybody would add, on "
