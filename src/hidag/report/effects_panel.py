@@ -42,8 +42,8 @@ def effects_panel(
         With intervals of a bootstrap, for instance; computed unless given.
     """
     if found is None and isinstance(beliefs(result.law), DrawnLaw):
-        words = "The graph is so dense that effects take long to compute: hidag whatif does so."
-        return Section("What if", (words,)), ()
+        wait = "The graph is so dense that effects take long to compute: hidag whatif does so."
+        return Section("What if", (wait,)), ()
     found = effects_of(result) if found is None else found
     words = [
         "What setting a latent from its lowest to its highest level in everybody would add, on "
