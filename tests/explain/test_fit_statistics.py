@@ -286,3 +286,8 @@ def test_absolute_fit_of_ecpe_is_what_another_program_finds():
     # 81 parameters: 74 of the items and 7 shares, each counted whether at the edge or not.
     assert found.criteria.n_parameters == 81
     assert found.criteria.aic == pytest.approx(2 * 42738.56 + 2 * 81, abs=0.1)
+
+
+def test_scores_beyond_floating_point_explain_nothing():
+    scores = np.array([[1.0, np.inf], [-1.0, 0.0], [0.5, 1.0]])
+    assert ScoreSpace.of(scores).basis.shape == (3, 1)

@@ -37,28 +37,37 @@ class ScoreSpace:
     def of(cls, scores: Array) -> ScoreSpace:
         """Return the space of scores, shape (N, P)."""
         size = np.sqrt((scores**2).sum(axis=0))
-        used = size > 0
+        # A parameter at the end of floating point's range explains nothing.
+        used = (size > 0) & np.isfinite(size)
         if not used.any():
             return cls(np.zeros((len(scores), 0)))
         left, values, _ = svd(scores[:, used] / size[used], full_matrices=False)
         return cls(np.ascontiguousarray(left[:, values > NO_DIRECTION * values[0]]))
 
     def left_over(self, moments: Array) -> Array:
-        """Return what the scores leave of numbers per row, shape (N, m), made up for their number.
+        """Return what the scores leave of numbers per row, shape (N, m)."""
+        return np.asarray(moments - self.basis @ (self.basis.T @ moments))
+
+    @property
+    def stretch(self) -> float:
+        """How much larger variances are than those of what is left.
 
         Regression on P' columns takes P' rows' worth of spread away whatever the numbers are.
         """
         n_rows, n_used = self.basis.shape
-        rest = moments - self.basis @ (self.basis.T @ moments)
-        return np.asarray(rest * np.sqrt(n_rows / max(n_rows - n_used, 1)))
+        return float(n_rows / max(n_rows - n_used, 1))
 
 
 def z_scores(space: ScoreSpace, moments: Array) -> Array:
-    """Return the z score of each column's sum, zero under the model; (N, m) to (m,)."""
+    """Return the z score of each column's sum, zero under the model; (N, m) to (m,).
+
+    What is summed is what the scores leave: at the maximum of the likelihood that is the same, and
+    near it (a penalised fit) it is what the sum would be there.
+    """
     rest = space.left_over(moments)
-    spread = np.sqrt((rest**2).sum(axis=0))
+    spread = np.sqrt(space.stretch * (rest**2).sum(axis=0))
     return np.asarray(
-        np.where(spread > 0, moments.sum(axis=0) / np.where(spread > 0, spread, 1.0), np.nan)
+        np.where(spread > 0, rest.sum(axis=0) / np.where(spread > 0, spread, 1.0), np.nan)
     )
 
 
@@ -69,7 +78,7 @@ def chi_square(space: ScoreSpace, moments: Array) -> tuple[float, int]:
     if moments.shape[1] == 0:
         return float("nan"), 0
     rest = space.left_over(moments)
-    values, vectors = np.linalg.eigh(rest.T @ rest)
+    values, vectors = np.linalg.eigh(space.stretch * (rest.T @ rest))
     good = values > NO_SPREAD * values[-1]
-    sums = vectors[:, good].T @ moments.sum(axis=0)
+    sums = vectors[:, good].T @ rest.sum(axis=0)
     return float((sums**2 / values[good]).sum()), int(good.sum())

@@ -43,7 +43,7 @@ class Screened:
 
 
 def screened_entries(model: GivenQ) -> list[Screened]:
-    """Return every change of a single entry that leaves each latent an item.
+    """Return every change of a single entry that leaves each latent an item; rows count once each.
 
     Conjunctive items have one coefficient whatever their latents: for them nothing is known without
     a refit, and the statistic is NaN.
@@ -59,12 +59,11 @@ def screened_entries(model: GivenQ) -> list[Screened]:
             Screened(item, latent, action, np.nan, 0)
             for (item, latent, _), action in zip(changes, actions, strict=True)
         ]
-    free = FreeParameters.of(model.result, model.values, model.weights)
-    roots = np.sqrt(free.data.row_weights)[:, None]
-    scores = roots * row_scores(free)
+    free = FreeParameters.of(model.result, model.values)
+    scores = row_scores(free)
     own = {one.response: c for c, one in enumerate(free.channels) if one.kind == "predictor"}
     adding = [entry for entry, action in zip(changes, actions, strict=True) if action == "add"]
-    gains = iter(_gained(model, free, ScoreSpace.of(scores), roots, own, adding))
+    gains = iter(_gained(model, free, ScoreSpace.of(scores), own, adding))
     covariance = np.asarray(np.linalg.pinv(scores.T @ scores, rcond=1e-10, hermitian=True), float)
     out = []
     for (item, latent, other), action in zip(changes, actions, strict=True):
@@ -78,7 +77,6 @@ def _gained(
     model: GivenQ,
     free: FreeParameters,
     space: ScoreSpace,
-    roots: Array,
     own: dict[int, int],
     adding: Sequence[tuple[int, int, NDArray[np.int8]]],
 ) -> list[float]:
@@ -101,7 +99,7 @@ def _gained(
         ends.append(len(channel))
     if not columns:
         return []
-    new = roots * item_scores(free, np.array(channel, dtype=np.intp), np.column_stack(columns))
+    new = item_scores(free, np.array(channel, dtype=np.intp), np.column_stack(columns))
     parts = np.split(new, ends[:-1], axis=1)
     return [chi_square(space, part)[0] for part in parts]
 
