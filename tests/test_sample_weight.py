@@ -110,7 +110,10 @@ def test_a_weighted_fit_is_the_fit_of_repeated_rows(tables, method, law):
     theirs = DCRL(K, **settings).fit(repeated)
     # Sampled latents are drawn once for a row, however often it counts: that is noisier.
     assert (ours.q_matrix_ != theirs.q_matrix_).sum() <= (method == "saem")
-    assert ours.graph_ == theirs.graph_
+    edges = np.triu(ours.graph_.skeleton != theirs.graph_.skeleton).sum()
+    assert edges <= (method == "saem")
+    if method == "em":
+        assert ours.graph_ == theirs.graph_
     close = 0.02 if method == "em" else 0.3
     np.testing.assert_allclose(ours.loadings_, theirs.loadings_, atol=close)
     gap = abs(ours.log_likelihood_ - theirs.log_likelihood_)

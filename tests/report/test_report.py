@@ -11,7 +11,7 @@ import pytest
 from hidag import DCRL
 from hidag.errors import FileError
 from hidag.report import ReportParts, Section, Table, read_parts, render_report, write_parts
-from hidag.report.graph_panel import cramers_v, graph_panel
+from hidag.report.graph_panel import graph_panel
 from hidag.simulate import design, simulate
 
 HOSTILE = '<script>alert("1")</script>'
@@ -96,14 +96,6 @@ def test_support_is_found_in_either_order_of_a_pair(result):
         for pair in ((a, b), (b, a))
     ]
     assert shares == [0.7, 0.7]
-
-
-def test_strength_runs_from_independence_to_identity():
-    assert cramers_v(np.outer([0.3, 0.7], [0.2, 0.5, 0.3])) == pytest.approx(0.0, abs=1e-9)
-    assert cramers_v(np.diag([0.3, 0.7])) == pytest.approx(1.0)
-    both = np.array([[0.3, 0.2], [0.1, 0.4]])
-    correlation = (0.4 - 0.5 * 0.6) / np.sqrt(0.5 * 0.5 * 0.6 * 0.4)
-    assert cramers_v(both) == pytest.approx(correlation)
 
 
 def test_parts_come_back_from_their_file(tmp_path):

@@ -128,6 +128,33 @@ def validate_q(
     )  # fmt: skip
 
 
+def bootstrap(
+    result: Fit,
+    table: Rows,
+    resamples: Annotated[int, typer.Option("--resamples", "-r", help="Tables to refit.")] = 100,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="nonparametric (rows drawn again: doubts the model) or parametric (rows drawn "
+            "from the fit: takes it for granted)."
+        ),
+    ] = "nonparametric",
+    start: Annotated[
+        str,
+        typer.Option(
+            help="full (look for starts as the fit did) or fitted (begin at the fit: quick, but "
+            "other optima stay hidden)."
+        ),
+    ] = "full",
+    jobs: Annotated[int, typer.Option(help="Processes; -1 takes all processors.")] = -1,
+    seed: Seed = 0,
+) -> None:
+    """Refit resampled tables: how sure each edge, entry of Q and number is."""
+    from hidag.cli.bootstrap import BootstrapOrder, run_bootstrap
+
+    run_bootstrap(BootstrapOrder(result, table, resamples, kind, start, jobs, seed))
+
+
 def add_explain_commands(app: typer.Typer) -> None:
     """Add the commands to the others."""
     app.command(epilog="Example:\n\n`hidag errors fit answers.csv --out errors.csv`")(errors)
@@ -141,3 +168,4 @@ def add_explain_commands(app: typer.Typer) -> None:
         "`hidag validate-q answers.csv --q q.csv`\n\n"
         "`hidag validate-q study/ --effects all --resamples 50 --estimate --out entries.csv`",
     )(validate_q)
+    app.command(epilog="Example:\n\n`hidag bootstrap fit answers.csv --resamples 200`")(bootstrap)

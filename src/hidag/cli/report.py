@@ -16,6 +16,7 @@ from hidag.cli.evaluate import load_result
 from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics
 from hidag.report import ReportParts, Section, read_parts, write_report
+from hidag.report.effects_panel import effects_panel
 from hidag.report.panels import fit_panel, placement_panel
 from hidag.result import FitResult
 
@@ -46,6 +47,8 @@ def report_parts(
     """
     work = float(values.size) * result.law.space.n_states
     panels = [placement_panel(classify(result, values))]
+    if len(result.latent_names) > 1:
+        panels.append(effects_panel(result))
     if statistics or (statistics is None and work <= WORK_OF_A_MOMENT):
         panels.append(fit_panel(fit_statistics(result, values)))
     else:

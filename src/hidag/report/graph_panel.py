@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.explain.edge_strengths import edge_strengths
 from hidag.explain.exports import network_law
-from hidag.explain.inference import beliefs
 from hidag.plots.graph import graph_layout
 from hidag.plots.layout import Point
 from hidag.plots.style import shown_name
@@ -64,7 +64,7 @@ class PanelEdge:
     path : str
         As SVG draws it before anything is moved.
     strength : float
-        Cramer's V of the two latents under the fitted law, from 0 to 1.
+        Absolute correlation of the two latents under the fitted law.
     support : float or None
         Share of resampled tables in which the two are joined, if there were any.
     """
@@ -105,7 +105,7 @@ def graph_panel(
     """
     graph, layout = result.graph, graph_layout(result.graph)
     law = network_law(result)
-    known = beliefs(result.law)
+    strengths = edge_strengths(result)
     a = graph.adjacency
     edges = []
     for (i, j), route in layout.routes.items():
@@ -118,7 +118,7 @@ def graph_panel(
                 target,
                 not a[target, source],
                 _path([(x + _MARGIN, layout.height - y + _MARGIN) for x, y in points]),
-                cramers_v(known.marginal([source, target])),
+                strengths[(graph.names[min(i, j)], graph.names[max(i, j)])],
                 share,
             )
         )
@@ -138,14 +138,6 @@ def graph_panel(
         )
     )
     return GraphPanel(layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN, nodes, tuple(edges))
-
-
-def cramers_v(joint: Array) -> float:
-    """Return Cramer's V of two variables with a joint law (A, B): 0 independent, 1 one is all."""
-    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    there = apart > 0
-    square = float(((joint - apart)[there] ** 2 / apart[there]).sum())
-    return float(np.sqrt(min(1.0, square / (min(joint.shape) - 1))))
 
 
 def _table(

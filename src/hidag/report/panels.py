@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics
 from hidag.report.parts import Section, Table
@@ -85,6 +86,51 @@ def placement_panel(found: Classification) -> Panel:
         ),
     )
     return Section("Who is where", tuple(words), (), ("placement", "profiles")), tables
+
+
+def bootstrap_panel(found: BootstrapResult) -> Panel:
+    """Return what the page says about how sure the fit is."""
+    kind = (
+        "tables of rows drawn again from the table"
+        if found.kind == "nonparametric"
+        else "tables drawn from the fitted model"
+    )
+    words = [
+        f"The model was fitted again to {found.n_refits} {kind}. All latents were those of the fit "
+        f"in {found.same_latents.mean():.0%} of them."
+    ]
+    if found.start == "fitted":
+        words.append("Refits began at the fit, so that other optima were not looked for.")
+    if found.failures:
+        words.append(
+            f"{len(found.failures)} of {found.n_resamples} tables could not be fitted, for "
+            f"instance: {found.failures[0]}"
+        )
+    unsure = [row for row in found.q_table() if 0.05 < row["probability"] < 0.95]
+    tables = [
+        _of_rows(
+            "edge_support",
+            "Pairs of latents: how often they are joined, and how",
+            [row for row in found.edge_table() if row["fit"] or row["joined"] >= 0.05],
+        ),
+        _of_rows(
+            "agreement", "How well refits agree about what each latent is", found.agreement_table()
+        ),
+        _of_rows(
+            "intervals", "Intercepts and loadings with 90 % intervals", found.coefficient_table()
+        ),
+    ]
+    if not found.q_given:
+        words.append(f"{len(unsure)} entries of Q are in 5 to 95 % of the refits.")
+        tables.append(_of_rows("q_support", "Entries of Q that refits do not agree on", unsure))
+    tables = [table for table in tables if table.rows]
+    names = tuple(table.name for table in tables)
+    return Section("How sure it is", tuple(words), (), names), tuple(tables)
+
+
+def _of_rows(name: str, caption: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    header = tuple(rows[0]) if rows else ()
+    return Table(name, caption, header, tuple(tuple(row.values()) for row in rows))
 
 
 def _content(found: Found) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:

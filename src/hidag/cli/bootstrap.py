@@ -1,0 +1,117 @@
+"""`hidag bootstrap`: how sure a saved fit is, and its report anew with that."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from hidag.cli.console import collected_warnings, say
+from hidag.cli.evaluate import load_result
+from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.tables import number, write_csv
+from hidag.explain.bootstrap import BootstrapProgress, bootstrap
+from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.observations.files import read_columns
+from hidag.report import ReportParts, read_parts, write_parts, write_report
+from hidag.report.panels import bootstrap_panel
+
+#: Written beside the fit; resamples stay in a folder of their own, so that more can be added.
+FILES = ("edge_support.csv", "q_support.csv", "intervals.csv", "bootstrap.npz")
+RESAMPLES = "resamples"
+
+
+@dataclass(frozen=True)
+class BootstrapOrder:
+    """What the user asked for; attributes as the options of the command."""
+
+    fit: Path
+    table: Path
+    resamples: int
+    kind: str
+    start: str
+    jobs: int
+    seed: int
+
+
+def run_bootstrap(order: BootstrapOrder) -> None:
+    """Carry out `hidag bootstrap`."""
+    result = load_result(order.fit)
+    folder = order.fit if order.fit.is_dir() else order.fit.parent
+    rows, _ = read_columns(order.table, result.item_names, ())
+    check_folder(folder, FILES, [order.table], sign=FILES[-1])
+    with collected_warnings(), _progress() as observer:
+        found = bootstrap(
+            result,
+            rows,
+            n_resamples=order.resamples,
+            kind=order.kind,
+            start=order.start,
+            n_jobs=order.jobs,
+            random_state=order.seed,
+            observer=observer,
+            folder=folder / RESAMPLES,
+        )
+    tables = (found.edge_table(), found.q_table(), found.coefficient_table())
+    writers = {
+        name: partial(
+            write_csv,
+            header=tuple(table[0]),
+            rows=[
+                [number(c) if isinstance(c, float) else c for c in row.values()] for row in table
+            ],
+        )
+        for name, table in zip(FILES, tables, strict=False)
+        if table
+    }
+    fill_folder(folder, {**writers, FILES[-1]: found.save}, FILES)
+    say(found.summary())
+    page = folder / "report.html"
+    kept = folder / "report.json"
+    parts = with_bootstrap(read_parts(kept) if kept.is_file() else ReportParts(), found)
+    write_parts(parts, kept)
+    write_report(result, page, parts)
+    say(f"\nwrote {', '.join(FILES)} into {folder}; the report {page} says how sure it is")
+
+
+def with_bootstrap(parts: ReportParts, found: BootstrapResult) -> ReportParts:
+    """Return the parts of a report with what a bootstrap adds, in place of an earlier one's."""
+    section, tables = bootstrap_panel(found)
+    old = {
+        name for part in parts.sections if part.heading == section.heading for name in part.tables
+    }
+    pairs = found.edge_table()
+    return replace(
+        parts,
+        support=tuple((row["one"], row["other"], float(row["joined"])) for row in pairs),
+        sections=(section, *(p for p in parts.sections if p.heading != section.heading)),
+        tables=(*tables, *(t for t in parts.tables if t.name not in old)),
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[BootstrapProgress], None] | None]:
+    """Give an observer that draws a bar on a terminal; None elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        TextColumn("refits"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("refits", total=None)
+        yield lambda progress: bar.update(
+            task, total=progress.n_resamples, completed=progress.n_done
+        )
