@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from .conftest import read_rows
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.report import read_parts
+
+from .conftest import read_rows
 
 
 def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_path):
