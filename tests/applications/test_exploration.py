@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,15 +56,20 @@ def test_latents_are_named_by_their_strongest_items(found):
     assert found.result.graph.names == found.result.latent_names
 
 
-def test_a_direct_effect_is_the_step_in_standard_deviations(found):
+def test_a_direct_effect_is_the_step_in_standard_deviations(found, table):
     result = found.result
     j, k = map(
         int, np.argwhere(result.q_matrix.sum(axis=1, keepdims=True) * result.q_matrix == 1)[0]
     )
-    share = result.law.marginals()[k, 1]
-    step = result.loadings[j, k]
-    spread = np.sqrt(result.dispersion[j] + step**2 * share * (1 - share))
-    assert direct_effects(result)[j, k] == pytest.approx(step / spread, rel=0.03)
+    step = result.loadings[j, k] / table.values[:, j].std()
+    assert direct_effects(result, table)[j, k] == pytest.approx(step)
+
+
+def test_means_beyond_the_table_do_not_rule_an_effect(found, table):
+    wild = np.array(found.result.intercept)
+    wild[3] = 1e12
+    items = replace(found.result.parameters, intercept=wild)
+    assert direct_effects(replace(found.result, parameters=items), table)[3] == pytest.approx(0)
 
 
 def test_names_that_would_be_the_same_take_more_items_in():

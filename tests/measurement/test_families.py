@@ -268,3 +268,9 @@ def test_softplus_keeps_its_digits_everywhere():
     x = np.array([-800.0, -40.0, -1e-9, 0.0, 1e-9, 3.0, 40.0, 800.0])
     np.testing.assert_allclose(softplus(x), np.logaddexp(0.0, x), rtol=1e-15)
     assert softplus(np.array([[1.0]])).shape == (1, 1)
+
+
+def test_counts_can_be_drawn_however_large_their_mean() -> None:
+    family = family_named("negative-binomial")
+    drawn = family.sample(np.full(2000, 40.0), np.array(1e4), np.random.default_rng(0))
+    assert np.isfinite(drawn).all()

@@ -126,7 +126,7 @@ def explore(
     refits = [*half_fits[chosen], *whole.values()]
     labels = ["first half of the rows", "second half of the rows"]
     labels += [f"all rows, seed {other}" for other in whole]
-    effects = direct_effects(fitted)
+    effects = direct_effects(fitted, table)
     result = renamed(fitted, names_by_items(fitted, effects))
     edges, again = edge_support(result, refits, table)
     return Exploration(

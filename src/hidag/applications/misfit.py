@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hidag.applications.naming import within_table
 from hidag.estimate.working import WorkingData
 from hidag.result import FitResult
 from hidag.select.candidates import Table
@@ -38,7 +39,7 @@ def misfit(result: FitResult, table: Table) -> Misfit:
     """Return the differences between observed correlations and those of draws from the fit."""
     responses = result.responses
     rng = np.random.default_rng(0)
-    drawn = result.sample_items(result.law.sample(N_DRAWN, rng), rng)
+    drawn = within_table(result.sample_items(result.law.sample(N_DRAWN, rng), rng), table)
     # Correlations want a common number of columns; items that never vary have none.
     seen, said = (
         pair_correlations(

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG
+from hidag.estimate.working import mean_and_spread
 from hidag.result import FitResult
+from hidag.select.candidates import Table
 
 Array = NDArray[np.float64]
 
@@ -16,30 +18,38 @@ Array = NDArray[np.float64]
 ITEMS_IN_NAME = 2
 
 
-def direct_effects(result: FitResult) -> Array:
+def direct_effects(result: FitResult, table: Table) -> Array:
     """Return what switching each binary latent does to each item, in standard deviations, (J, K).
 
     The item's mean with the latent at 1 less that with it at 0, the others as they are, averaged
-    over the latents' law and divided by the item's standard deviation under the model: one scale
-    for counts, grades, yeses and measurements.
+    over the latents' law and divided by the item's standard deviation in the table: one scale for
+    counts, grades, yeses and measurements. Means beyond anything in the table, which states that
+    hardly occur may have, are taken as the nearest value there.
     """
     states = result.law.space.states()
     chance = np.asarray(result.law.probabilities)
-    means = result.item_means(states)
+    means = within_table(result.item_means(states), table)
     strides = result.law.space.number(np.eye(states.shape[1], dtype=np.int64))
     effects = np.zeros((means.shape[1], states.shape[1]))
     for k, stride in enumerate(strides):
         low = np.arange(len(states)) - states[:, k].astype(np.int64) * stride
         effects[:, k] = chance @ (means[low + stride] - means[low])
-    spread = item_spreads(result)
-    return np.asarray(effects / spread[:, None])
+    return np.asarray(effects / _spreads(table)[:, None])
 
 
-def item_spreads(result: FitResult, n_draws: int = 20_000) -> Array:
-    """Return the standard deviations of the items under the model, by simulation, shape (J,)."""
-    rng = np.random.default_rng(0)
-    drawn = result.sample_items(result.law.sample(n_draws, rng), rng)
-    return np.asarray(np.maximum(drawn.std(axis=0), 1e-12))
+def within_table(values: Array, table: Table) -> Array:
+    """Return values (n, J) of items cut to the range that the items have in the table."""
+    return np.clip(values, np.nanmin(table.values, axis=0), np.nanmax(table.values, axis=0))
+
+
+def _spreads(table: Table) -> Array:
+    """Return the standard deviations of the items in the table, shape (J,)."""
+    counts = None if table.weights is None else table.weights
+    out = np.empty(table.values.shape[1])
+    for j, column in enumerate(table.values.T):
+        seen = np.isfinite(column)
+        out[j] = mean_and_spread(column[seen], None if counts is None else counts[seen])[1]
+    return out
 
 
 def names_by_items(result: FitResult, effects: Array) -> tuple[str, ...]:

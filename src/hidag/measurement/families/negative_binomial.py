@@ -11,6 +11,9 @@ from hidag.measurement.families.poisson import LARGEST_LOG_MEAN
 from hidag.measurement.families.registry import register
 from hidag.measurement.families.softplus import softplus
 
+#: Larger means of counts cannot be drawn from.
+LARGEST_RATE = 9e18
+
 
 @register("negative-binomial")
 class NegativeBinomial(MeanFamily):
@@ -72,4 +75,6 @@ class NegativeBinomial(MeanFamily):
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return counts, drawn as Poisson counts with gamma-distributed means."""
         size = np.broadcast_to(1.0 / aux, np.shape(eta))
-        return rng.poisson(self.mean(eta) * rng.standard_gamma(size) / size).astype(np.float64)
+        rate = self.mean(eta) * rng.standard_gamma(size) / size
+        # States that hardly occur may have means beyond the largest count that can be drawn.
+        return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
