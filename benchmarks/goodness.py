@@ -83,8 +83,11 @@ def main() -> None:
         cells = []
         for column in COLUMNS:
             values = np.array([table[column] for table in tables if column in table])
-            error = values.std() / np.sqrt(max(len(values), 1))
-            cells.append(f"{values.mean():.3f} ({error:.3f})" if len(values) else "")
+            if len(values):
+                error = values.std() / np.sqrt(len(values))
+                cells.append(f"{values.mean():.3f} ({error:.3f})")
+            else:
+                cells.append("")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -71,14 +71,19 @@ def z_scores(space: ScoreSpace, moments: Array) -> Array:
     )
 
 
-def chi_square(space: ScoreSpace, moments: Array) -> tuple[float, int]:
-    """Return the chi-square statistic that all columns' means are zero, and its degrees."""
+def chi_square(
+    space: ScoreSpace, moments: Array, least_spread: float = NO_SPREAD
+) -> tuple[float, int]:
+    """Return the chi-square statistic that all columns' means are zero, and its degrees.
+
+    Directions with less than a share ``least_spread`` of the largest variance are left out.
+    """
     size = np.sqrt((moments**2).sum(axis=0))
     moments = moments[:, size > 0] / size[size > 0]
     if moments.shape[1] == 0:
         return float("nan"), 0
     rest = space.left_over(moments)
     values, vectors = np.linalg.eigh(space.stretch * (rest.T @ rest))
-    good = values > NO_SPREAD * values[-1]
+    good = values > least_spread * values[-1]
     sums = vectors[:, good].T @ rest.sum(axis=0)
     return float((sums**2 / values[good]).sum()), int(good.sum())
