@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from hidag.cli.bars import counting_bar
 from hidag.cli.console import collected_warnings, say
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
@@ -43,7 +42,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     folder = order.fit if order.fit.is_dir() else order.fit.parent
     rows, _ = read_columns(order.table, result.item_names, ())
     check_folder(folder, FILES, [order.table], sign=FILES[-1])
-    with collected_warnings(), _progress() as observer:
+    with collected_warnings(), counting_bar() as draw:
         found = bootstrap(
             result,
             rows,
@@ -52,7 +51,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
             start=order.start,
             n_jobs=order.jobs,
             random_state=order.seed,
-            observer=observer,
+            observer=_observer(draw),
             folder=folder / RESAMPLES,
         )
     tables = (found.edge_table(), found.q_table(), found.coefficient_table())
@@ -92,26 +91,9 @@ def with_bootstrap(parts: ReportParts, found: BootstrapResult) -> ReportParts:
     )
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[BootstrapProgress], None] | None]:
-    """Give an observer that draws a bar on a terminal; None elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(
-        TextColumn("refits"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("refits", total=None)
-        yield lambda progress: bar.update(
-            task, total=progress.n_resamples, completed=progress.n_done
-        )
+def _observer(
+    draw: Callable[[str, int, int], None] | None,
+) -> Callable[[BootstrapProgress], None] | None:
+    if draw is None:
+        return None
+    return lambda progress: draw("refits", progress.n_done, progress.n_resamples)

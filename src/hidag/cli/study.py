@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from hidag.cli.bars import counting_bar
 from hidag.cli.console import columns, say, show_warning
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.errors import SettingError
@@ -144,32 +145,14 @@ def _numbers(text: str | None) -> tuple[int, ...] | None:
 @contextmanager
 def _progress() -> Iterator[Callable[[StudyProgress], None]]:
     """Give an observer: a bar on a terminal, now and then a line elsewhere."""
-    if not sys.stderr.isatty():
-        yield _line_now_and_then()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("runs", total=None)
+    with counting_bar() as draw:
+        if draw is None:
+            yield _line_now_and_then()
+            return
 
         def observe(progress: StudyProgress) -> None:
             failed = f", {progress.n_failed} failed" if progress.n_failed else ""
-            bar.update(
-                task,
-                description=f"runs{failed}",
-                total=progress.n_runs,
-                completed=progress.n_done,
-            )
+            draw(f"runs{failed}", progress.n_done, progress.n_runs)
 
         yield observe
 

@@ -12,6 +12,7 @@ from hidag.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
     from hidag.explain import BootstrapResult
     from hidag.plots.layout import Point
@@ -105,12 +106,18 @@ def add_support_legend(ax: Axes, support: Sequence[float]) -> None:
         for top, (least, colour, dashes, words) in zip(bounds, BANDS, strict=False)
         if any(least <= value < top for value in support)
     ]
-    ax.legend(
-        handles=handles,
-        loc="lower center",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=style.SMALL_FONT_SIZE,
-        handlelength=2.8,
-        labelcolor=style.INK,
-    )
+    add_legend_below(ax, handles)
+
+
+def add_legend_below(ax: Axes, handles: Sequence[Line2D]) -> None:
+    """Put a legend of lines into one row at the foot of a graph; none where there is nothing."""
+    if handles:
+        ax.legend(
+            handles=list(handles),
+            loc="lower center",
+            ncols=len(handles),
+            frameon=False,
+            fontsize=style.SMALL_FONT_SIZE,
+            handlelength=2.8,
+            labelcolor=style.INK,
+        )

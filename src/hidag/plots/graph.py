@@ -13,6 +13,7 @@ from hidag.plots import style
 from hidag.plots.edge_marks import (
     MOST_NUMBERS,
     Pairs,
+    add_legend_below,
     add_support_legend,
     band_of,
     values_of,
@@ -190,16 +191,7 @@ def _add_legend(ax: Axes, present: set[str]) -> None:
         for kind, (colour, dashes, width, words) in KINDS.items()
         if kind in present and words
     ]
-    if handles:
-        ax.legend(
-            handles=handles,
-            loc="lower center",
-            ncols=len(handles),
-            frameon=False,
-            fontsize=style.SMALL_FONT_SIZE,
-            handlelength=2.6,
-            labelcolor=style.INK,
-        )
+    add_legend_below(ax, handles)
 
 
 def _curve(points: list[Point], path: Any) -> tuple[list[Point], list[int]]:
