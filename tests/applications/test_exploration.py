@@ -78,6 +78,8 @@ def test_names_that_would_be_the_same_take_more_items_in():
     effects = np.where(result.q_matrix == 1, np.linspace(2, 1, 15)[:, None], 0.0)
     names = names_by_items(result, effects)
     assert len(set(names)) == 2
+    lowered = np.where(result.q_matrix == 1, -1.0, 0.0)
+    assert names_by_items(result, lowered, raised_only=True) == result.latent_names
     assert renamed(result, ("a", "b")).graph.names == ("a", "b")
 
 

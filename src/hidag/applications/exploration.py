@@ -85,6 +85,7 @@ def explore(
     seed: int,
     n_seeds: int = 2,
     settings: Mapping[str, Any] | None = None,
+    raised_only: bool = False,
 ) -> Exploration:
     """Fit several numbers of latents, choose the largest that comes back, and look at it closely.
 
@@ -99,6 +100,8 @@ def explore(
         the others show how stable it is.
     settings : mapping, optional
         Of the estimator.
+    raised_only : bool
+        Whether latents are named by the items that they raise alone.
     """
     given = dict(settings or {})
     selection = select(
@@ -127,7 +130,7 @@ def explore(
     labels = ["first half of the rows", "second half of the rows"]
     labels += [f"all rows, seed {other}" for other in whole]
     effects = direct_effects(fitted, table)
-    result = renamed(fitted, names_by_items(fitted, effects))
+    result = renamed(fitted, names_by_items(fitted, effects, raised_only=raised_only))
     edges, again = edge_support(result, refits, table)
     return Exploration(
         table, selection, halves, chosen, result, effects, edges, again, tuple(labels)

@@ -22,9 +22,10 @@ def direct_effects(result: FitResult, table: Table) -> Array:
     """Return what switching each binary latent does to each item, in standard deviations, (J, K).
 
     The item's mean with the latent at 1 less that with it at 0, the others as they are, averaged
-    over the latents' law and divided by the item's standard deviation in the table: one scale for
-    counts, grades, yeses and measurements. Means beyond anything in the table, which states that
-    hardly occur may have, are taken as the nearest value there.
+    over the others' states and divided by the item's standard deviation in the table: one scale
+    for counts, grades, yeses and measurements. A pair of states that differ in the latent alone
+    weighs as much as both of them occur, because nothing is known of a state that does not; and
+    means beyond anything in the table are taken as the nearest value there.
     """
     states = result.law.space.states()
     chance = np.asarray(result.law.probabilities)
@@ -32,8 +33,11 @@ def direct_effects(result: FitResult, table: Table) -> Array:
     strides = result.law.space.number(np.eye(states.shape[1], dtype=np.int64))
     effects = np.zeros((means.shape[1], states.shape[1]))
     for k, stride in enumerate(strides):
-        low = np.arange(len(states)) - states[:, k].astype(np.int64) * stride
-        effects[:, k] = chance @ (means[low + stride] - means[low])
+        low = np.flatnonzero(states[:, k] == 0)
+        without, having = chance[low], chance[low + stride]
+        weight = without * having / np.maximum(without + having, 1e-300)
+        step = means[low + stride] - means[low]
+        effects[:, k] = weight @ step / max(float(weight.sum()), 1e-300)
     return np.asarray(effects / _spreads(table)[:, None])
 
 
@@ -52,15 +56,22 @@ def _spreads(table: Table) -> Array:
     return out
 
 
-def names_by_items(result: FitResult, effects: Array) -> tuple[str, ...]:
+def names_by_items(
+    result: FitResult, effects: Array, *, raised_only: bool = False
+) -> tuple[str, ...]:
     """Return a name for each latent: its strongest items, a minus before those that it lowers.
+
+    With ``raised_only`` those that it lowers are left out: a word that a subject does not use says
+    little about the subject.
 
     Latents that would share a name take more items in; an idle latent keeps its own name.
     """
     names: list[str] = []
     for k in range(effects.shape[1]):
         order = [
-            j for j in np.argsort(-np.abs(effects[:, k]), kind="stable") if result.q_matrix[j, k]
+            j
+            for j in np.argsort(-np.abs(effects[:, k]), kind="stable")
+            if result.q_matrix[j, k] and (effects[j, k] > 0 or not raised_only)
         ]
         words = [
             ("\N{MINUS SIGN}" if effects[j, k] < 0 else "") + result.item_names[j] for j in order

@@ -71,7 +71,7 @@ def explain_words(
     best = min(counts, key=lambda row: row[3])[0]
     table = replace(table, families=(best,) * len(table.families))
     say(f"{', '.join(map(str, numbers))} latents, on all rows and on halves")
-    found = explore(table, numbers, seed=seed, n_seeds=n_seeds, settings=SETTINGS)
+    found = explore(table, numbers, seed=seed, n_seeds=n_seeds, settings=SETTINGS, raised_only=True)
     say("what is left unexplained")
     gaps = misfit(found.result, table)
     # The labels are opened only here: everything above is done.
@@ -299,7 +299,8 @@ def _cautions(found: Exploration) -> tuple[str, ...]:
         "one state, or several, may be about it.",
         "The vocabulary was chosen by others, with newsgroups in view: that subjects show is "
         "partly its doing.",
-        "One start of each fit, and a coarse end: other optima may be as good.",
+        "One start of each fit, and a coarse end: other optima may be as good. A word with an effect "
+        "of many standard deviations has coefficients that ran away; its effect means nothing.",
     ]
     if found.criterion_at_end:
         out.insert(
