@@ -299,8 +299,8 @@ def _cautions(found: Exploration) -> tuple[str, ...]:
         "one state, or several, may be about it.",
         "The vocabulary was chosen by others, with newsgroups in view: that subjects show is "
         "partly its doing.",
-        "One start of each fit, and a coarse end: other optima may be as good. A word with an effect "
-        "of many standard deviations has coefficients that ran away; its effect means nothing.",
+        "One start of each fit, and a coarse end: other optima may be as good. A word with an "
+        "effect of many standard deviations has coefficients that ran away: do not read it.",
     ]
     if found.criterion_at_end:
         out.insert(
