@@ -74,6 +74,16 @@ def test_without_published_numbers_the_column_is_empty(hidag, tmp_path, publishe
     assert re.split(r"  +", later.stdout.splitlines()[3])[5] == "0.75"
 
 
+def test_the_papers_numbers_stand_beside_ours_without_being_asked_for(hidag, tmp_path) -> None:
+    words = ("--cells", "Chain-5/Q1/gaussian/1000", "--replicates", 1, "--methods", "ours")
+    out = tmp_path / "study"
+    ran = hidag("study", "table1", *words, "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert re.split(r"  +", ran.stdout.splitlines()[3])[5] == "0.38"
+    assert hidag("study", "report", out).stdout.startswith(ran.stdout)
+    assert "0.38" in (out / "report" / "report.md").read_text()
+
+
 def test_published_numbers_do_not_stand_beside_another_design(hidag, tmp_path, published) -> None:
     words = ("--design", "text", "--cells", "Chain-5/*/300", "--published", published)
     ran = hidag("study", "table1", *SMALL, *words, "--out", tmp_path / "study")

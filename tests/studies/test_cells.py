@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,6 @@ from hidag.errors import FileError, SettingError
 from hidag.studies import STUDIES, Address, Cell, plan_study, read_published, select_cells
 from hidag.studies.published import published_beside
 from hidag.studies.recovery import drawn_table
-
-TABLES = Path(__file__).resolve().parents[3] / "shared" / "reference" / "paper-tables"
 
 
 def test_a_cell_is_called_by_its_levels_and_found_by_its_name() -> None:
@@ -33,10 +30,9 @@ def test_the_tables_have_the_papers_cells() -> None:
     ]
 
 
-@pytest.mark.skipif(not TABLES.exists(), reason="the published tables are not beside the project")
 @pytest.mark.parametrize("name", ["table1", "table2", "table-s1"])
 def test_every_cell_of_a_table_has_a_published_number(name) -> None:
-    known = read_published(TABLES, [name])
+    known = read_published(studies=[name])
     for cell in plan_study(name).cells:
         for rule in STUDIES[name].rules:
             expected = cell.items == "paper"

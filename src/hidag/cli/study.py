@@ -18,12 +18,15 @@ from hidag.cli.folders import check_folder, fill_folder
 from hidag.errors import SettingError
 from hidag.report.study_tables import StudyReport, StudyTable, study_report
 from hidag.studies import (
+    Published,
+    StudyFolder,
     StudyProgress,
     plan_study,
     read_folder,
     read_published,
     run_study,
 )
+from hidag.studies.published import PAPER_TABLES
 
 #: Without a terminal, a line this often (seconds) says how far a long study is.
 _EVERY = 60.0
@@ -63,7 +66,7 @@ def run_study_command(
     known = None if published is None else read_published(published, (name,))
     with _progress() as observer:
         folder = run_study(plan, out, workers=workers, published=known, observer=observer)
-    say_report(study_report(folder, wanted=plan.cells), out)
+    say_report(study_report(folder, wanted=plan.cells, published=_beside_ours(folder)), out)
 
 
 def run_report(path: Path, published: Path | None, out: Path | None) -> None:
@@ -71,10 +74,7 @@ def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     from hidag.report.study_pages import study_files
 
     folder = read_folder(path)
-    known = folder.published
-    if published is not None:
-        known = {**known, **read_published(published, (str(folder.settings["study"]),))}
-    report = study_report(folder, published=known)
+    report = study_report(folder, published=_beside_ours(folder, published))
     say_report(report, path)
     target = path / "report" if out is None else out
     files = study_files(report)
@@ -83,6 +83,13 @@ def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     fill_folder(target, writers, ())
     say()
     say(f"written to {target}: {', '.join(files)}")
+
+
+def _beside_ours(folder: StudyFolder, given: Path | None = None) -> Published:
+    """Return the paper's numbers, those that the run was given over them, and last those given."""
+    study = (str(folder.settings["study"]),)
+    last = {} if given is None else read_published(given, study)
+    return {**read_published(PAPER_TABLES, study), **folder.published, **last}
 
 
 def _write(path: Path, *, data: bytes) -> None:

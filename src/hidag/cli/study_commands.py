@@ -99,8 +99,9 @@ def _run(
     published: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the published numbers, study1_shd.csv and study2_shd.csv.",
-            show_default=False,
+            help="Folder with other numbers to stand beside ours, study1_shd.csv and "
+            "study2_shd.csv.",
+            show_default="the paper's",
         ),
     ] = None,
     out: Annotated[
@@ -145,7 +146,8 @@ def report(
     published: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the published numbers.", show_default="those given to the run"
+            help="Folder with other numbers to stand beside ours.",
+            show_default="those of the run",
         ),
     ] = None,
     out: Annotated[

@@ -288,7 +288,7 @@ def _standings(summaries: Sequence[Summary]) -> tuple[str, ...]:
         elif found.n_compared:
             out += _standing(found)
     if not out:
-        out.append("no cell was compared with a published number (--published gives them)")
+        out.append("no cell was compared with a published number: the paper has none for these")
     everyone = stand(summaries)
     if everyone.failed:
         out.append(f"cells with failed fits, not compared: {_names(everyone.failed)}")

@@ -1,4 +1,8 @@
-"""Published numbers, read from the paper's tables as CSV files."""
+"""Published numbers: the means that the paper prints, as CSV files that come with the library.
+
+``paper_tables/study1_shd.csv`` is Table 1 and ``study2_shd.csv`` are Tables 2 and S.1, typed off
+the paper: they are what its authors found, and no code of ours had a hand in them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from hidag.studies.rules import CALIBRATED
 #: Published mean SHD by cell, method and f(N); "" where a method has no f(N).
 Published = Mapping[tuple[Cell, str, str], float]
 
+#: Where the paper's tables lie.
+PAPER_TABLES = Path(__file__).parent / "paper_tables"
 #: What the paper's tables call its own method, and the f(N) that it recommends.
 PAPERS_METHOD, PAPERS_RULE = "dcrl", "N"
 
@@ -34,14 +40,15 @@ def published_beside(
 
 
 def read_published(
-    folder: Path, studies: Iterable[str] = tuple(STUDIES)
+    folder: Path = PAPER_TABLES, studies: Iterable[str] = tuple(STUDIES)
 ) -> dict[tuple[Cell, str, str], float]:
     """Return the published mean SHD of each cell, method and f(N).
 
     Parameters
     ----------
     folder : Path
-        With a file for each table, whose columns are model, q, family, n, method, f_n, mean_shd.
+        With a file for each table, whose columns are model, q, family, n, method, f_n, mean_shd;
+        the paper's own unless given.
     studies : iterable of str
         Whose tables are read.
     """
