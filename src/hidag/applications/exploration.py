@@ -70,8 +70,9 @@ class Exploration:
 
     @property
     def criterion_at_end(self) -> bool:
-        """Whether EBIC would have the largest number that was fitted."""
-        return self.selection.recommended == self.selection.latents[-1]
+        """Whether EBIC would have the largest of several numbers that were fitted."""
+        fitted = list(self.selection.fitted)
+        return len(fitted) > 1 and self.selection.recommended == fitted[-1]
 
     def posterior(self) -> Array:
         """Return the chance of each latent for each row, shape (N, K)."""

@@ -240,6 +240,8 @@ def number_words(found: Exploration) -> str:
             f"for no number fitted does every latent come back in the other half of the rows; "
             f"{found.chosen} does best (lowest agreement {lowest:.2f}, {COMES_BACK:g} was wanted)."
         )
+    if len(found.halves) == 1:
+        return f"{rule} No other number was asked for."
     if best == found.chosen:
         return f"{rule} EBIC chooses the same number."
     end = ", the most that were fitted, and might go on" if found.criterion_at_end else ""
