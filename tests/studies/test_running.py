@@ -297,3 +297,21 @@ def test_two_processes_do_not_write_into_one_folder(plan, tmp_path) -> None:
         f"another process is running a study into {tmp_path}; wait until it ends, or choose "
         "another folder with --out"
     )
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system lists no threads")
+def test_reading_rows_leaves_no_thread_behind_that_could_abort_the_end(whole, tmp_path) -> None:
+    # A thread of pyarrow that lets go of a stream while Python ends takes the process with it, now
+    # and then: what was asked for is done, and the exit code says that it failed.
+    add_run(tmp_path, "all", whole)
+    code = (
+        "import os, sys; from pathlib import Path; import pyarrow.parquet\n"
+        "from hidag.studies.store import read_rows\n"
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "before = threads(); rows = read_rows(Path(sys.argv[1]))\n"
+        "print(len(rows), threads() - before)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == [str(len(whole)), "0"]

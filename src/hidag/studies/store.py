@@ -86,7 +86,9 @@ def _read_file(file: Path) -> Iterable[Row]:
     parquet = import_arrow("pyarrow.parquet")
     try:
         with file.open("rb") as stream:
-            table = parquet.read_table(stream)
+            # On this thread alone: pyarrow's own would still hold the stream when Python ends, and
+            # a command that had done its work would abort.
+            table = parquet.ParquetFile(stream, pre_buffer=False).read(use_threads=False)
         if not set(KEY) | {"cell", "replicate", "status"} <= set(table.column_names):
             raise ValueError("not rows")
         rows: list[Row] = table.to_pylist()
