@@ -9,13 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.law_rounds import FirstLook, LearnParents, estimate_under_network
-from hidag.estimate.loop import Estimate, LawStep, Schedule, any_law, continued, run_em
-from hidag.estimate.maximise import Basis
+from hidag.estimate.loop import (
+    Estimate,
+    LawStep,
+    Schedule,
+    any_law,
+    continued,
+    penalty_of,
+    run_em,
+)
+from hidag.estimate.maximise import Basis, coefficient_scales
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, PENALISED, ZERO
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
+from hidag.measure.row_search import with_better_rows
 from hidag.measure.way_round import all_turned, latest, levels_rising
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.measurement.effects import Effects
@@ -66,8 +75,7 @@ def _room(
         of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
         allowed[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
     # One of so many terms that might be there has to be worth more than one of K loadings.
-    least = 0.5 * float(np.log(n_samples * terms.n_terms))
-    dearer = replace(penalty, strength=max(penalty.strength, least))
+    dearer = replace(penalty, strength=max(penalty.strength, _least_price(terms, n_samples)))
     return _Room(
         terms,
         Basis.over(space, terms),
@@ -75,6 +83,11 @@ def _room(
         NO_SPARSITY if free else dearer,
         effects.conjunctive,
     )
+
+
+def _least_price(terms: Terms, n_samples: float) -> float:
+    """Return what one of so many terms has to be worth at least, whatever loadings look like."""
+    return 0.5 * float(np.log(n_samples * terms.n_terms))
 
 
 def with_interactions(
@@ -166,10 +179,53 @@ def with_interactions(
             latest(stage_one).parameters.support, before.parameters.support
         ):
             break
+    if not known and not effects.conjunctive:
+        stage_one = _rows_chosen_anew(
+            stage_one, data, space, q_entries, effects, plan, n_threads=n_threads
+        )
     if stage_one.network is not None and known and law == "auto":
         kept = stage_one.network if stage_one.network.preferred else None
         stage_one = replace(stage_one, network=kept)
     return all_turned(stage_one, space) if effects.reversed else stage_one
+
+
+def _rows_chosen_anew(
+    stage_one: StageOne,
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    effects: Effects,
+    schedule: Schedule,
+    *,
+    n_threads: int,
+) -> StageOne:
+    """Return the answer with items' latents chosen anew, as long as each round gains."""
+    scale = coefficient_scales(data)
+    for _ in range(MAX_ROUNDS):
+        now = latest(stage_one)
+        # What main loadings look like says nothing of how strong interactions are.
+        price = replace(
+            stage_one.penalty, strength=_least_price(now.parameters.terms, data.n_counted)
+        )
+        wider = with_better_rows(now, data, space, q_entries, effects, price.strength)
+        if wider is None:
+            break
+        law_step: LawStep = any_law
+        if stage_one.network is not None:
+            law_step = partial(factorised, parents=stage_one.network.parents, space=space)
+        room = _room(wider, q_entries, space, effects, price, data.n_counted)
+        begin = replace(now, parameters=wider)
+        found = _fit(begin, room, data, schedule, law_step, n_threads)
+        # Both by the price of the wider room.
+        cost = partial(penalty_of, penalty=room.penalty, scale=scale, allowed=room.allowed)
+        before = now.log_likelihood - cost(now.parameters.with_terms(room.terms))
+        if found.log_likelihood - cost(found.parameters) <= before:
+            break
+        if stage_one.network is None:
+            stage_one = replace(stage_one, best=found)
+        else:
+            stage_one = replace(stage_one, network=replace(stage_one.network, estimate=found))
+    return stage_one
 
 
 def _best_of_starts(
