@@ -17,9 +17,9 @@ from hidag.explain.criteria import criteria
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_fit import item_fit
 from hidag.explain.limited_information import limited_information
-from hidag.explain.moment_tests import ScoreSpace
+from hidag.explain.moment_tests import ScoreSpace, z_scores
 from hidag.explain.pairs import pair_residuals
-from hidag.explain.row_scores import row_scores
+from hidag.explain.row_scores import posterior_blocks, row_scores
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
@@ -189,6 +189,24 @@ def test_an_item_that_lacks_a_latent_does_not_fit():
     assert int(np.argmin(table.column("p_value"))) == 8
     assert table.column("p_value")[8] < 1e-6
     assert table.column("rmsd")[8] == max(table.column("rmsd"))
+
+
+def test_items_are_held_against_the_others_as_a_list_of_all_states_says(mixed, monkeypatch):
+    result, X = mixed
+    free = FreeParameters.of(result, X)
+    columns, space = ScoredColumns.of(result, X), ScoreSpace.of(row_scores(free))
+    summed = item_fit(free, columns, space)
+    monkeypatch.setattr("hidag.explain.item_fit.MOST_SUMS", 0)
+    listed = item_fit(free, columns, space)
+    for name in summed.columns[1:]:
+        np.testing.assert_allclose(summed.column(name), listed.column(name), atol=1e-9)
+    # By hand: drop an item by calling it missing, and expect it from what is left.
+    without = X.copy()
+    without[:, 0] = np.nan
+    blind = FreeParameters.of(result, without)
+    posterior = np.vstack([block for _, block, _ in posterior_blocks(blind)])
+    gap = np.nan_to_num(X[:, 0] - posterior @ columns.means[:, 0])
+    assert summed.column("z")[0] == pytest.approx(z_scores(space, gap[:, None])[0], abs=1e-9)
 
 
 def test_criteria_count_what_is_free(mixed):

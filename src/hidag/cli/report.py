@@ -20,8 +20,10 @@ from hidag.report.effects_panel import effects_panel
 from hidag.report.panels import fit_panel, placement_panel
 from hidag.result import FitResult
 
-#: Rows times items times joint states up to which statistics of fit are a matter of seconds.
-WORK_OF_A_MOMENT = 3e7
+#: Numbers up to which statistics of fit are a matter of seconds, as `_work` counts them.
+WORK_OF_A_MOMENT = 1e9
+#: Numbers of pairs of items that take as long as one of items and joint states.
+_PAIRS_ARE_QUICK = 40
 
 
 def report_parts(
@@ -45,11 +47,10 @@ def report_parts(
         Whether to compute how well the model fits; None does so where it takes no longer than a
         moment.
     """
-    work = float(values.size) * result.law.space.n_states
     panels = [placement_panel(classify(result, values))]
     if len(result.latent_names) > 1:
         panels.append(effects_panel(result))
-    if statistics or (statistics is None and work <= WORK_OF_A_MOMENT):
+    if statistics or (statistics is None and _work(result, len(values)) <= WORK_OF_A_MOMENT):
         panels.append(fit_panel(fit_statistics(result, values)))
     else:
         panels.append(
@@ -71,6 +72,15 @@ def report_parts(
         tables=tuple(table for _, tables in panels for table in tables),
         command=_command(),
     )
+
+
+def _work(result: FitResult, n_rows: int) -> float:
+    """Return how much statistics of fit have to go through: rows by items by joint states, and
+    rows by pairs of items by what is fitted, which is most of it for a thousand items."""
+    n_items = len(result.item_names)
+    fitted = min(n_rows, 2 * n_items + int(result.q_matrix.sum()))
+    by_state = float(n_rows) * n_items * result.law.space.n_states
+    return by_state + float(n_rows) * n_items**2 / 2 * fitted / _PAIRS_ARE_QUICK
 
 
 def _command() -> str:

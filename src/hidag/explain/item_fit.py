@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
@@ -19,6 +17,8 @@ Array = NDArray[np.float64]
 
 #: Exponentials of more would overflow.
 LARGEST_EXPONENT = 600.0
+#: Sums a row over levels of an item's own latents; beyond, weights of all states are as cheap.
+MOST_SUMS = 256
 
 COLUMNS = (
     "item", "observed", "expected", "z", "rmsd", "chi_square", "degrees", "p_value", "n_rows",
@@ -99,46 +99,69 @@ def _without_own_item(
 ) -> tuple[Array, list[Array]]:
     """Return the columns less their expectation given the other items, and the latents so seen.
 
+    An item tells apart only the levels of its own latents, so rows' chances are first summed by
+    those, once for all items with the same latents.
+
     Returns
     -------
     residuals : ndarray, shape (N, G)
         Zero where nothing was observed.
-    levels : list of J arrays of bool, shape (N, F)
-        Whether each latent's most probable level given all items but one reaches each level.
+    levels : list of J arrays, shape (N, F)
+        One where a latent's most probable level given all items but one reaches a level.
     """
-    data, result = free.data, free.result
-    theta, partition = free.working.tables(free.working.terms.features(result.law.space.states()))
-    states = result.law.space.states()
-    indicators = [
-        (states[:, [k]] == np.arange(m)).astype(np.float64)
-        for k, m in enumerate(result.law.space.levels)
-    ]
+    data, space = free.data, free.result.law.space
+    states = space.states()
+    theta, partition = free.working.tables(free.working.terms.features(states))
     residuals = np.zeros_like(columns.values)
-    reached = [np.zeros((data.n_samples, latents.n_main)) for _ in result.item_names]
-    every = np.hstack(indicators)
-    bounds = np.cumsum([0, *result.law.space.levels])
+    reached = [np.zeros((data.n_samples, latents.n_main)) for _ in free.result.item_names]
+    # One, and whether each latent reaches each level.
+    asked = np.hstack([np.ones((len(states), 1)), latents.features(states)])
+    patterns, kin = np.unique(free.result.q_matrix, axis=0, return_inverse=True)
     for rows, posterior, _ in posterior_blocks(free):
-        likeliest = posterior.argmax(axis=1)[:, None]
-        for j in range(len(result.item_names)):
-            density = np.zeros_like(posterior)
-            for r in np.flatnonzero(result.responses.item == j):
-                here = slice(data.columns.starts[r], data.columns.starts[r + 1])
-                log_density = data.x[rows, here] @ theta[here] - partition[r]
-                if data.observed is not None:
-                    log_density *= data.observed[rows, r][:, None]
-                density += log_density
-            # What the item said is taken out again; the likeliest state keeps its weight, so that
-            # nothing vanishes, and what has next to none cannot overflow.
-            rest = np.take_along_axis(density, likeliest, axis=1) - density
-            np.exp(np.minimum(rest, LARGEST_EXPONENT, out=rest), out=rest)
-            rest *= posterior
-            rest /= rest.sum(axis=1, keepdims=True)
-            for g in np.flatnonzero(columns.item == j):
-                gap = columns.values[rows, g] - rest @ columns.means[:, g]
-                residuals[rows, g] = np.where(np.isnan(gap), 0.0, gap)
-            chances = rest @ every
-            modes = np.column_stack(
-                [chances[:, a:b].argmax(axis=1) for a, b in pairwise(bounds.tolist())]
+        likeliest = posterior.argmax(axis=1)
+        for p, pattern in enumerate(patterns):
+            _, first, group = np.unique(
+                states[:, pattern != 0], axis=0, return_index=True, return_inverse=True
             )
-            reached[j][rows] = modes[:, latents.main_latents] >= latents.main_levels
+            inside = group[:, None] == np.arange(len(first))
+            few = len(first) * asked.shape[1] <= MOST_SUMS
+            if few:
+                by_group = posterior @ (inside[:, :, None] * asked[:, None]).reshape(len(group), -1)
+                by_group = by_group.reshape(len(posterior), len(first), -1)
+            for j in np.flatnonzero(kin.ravel() == p):
+                density = np.zeros((len(posterior), len(first)))
+                for r in np.flatnonzero(free.result.responses.item == j):
+                    here = slice(data.columns.starts[r], data.columns.starts[r + 1])
+                    log_density = data.x[rows, here] @ theta[here][:, first] - partition[r, first]
+                    if data.observed is not None:
+                        log_density *= data.observed[rows, r][:, None]
+                    density += log_density
+                # What the item said is taken out again; the likeliest state keeps its weight, so
+                # that nothing vanishes, and what has next to none cannot overflow.
+                weight = np.take_along_axis(density, group[likeliest][:, None], axis=1) - density
+                np.exp(np.minimum(weight, LARGEST_EXPONENT, out=weight), out=weight)
+                if few:
+                    sums = np.einsum("nm,nmf->nf", weight, by_group)
+                    rest, means = weight * by_group[:, :, 0], columns.means[first]
+                else:
+                    rest, means = posterior * weight[:, group], columns.means
+                    sums = rest @ asked
+                for g in np.flatnonzero(columns.item == j):
+                    gap = columns.values[rows, g] - rest @ means[:, g] / sums[:, 0]
+                    residuals[rows, g] = np.where(np.isnan(gap), 0.0, gap)
+                reached[j][rows] = _most_probable(sums / sums[:, :1], latents)
     return residuals, reached
+
+
+def _most_probable(at_least: Array, latents: Terms) -> Array:
+    """Return whether latents' most probable levels reach each level, (n, 1 + F) to (n, F).
+
+    ``at_least`` are chances of nothing in particular, one, and of reaching each level.
+    """
+    out = np.empty((len(at_least), latents.n_main))
+    for k in range(len(latents.levels)):
+        own = np.flatnonzero(latents.main_latents == k)
+        reaching = np.column_stack([at_least[:, 0], at_least[:, 1 + own], np.zeros(len(at_least))])
+        mode = (reaching[:, :-1] - reaching[:, 1:]).argmax(axis=1)
+        out[:, own] = mode[:, None] >= latents.main_levels[own]
+    return out

@@ -53,17 +53,8 @@ def pair_residuals(columns: ScoredColumns, probabilities: Array, space: ScoreSpa
         safe = np.where((scale > 0) & (number > 0), scale, np.nan)
         residual = moments.sum(axis=0) / np.maximum(number, 1) / safe
         model = expected[a, b] / safe
-        for i in range(len(a)):
-            rows.append(
-                (
-                    columns.names[a[i]],
-                    columns.names[b[i]],
-                    residual[i] + model[i],
-                    model[i],
-                    residual[i],
-                    z[i],
-                    2.0 * norm.sf(abs(z[i])),
-                    int(number[i]),
-                )
-            )
+        chances = 2.0 * norm.sf(np.abs(z))
+        first, second = ([columns.names[g] for g in side] for side in (a, b))
+        numbers = (residual + model, model, residual, z, chances, number)
+        rows.extend(zip(first, second, *(part.tolist() for part in numbers), strict=True))
     return Table.of(COLUMNS, rows)
