@@ -10,6 +10,9 @@ from hidag.versions import versions_used
 if TYPE_CHECKING:
     from hidag import discover as discover
     from hidag import evaluate as evaluate
+    from hidag import explain as explain
+    from hidag import plots as plots
+    from hidag import report as report
     from hidag import select as select
     from hidag import simulate as simulate
     from hidag.discover import CPDAG as CPDAG
@@ -17,13 +20,16 @@ if TYPE_CHECKING:
     from hidag.discover import Knowledge as Knowledge
     from hidag.estimator import DCRL as DCRL
     from hidag.explain import BootstrapResult as BootstrapResult
+    from hidag.explain import average_effects as average_effects
     from hidag.explain import bootstrap as bootstrap
     from hidag.explain import classify as classify
     from hidag.explain import fit_statistics as fit_statistics
     from hidag.explain import person_fit as person_fit
     from hidag.explain import standard_errors as standard_errors
     from hidag.explain import validate_q as validate_q
+    from hidag.explain import what_if as what_if
     from hidag.identify import check_identifiability as check_identifiability
+    from hidag.report import write_report as write_report
     from hidag.result import FitResult as FitResult
     from hidag.result import load as load
     from hidag.simulate import design as design
@@ -40,6 +46,7 @@ _HOMES = {
     "DCRL": "hidag.estimator",
     "FitResult": "hidag.result",
     "Knowledge": "hidag.discover",
+    "average_effects": "hidag.explain",
     "bootstrap": "hidag.explain",
     "check_identifiability": "hidag.identify",
     "classify": "hidag.explain",
@@ -49,9 +56,11 @@ _HOMES = {
     "person_fit": "hidag.explain",
     "standard_errors": "hidag.explain",
     "validate_q": "hidag.explain",
+    "what_if": "hidag.explain",
+    "write_report": "hidag.report",
 }
-#: Rooms that can be called: `hidag.discover(rows)` is `hidag.discover.discover(rows)`.
-_ROOMS = ("discover", "evaluate", "select", "simulate")
+#: Rooms. Four can be called: `hidag.discover(rows)` is `hidag.discover.discover(rows)`.
+_ROOMS = ("discover", "evaluate", "explain", "plots", "report", "select", "simulate")
 
 __all__ = [*sorted(_HOMES), *_ROOMS]
 

@@ -21,7 +21,16 @@ def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_
     assert (more.loadings[:3] == first.loadings).all()
     edges = read_rows(out / "edge_support.csv")
     assert edges[0][:2] == ["one", "other"]
+    law = read_rows(out / "law_intervals.csv")
+    assert law[0] == ["latent", "level", "fit", "low", "high"]
+    assert float(law[1][3]) <= float(law[1][4])
+    effects = read_rows(out / "effect_intervals.csv")
+    assert effects[0] == ["cause", "effect", "kind", "low", "high", "lower", "upper"]
+    assert len(effects) == 1 + 2 * (1 + 8)
     parts = read_parts(out / "report.json")
+    headings = [section.heading for section in parts.sections]
+    assert headings == ["How sure it is", "Who is where", "What if", "How well it fits"]
+    assert any("4 replicates, the graph of each" in text for text in parts.sections[2].paragraphs)
     assert [s.heading for s in parts.sections].count("How sure it is") == 1
     assert [pair[:2] for pair in parts.support] == [("Z1", "Z2")]
     page = (out / "report.html").read_text("utf-8")

@@ -12,14 +12,20 @@ from hidag.cli.console import collected_warnings, say
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.tables import number, write_csv
+from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.observations.files import read_columns
 from hidag.report import ReportParts, read_parts, write_parts, write_report
-from hidag.report.panels import bootstrap_panel
+from hidag.report.effects_panel import LATENTS_WITH_ITEMS, MOST_CHOICES, effects_panel
+from hidag.report.panels import Panel, bootstrap_panel
+from hidag.result import FitResult
 
 #: Written beside the fit; resamples stay in a folder of their own, so that more can be added.
-FILES = ("edge_support.csv", "q_support.csv", "intervals.csv", "bootstrap.npz")
+FILES = (
+    "edge_support.csv", "q_support.csv", "intervals.csv", "law_intervals.csv",
+    "effect_intervals.csv", "bootstrap.npz",
+)  # fmt: skip
 RESAMPLES = "resamples"
 
 
@@ -54,7 +60,14 @@ def run_bootstrap(order: BootstrapOrder) -> None:
             observer=_observer(draw),
             folder=folder / RESAMPLES,
         )
-    tables = (found.edge_table(), found.q_table(), found.coefficient_table())
+    effects = bootstrapped_effects(result, found)
+    tables = (
+        found.edge_table(),
+        found.q_table(),
+        found.coefficient_table(),
+        found.law_table(),
+        [] if effects is None else effects.rows(),
+    )
     writers = {
         name: partial(
             write_csv,
@@ -66,27 +79,51 @@ def run_bootstrap(order: BootstrapOrder) -> None:
         for name, table in zip(FILES, tables, strict=False)
         if table
     }
-    fill_folder(folder, {**writers, FILES[-1]: found.save}, FILES)
+    files: dict[str, Callable[[Path], object]] = {**writers, FILES[-1]: found.save}
+    fill_folder(folder, files, FILES)
     say(found.summary())
     page = folder / "report.html"
     kept = folder / "report.json"
-    parts = with_bootstrap(read_parts(kept) if kept.is_file() else ReportParts(), found)
+    parts = read_parts(kept) if kept.is_file() else ReportParts()
+    if effects is not None:
+        parts = _with_panel(parts, effects_panel(result, effects), first=False)
+    parts = with_bootstrap(parts, found)
     write_parts(parts, kept)
     write_report(result, page, parts)
-    say(f"\nwrote {', '.join(FILES)} into {folder}; the report {page} says how sure it is")
+    say(f"\nwrote {', '.join(files)} into {folder}; the report {page} says how sure it is")
+
+
+def bootstrapped_effects(result: FitResult, found: BootstrapResult) -> AverageEffects | None:
+    """Return average effects with the refits' intervals; None where there can be none."""
+    if found.n_refits < 2 or len(result.latent_names) < 2 or not found.joint.shape[1]:
+        return None
+    items = len(result.latent_names) <= LATENTS_WITH_ITEMS
+    return average_effects(result, items=items, replicates=found, limit=MOST_CHOICES)
 
 
 def with_bootstrap(parts: ReportParts, found: BootstrapResult) -> ReportParts:
     """Return the parts of a report with what a bootstrap adds, in place of an earlier one's."""
-    section, tables = bootstrap_panel(found)
+    pairs = found.edge_table()
+    return replace(
+        _with_panel(parts, bootstrap_panel(found), first=True),
+        support=tuple((row["one"], row["other"], float(row["joined"])) for row in pairs),
+    )
+
+
+def _with_panel(parts: ReportParts, panel: Panel, *, first: bool) -> ReportParts:
+    """Return the parts with a panel in the place of one with its heading, else first or last."""
+    section, tables = panel
+    headings = [part.heading for part in parts.sections]
     old = {
         name for part in parts.sections if part.heading == section.heading for name in part.tables
     }
-    pairs = found.edge_table()
+    sections = [part for part in parts.sections if part.heading != section.heading]
+    end = 0 if first else len(sections)
+    place = headings.index(section.heading) if section.heading in headings else end
+    sections.insert(place, section)
     return replace(
         parts,
-        support=tuple((row["one"], row["other"], float(row["joined"])) for row in pairs),
-        sections=(section, *(p for p in parts.sections if p.heading != section.heading)),
+        sections=tuple(sections),
         tables=(*tables, *(t for t in parts.tables if t.name not in old)),
     )
 

@@ -41,7 +41,7 @@ def pair_residuals(columns: ScoredColumns, probabilities: Array, space: ScoreSpa
         [np.std(columns.values[seen[:, g], g]) if seen[:, g].any() else 0.0
          for g in range(len(means))]
     )  # fmt: skip
-    rows = []
+    rows: list[tuple[object, ...]] = []
     step = max(1, BLOCK_NUMBERS // max(len(x), 1))
     for begin in range(0, len(left), step):
         a, b = left[begin : begin + step], right[begin : begin + step]

@@ -58,9 +58,15 @@ def effects_panel(
             "between the least and the most that the possible directions allow."
         )
     if found.lower is not None:
+        held = "held" in found.how
         words.append(
-            f"Lower and upper are {found.level:.0%} intervals, from {found.how}; where the graph "
-            "or Q is in doubt itself, they are too narrow unless they come from a bootstrap."
+            f"Lower and upper are {found.level:.0%} intervals, from {found.how}"
+            + (
+                "; where the graph or Q is in doubt itself they are too narrow, and `hidag "
+                "bootstrap` gives intervals that allow for it."
+                if held
+                else ", so that they also say how unsure the graph is."
+            )
         )
     tables = []
     for kind, name, caption in (

@@ -117,6 +117,11 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             "agreement", "How well refits agree about what each latent is", found.agreement_table()
         ),
         _of_rows(
+            "law_intervals",
+            "How common each level of each latent is, with 90 % intervals",
+            found.law_table(),
+        ),
+        _of_rows(
             "intervals", "Intercepts and loadings with 90 % intervals", found.coefficient_table()
         ),
     ]
