@@ -223,6 +223,27 @@ def test_a_folder(tmp_path: Path) -> None:
     np.testing.assert_array_equal(q.entries, [[0, 1], [1, -1]])
 
 
+def test_blanks_around_names_are_no_part_of_them(tmp_path: Path) -> None:
+    write(tmp_path / "responses.csv", "a , b\n1,0\n0,1\n")
+    write(tmp_path / "types.csv", "item,type\na ,bernoulli\n b,bernoulli\n")
+    write(tmp_path / "q.csv", "item,Z\na ,1\n b,1\n")
+    found = read_folder(tmp_path)
+    assert dict(found.types or {}) == {"a": "bernoulli", "b": "bernoulli"}
+    assert read_q_matrix(found.q, found.table.column_names).entries.tolist() == [[1], [1]]
+
+
+def test_a_line_break_in_a_name_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", '"a\nb",c\n1,0\n')
+    with pytest.raises(FileError) as error:
+        read_file(path)
+    assert str(error.value) == (
+        f"the first line of {path} ends inside quotes: the name of an item must not hold a line "
+        "break, and its quotes must be closed"
+    )
+    inches = write(tmp_path / "inches.csv", '5" pipe,c\n1,0\n0,1\n')
+    assert read_file(inches).column_names == ['5" pipe', "c"]
+
+
 def test_a_folder_of_parquet_files_and_a_single_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 0]}), tmp_path / "responses.parquet")
     pq.write_table(pa.table({"item": ["a"], "G": [1]}), tmp_path / "q.parquet")

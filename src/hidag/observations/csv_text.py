@@ -104,7 +104,13 @@ def _read_header(path: Path) -> tuple[list[str], str]:
             f"{path} is empty; expected a line with the names of the items and one line per sample"
         )
     delimiter = max(_DELIMITERS, key=first.count)
-    header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    cells = next(csv.reader([first], delimiter=delimiter))
+    if cells[-1].endswith(("\n", "\r")):
+        raise FileError(
+            f"the first line of {path} ends inside quotes: the name of an item must not hold a "
+            "line break, and its quotes must be closed"
+        )
+    header = [name.strip() for name in cells]
     _refuse_bad_header(path, header)
     return header, delimiter
 

@@ -172,7 +172,7 @@ def read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
     types: dict[str, str] = {}
     known = set(items)
     for item, word in zip(
-        table.column(names.index(_ITEM)).to_pylist(),
+        _item_names(table.column(names.index(_ITEM))),
         table.column(names.index(_TYPE)).to_pylist(),
         strict=True,
     ):
@@ -210,7 +210,14 @@ def read_q(file: Path) -> Any:
     if _ending(file) in _BINARY_ENDINGS:
         return table
     numbers = _numbers(table.select(latents), file, n_columns=len(latents) + 1)
-    return numbers.add_column(0, table.column_names[0], table.column(0))
+    arrow = import_arrow("pyarrow")
+    return numbers.add_column(0, table.column_names[0], arrow.array(_item_names(table.column(0))))
+
+
+def _item_names(column: Any) -> list[Any]:
+    """Return names as tables have them in their first line: blanks at the ends are none of it."""
+    cells = column.to_pylist()
+    return [cell.strip() if isinstance(cell, str) else cell for cell in cells]
 
 
 def _read_any(file: Path) -> Any:
