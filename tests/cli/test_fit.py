@@ -176,3 +176,22 @@ def test_hostile_names_reach_files_unharmed(hidag, tmp_path, answers):
     assert [row[0] for row in read_rows(out / "q.csv")[1:]] == names
     assert "<script>alert" not in (out / "report.html").read_text("utf-8")
     assert json.loads((out / "graph.json").read_text("utf-8"))["names"] == ["Z1", "Z2"]
+
+
+def test_a_column_that_names_the_rows_is_no_item(hidag, table, tmp_path):
+    lines = table.read_text().splitlines()
+    named = [f"pupil,{lines[0]}", *(f"P{i},{line}" for i, line in enumerate(lines[1:]))]
+    path = tmp_path / "named.csv"
+    path.write_text("\n".join(named) + "\n")
+    out = tmp_path / "fit"
+    ran = hidag("fit", path, "-k", 2, "--id", "pupil", "--out", out, "--no-plots")
+    assert ran.exit_code == 0, ran.stderr
+    rows = read_rows(out / "posterior.csv")
+    assert [row[0] for row in rows[:3]] == ["id", "P0", "P1"]
+    assert "pupil" not in [row[0] for row in read_rows(out / "q.csv")]
+    ran = hidag("fit", path, "-k", 2)
+    assert ran.exit_code == 1
+    assert "a column that names the rows is left out with --id COLUMN" in ran.stderr
+    ran = hidag("fit", path, "-k", 2, "--id", "pupl")
+    assert ran.exit_code == 1
+    assert f"{path} has no column 'pupl'; did you mean 'pupil'?" in ran.stderr

@@ -40,6 +40,8 @@ class FitOrder:
         Whether the report says how well the model fits; None where that is quick.
     settings : mapping
         Of the estimator.
+    id_column : str or None
+        Column that names the rows and is no item.
     """
 
     table: Path
@@ -53,6 +55,7 @@ class FitOrder:
     plots: bool
     statistics: bool | None
     settings: Mapping[str, Any]
+    id_column: str | None = None
 
 
 def run_fit(order: FitOrder) -> None:
@@ -63,6 +66,7 @@ def run_fit(order: FitOrder) -> None:
         order.q,
         use_folder_types=not names_for_all(order.family),
         use_folder_q=order.use_folder_q,
+        id_column=order.id_column,
     )
     if order.out is not None:
         check_folder(order.out, FIT_FILES, source.files, sign="result.npz")
@@ -86,7 +90,7 @@ def run_fit(order: FitOrder) -> None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return
     parts = report_parts(result, values, source.title, warnings, statistics=order.statistics)
-    files = fit_files(result, values, parts=parts, plots=order.plots)
+    files = fit_files(result, values, parts=parts, plots=order.plots, ids=source.ids)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")
 

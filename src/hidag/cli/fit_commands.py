@@ -66,6 +66,14 @@ def fit(
             "of them together count), dino (any of them is enough)."
         ),
     ] = "main",
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="Column that names the rows: no item; posterior.csv has it.",
+            show_default="no such column",
+        ),
+    ] = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -184,6 +192,7 @@ def fit(
             out=out,
             plots=not no_plots,
             statistics=statistics,
+            id_column=id_column,
             settings={
                 "effects": effects_of(effects),
                 "random_state": seed,

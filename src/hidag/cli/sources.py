@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from hidag.errors import FileError, SettingError
+from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
-from hidag.observations.files import existing_file, find_part, read_q, read_types
+from hidag.observations.files import existing_file, find_part, read_columns, read_q, read_types
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,8 @@ class Source:
         All that was read, so that nothing of it is overwritten.
     notes : tuple of str
         What was used without being asked for.
+    ids : tuple or None
+        Names of the rows, where the user told which column has them.
     """
 
     table: Any
@@ -36,6 +39,7 @@ class Source:
     title: str
     files: tuple[Path, ...]
     notes: tuple[str, ...]
+    ids: tuple[Any, ...] | None = None
 
 
 def read_source(
@@ -45,9 +49,19 @@ def read_source(
     *,
     use_folder_types: bool = True,
     use_folder_q: bool = True,
+    id_column: str | None = None,
 ) -> Source:
     """Return the table at a path; files named by the user win over those in its folder."""
-    found = read_folder(_existing_source(path))
+    leave_out = () if id_column is None else (id_column,)
+    try:
+        found = read_folder(_existing_source(path), leave_out=leave_out)
+    except DataError as error:
+        # Not one number in a column of many lines: mostly names of the rows.
+        if id_column is None and re.search(r"\((\d\d+) of \1 cells", str(error)):
+            sentence = f"{error}; a column that names the rows is left out with --id COLUMN"
+            raise DataError(sentence) from error
+        raise
+    ids = None if id_column is None else tuple(read_columns(path, (), leave_out)[1][id_column])
     items = tuple(found.table.column_names)
     files = [path] if path.is_file() else _files_in(path)
     notes = []
@@ -69,7 +83,7 @@ def read_source(
     if q is not None:
         matrix = read_q(existing_file(q))
         files.append(q)
-    return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes))
+    return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes), ids)
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:

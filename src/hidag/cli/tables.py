@@ -43,6 +43,7 @@ def fit_files(
     *,
     parts: ReportParts,
     plots: bool = True,
+    ids: Sequence[object] | None = None,
 ) -> dict[str, Writer]:
     """Return a writer for each file of a fit, in the order of `FIT_FILES`.
 
@@ -55,6 +56,8 @@ def fit_files(
         What the report says beyond the fit.
     plots : bool
         Without them the report has no graph to take hold of either.
+    ids : sequence, length N, optional
+        Names of the rows; their numbers unless given.
     """
     latents = list(result.latent_names)
     q, loadings = result.q_matrix, result.loadings
@@ -83,9 +86,9 @@ def fit_files(
         "graph.dot": lambda path: path.write_text(result.graph.to_dot(), "utf-8"),
         "posterior.csv": partial(
             write_csv,
-            header=["row", *_posterior_names(result)],
+            header=["row" if ids is None else "id", *_posterior_names(result)],
             rows=(
-                [row + 1, *(f"{p:.6f}" for p in chances)]
+                [row + 1 if ids is None else ids[row], *(f"{p:.6f}" for p in chances)]
                 for row, chances in enumerate(_posterior(result, values))
             ),
         ),

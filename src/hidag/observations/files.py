@@ -49,7 +49,7 @@ class TableSource:
     title: str
 
 
-def read_file(path: str | PathLike[str]) -> Any:
+def read_file(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> Any:
     """Return the table of numbers in a file, ready for `read_table`.
 
     Parameters
@@ -58,6 +58,8 @@ def read_file(path: str | PathLike[str]) -> Any:
         A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file
         has the names of the items in its first line; its cells are separated by commas,
         semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
+    leave_out : sequence of str
+        Columns that are no items, such as names of the rows; they need not be numbers.
 
     Returns
     -------
@@ -72,9 +74,13 @@ def read_file(path: str | PathLike[str]) -> Any:
         If a cell is not a number; the sentence says in which line.
     """
     file = existing_file(Path(path))
+    table = _read_any(file)
+    for name in leave_out:
+        _refuse_unknown_column(file, name, table.column_names)
+    chosen = table.select([name for name in table.column_names if name not in leave_out])
     if _ending(file) in _BINARY_ENDINGS:
-        return _read_parquet(file)
-    return _numbers(read_text_columns(file), file)
+        return chosen
+    return _numbers(chosen, file, n_columns=table.num_columns)
 
 
 def read_columns(
@@ -107,10 +113,7 @@ def read_columns(
         raise FileError(f"the folder {given} must hold a table named responses.csv")
     table = _read_any(file)
     for name in (*items, *labels):
-        if name not in table.column_names:
-            near = difflib.get_close_matches(name, table.column_names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise DataError(f"{file} has no column {name!r}{hint}")
+        _refuse_unknown_column(file, name, table.column_names)
     cells = {name: table.column(name).to_pylist() for name in labels}
     chosen = table.select(list(items))
     if _ending(file) in _BINARY_ENDINGS:
@@ -118,7 +121,14 @@ def read_columns(
     return _numbers(chosen, file, n_columns=table.num_columns), cells
 
 
-def read_folder(path: str | PathLike[str]) -> TableSource:
+def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise DataError(f"{file} has no column {name!r}{hint}")
+
+
+def read_folder(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
 
     Parameters
@@ -142,7 +152,9 @@ def read_folder(path: str | PathLike[str]) -> TableSource:
     folder = Path(path)
     if folder.is_file():
         title = folder.name[: -len(_ending(folder))] if _ending(folder) else folder.name
-        return TableSource(table=read_file(folder), types=None, q=None, title=title)
+        return TableSource(
+            table=read_file(folder, leave_out=leave_out), types=None, q=None, title=title
+        )
     if not folder.exists():
         raise FileError(f"there is no folder {folder}{_near(folder)}")
     responses = find_part(folder, "responses")
@@ -153,7 +165,7 @@ def read_folder(path: str | PathLike[str]) -> TableSource:
             f"the folder {folder} must hold a table named responses.csv or responses.parquet, but "
             f"it holds {listed or 'nothing'}"
         )
-    table = read_file(responses)
+    table = read_file(responses, leave_out=leave_out)
     types_file, q_file = find_part(folder, "types"), find_part(folder, "q")
     types = None if types_file is None else read_types(types_file, tuple(table.column_names))
     q = None if q_file is None else read_q(q_file)
