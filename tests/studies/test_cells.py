@@ -58,6 +58,14 @@ def test_cells_are_chosen_by_a_part_of_the_name_or_a_pattern(patterns, n_cells) 
     assert len(select_cells(plan_study("table2").cells, patterns)) == n_cells
 
 
+def test_a_whole_name_is_one_cell_though_others_begin_like_it() -> None:
+    cells = plan_study("table1").cells
+    name = "Tree-5/Q1/gaussian/1000"
+    assert [cell.name for cell in select_cells(cells, [name])] == [name]
+    assert len(select_cells(cells, ["Tree-5/Q1/gaussian/1000/"])) == 2
+    assert len(select_cells(cells, ["Tree-5"])) == 9
+
+
 def test_levels_may_be_others_than_the_papers() -> None:
     plan = plan_study("table2", models=["Tree-5"], families=["poisson"], q=["Q2"], n=[400, 800])
     assert [cell.name for cell in plan.cells] == ["Tree-5/Q2/poisson/400", "Tree-5/Q2/poisson/800"]

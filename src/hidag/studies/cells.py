@@ -92,7 +92,7 @@ def select_cells(cells: Iterable[Cell], patterns: Sequence[str]) -> tuple[Cell, 
     cells : iterable of Cell
     patterns : sequence of str
         A part of a name ("Chain-10", "Q2/poisson"), or a pattern for a whole one
-        ("Chain-*/Q1/*/3000").
+        ("Chain-*/Q1/*/3000"). A whole name is that cell alone, also where others hold it.
 
     Raises
     ------
@@ -102,7 +102,10 @@ def select_cells(cells: Iterable[Cell], patterns: Sequence[str]) -> tuple[Cell, 
     everything = tuple(cells)
     wanted: set[Cell] = set()
     for pattern in patterns:
-        found = [cell for cell in everything if _matches(cell.name, pattern)]
+        # Who writes out .../1000 does not ask for .../10000 and .../1000/distinct beside it.
+        found = [cell for cell in everything if cell.name == pattern] or [
+            cell for cell in everything if _matches(cell.name, pattern)
+        ]
         if not found:
             raise SettingError(
                 f"no cell is called anything like {pattern!r}; the {len(everything)} cells have "
