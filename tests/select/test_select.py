@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -126,6 +127,27 @@ def test_near_ties_and_votes_that_differ_are_told(found):
     assert tie.verdict() == (
         "5 latents, by 2.0 of EBIC before 6, a near tie. Not all agree: AIC says 6."
     )
+
+
+def test_a_penalty_that_holds_more_latents_down_is_told(found):
+    rows = {one.n_latents: one for one in found.candidates}
+    first = rows[5].result
+    held_down = rows[5].criteria.__class__(
+        **{**vars(rows[5].criteria), "log_likelihood": rows[5].criteria.log_likelihood - 20.0,
+           "ebic": rows[5].ebic + 50.0}
+    )  # fmt: skip
+    mild, strong = (
+        replace(first, settings={**first.settings, "penalty_strength_used": s}) for s in (2.0, 4.0)
+    )
+    five = Candidate(5, None, criteria=rows[5].criteria, result=mild)
+    six = Candidate(6, None, criteria=held_down, result=strong)
+    doubt = (
+        " With 6 the fit is worse than with 5, as the penalty that was learned for it is stronger "
+        "(4.00, not 2.00): try strengths of 2.00 and less too before you trust this number."
+    )
+    assert Selection(found.latents, found.count, (five, six), 0).verdict().endswith(doubt)
+    fair = Candidate(6, None, criteria=held_down, result=mild)
+    assert doubt[:9] not in Selection(found.latents, found.count, (five, fair), 0).verdict()
 
 
 def test_equal_rows_are_dealt_to_different_folds():
