@@ -154,9 +154,10 @@ class Family(ABC):
         # calls than in arithmetic.
         sizes = np.array([summary.shape[1] for summary in summaries])
         values, counts = np.concatenate(summaries, axis=1)
-        starts = np.cumsum(sizes) - sizes
         each = counts * self.base(values, np.repeat(aux, sizes))
-        return np.asarray(np.add.reduceat(each, starts))
+        # Items that nobody answered have no values, and a sum of zero.
+        item = np.repeat(np.arange(len(sizes)), sizes)
+        return np.bincount(item, weights=each, minlength=len(sizes))
 
     def to_free(self, dispersion: Array) -> Array:
         """Return dispersions on a scale without bounds, for the search."""
