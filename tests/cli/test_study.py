@@ -58,6 +58,7 @@ def test_a_study_runs_reports_and_is_not_run_twice(hidag, tmp_path, published) -
     mean = sum(row["shd"] for row in rows if row["model"] == "Model-5") / 2
     assert f" {mean:.2f} (" in lines[5]
     assert "cells at or below published:  " in ran.stdout
+    assert "s.e.           says little of fewer than 5 runs: two that agree have 0.00" in ran.stdout
     file = (out / "rows" / "merged.parquet").read_bytes()
     assert hidag(*words).stdout == ran.stdout
     assert hidag("study", "report", out).stdout.startswith(ran.stdout)

@@ -23,6 +23,8 @@ from hidag.studies.baselines import BASELINES
 from hidag.studies.cells import Cell
 from hidag.studies.published import PAPERS_RULE
 
+#: A standard error of fewer tables is itself hardly known.
+FEW_TABLES = 5
 #: What stands where there is no number.
 NOTHING = "-"
 _YARDSTICK_NOTES = (
@@ -164,6 +166,7 @@ def _ours_by_cell(summaries: Sequence[Summary]) -> StudyTable:
     notes = (
         ("ours", "mean SHD of graph and Q together, its Monte-Carlo standard error; its two parts"),
         *_YARDSTICK_NOTES,
+        *_of_few(_of(summaries, OURS)),
     )
     return StudyTable("Mean SHD", headings, tuple(rows), notes)
 
@@ -231,7 +234,7 @@ def _by_rule(
         row += [shown(seen.mean)] if ours else []
         rows.append(tuple(row))
     title, notes = _of_rates(method) if shows == "rate" else _of_distances(method)
-    return StudyTable(title, tuple(headings), tuple(rows), notes)
+    return StudyTable(title, tuple(headings), tuple(rows), (*notes, *_of_few(mine)))
 
 
 def _has_own_column(rule: str, rules: Sequence[str]) -> bool:
@@ -254,6 +257,13 @@ def _of_distances(method: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     if method == OURS:
         notes += _YARDSTICK_NOTES
     return f"{method}: mean SHD by f(N), the rows drawn from the fitted law", tuple(notes)
+
+
+def _of_few(summaries: Sequence[Summary]) -> tuple[tuple[str, str], ...]:
+    """Return a note where standard errors are of too few tables to be believed."""
+    if all(summary.n_done >= FEW_TABLES for summary in summaries):
+        return ()
+    return (("s.e.", f"says little of fewer than {FEW_TABLES} runs: two that agree have 0.00"),)
 
 
 def _with_failures(summary: Summary) -> str:
