@@ -157,7 +157,7 @@ class Family(ABC):
         each = counts * self.base(values, np.repeat(aux, sizes))
         # Items that nobody answered have no values, and a sum of zero.
         item = np.repeat(np.arange(len(sizes)), sizes)
-        return np.bincount(item, weights=each, minlength=len(sizes))
+        return np.asarray(np.bincount(item, weights=each, minlength=len(sizes)), dtype=np.float64)
 
     def to_free(self, dispersion: Array) -> Array:
         """Return dispersions on a scale without bounds, for the search."""
