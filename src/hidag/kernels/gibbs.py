@@ -246,8 +246,10 @@ def sweep_network(
         for _ in range(n_sweeps):
             for k in range(n_latents):
                 on = np.int64(state[k])
+                n_levels = levels[k]
+                log_odds = 0.0
                 # Log odds of each level against level 0.
-                for level in range(1, levels[k]):
+                for level in range(1, n_levels):
                     log_odds = log_law[family[k] + level] - log_law[family[k]]
                     for a in range(child_ptr[k], child_ptr[k + 1]):
                         child = children[a]
@@ -264,10 +266,17 @@ def sweep_network(
                     weights[level] = coldness * log_odds
                 word += golden
                 draw = float(_mix(word) >> np.uint64(11)) * to_unit
-                new = _draw_level(weights, levels[k], draw, keep)
-                if keep:
-                    for level in range(1, levels[k]):
-                        sums[i, sum_ptr[k] + level - 1] += weights[level]
+                if n_levels == 2:
+                    # Most latents are binary: nothing goes through memory.
+                    odds_against = math.exp(-coldness * log_odds)
+                    new = 1 if draw * (1.0 + odds_against) < 1.0 else 0
+                    if keep:
+                        sums[i, sum_ptr[k]] += 1.0 / (1.0 + odds_against)
+                else:
+                    new = _draw_level(weights, n_levels, draw, keep)
+                    if keep:
+                        for level in range(1, n_levels):
+                            sums[i, sum_ptr[k] + level - 1] += weights[level]
                 if new != on:
                     change = new - on
                     state[k] = new

@@ -142,13 +142,13 @@ def item_scores(
             if r < half:
                 first[0] += u
                 for c in range(1, size):
-                    if state[latents[c - 1]] >= levels[c - 1]:
-                        first[c] += u
+                    # A product is quicker than a branch that half of the rows take.
+                    first[c] += u * (state[latents[c - 1]] >= levels[c - 1])
             else:
                 second[0] += u
                 for c in range(1, size):
-                    if state[latents[c - 1]] >= levels[c - 1]:
-                        second[c] += u
+                    # A product is quicker than a branch that half of the rows take.
+                    second[c] += u * (state[latents[c - 1]] >= levels[c - 1])
         for c in range(size):
             gradient[c] += weights[i] * (first[c] + second[c]) / n_draws
             first[c] /= half
