@@ -87,6 +87,7 @@ class ValidationOrder:
     Attributes
     ----------
     table, q, types, out : Path or None
+    id_column : str or None
     family : tuple of str
     levels, effects : as `DCRL` takes them
     resamples, changes, seed : int
@@ -96,6 +97,7 @@ class ValidationOrder:
     table: Path
     q: Path | None
     types: Path | None
+    id_column: str | None
     family: tuple[str, ...]
     levels: int | list[int]
     effects: str | int
@@ -110,7 +112,11 @@ class ValidationOrder:
 def run_validate_q(order: ValidationOrder) -> None:
     """Carry out `hidag validate-q`."""
     source = read_source(
-        order.table, order.types, order.q, use_folder_types=not names_for_all(order.family)
+        order.table,
+        order.types,
+        order.q,
+        use_folder_types=not names_for_all(order.family),
+        id_column=order.id_column,
     )
     if source.q is None:
         raise FileError(

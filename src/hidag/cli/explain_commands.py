@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hidag.cli.fit_commands import IdColumn, Types
 from hidag.cli.numbers import effects_of, levels_of
 
 Fit = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
@@ -94,9 +95,8 @@ def validate_q(
         Path | None,
         typer.Option("--q", help="CSV with the column item, then one of 1 and 0 per latent."),
     ] = None,
-    types: Annotated[
-        Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
-    ] = None,
+    id_column: IdColumn = None,
+    types: Types = None,
     family: Annotated[
         list[str] | None,
         typer.Option(help="As in `hidag fit`.", show_default="auto"),
@@ -122,7 +122,8 @@ def validate_q(
 
     run_validate_q(
         ValidationOrder(
-            table, q, types, tuple(family or ()), levels_of(levels), effects_of(effects), resamples,
+            table, q, types, id_column, tuple(family or ()), levels_of(levels),
+            effects_of(effects), resamples,
             changes, estimate, seed, out, json,
         )
     )  # fmt: skip

@@ -9,6 +9,14 @@ import typer
 
 from hidag.cli.numbers import effects_of, latents_of, levels_of, range_of, strengths_of
 
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Column that names the rows: no item; files with a line per row have it.",
+        show_default="no such column",
+    ),
+]
 Types = Annotated[
     Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
 ]
@@ -66,14 +74,7 @@ def fit(
             "of them together count), dino (any of them is enough)."
         ),
     ] = "main",
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            help="Column that names the rows: no item; posterior.csv has it.",
-            show_default="no such column",
-        ),
-    ] = None,
+    id_column: IdColumn = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -241,6 +242,7 @@ def select(
             show_default="1 to as many as the items can identify, at most 40",
         ),
     ] = None,
+    id_column: IdColumn = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -277,6 +279,7 @@ def select(
         SelectOrder(
             table=table,
             latents=range_of(latents),
+            id_column=id_column,
             types=types,
             family=tuple(family or ()),
             out=out,

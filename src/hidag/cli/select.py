@@ -48,6 +48,8 @@ class SelectOrder:
     table, types, out : Path or None
     latents : sequence of int or None
         Numbers to choose from.
+    id_column : str or None
+        Column that names the rows.
     family : tuple of str
         As `chosen_families` takes them.
     plots, as_json : bool
@@ -57,6 +59,7 @@ class SelectOrder:
 
     table: Path
     latents: tuple[int, ...] | None
+    id_column: str | None
     types: Path | None
     family: tuple[str, ...]
     out: Path | None
@@ -73,6 +76,7 @@ def run_select(order: SelectOrder) -> None:
         None,
         use_folder_types=not names_for_all(order.family),
         use_folder_q=False,
+        id_column=order.id_column,
     )
     if order.out is not None:
         check_folder(order.out, SELECT_FILES, source.files, sign=SELECT_FILES[-1])
