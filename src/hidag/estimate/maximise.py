@@ -97,8 +97,9 @@ class _Problem:
         theta, partition = self.family.natural(eta, self.auxiliary[:, None])
         pattern = "js,js->j" if self.family.n_columns == 1 else "djs,djs->j"
         value = np.einsum(pattern, self.sums, theta) - np.einsum("js,js->j", self.counts, partition)
-        cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
-        value -= (cost * (self.allowed[:, 1:] == PENALISED)).sum(axis=1)
+        if self.penalty.name is not None:
+            cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
+            value -= (cost * (self.allowed[:, 1:] == PENALISED)).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
             value[eta.min(axis=1) < self.family.lowest_predictor] = -np.inf
         return np.asarray(value)
@@ -210,7 +211,7 @@ def maximise(
     beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
-    scale = penalty_scales(data)
+    scale = np.ones(data.n_items) if penalty.name is None else penalty_scales(data)
     for family, items in parameters.groups():
         counts = statistics.item_counts(items, data.gappy)
         columns = data.columns.of(family, items)

@@ -56,6 +56,8 @@ class Columns:
         columns, places, within : ndarray of int, shape (number of their columns,)
             The columns, the place of each one's item among ``items``, its place within the item.
         """
+        if self.single:
+            return items, np.arange(len(items)), np.zeros(len(items), dtype=np.intp)
         widths = np.diff(self.starts)[items]
         places = np.repeat(np.arange(len(items)), widths)
         within = np.arange(len(places)) - np.repeat(np.cumsum(widths) - widths, widths)
