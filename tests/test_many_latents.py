@@ -167,7 +167,7 @@ def test_a_search_that_cannot_take_so_many_is_refused_before_any_work(table, mon
     def work(*_, **__):
         raise AssertionError("Stage I has begun")
 
-    monkeypatch.setattr("hidag.estimator.estimate_measurement", work)
+    monkeypatch.setattr("hidag.fit_stages.estimate_measurement", work)
     with pytest.raises(GraphError) as caught:
         DCRL(K, family="gaussian", search="exact").fit(table[1])
     assert str(caught.value) == (

@@ -4,45 +4,23 @@ from __future__ import annotations
 
 import logging
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
-from threadpoolctl import threadpool_limits
 
-from hidag.auto_latents import choose_number, count_in_table, number_told
-from hidag.criteria import information_criteria
-from hidag.errors import ConvergenceWarning, HidagWarning, IdentifiabilityWarning, SettingError
-from hidag.estimate.loop import Schedule
+from hidag.fit_chosen_number import fit_chosen_number
+from hidag.fit_stages import run_stages
+from hidag.fit_task import read_task
 from hidag.fitted import FittedModel
-from hidag.latent import resampled_rows
-from hidag.measure import LAWS, estimate_measurement
-from hidag.measurement import MeasurementParameters, Penalty, Responses
-from hidag.measurement.effects import Effects
-from hidag.observations import Observations, check_values, read_q_matrix, read_table
-from hidag.observations import resolve_families as _resolve_families
-from hidag.pipeline import effective_share, latent_graph
-from hidag.progress import Progress, StderrProgress
+from hidag.measurement import MeasurementParameters
+from hidag.observations import read_table
+from hidag.progress import Progress, told_to
 from hidag.result import FitResult
-from hidag.settings import (
-    check_search,
-    checked_count,
-    checked_levels,
-    chosen_penalty,
-    latent_names_of,
-    plain_value,
-    root_seed,
-    thread_count,
-    weighted_rows,
-)
-from hidag.thin_evidence import warn_of_thin_evidence
-from hidag.versions import versions_used
+from hidag.settings import plain_settings, root_seed
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
@@ -226,192 +204,35 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             row twice: weights that say how much of a population a row stands for should be divided
             by their mean first, or the fit will believe in more rows than there are, or in fewer.
         """
-        if isinstance(self.n_latents, str) and self.n_latents == "auto":
-            return self._fit_chosen_number(X, sample_weight)
         table = read_table(X, min_rows=2)
-        counted, weights = weighted_rows(table, sample_weight)
-        n_rows = counted.n_samples if weights is None else float(weights.sum())
-        n_latents = checked_count("n_latents", self.n_latents)
-        levels = checked_levels(self.levels, n_latents)
-        effects = Effects.of(self.effects)
-        self._check_settings(table, n_latents)
-        choice = _resolve_families(counted, self.family, weights)
-        check_values(counted, choice.families)
-        self._tell(f"item types\n{choice.table()}")
-        q_spec = None
-        if self.q_matrix is not None:
-            q_spec = read_q_matrix(self.q_matrix, table.names, n_latents)
-        names = latent_names_of(
-            self.latent_names,
-            n_latents,
-            q_spec.latent_names if q_spec is not None and q_spec.named else None,
-        )
-        check_search(
-            self.search,
-            self.__dict__["score"],
-            self.equivalent_sample_size,
-            self.knowledge,
-            names,
-        )
-        penalty = chosen_penalty(
-            self.penalty,
-            n_rows,
-            n_latents,
-            self.penalty_strength,
-            self.penalty_threshold,
-        )
-        seed = root_seed(self.random_state)
-        responses = Responses.of(choice.families)
-        with threadpool_limits(limits=1, user_api="blas"):
-            measured = estimate_measurement(
-                responses.expand(counted.values),
-                responses.families,
-                levels,
-                q_entries=None if q_spec is None else responses.of_items(q_spec.entries),
-                penalty=penalty,
-                schedule=Schedule(
-                    max_iter=self.max_iter, tolerance=self.tol, n_sweeps=self.n_sweeps
-                ),
-                method=self.method,
-                seed=seed,
-                adapt=self.penalty_strength is None,
-                n_starts=self.n_starts,
-                law=self.law,
-                effects=effects,
+        if isinstance(self.n_latents, str) and self.n_latents == "auto":
+            seed = root_seed(self.random_state)
+            result = fit_chosen_number(
+                table,
+                sample_weight,
+                self.get_params(),
+                lambda n_latents: self._fit_number(n_latents, seed, X, sample_weight),
+                tell=self._tell,
+            )
+        else:
+            task = read_task(table, sample_weight, self.get_params())
+            self._tell(f"item types\n{task.families.table()}")
+            result = run_stages(
+                task,
+                plain_settings(self.get_params()),
                 begin=self._begin(),
-                knowledge=None if self.knowledge is None else self.knowledge.among(names),
-                weights=weights,
-                n_threads=thread_count(self.n_jobs),
-                progress=self._progress(),
+                progress=told_to(self.observer, verbose=bool(self.verbose)),
             )
-            found = latent_graph(
-                measured,
-                names,
-                rule=self.resample,
-                effective_size=self.effective_size,
-                seed=seed,
-                score=self.__dict__["score"],
-                equivalent_sample_size=self.equivalent_sample_size,
-                search=self.search,
-                knowledge=self.knowledge,
-            )
-        stage_one = measured.record
-        self._tell(f"Stage I by method={stage_one.method!r}, {stage_one.n_iter} steps")
-        if not stage_one.converged:
-            advice = f"raise max_iter or tol (now {self.tol:g})"
-            if stage_one.method == "saem":
-                advice = "raise max_iter"
-            warnings.warn(
-                f"Stage I had not settled after max_iter={self.max_iter} steps; {advice}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            self._tell(f"Stage I by method={result.method!r}, {result.n_iter} steps")
         validate_data(self, X if table.named else table.values, skip_check_array=True)
-        price = stage_one.log_likelihood - stage_one.objective
-        result = FitResult(
-            item_names=table.names,
-            latent_names=names,
-            parameters=measured.parameters,
-            law=found.law,
-            graph=found.graph,
-            q_given=None if q_spec is None else np.array(q_spec.entries),
-            log_likelihood=found.log_likelihood,
-            objective=found.log_likelihood - price,
-            n_samples=table.n_samples,
-            missing_share=table.missing_share,
-            n_iter=stage_one.n_iter,
-            converged=stage_one.converged,
-            method=stage_one.method,
-            trace=stage_one.trace,
-            starts=stage_one.starts,
-            n_reached=stage_one.n_reached,
-            graph_rows=found.n_rows,
-            information_ratio=found.information_ratio,
-            edge_tests=found.edge_tests,
-            family_reasons=choice.reasons,
-            settings=self._settings(seed, stage_one.penalty),
-            versions=versions_used(),
-            item_families=() if responses.plain else choice.families,
-        )
-        few_items = table.n_items < 2 * n_latents + 1
-        warn_of_thin_evidence(
-            measured.parameters,
-            names,
-            n_rows,
-            found.information_ratio,
-            None if few_items else result.identifiability,
-        )
         self._store(result)
         return self
 
-    def _fit_chosen_number(self, X: Any, sample_weight: Any) -> Self:
-        """Choose the number of latents, fit with it, and keep why."""
-        table = read_table(X, min_rows=2)
-        counted, weights = weighted_rows(table, sample_weight)
-        n_rows = counted.n_samples if weights is None else float(weights.sum())
-        seed = root_seed(self.random_state)
-        fits: dict[int, tuple[DCRL, list[warnings.WarningMessage]]] = {}
-
-        def ebic_of(n_latents: int) -> float:
-            settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                model = type(self)(**settings).fit(X, sample_weight=sample_weight)
-            fits[n_latents] = model, caught
-            return information_criteria(model.result_, n_rows).ebic
-
-        choice = number_told(self.q_matrix, self.levels, self.latent_names, table.names)
-        if choice is None:
-            choice = choose_number(count_in_table(counted, self.family, weights), ebic_of)
-        self._tell(f"{choice.n_latents} latents: {choice.reason}")
-        if choice.n_latents not in fits:
-            ebic_of(choice.n_latents)
-        model, caught = fits[choice.n_latents]
-        for warning in caught:
-            # Only what was said of the fit that is kept.
-            warnings.warn(warning.message, stacklevel=3)
-        validate_data(self, X if table.named else table.values, skip_check_array=True)
-        settings = {
-            **model.result_.settings,
-            "n_latents": "auto",
-            "n_latents_chosen": choice.n_latents,
-            "n_latents_reason": choice.reason,
-        }
-        self._store(replace(model.result_, settings=settings))
-        return self
-
-    def _check_settings(self, table: Observations, n_latents: int) -> None:
-        n_items = table.n_items
-        if n_latents > n_items:
-            raise SettingError(
-                f"n_latents={n_latents} is more than the {n_items} items of the table; each latent "
-                f"needs items of its own: ask for at most {max(1, (n_items - 1) // 2)} latents"
-            )
-        if n_items < 2 * n_latents + 1:
-            warnings.warn(
-                f"{n_latents} latents cannot be identified from {n_items} items: two blocks of "
-                f"{n_latents} items that each measure every latent and at least one more item are "
-                f"needed, {2 * n_latents + 1} in all; ask for fewer latents or add items",
-                IdentifiabilityWarning,
-                stacklevel=3,
-            )
-        if self.law not in LAWS:
-            raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {self.law!r}")
-        if self.observer is not None and not callable(self.observer):
-            raise SettingError(f"observer must be callable, got {self.observer!r}")
-        if self.n_starts != "auto":
-            checked_count("n_starts", self.n_starts)
-        checked_count("max_iter", self.max_iter)
-        checked_count("n_sweeps", self.n_sweeps)
-        if not (isinstance(self.tol, Real) and 0 < self.tol < np.inf):
-            raise SettingError(f"tol must be a positive number, got {self.tol!r}")
-        if isinstance(self.resample, str) and self.resample == "expected":
-            effective_share(self.effective_size, 1.0)
-        else:
-            with warnings.catch_warnings():
-                # Stage II says it once more, and then it is shown.
-                warnings.simplefilter("ignore", HidagWarning)
-                resampled_rows(self.resample, table.n_samples)
+    def _fit_number(self, n_latents: int, seed: int, X: Any, sample_weight: Any) -> FitResult:
+        """Return the fit with so many latents and otherwise the same settings."""
+        settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
+        fitted: DCRL = type(self)(**settings).fit(X, sample_weight=sample_weight)
+        return fitted.result_
 
     def _begin(self) -> tuple[MeasurementParameters, Array] | None:
         """Return items and a law (S,) to begin from; None looks for starts, as every user wants.
@@ -420,59 +241,11 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return None
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
-
     def _tell(self, text: str) -> None:
         """Log a message, and write it to standard error when the user asked for words."""
         logger.info(text)
         if self.verbose:
             sys.stderr.write(f"hidag: {text}\n")
-
-    def _progress(self) -> Callable[[int, int, int, int, float], None] | None:
-        observers: list[Callable[[Progress], None]] = []
-        if self.observer is not None:
-            observers.append(self.observer)
-        if self.verbose:
-            observers.append(StderrProgress())
-        if not observers:
-            return None
-
-        def tell(start: int, n_starts: int, iteration: int, last: int, value: float) -> None:
-            for observer in observers:
-                observer(Progress(start, n_starts, iteration, last, value))
-
-        return tell
-
-    def _settings(self, seed: int, penalty: Penalty) -> dict[str, Any]:
-        """Return the settings as plain values, enough to repeat the fit."""
-        out: dict[str, Any] = {
-            "seed": seed,
-            "penalty_strength_used": penalty.strength,
-            "penalty_threshold_used": penalty.threshold,
-        }
-        for name, value in self.get_params(deep=False).items():
-            if name in ("observer", "q_matrix", "random_state"):
-                continue
-            out[name] = plain_value(value)
-        return out
-
-    def _store(self, result: FitResult) -> None:
-        self.result_ = result
-        self.q_matrix_ = result.q_matrix
-        self.intercept_ = result.intercept
-        self.loadings_ = result.loadings
-        self.terms_ = result.terms
-        self.dispersion_ = result.dispersion
-        self.cutpoints_ = result.cutpoints
-        self.latent_law_ = result.law
-        self.graph_ = result.graph
-        self.log_likelihood_ = result.log_likelihood
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.trace_ = result.trace
-        self.families_ = result.families
-        self.latent_names_ = result.latent_names
 
     # `score` names two things: the graph's score, a setting, and scikit-learn's method. The setting
     # lives in the instance's dictionary and in get_params; asked for by dot, the method answers.

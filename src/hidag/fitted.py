@@ -1,4 +1,4 @@
-"""What a fitted model does with rows: posteriors, states, likelihoods, draws."""
+"""What a fitted model holds, and does with rows: posteriors, states, likelihoods, draws."""
 
 from __future__ import annotations
 
@@ -20,6 +20,27 @@ class FittedModel:
     """The methods of an estimator that need ``result_`` and nothing else."""
 
     result_: FitResult
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "result_")
+
+    def _store(self, result: FitResult) -> None:
+        """Keep a result, and its parts under the names that scikit-learn's users look for."""
+        self.result_ = result
+        self.q_matrix_ = result.q_matrix
+        self.intercept_ = result.intercept
+        self.loadings_ = result.loadings
+        self.terms_ = result.terms
+        self.dispersion_ = result.dispersion
+        self.cutpoints_ = result.cutpoints
+        self.latent_law_ = result.law
+        self.graph_ = result.graph
+        self.log_likelihood_ = result.log_likelihood
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.trace_ = result.trace
+        self.families_ = result.families
+        self.latent_names_ = result.latent_names
 
     def _rows(self, X: Any) -> Array:
         check_is_fitted(self)

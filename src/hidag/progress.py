@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan
 
@@ -46,3 +47,25 @@ class StderrProgress:
             f"hidag: start {progress.start + 1} of {progress.n_starts}, "
             f"step {progress.iteration} of at most {progress.max_iter}{value}\n"
         )
+
+
+def told_to(
+    observer: Callable[[Progress], None] | None, *, verbose: bool
+) -> Callable[[int, int, int, int, float], None] | None:
+    """Return what a fit calls after every step, for an observer and, if verbose, standard error.
+
+    None when nobody listens.
+    """
+    listeners: list[Callable[[Progress], None]] = []
+    if observer is not None:
+        listeners.append(observer)
+    if verbose:
+        listeners.append(StderrProgress())
+    if not listeners:
+        return None
+
+    def tell(start: int, n_starts: int, iteration: int, last: int, value: float) -> None:
+        for listener in listeners:
+            listener(Progress(start, n_starts, iteration, last, value))
+
+    return tell

@@ -153,6 +153,16 @@ def plain_value(value: Any) -> Any:
     return repr(value)
 
 
+def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's settings as plain values, as a result keeps them.
+
+    Without those that it keeps elsewhere, the Q-matrix and the seed, and the observer, which is
+    no part of the fit.
+    """
+    elsewhere = ("observer", "q_matrix", "random_state")
+    return {name: plain_value(value) for name, value in given.items() if name not in elsewhere}
+
+
 def latent_names_of(given: Any, n_latents: int, from_q: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the latents' names: those given, else those of Q, else Z1, Z2 and so on."""
     if given is None:

@@ -12,8 +12,8 @@ from hidag.measurement import MeasurementParameters
 LITTLE_INFORMATION = 0.05
 #: Rows that there should be for each coefficient of the items.
 ROWS_PER_COEFFICIENT = 2
-#: From the caller of ``fit``: this function, ``fit``, the caller.
-_STACK = 3
+#: From the caller of ``fit``: this function, ``run_stages``, ``fit``, the caller.
+_STACK = 4
 
 
 def warn_of_thin_evidence(

@@ -73,7 +73,7 @@ def test_the_research_codes_settings_are_the_baselines(plan, monkeypatch) -> Non
     data = drawn_table(CELL, "research-code", Address("consistency", CELL, 0).seeds(5))
     monkeypatch.setattr("hidag.studies.resampling.estimate_measurement", noted)
     list(run_plan(replace(plan, methods=("research-code",))))
-    monkeypatch.setattr("hidag.estimator.estimate_measurement", noted)
+    monkeypatch.setattr("hidag.fit_stages.estimate_measurement", noted)
     with pytest.raises(ValueError, match="enough"):
         BASELINES["research-code"].run(data.X, data.truth.families, 5, given[0]["seed"])
     by_rule, alone = given

@@ -1,0 +1,69 @@
+"""The fit when nobody says how many latents there are: choose, fit, and keep why."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hidag.auto_latents import choose_number, count_in_table, number_told
+from hidag.criteria import information_criteria
+from hidag.observations import Observations
+from hidag.result import FitResult
+from hidag.settings import weighted_rows
+
+#: From the caller of ``fit``: ``fit_chosen_number``, ``fit``, the caller.
+_STACK = 3
+
+
+def fit_chosen_number(
+    table: Observations,
+    sample_weight: Any,
+    settings: Mapping[str, Any],
+    fit_number: Callable[[int], FitResult],
+    *,
+    tell: Callable[[str], None],
+) -> FitResult:
+    """Return the fit with the number of latents that other settings or the table tell.
+
+    Parameters
+    ----------
+    table : Observations
+    sample_weight : array, shape (N,), or None
+    settings : mapping
+        As the estimator takes them.
+    fit_number : callable
+        Fits with so many latents.
+    tell : callable
+        Takes a sentence on what was chosen.
+    """
+    counted, weights = weighted_rows(table, sample_weight)
+    n_rows = counted.n_samples if weights is None else float(weights.sum())
+    fits: dict[int, tuple[FitResult, list[warnings.WarningMessage]]] = {}
+
+    def ebic_of(n_latents: int) -> float:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = fit_number(n_latents)
+        fits[n_latents] = result, caught
+        return information_criteria(result, n_rows).ebic
+
+    choice = number_told(
+        settings["q_matrix"], settings["levels"], settings["latent_names"], table.names
+    )
+    if choice is None:
+        choice = choose_number(count_in_table(counted, settings["family"], weights), ebic_of)
+    tell(f"{choice.n_latents} latents: {choice.reason}")
+    if choice.n_latents not in fits:
+        ebic_of(choice.n_latents)
+    result, caught = fits[choice.n_latents]
+    for warning in caught:
+        # Only what was said of the fit that is kept.
+        warnings.warn(warning.message, stacklevel=_STACK)
+    why = {
+        "n_latents": "auto",
+        "n_latents_chosen": choice.n_latents,
+        "n_latents_reason": choice.reason,
+    }
+    return replace(result, settings={**result.settings, **why})

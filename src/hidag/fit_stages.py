@@ -1,0 +1,147 @@
+"""The three stages of a fit, one after the other: from a task to what was found."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from hidag.errors import ConvergenceWarning
+from hidag.estimate.loop import Schedule
+from hidag.fit_task import FitTask
+from hidag.measure import Measurement, StageOneRecord, estimate_measurement
+from hidag.measurement import MeasurementParameters
+from hidag.pipeline import GraphFound, latent_graph
+from hidag.result import FitResult
+from hidag.thin_evidence import warn_of_thin_evidence
+from hidag.versions import versions_used
+
+#: From the caller of ``fit``: the warning function, ``run_stages``, ``fit``, the caller.
+_STACK = 4
+
+
+def run_stages(
+    task: FitTask,
+    settings: dict[str, Any],
+    *,
+    begin: tuple[MeasurementParameters, NDArray[np.float64]] | None = None,
+    progress: Callable[[int, int, int, int, float], None] | None = None,
+) -> FitResult:
+    """Return what Stages I, II and III find, with warnings of what makes it untrustworthy.
+
+    Parameters
+    ----------
+    task : FitTask
+    settings : dict
+        As plain values, for the result to keep; the penalty that was used is added.
+    begin : (MeasurementParameters, ndarray of shape (S,)), optional
+        Items and a law to begin from instead of any start.
+    progress : callable, optional
+        Called as ``hidag.measure.estimate_measurement`` does.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        measured = _measure(task, begin, progress)
+        found = latent_graph(
+            measured,
+            task.latent_names,
+            rule=task.resample,
+            effective_size=task.effective_size,
+            seed=task.seed,
+            score=task.score,
+            equivalent_sample_size=task.equivalent_sample_size,
+            search=task.search,
+            knowledge=task.knowledge,
+        )
+    if not measured.record.converged:
+        _warn_unsettled(measured.record, task.schedule)
+    result = _result(task, settings, measured, found)
+    warn_of_thin_evidence(
+        measured.parameters,
+        task.latent_names,
+        task.n_rows,
+        found.information_ratio,
+        # Too few items for so many latents have been spoken of already.
+        result.identifiability if task.enough_items else None,
+    )
+    return result
+
+
+def _measure(
+    task: FitTask,
+    begin: tuple[MeasurementParameters, NDArray[np.float64]] | None,
+    progress: Callable[[int, int, int, int, float], None] | None,
+) -> Measurement:
+    """Return Stage I's estimate, in the user's order of items and latents."""
+    responses = task.responses
+    return estimate_measurement(
+        responses.expand(task.counted.values),
+        responses.families,
+        task.levels,
+        q_entries=None if task.q_spec is None else responses.of_items(task.q_spec.entries),
+        penalty=task.penalty,
+        schedule=task.schedule,
+        method=task.method,
+        seed=task.seed,
+        adapt=task.adapt,
+        n_starts=task.n_starts,
+        law=task.law,
+        effects=task.effects,
+        begin=begin,
+        knowledge=None if task.knowledge is None else task.knowledge.among(task.latent_names),
+        weights=task.weights,
+        n_threads=task.n_threads,
+        progress=progress,
+    )
+
+
+def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
+    advice = f"raise max_iter or tol (now {schedule.tolerance:g})"
+    if record.method == "saem":
+        advice = "raise max_iter"
+    warnings.warn(
+        f"Stage I had not settled after max_iter={schedule.max_iter} steps; {advice}",
+        ConvergenceWarning,
+        stacklevel=_STACK,
+    )
+
+
+def _result(
+    task: FitTask, settings: dict[str, Any], measured: Measurement, found: GraphFound
+) -> FitResult:
+    """Return everything the stages leave in one object."""
+    record = measured.record
+    penalty_paid = record.log_likelihood - record.objective
+    return FitResult(
+        item_names=task.table.names,
+        latent_names=task.latent_names,
+        parameters=measured.parameters,
+        law=found.law,
+        graph=found.graph,
+        q_given=None if task.q_spec is None else np.array(task.q_spec.entries),
+        log_likelihood=found.log_likelihood,
+        objective=found.log_likelihood - penalty_paid,
+        n_samples=task.table.n_samples,
+        missing_share=task.table.missing_share,
+        n_iter=record.n_iter,
+        converged=record.converged,
+        method=record.method,
+        trace=record.trace,
+        starts=record.starts,
+        n_reached=record.n_reached,
+        graph_rows=found.n_rows,
+        information_ratio=found.information_ratio,
+        edge_tests=found.edge_tests,
+        family_reasons=task.families.reasons,
+        settings={
+            "seed": task.seed,
+            "penalty_strength_used": record.penalty.strength,
+            "penalty_threshold_used": record.penalty.threshold,
+            **settings,
+        },
+        versions=versions_used(),
+        item_families=() if task.responses.plain else task.families.families,
+    )

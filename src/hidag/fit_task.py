@@ -1,0 +1,221 @@
+"""What a fit is to do: its table and settings, read and checked before they cost any time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import Knowledge
+from hidag.errors import HidagWarning, IdentifiabilityWarning, SettingError
+from hidag.estimate.loop import Schedule
+from hidag.latent import resampled_rows
+from hidag.measure import LAWS
+from hidag.measurement import Penalty, Responses
+from hidag.measurement.effects import Effects
+from hidag.observations import (
+    FamilyChoice,
+    Observations,
+    QSpec,
+    check_values,
+    read_q_matrix,
+    resolve_families,
+)
+from hidag.pipeline import effective_share
+from hidag.settings import (
+    check_search,
+    checked_count,
+    checked_levels,
+    chosen_penalty,
+    latent_names_of,
+    root_seed,
+    thread_count,
+    weighted_rows,
+)
+
+#: From the caller of ``fit``: the check, ``read_task``, ``fit``, the caller.
+_STACK = 4
+
+
+@dataclass(frozen=True, eq=False)
+class FitTask:
+    """A table and settings that go together.
+
+    Attributes
+    ----------
+    table : Observations
+        All N rows.
+    counted : Observations
+        The rows with a weight above zero, n of them.
+    weights : ndarray, shape (n,), or None
+        None when all are one.
+    n_rows : float
+        How many rows the table stands for.
+    levels : tuple of int, length K
+    effects : Effects
+    families : FamilyChoice
+    q_spec : QSpec or None
+    latent_names : tuple of str, length K
+    penalty : Penalty
+        That estimation begins with.
+    adapt : bool
+        Whether the penalty's strength is learned.
+    schedule : Schedule
+    seed, n_threads : int
+    method, law, n_starts, resample, effective_size
+        As the estimator takes them, like all that follow.
+    score, equivalent_sample_size, search, knowledge
+    """
+
+    table: Observations
+    counted: Observations
+    weights: NDArray[np.float64] | None
+    n_rows: float
+    levels: tuple[int, ...]
+    effects: Effects
+    families: FamilyChoice
+    q_spec: QSpec | None
+    latent_names: tuple[str, ...]
+    penalty: Penalty
+    adapt: bool
+    schedule: Schedule
+    seed: int
+    n_threads: int
+    method: str
+    law: str
+    n_starts: int | str
+    resample: Any
+    effective_size: str | float
+    score: Any
+    equivalent_sample_size: float | str
+    search: Any
+    knowledge: Knowledge | None
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents, K."""
+        return len(self.levels)
+
+    @property
+    def responses(self) -> Responses:
+        """What the items are to estimation."""
+        return Responses.of(self.families.families)
+
+    @property
+    def enough_items(self) -> bool:
+        """Whether there are as many items as so many latents need at the very least."""
+        return self.table.n_items >= least_items(self.n_latents)
+
+
+def least_items(n_latents: int) -> int:
+    """Return how many items K latents need: two blocks of K, and one more."""
+    return 2 * n_latents + 1
+
+
+def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, Any]) -> FitTask:
+    """Return what the estimator's settings ask of a table, or refuse it in a sentence."""
+    counted, weights = weighted_rows(table, sample_weight)
+    n_rows = counted.n_samples if weights is None else float(weights.sum())
+    n_latents = checked_count("n_latents", settings["n_latents"])
+    levels = checked_levels(settings["levels"], n_latents)
+    effects = Effects.of(settings["effects"])
+    _check_number(n_latents, table.n_items)
+    _check_stages(settings, table.n_samples)
+    families = resolve_families(counted, settings["family"], weights)
+    check_values(counted, families.families)
+    q_spec = None
+    if settings["q_matrix"] is not None:
+        q_spec = read_q_matrix(settings["q_matrix"], table.names, n_latents)
+    names = latent_names_of(
+        settings["latent_names"],
+        n_latents,
+        q_spec.latent_names if q_spec is not None and q_spec.named else None,
+    )
+    check_search(
+        settings["search"],
+        settings["score"],
+        settings["equivalent_sample_size"],
+        settings["knowledge"],
+        names,
+    )
+    penalty = chosen_penalty(
+        settings["penalty"],
+        n_rows,
+        n_latents,
+        settings["penalty_strength"],
+        settings["penalty_threshold"],
+    )
+    return FitTask(
+        table=table,
+        counted=counted,
+        weights=weights,
+        n_rows=n_rows,
+        levels=levels,
+        effects=effects,
+        families=families,
+        q_spec=q_spec,
+        latent_names=names,
+        penalty=penalty,
+        adapt=settings["penalty_strength"] is None,
+        schedule=Schedule(
+            max_iter=settings["max_iter"],
+            tolerance=settings["tol"],
+            n_sweeps=settings["n_sweeps"],
+        ),
+        seed=root_seed(settings["random_state"]),
+        n_threads=thread_count(settings["n_jobs"]),
+        method=settings["method"],
+        law=settings["law"],
+        n_starts=settings["n_starts"],
+        resample=settings["resample"],
+        effective_size=settings["effective_size"],
+        score=settings["score"],
+        equivalent_sample_size=settings["equivalent_sample_size"],
+        search=settings["search"],
+        knowledge=settings["knowledge"],
+    )
+
+
+def _check_number(n_latents: int, n_items: int) -> None:
+    """Refuse more latents than items, warn of more than the items can identify."""
+    if n_latents > n_items:
+        raise SettingError(
+            f"n_latents={n_latents} is more than the {n_items} items of the table; each latent "
+            f"needs items of its own: ask for at most {max(1, (n_items - 1) // 2)} latents"
+        )
+    if n_items < least_items(n_latents):
+        warnings.warn(
+            f"{n_latents} latents cannot be identified from {n_items} items: two blocks of "
+            f"{n_latents} items that each measure every latent and at least one more item are "
+            f"needed, {least_items(n_latents)} in all; ask for fewer latents or add items",
+            IdentifiabilityWarning,
+            stacklevel=_STACK,
+        )
+
+
+def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
+    """Refuse settings of Stages I and II that could not be used."""
+    law, observer, tol = settings["law"], settings["observer"], settings["tol"]
+    if law not in LAWS:
+        raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {law!r}")
+    if observer is not None and not callable(observer):
+        raise SettingError(f"observer must be callable, got {observer!r}")
+    if settings["n_starts"] != "auto":
+        checked_count("n_starts", settings["n_starts"])
+    for name in ("max_iter", "n_sweeps"):
+        checked_count(name, settings[name])
+    if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
+        raise SettingError(f"tol must be a positive number, got {tol!r}")
+    rule = settings["resample"]
+    if isinstance(rule, str) and rule == "expected":
+        effective_share(settings["effective_size"], 1.0)
+    else:
+        with warnings.catch_warnings():
+            # Stage II says it once more, and then it is shown.
+            warnings.simplefilter("ignore", HidagWarning)
+            resampled_rows(rule, n_samples)
