@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, DAG
 from hidag.errors import SettingError
 from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.explain.intervals import LEVEL, checked_level, level_reached, percentile_interval
 from hidag.explain.interventions import Questions
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import MEAN, Outcome, expected_outcomes
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
-
-#: Share of intervals that should hold the truth, unless the user says otherwise.
-LEVEL = 0.9
 
 
 @dataclass(frozen=True)
@@ -165,8 +163,7 @@ def average_effects(
     limit : int
         Choices of parents looked at, at the most.
     """
-    if not 0 < level < 1:
-        raise SettingError(f"level must be between 0 and 1, got {level!r}")
+    checked_level(level)
     questions = Questions(result, graph=graph, limit=limit)
     chosen = result.latent_names if causes is None else tuple(causes)
     wanted = [next(iter(questions.read_do({cause: 0}))) for cause in chosen]
@@ -199,11 +196,9 @@ def average_effects(
         highs.append(one[1])
     if len(lows) < 2:
         raise SettingError(f"intervals need at least 2 replicates, got {len(lows)}")
-    tail = (1.0 - level) / 2.0
-    return replace(
-        found,
-        lower=np.quantile(lows, tail, axis=0),
-        upper=np.quantile(highs, 1.0 - tail, axis=0),
-        level=level,
-        how=f"{len(lows)} replicates, the graph {'held' if held else 'of each'}",
-    )
+    lower, upper = percentile_interval(lows, level, highs=highs)
+    how = f"{len(lows)} replicates, the graph {'held' if held else 'of each'}"
+    reached = level_reached(len(lows), level)
+    if reached < level:
+        how += f" (so few make intervals of {reached:.0%} at most)"
+    return replace(found, lower=lower, upper=upper, level=level, how=how)

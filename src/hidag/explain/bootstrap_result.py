@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hidag.archive import read_archive, write_archive
 from hidag.discover import CPDAG
 from hidag.errors import HidagError, SettingError
+from hidag.explain.intervals import LEVEL, interval_cautions, percentile_interval
 from hidag.explain.resample import MOST_JOINT_STATES, Refit, Task, aligned
 from hidag.latent import SaturatedLaw
 from hidag.result import FitResult
@@ -209,11 +210,11 @@ class BootstrapResult:
             for k, latent in enumerate(self.latent_names)
         ]  # fmt: skip
 
-    def coefficient_table(self, level: float = 0.9) -> list[Row]:
+    def coefficient_table(self, level: float = LEVEL) -> list[Row]:
         """Return intercepts and the loadings that the fit or some refit has, with intervals."""
-        lows, highs = _percentiles(self.intercept, level)
+        lows, highs = percentile_interval(self.intercept, level)
         out = []
-        slope_lows, slope_highs = _percentiles(self.loadings, level)
+        slope_lows, slope_highs = percentile_interval(self.loadings, level)
         ever = (self.loadings != 0).any(axis=0) | (self.fitted.loadings != 0)
         for j, response in enumerate(self.response_names):
             out.append(_row(response, "intercept", self.fitted.intercept[j], lows[j], highs[j]))
@@ -224,9 +225,9 @@ class BootstrapResult:
             ]  # fmt: skip
         return out
 
-    def law_table(self, level: float = 0.9) -> list[Row]:
+    def law_table(self, level: float = LEVEL) -> list[Row]:
         """Return the probability of each level of each latent, with intervals."""
-        lows, highs = _percentiles(self.margins, level)
+        lows, highs = percentile_interval(self.margins, level)
         return [
             {"latent": name, "level": u, "fit": float(self.fitted.margins[k, u]),
              "low": float(lows[k, u]), "high": float(highs[k, u])}
@@ -256,6 +257,7 @@ class BootstrapResult:
             lines.append(f"{unsettled} refits had not settled")
         if self.start == "fitted":
             lines.append("refits began at the fit: other optima were not looked for")
+        lines += interval_cautions(self.n_refits, self.q_given)
         lines.append(
             f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
             f"{self.same_latents.mean():.0%} of refits; {int(self.moved.sum())} refits had latents "
@@ -321,12 +323,3 @@ class BootstrapResult:
 def _row(item: str, term: str, value: float, low: float, high: float) -> Row:
     numbers = {"fit": float(value), "low": float(low), "high": float(high)}
     return {"item": item, "term": term, **numbers}
-
-
-def _percentiles(values: Array, level: float) -> tuple[Array, Array]:
-    """Return the ends of percentile intervals over the first axis."""
-    if not 0.0 < level < 1.0:
-        raise SettingError(f"level must be between 0 and 1, got {level!r}")
-    tail = 50.0 * (1.0 - level)
-    low, high = np.percentile(values, [tail, 100.0 - tail], axis=0)
-    return low, high

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics
+from hidag.explain.intervals import interval_cautions
 from hidag.report.parts import Section, Table
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             f"{len(found.failures)} of {found.n_resamples} tables could not be fitted, for "
             f"instance: {found.failures[0]}"
         )
+    cautions = interval_cautions(found.n_refits, found.q_given)
+    words += [f"{caution[0].upper()}{caution[1:]}." for caution in cautions]
     unsure = [row for row in found.q_table() if 0.05 < row["probability"] < 0.95]
     tables = [
         _of_rows(

@@ -1,0 +1,73 @@
+"""Percentile intervals: known ranks, the promised share, ranges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.errors import SettingError
+from hidag.explain.intervals import (
+    level_reached,
+    percentile_interval,
+    replicates_needed,
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "level", "ends"),
+    [
+        (19, 0.9, (1.0, 19.0)),
+        (39, 0.9, (2.0, 38.0)),
+        (30, 0.9, (1.55, 29.45)),
+        (199, 0.9, (10.0, 190.0)),
+        (39, 0.95, (1.0, 39.0)),
+        # Fewer than needed: from the least to the greatest.
+        (6, 0.9, (1.0, 6.0)),
+    ],
+)
+def test_ends_are_at_the_ranks_that_leave_equal_gaps(count, level, ends):
+    values = np.random.default_rng(0).permutation(np.arange(1.0, count + 1))
+    np.testing.assert_allclose(percentile_interval(values, level), ends)
+    # Every column is its own interval.
+    low, high = percentile_interval(np.column_stack([values, -2 * values]), level)
+    np.testing.assert_allclose(low, [ends[0], -2 * ends[1]])
+    np.testing.assert_allclose(high, [ends[1], -2 * ends[0]])
+
+
+@pytest.mark.parametrize("count", [19, 30, 60])
+def test_few_replicates_hold_one_more_like_them_as_often_as_promised(count):
+    rng = np.random.default_rng(1)
+    # Skewed, so that nothing leans on the normal law.
+    replicates, one_more = rng.gamma(2.0, size=(count, 20_000)), rng.gamma(2.0, size=20_000)
+    low, high = percentile_interval(replicates, 0.9)
+    share = ((low <= one_more) & (one_more <= high)).mean()
+    # Three standard errors of the simulation; numpy's own percentiles hold .81 to .87.
+    assert abs(share - 0.9) < 3 * np.sqrt(0.9 * 0.1 / 20_000)
+
+
+def test_intervals_of_a_normal_mean_hold_it_as_often_as_promised():
+    rng = np.random.default_rng(2)
+    means = rng.standard_normal(4000) / 20.0
+    # What a bootstrap of 400 rows gives: means around the found one, as spread as that around 0.
+    low, high = percentile_interval(means + rng.standard_normal((99, 4000)) / 20.0, 0.9)
+    assert abs(((low <= 0) & (high >= 0)).mean() - 0.9) < 3 * np.sqrt(0.9 * 0.1 / 4000)
+    low, high = percentile_interval(rng.standard_normal(40_000), 0.9)
+    np.testing.assert_allclose((low, high), (-1.645, 1.645), atol=0.03)
+
+
+def test_an_interval_of_ranges_goes_from_lower_to_upper_ends():
+    lows = np.arange(19.0)
+    low, high = percentile_interval(lows, 0.9, highs=lows + 100)
+    assert (low, high) == (0.0, 118.0)
+
+
+def test_how_many_replicates_a_level_takes():
+    assert [replicates_needed(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)] == [
+        3, 9, 19, 39, 199,
+    ]  # fmt: skip
+    assert level_reached(6) == pytest.approx(5 / 7)
+    assert level_reached(19) == pytest.approx(0.9)
+    assert level_reached(500) == 0.9
+    with pytest.raises(SettingError) as caught:
+        percentile_interval(np.arange(5.0), 90)
+    assert str(caught.value) == "level must be between 0 and 1, got 90"
