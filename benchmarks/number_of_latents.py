@@ -19,7 +19,7 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, design, simulate
-from hidag.auto_latents import choose_number
+from hidag.auto_latents import JudgedFit, choose_number
 from hidag.criteria import information_criteria
 from hidag.select import select
 from hidag.simulate.designs import GRAPHS
@@ -38,14 +38,15 @@ def found_numbers(model: str, q: str, family: str, n: int, version: str, seeds, 
     count = count_factors(values, families)
     n_fits = 0
 
-    def ebic_of(k: int) -> float:
+    def fit_of(k: int, strength: float | None) -> JudgedFit:
         nonlocal n_fits
         n_fits += 1
-        fitted = DCRL(k, family=families, random_state=seed).fit(values)
-        return information_criteria(fitted.result_).ebic
+        model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
+        found = model.fit(values).result_
+        return JudgedFit(information_criteria(found).ebic, found.settings["penalty_strength_used"])
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
-    chosen = choose_number(count, ebic_of).n_latents
+    chosen = choose_number(count, fit_of).n_latents
     out = {
         "gap": count.by_gap,
         "parallel": count.by_parallel_analysis,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, fit_statistics, load, simulate
-from hidag.auto_latents import choose_number
+from hidag.auto_latents import JudgedFit, choose_number
 from hidag.criteria import count_parameters, information_criteria
 from hidag.errors import HidagWarning
 from hidag.start.factor_count import FactorCount
@@ -22,7 +22,7 @@ def count(parallel: int, bic: int, most: int = 8) -> FactorCount:
 
 
 def test_where_the_correlations_agree_nothing_is_fitted():
-    def never(k: int) -> float:
+    def never(k: int, strength: float | None) -> JudgedFit:
         raise AssertionError(k)
 
     assert choose_number(count(4, 4), never).n_latents == 4
@@ -39,11 +39,11 @@ def test_where_the_correlations_agree_nothing_is_fitted():
 def test_where_they_do_not_fits_go_down_while_that_is_better(ebic, chosen, fitted):
     asked = []
 
-    def ebic_of(k: int) -> float:
+    def fit_of(k: int, strength: float | None) -> JudgedFit:
         asked.append(k)
-        return ebic[k]
+        return JudgedFit(ebic[k], 3.0)
 
-    choice = choose_number(count(5, 3), ebic_of)
+    choice = choose_number(count(5, 3), fit_of)
     assert (choice.n_latents, asked) == (chosen, fitted)
     assert f"of fits, {chosen} latents have the best EBIC" in choice.reason
 
@@ -51,16 +51,31 @@ def test_where_they_do_not_fits_go_down_while_that_is_better(ebic, chosen, fitte
 def test_there_are_never_many_fits():
     asked = []
 
-    def ebic_of(k: int) -> float:
+    def fit_of(k: int, strength: float | None) -> JudgedFit:
         asked.append(k)
-        return float(k)
+        return JudgedFit(float(k), 3.0)
 
-    assert choose_number(count(8, 1), ebic_of).n_latents == 5
+    assert choose_number(count(8, 1), fit_of).n_latents == 5
     assert asked == [8, 7, 6, 5]
 
 
+def test_a_number_does_not_lose_for_a_stronger_penalty_than_the_best_ones():
+    # Two latents are ahead only until three have had their penalty.
+    ebic = {(3, 5.0): 40.0, (2, 3.0): 20.0, (3, 3.0): 10.0}
+    learned, asked = {3: 5.0, 2: 3.0}, []
+
+    def fit_of(k: int, strength: float | None) -> JudgedFit:
+        asked.append((k, strength))
+        used = learned[k] if strength is None else strength
+        return JudgedFit(ebic[k, used], used)
+
+    choice = choose_number(count(3, 2), fit_of)
+    assert (choice.n_latents, asked) == (3, [(3, None), (2, None), (3, 3.0)])
+    assert choice.reason.endswith("of fits, 3 latents have the best EBIC (10.0 less than 2)")
+
+
 def test_without_a_likelihood_parallel_analysis_decides():
-    choice = choose_number(count(6, 3), lambda k: float("nan"))
+    choice = choose_number(count(6, 3), lambda k, strength: JudgedFit(float("nan"), 3.0))
     assert choice.n_latents == 6
     assert choice.reason.endswith("fits of 6 latents have no likelihood to compare")
 

@@ -334,7 +334,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"on up to {effects.ROWS_FOR_STARTS:,} rows under a saturated law",
         f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
         f"those of {factor_count.N_SHUFFLES} tables whose columns were shuffled",
-        f"gets better, {auto_latents.MOST_FITS} fits at the most",
+        f"gets better, {auto_latents.MOST_NUMBERS} numbers at the most",
         f"is not at their end, up to {MOST_NUMBERS}, and",
     ]
     assert [sentence for sentence in stated if sentence not in text] == []

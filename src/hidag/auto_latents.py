@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from hidag.common_strength import best_ebic, best_number, refit_at_common_strength
 from hidag.measurement import Responses
 from hidag.observations import Observations, check_values, read_q_matrix, resolve_families
 from hidag.start.factor_count import FactorCount, count_factors
 
-#: Fits at most, where parallel analysis and factor BIC disagree.
-MOST_FITS = 4
+#: Numbers that are fitted at most, where parallel analysis and factor BIC disagree.
+MOST_NUMBERS = 4
 
 
 @dataclass(frozen=True)
@@ -64,35 +65,55 @@ def count_in_table(
         )
 
 
-def choose_number(count: FactorCount, ebic_of: Callable[[int], float]) -> NumberChoice:
+@dataclass(frozen=True)
+class JudgedFit:
+    """What counts when numbers of latents are compared.
+
+    Attributes
+    ----------
+    ebic : float
+        NaN if the fit has none.
+    strength : float
+        Of the penalty that it ended with.
+    """
+
+    ebic: float
+    strength: float
+
+
+def choose_number(
+    count: FactorCount, fit_of: Callable[[int, float | None], JudgedFit]
+) -> NumberChoice:
     """Return the number of latents that a fit takes of its own accord.
 
     Where parallel analysis and factor BIC agree nothing needs to be fitted. Where they do not, the
     extended BIC of fits decides, going down from the larger number while that is better: factor
-    BIC misses weak latents sooner than parallel analysis counts noise.
+    BIC misses weak latents sooner than parallel analysis counts noise. Penalties do not decide:
+    see :mod:`hidag.common_strength`.
 
     Parameters
     ----------
     count : FactorCount
-    ebic_of : callable
-        Fits with so many latents and returns the fit's EBIC, NaN if it has none.
+    fit_of : callable
+        Fits with so many latents and a strength of the penalty, or its own for None.
     """
     said = count.in_words()
     if count.agreed:
         return NumberChoice(count.by_factor_bic, said)
     low, high = count.span
-    values = {high: ebic_of(high)}
-    if isnan(values[high]):
+    fits = {high: [fit_of(high, None)]}
+    if isnan(fits[high][0].ebic):
         chosen = count.by_parallel_analysis
         return NumberChoice(chosen, f"{said}; fits of {high} latents have no likelihood to compare")
-    best = high
     for k in range(high - 1, low - 1, -1):
-        if len(values) == MOST_FITS:
+        if len(fits) == MOST_NUMBERS:
             break
-        values[k] = ebic_of(k)
-        if not values[k] < values[best]:
+        fits[k] = [fit_of(k, None)]
+        refit_at_common_strength(fits, fit_of)
+        if best_number(fits) != k:
             break
-        best = k
+    best = best_number(fits)
+    values = {k: best_ebic(ones) for k, ones in fits.items()}
     others = [k for k in values if k != best]
     compared = ", ".join(f"{values[k] - values[best]:.1f} less than {k}" for k in sorted(others))
     return NumberChoice(best, f"{said}; of fits, {best} latents have the best EBIC ({compared})")

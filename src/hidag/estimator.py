@@ -211,7 +211,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 table,
                 sample_weight,
                 self.get_params(),
-                lambda n_latents: self._fit_number(n_latents, seed, X, sample_weight),
+                lambda k, strength: self._fit_number(k, strength, seed, X, sample_weight),
                 tell=self._tell,
             )
         else:
@@ -228,9 +228,13 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._store(result)
         return self
 
-    def _fit_number(self, n_latents: int, seed: int, X: Any, sample_weight: Any) -> FitResult:
-        """Return the fit with so many latents and otherwise the same settings."""
+    def _fit_number(
+        self, n_latents: int, strength: float | None, seed: int, X: Any, sample_weight: Any
+    ) -> FitResult:
+        """Return the fit with so many latents, that penalty if any, otherwise the same settings."""
         settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
+        if strength is not None:
+            settings["penalty_strength"] = strength
         fitted: DCRL = type(self)(**settings).fit(X, sample_weight=sample_weight)
         return fitted.result_
 

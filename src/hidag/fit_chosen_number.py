@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hidag.auto_latents import choose_number, count_in_table, number_told
+from hidag.auto_latents import JudgedFit, choose_number, count_in_table, number_told
 from hidag.criteria import information_criteria
 from hidag.observations import Observations
 from hidag.result import FitResult
@@ -21,7 +21,7 @@ def fit_chosen_number(
     table: Observations,
     sample_weight: Any,
     settings: Mapping[str, Any],
-    fit_number: Callable[[int], FitResult],
+    fit_number: Callable[[int, float | None], FitResult],
     *,
     tell: Callable[[str], None],
 ) -> FitResult:
@@ -34,7 +34,7 @@ def fit_chosen_number(
     settings : mapping
         As the estimator takes them.
     fit_number : callable
-        Fits with so many latents.
+        Fits with so many latents and a strength of the penalty, as the settings say for None.
     tell : callable
         Takes a sentence on what was chosen.
     """
@@ -42,21 +42,23 @@ def fit_chosen_number(
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     fits: dict[int, tuple[FitResult, list[warnings.WarningMessage]]] = {}
 
-    def ebic_of(n_latents: int) -> float:
+    def fit_of(n_latents: int, strength: float | None) -> JudgedFit:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = fit_number(n_latents)
-        fits[n_latents] = result, caught
-        return information_criteria(result, n_rows).ebic
+            result = fit_number(n_latents, strength)
+        # A second fit with another number's penalty is for the comparison alone.
+        fits.setdefault(n_latents, (result, caught))
+        ebic = information_criteria(result, n_rows).ebic
+        return JudgedFit(ebic, float(result.settings["penalty_strength_used"]))
 
     choice = number_told(
         settings["q_matrix"], settings["levels"], settings["latent_names"], table.names
     )
     if choice is None:
-        choice = choose_number(count_in_table(counted, settings["family"], weights), ebic_of)
+        choice = choose_number(count_in_table(counted, settings["family"], weights), fit_of)
     tell(f"{choice.n_latents} latents: {choice.reason}")
     if choice.n_latents not in fits:
-        ebic_of(choice.n_latents)
+        fit_of(choice.n_latents, None)
     result, caught = fits[choice.n_latents]
     for warning in caught:
         # Only what was said of the fit that is kept.

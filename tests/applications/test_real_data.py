@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hidag import DCRL, Knowledge
+from hidag import DCRL, Knowledge, select
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 needs = pytest.mark.data
@@ -40,6 +40,19 @@ def test_ecpe_is_a_chain_with_the_known_profiles():
         frozenset({"Lexical", "Cohesive"}),
         frozenset({"Cohesive", "Morphosyntactic"}),
     }
+
+
+@needs
+def test_nine_mental_tests_have_three_latents():
+    table = pd.read_csv(folder("holzinger_swineford") / "responses.csv")
+    found = select(table, range(2, 6), family="gaussian", folds=0, random_state=0)
+    assert found.recommended == found.votes["parallel analysis"] == 3
+    # By what each has learned two would win: three have fewer loadings left.
+    learned = {one.n_latents: one.ebic for one in found.candidates if not one.again}
+    assert learned[2] < learned[3]
+    # What comes back is the fit that the estimator makes with three.
+    alone = DCRL(3, family="gaussian", random_state=0).fit(table).result_
+    assert found.result.log_likelihood == alone.log_likelihood
 
 
 @needs

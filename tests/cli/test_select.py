@@ -21,7 +21,10 @@ def test_select_prints_a_table_and_writes_it(hidag, table, tmp_path):
     ]
     rows = read_rows(out / "selection.csv")
     assert rows[0][:3] == ["latents", "eigenvalue", "noise"]
-    assert [row[0] for row in rows[1:]] == ["1", "2", "3"]
+    # Three latents had learned a stronger penalty than two, and were fitted with theirs too.
+    assert [row[0] for row in rows[1:]] == ["1", "2", "3", "3"]
+    strengths = [row[rows[0].index("penalty_strength")] for row in rows[1:]]
+    assert strengths[3] == strengths[1] != strengths[2]
     found = json.loads((out / "selection.json").read_text("utf-8"))
     assert (found["recommended"], found["votes"]["EBIC"]) == (2, 2)
 

@@ -119,7 +119,7 @@ def explore(
     for k in selection.fitted:
         halves[k], half_fits[k] = split_half_agreement(table, k, {**given, "random_state": seed})
     chosen = largest_that_comes_back({k: met.lowest for k, met in halves.items()})
-    first = selection.fitted[chosen].result
+    first = selection.result_with(chosen)
     assert first is not None
     whole = {seed: first}
     for other in np.random.SeedSequence(seed).generate_state(n_seeds).tolist():

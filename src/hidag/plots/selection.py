@@ -72,6 +72,19 @@ def _numbers(rows: Sequence[dict[str, float | int | None]], name: str) -> np.nda
     return np.array([np.nan if row[name] is None else row[name] for row in rows], dtype=np.float64)
 
 
+def _best_rows(
+    rows: Sequence[dict[str, float | int | None]], name: str
+) -> list[dict[str, float | int | None]]:
+    """Return the row with the lowest value for each number of latents that has any."""
+    best: dict[float, int] = {}
+    numbers, values = _numbers(rows, "latents"), _numbers(rows, name)
+    for place in range(len(rows)):
+        now = best.get(numbers[place])
+        if np.isfinite(values[place]) and (now is None or values[place] < values[now]):
+            best[numbers[place]] = place
+    return [rows[place] for place in best.values()]
+
+
 def _draw_eigenvalues(ax: Axes, selection: Selection) -> None:
     count = selection.count
     last = max(selection.recommended, *selection.votes.values()) + BEYOND
@@ -99,17 +112,16 @@ def _draw_eigenvalues(ax: Axes, selection: Selection) -> None:
 
 
 def _draw_criteria(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> None:
-    numbers = _numbers(rows, "latents")
     for name, label, colour, marker, line in (
         ("factor_bic", "factor BIC, no fit", style.FAINT, "s", (0, (1, 1.5))),
         ("ebic", "EBIC of fits", style.BLUE, "o", "-"),
     ):
-        values = _numbers(rows, name)
-        seen = np.isfinite(values)
-        if seen.any():
+        best = _best_rows(rows, name)
+        if best:
+            values = _numbers(best, name)
             ax.plot(
-                numbers[seen],
-                values[seen] - values[seen].min(),
+                _numbers(best, "latents"),
+                values - values.min(),
                 color=colour,
                 marker=marker,
                 markersize=4.0,
@@ -125,12 +137,11 @@ def _draw_criteria(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> N
 
 
 def _draw_held_out(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> None:
-    values = -_numbers(rows, "held_out_behind")
-    seen = np.isfinite(values)
+    best = _best_rows(rows, "held_out_behind")
     ax.errorbar(
-        _numbers(rows, "latents")[seen],
-        values[seen],
-        yerr=_numbers(rows, "held_out_error")[seen],
+        _numbers(best, "latents"),
+        -_numbers(best, "held_out_behind"),
+        yerr=_numbers(best, "held_out_error"),
         color=style.BLUE,
         marker="o",
         markersize=4.0,

@@ -40,6 +40,8 @@ class Candidate:
         Latents that drive no item.
     reason : str or None
         Why there are no numbers.
+    again : bool
+        Whether it was fitted for the comparison alone, with the strength of another number's fit.
     """
 
     n_latents: int
@@ -50,11 +52,19 @@ class Candidate:
     weights: Array | None = field(default=None, repr=False)
     n_idle: int = 0
     reason: str | None = None
+    again: bool = False
 
     @property
     def ebic(self) -> float:
         """Extended BIC; NaN if there is none."""
         return float("nan") if self.criteria is None else self.criteria.ebic
+
+    @property
+    def strength(self) -> float:
+        """Strength of the penalty that the fit ended with, or that it was asked for; else NaN."""
+        if self.result is not None:
+            return float(self.result.settings["penalty_strength_used"])
+        return float("nan") if self.penalty_strength is None else self.penalty_strength
 
     @property
     def mean_held_out(self) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import isnan
 from typing import Any
 
 from hidag.auto_latents import count_in_table
+from hidag.common_strength import best_number, refit_at_common_strength
 from hidag.errors import SettingError
 from hidag.observations import Observations, read_table, resolve_families
 from hidag.select.candidates import (
@@ -51,7 +51,8 @@ def select(
         items can identify, at most 40.
     family : as in `DCRL`
     penalty_strengths : sequence of float or None
-        Strengths that are tried with each number of latents; None lets the fit learn its own.
+        Strengths that are tried with each number of latents; None lets the fit learn its own. No
+        number loses for a stronger penalty than the best one's: it is fitted with that one too.
     fits : {"near", "all", "none"}
         Which numbers are fitted: those around what the correlations say, until the best is no
         longer the first or the last of them; all; or none.
@@ -99,7 +100,11 @@ def select(
         say(f"fitting {k} {'latent' if k == 1 else 'latents'}")
         return [fit_candidate(rows, k, strength, shared) for strength in strengths]
 
-    candidates = _fitted(fits, numbers, count, fit_number)
+    def fit_again(k: int, strength: float) -> Candidate:
+        say(f"fitting {k} {'latent' if k == 1 else 'latents'} with the best fit's penalty")
+        return replace(fit_candidate(rows, k, strength, shared), again=True)
+
+    candidates = _fitted(fits, numbers, count, fit_number, fit_again)
     if folds > 1 and candidates:
         candidates = _cross_validated(
             Selection(numbers, count, candidates, 0), rows, shared, folds, say
@@ -130,13 +135,18 @@ def _fitted(
     numbers: tuple[int, ...],
     count: FactorCount,
     fit_number: Callable[[int], list[Candidate]],
+    fit_again: Callable[[int, float], Candidate],
 ) -> tuple[Candidate, ...]:
-    """Return the candidates that are to be fitted, by number of latents."""
+    """Return the candidates that are to be fitted, by number of latents.
+
+    Where strengths were learned, numbers are compared at a common one.
+    """
     if fits == "none":
         return ()
     done: dict[int, list[Candidate]] = {}
     if fits == "all":
         done = {k: fit_number(k) for k in numbers}
+        refit_at_common_strength(done, fit_again)
     else:
         low, high = (_place(numbers, k) for k in count.span)
         # Factor BIC may be far below where items say little: begin where the fits are worth it.
@@ -144,27 +154,21 @@ def _fitted(
         places = list(range(max(low - 1, 0), min(high + 1, len(numbers) - 1) + 1))
         for place in places:
             done[numbers[place]] = fit_number(numbers[place])
+        refit_at_common_strength(done, fit_again)
         while len(done) < MOST_NUMBERS:
-            best = _place(numbers, _best_number(done))
+            best = _place(numbers, best_number(done))
             further = [p for p in (best - 1, best + 1) if 0 <= p < len(numbers)]
             missing = [p for p in further if numbers[p] not in done]
             if not missing:
                 break
             done[numbers[missing[0]]] = fit_number(numbers[missing[0]])
+            refit_at_common_strength(done, fit_again)
     return tuple(one for k in sorted(done) for one in done[k])
 
 
 def _place(numbers: tuple[int, ...], wanted: int) -> int:
     """Return the place of the number that is nearest to the one that is wanted."""
     return min(range(len(numbers)), key=lambda p: (abs(numbers[p] - wanted), p))
-
-
-def _best_number(done: Mapping[int, list[Candidate]]) -> int:
-    values = {
-        k: min((one.ebic for one in ones if not isnan(one.ebic)), default=float("inf"))
-        for k, ones in done.items()
-    }
-    return min(values, key=lambda k: (values[k], k))
 
 
 def _cross_validated(

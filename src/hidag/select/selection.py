@@ -14,8 +14,6 @@ from hidag.start.factor_count import FactorCount
 
 #: A smaller margin of EBIC is called a near tie: odds below 150 to 1, as BIC approximates them.
 NEAR_TIE = 10.0
-#: More latents that lower the log-likelihood by this much were held down by their penalty.
-WORSE = 5.0
 #: Columns of the table, in order.
 COLUMNS = (
     "latents",
@@ -134,8 +132,17 @@ class Selection:
     @property
     def result(self) -> FitResult | None:
         """The fit with the recommended number of latents; None if nothing was fitted."""
-        chosen = self.fitted.get(self.recommended)
-        return None if chosen is None else chosen.result
+        return self.result_with(self.recommended)
+
+    def result_with(self, n_latents: int) -> FitResult | None:
+        """Return the fit with a number of latents as the estimator would return it, or None.
+
+        Its strength is the one that was asked for or learned, the best by EBIC of several: what
+        was fitted with another number's was for the comparison alone.
+        """
+        own = [one for one in self.candidates if one.n_latents == n_latents and not one.again]
+        known = [one for one in own if not isnan(one.ebic)]
+        return min(known, key=lambda one: one.ebic).result if known else None
 
     @property
     def _best_held_out(self) -> Candidate | None:
@@ -163,7 +170,7 @@ class Selection:
         if k < count.largest:
             numbers["gap"] = float(count.gaps[k - 1])
         if one.criteria is not None and one.result is not None:
-            numbers["penalty_strength"] = float(one.result.settings["penalty_strength_used"])
+            numbers["penalty_strength"] = one.strength
             numbers["log_likelihood"] = one.criteria.log_likelihood
             numbers["parameters"] = one.criteria.n_parameters
             numbers["idle_latents"] = one.n_idle
@@ -193,25 +200,7 @@ class Selection:
         others = [f"{name} says {k}" for name, k in self.votes.items() if k != chosen]
         if others and self.fitted:
             out += f" Not all agree: {', '.join(others)}."
-        return out + self._doubt()
-
-    def _doubt(self) -> str:
-        """Return a sentence where more latents fit worse, which only too strong a penalty does."""
-        done = [
-            (one.n_latents, one.criteria.log_likelihood,
-             float(one.result.settings["penalty_strength_used"]))
-            for one in self.candidates
-            if one.criteria is not None and one.result is not None
-        ]  # fmt: skip
-        own = max((d for d in done if d[0] == self.recommended), key=lambda d: d[1], default=None)
-        more = max((d for d in done if d[0] > self.recommended), key=lambda d: d[1], default=None)
-        if own is None or more is None or more[1] > own[1] - WORSE or more[2] <= own[2]:
-            return ""
-        return (
-            f" With {more[0]} the fit is worse than with {own[0]}, as the penalty that was learned "
-            f"for it is stronger ({more[2]:.2f}, not {own[2]:.2f}): try strengths of "
-            f"{own[2]:.2f} and less too before you trust this number."
-        )
+        return out
 
     def to_dict(self) -> dict[str, Any]:
         """Return the selection as JSON can hold it; numbers that are not there are None."""

@@ -1,0 +1,64 @@
+"""Numbers of latents compared at a common strength of the penalty.
+
+Each fit learns the strength of its penalty from its own loadings. A stronger one leaves fewer of
+them, and where EM settles with fewer the likelihood can be far lower. So a number of latents could
+lose to another for its penalty alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, isnan
+from typing import Protocol, TypeVar
+
+
+class Contender(Protocol):
+    """A fit that takes part in the comparison."""
+
+    @property
+    def ebic(self) -> float:
+        """Extended BIC; NaN if the fit has none."""
+
+    @property
+    def strength(self) -> float:
+        """Strength of the penalty that the fit ended with."""
+
+
+Fit = TypeVar("Fit", bound=Contender)
+
+
+def best_ebic(fits: Sequence[Contender]) -> float:
+    """Return the best EBIC of several fits with one number of latents; infinite if none has one."""
+    return min((one.ebic for one in fits if not isnan(one.ebic)), default=inf)
+
+
+def best_number(fits: Mapping[int, Sequence[Contender]]) -> int:
+    """Return the number of latents whose best fit has the best EBIC, the smaller of two equal."""
+    return min(fits, key=lambda k: (best_ebic(fits[k]), k))
+
+
+def refit_at_common_strength(
+    fits: dict[int, list[Fit]], fit_again: Callable[[int, float], Fit]
+) -> None:
+    """Add fits, so that no number of latents has lost for a stronger penalty than the best one's.
+
+    Those whose penalties were all stronger are fitted again with the strength of the best fit.
+    Whichever is the best then, all have had that strength or a weaker one. Weaker ones need no
+    second fit: they left more loadings to win with.
+
+    Parameters
+    ----------
+    fits : dict of int to list of fits
+        By number of latents; fits are added to it.
+    fit_again : callable
+        Fits with a number of latents and a strength.
+    """
+    first = best_number(fits)
+    best = best_ebic(fits[first])
+    if best == inf:
+        return
+    strength = min(one.strength for one in fits[first] if one.ebic == best)
+    for k, ones in fits.items():
+        known = [one.strength for one in ones if not isnan(one.ebic)]
+        if k != first and known and min(known) > strength:
+            ones.append(fit_again(k, strength))

@@ -1,0 +1,43 @@
+"""Numbers of latents compared at a common strength of the penalty."""
+
+from __future__ import annotations
+
+from hidag.auto_latents import JudgedFit
+from hidag.common_strength import best_ebic, best_number, refit_at_common_strength
+
+NAN = float("nan")
+
+
+def settled(learned: dict[int, JudgedFit], again: dict[tuple[int, float], float]):
+    """Return the fits after the comparison, and what was fitted again."""
+    fits, asked = {k: [one] for k, one in learned.items()}, []
+
+    def fit_again(k: int, strength: float) -> JudgedFit:
+        asked.append((k, strength))
+        return JudgedFit(again[k, strength], strength)
+
+    refit_at_common_strength(fits, fit_again)
+    return fits, asked
+
+
+def test_what_lost_with_a_stronger_penalty_is_fitted_with_the_best_ones():
+    learned = {2: JudgedFit(20.0, 3.0), 3: JudgedFit(40.0, 5.0), 4: JudgedFit(50.0, 8.0)}
+    fits, asked = settled(learned, {(3, 3.0): 10.0, (4, 3.0): 15.0})
+    assert asked == [(3, 3.0), (4, 3.0)]
+    assert best_number(fits) == 3
+    assert best_ebic(fits[4]) == 15.0
+
+
+def test_what_lost_with_a_weaker_penalty_has_lost():
+    learned = {2: JudgedFit(20.0, 3.0), 3: JudgedFit(10.0, 5.0)}
+    fits, asked = settled(learned, {})
+    assert (best_number(fits), asked) == (3, [])
+
+
+def test_a_second_fit_may_be_worse_than_the_first_and_fits_may_fail():
+    learned = {2: JudgedFit(20.0, 3.0), 3: JudgedFit(40.0, 5.0), 4: JudgedFit(NAN, NAN)}
+    fits, asked = settled(learned, {(3, 3.0): NAN})
+    assert asked == [(3, 3.0)]
+    assert (best_number(fits), best_ebic(fits[3])) == (2, 40.0)
+    nothing, asked = settled({2: JudgedFit(NAN, NAN), 3: JudgedFit(NAN, NAN)}, {})
+    assert (best_number(nothing), asked) == (2, [])
