@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover import Knowledge, engine, search_graph
-from hidag.kernels import graph_classes, graph_moves, graph_operators
+from hidag.discover import Knowledge, engine, score_cache, search_graph
+from hidag.kernels import (
+    graph_classes,
+    graph_moves,
+    graph_operators,
+    graph_ratings,
+    graph_score_table,
+    graph_validity,
+)
 
 
 class PlainBodies:
@@ -27,8 +34,10 @@ def test_a_whole_search_with_plain_bodies(search, knowledge, monkeypatch) -> Non
     rows = np.cumsum(rng.random((150, 6)) < 0.35, axis=1) % 2
     compiled = search_graph(rows, search=search, knowledge=knowledge)
     monkeypatch.setattr(engine, "graph_operators", PlainBodies(graph_operators))
+    monkeypatch.setattr(engine, "graph_ratings", PlainBodies(graph_ratings))
     monkeypatch.setattr(engine, "graph_moves", PlainBodies(graph_moves))
     monkeypatch.setattr(engine, "graph_classes", PlainBodies(graph_classes))
+    monkeypatch.setattr(score_cache, "graph_score_table", PlainBodies(graph_score_table))
     with np.errstate(over="ignore"):  # plain Python warns where machine numbers wrap around
         plain = search_graph(rows, search=search, knowledge=knowledge)
     assert plain == compiled
@@ -82,8 +91,7 @@ def test_ratings_kept_between_steps_equal_fresh_ones(seed) -> None:
         gains, sets = machine.rate(kept, pairs)
         i = rng.choice(np.flatnonzero(np.isfinite(gains)))
         x, y = (int(k) for k in pairs[i])
-        children, joined = kept.graph[1], kept.graph[3]
-        kind = int(graph_operators._kind(x, y, children, joined))
+        kind = int(graph_validity.kind_of(x, y, kept.graph))
         assert machine.apply(kept, kind, x, y, sets[i], float(gains[i]))
 
 
@@ -98,11 +106,7 @@ def propose_only(machine, state, allowed) -> int:
     cache = machine.cache
     return graph_operators.propose(
         state.graph,
-        state.ratings,
-        state.dirty,
-        state.dirty_rows,
-        state.row_best,
-        state.row_x,
+        state.kept,
         machine.ranks,
         machine.mix,
         machine.rules,
@@ -111,13 +115,9 @@ def propose_only(machine, state, allowed) -> int:
         -1,
         machine.max_parents,
         machine.threshold,
-        cache.keys,
-        cache.values,
-        cache.asked,
-        cache.counters,
+        cache.table,
         np.zeros((0, 2), dtype=np.int64),
         np.zeros((0, cache.n_words), dtype=np.uint64),
-        0,
         np.zeros(cache.n_words, dtype=np.uint64),
         np.zeros(4),
     )

@@ -1,16 +1,23 @@
-"""The engine of the greedy searches: graph, ratings of all operators, and the score cache."""
+"""The engine of the greedy searches: the graph, and the ratings of all operators."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.discover.score_cache import ScoreCache
 from hidag.discover.scores import LocalScore
-from hidag.errors import SettingError
-from hidag.kernels import graph_classes, graph_moves, graph_numbers, graph_operators
+from hidag.kernels import (
+    graph_classes,
+    graph_moves,
+    graph_numbers,
+    graph_operators,
+    graph_ratings,
+)
 
 #: Sets of kinds of operators.
 DELETE = 1 << graph_numbers.DELETE
@@ -20,69 +27,6 @@ INSERT = 1 << graph_numbers.INSERT
 #: A gain counts if it exceeds this share of the empty graph's score: far above rounding, far
 #: below anything that data can tell.
 RELATIVE_THRESHOLD = 1e-12
-
-_FIRST_CAPACITY = 1 << 14
-_MAX_QUESTIONS = 1 << 16
-
-
-class ScoreCache:
-    """Local scores by (variable, parent set), asked for in batches and computed once."""
-
-    def __init__(self, score: LocalScore, n_variables: int) -> None:
-        self.score = score
-        self.n_words = max(1, (n_variables + 63) // 64)
-        self.keys = np.zeros((_FIRST_CAPACITY, self.n_words + 1), dtype=np.uint64)
-        self.values = np.zeros(_FIRST_CAPACITY)
-        self.asked = np.zeros(_MAX_QUESTIONS, dtype=np.int64)
-        self.counters = np.zeros(2, dtype=np.int64)
-
-    @property
-    def n_scores(self) -> int:
-        """Number of local scores computed so far."""
-        return int(self.counters[0])
-
-    def answer(self) -> None:
-        """Compute the scores that were asked for; make room for more."""
-        slots = self.asked[: self.counters[1]]
-        nodes = self.keys[slots, 0].astype(np.int64) - 1
-        words = np.ascontiguousarray(self.keys[slots, 1:])
-        if hasattr(self.score, "many"):
-            self.values[slots] = self.score.many(nodes, words)
-        else:
-            self.values[slots] = [
-                float(self.score.local(int(node), _members(row)))
-                for node, row in zip(nodes, words, strict=True)
-            ]
-        finite = np.isfinite(self.values[slots])
-        if not finite.all():
-            first = int(np.argmin(finite))
-            raise SettingError(
-                f"the score of variable {nodes[first]} with parents {_members(words[first])} is "
-                f"{self.values[slots[first]]}; a local score must be a finite number"
-            )
-        self.counters[1] = 0
-        if 3 * self.n_scores > len(self.values):
-            keys = np.zeros((2 * len(self.values), self.n_words + 1), dtype=np.uint64)
-            values = np.zeros(len(keys))
-            graph_operators.move_scores(
-                self.keys, self.values, keys, values, self.asked, self.counters
-            )
-            self.keys, self.values = keys, values
-
-    def many(self, nodes: NDArray[np.int64], rows: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return many scores, shape (n,), for bit sets of parents, shape (n, n_words)."""
-        while True:
-            out: NDArray[np.float64] = graph_operators.ask_many(
-                self.keys, self.values, self.asked, self.counters, nodes, rows
-            )
-            if not np.isnan(out).any():
-                return out
-            self.answer()
-
-
-def _members(words: NDArray[np.uint64]) -> tuple[int, ...]:
-    found = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return tuple(np.flatnonzero(found).tolist())
 
 
 def to_words(matrix: NDArray[np.int8]) -> NDArray[np.uint64]:
@@ -123,6 +67,11 @@ class State:
             self.row_best.copy(),
             self.row_x.copy(),
         )
+
+    @property
+    def kept(self) -> tuple[NDArray[Any], ...]:
+        """What is kept of ratings between steps, as the kernels take it."""
+        return self.ratings, self.dirty, self.dirty_rows, self.row_best, self.row_x
 
     def forget_ratings(self) -> None:
         """Have all operators rated again, as after a change of the kinds allowed."""
@@ -231,11 +180,7 @@ class Engine:
         while True:
             answer = graph_operators.propose(
                 state.graph,
-                state.ratings,
-                state.dirty,
-                state.dirty_rows,
-                state.row_best,
-                state.row_x,
+                state.kept,
                 self.ranks,
                 self.mix,
                 self.rules,
@@ -244,13 +189,9 @@ class Engine:
                 banned[1],
                 self.max_parents,
                 self.threshold,
-                cache.keys,
-                cache.values,
-                cache.asked,
-                cache.counters,
+                cache.table,
                 refused_pairs,
                 refused_sets,
-                len(refused_pairs),
                 self._chosen,
                 self._out,
             )
@@ -290,15 +231,12 @@ class Engine:
         pairs = np.ascontiguousarray(pairs)
         sets = np.zeros((len(pairs), cache.n_words), dtype=np.uint64)
         while True:
-            gains: NDArray[np.float64] = graph_operators.rate_pairs(
+            gains: NDArray[np.float64] = graph_ratings.rate_pairs(
                 pairs,
                 state.graph,
                 self.mix,
                 self.max_parents,
-                cache.keys,
-                cache.values,
-                cache.asked,
-                cache.counters,
+                cache.table,
                 sets,
             )
             if not np.isnan(gains).any():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover.engine import ScoreCache
 from hidag.discover.knowledge import FORBIDDEN
+from hidag.discover.score_cache import ScoreCache
 from hidag.errors import GraphError
 
 #: The tables have 2^K rows; 12 variables take about a second.

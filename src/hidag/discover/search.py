@@ -14,11 +14,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.discover.engine import Engine, ScoreCache
+from hidag.discover.engine import Engine
 from hidag.discover.exact import best_dag
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.discover.greedy import ges, xges
 from hidag.discover.knowledge import Knowledge, direct_by_rules
+from hidag.discover.score_cache import ScoreCache
 from hidag.discover.scores import LeanScore, LocalScore, graph_score, make_score
 from hidag.errors import DataError, GraphError, SettingError
 from hidag.latent import LatentCounts

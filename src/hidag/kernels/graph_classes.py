@@ -15,30 +15,12 @@ from hidag.kernels.graph_numbers import (
     NEIGHBOURS,
     ONE,
     PARENTS,
-    PLACES,
-    SHUFFLE,
     ZERO,
 )
+from hidag.kernels.graph_sets import add, drop, has, lowest
 
-
-@njit(cache=True)
-def _has(row, k):
-    return (row[k >> 6] >> np.uint64(k & 63)) & ONE != ZERO
-
-
-@njit(cache=True)
-def _add(row, k):
-    row[k >> 6] |= ONE << np.uint64(k & 63)
-
-
-@njit(cache=True)
-def _drop(row, k):
-    row[k >> 6] &= ~(ONE << np.uint64(k & 63))
-
-
-@njit(cache=True)
-def _lowest(word):
-    return PLACES[((word & (~word + ONE)) * SHUFFLE) >> np.uint64(58)]
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "98e0780d9a1c"
 
 
 @njit(cache=True)
@@ -59,7 +41,7 @@ def _must_point(b, c, graph, with_rule_four):
     for w in range(n_words):
         word = neighbours[b, w] & parents[c, w]
         while word != ZERO:
-            d = w * 64 + _lowest(word)
+            d = w * 64 + lowest(word)
             word &= word - ONE
             for v in range(n_words):
                 rest = neighbours[b, v] & parents[c, v] & ~joined[d, v]
@@ -71,7 +53,7 @@ def _must_point(b, c, graph, with_rule_four):
         for w in range(n_words):
             word = parents[c, w] & joined[b, w]
             while word != ZERO:
-                e = w * 64 + _lowest(word)
+                e = w * 64 + lowest(word)
                 word &= word - ONE
                 for v in range(n_words):
                     if parents[e, v] & neighbours[b, v] & ~joined[c, v] != ZERO:
@@ -81,17 +63,17 @@ def _must_point(b, c, graph, with_rule_four):
 
 @njit(cache=True)
 def _orient(graph, b, c, active):
-    _drop(graph[NEIGHBOURS, b], c)
-    _drop(graph[NEIGHBOURS, c], b)
-    _add(graph[CHILDREN, b], c)
-    _add(graph[PARENTS, c], b)
+    drop(graph[NEIGHBOURS, b], c)
+    drop(graph[NEIGHBOURS, c], b)
+    add(graph[CHILDREN, b], c)
+    add(graph[PARENTS, c], b)
     # Only edges around the two can be directed because of this one.
     for end in (b, c):
         active[end] = 1
         for w in range(graph.shape[2]):
             word = graph[JOINED, end, w]
             while word != ZERO:
-                active[w * 64 + _lowest(word)] = 1
+                active[w * 64 + lowest(word)] = 1
                 word &= word - ONE
 
 
@@ -109,9 +91,9 @@ def _close(graph, active, with_rule_four):
             for w in range(n_words):
                 word = graph[NEIGHBOURS, b, w]
                 while word != ZERO:
-                    c = w * 64 + _lowest(word)
+                    c = w * 64 + lowest(word)
                     word &= word - ONE
-                    if not _has(graph[NEIGHBOURS, b], c):
+                    if not has(graph[NEIGHBOURS, b], c):
                         continue
                     if _must_point(b, c, graph, with_rule_four):
                         _orient(graph, b, c, active)
@@ -151,7 +133,7 @@ def _find_below(graph):
             for w in range(n_words):
                 word = graph[NEIGHBOURS, v, w]
                 while word != ZERO:
-                    u = w * 64 + _lowest(word)
+                    u = w * 64 + lowest(word)
                     word &= word - ONE
                     if component[u] < 0:
                         component[u] = n_components
@@ -178,7 +160,7 @@ def _find_below(graph):
             for w in range(n_words):
                 word = graph[CHILDREN, members[m], w]
                 while word != ZERO:
-                    c = component[w * 64 + _lowest(word)]
+                    c = component[w * 64 + lowest(word)]
                     word &= word - ONE
                     n_arrows[c] -= 1
                     if n_arrows[c] == 0:
@@ -190,11 +172,11 @@ def _find_below(graph):
         c = order[i]
         for m in range(first[c], first[c + 1]):
             v = members[m]
-            _add(reach[c], v)
+            add(reach[c], v)
             for w in range(n_words):
                 word = graph[CHILDREN, v, w]
                 while word != ZERO:
-                    child = component[w * 64 + _lowest(word)]
+                    child = component[w * 64 + lowest(word)]
                     word &= word - ONE
                     for t in range(n_words):
                         graph[BELOW, v, t] |= reach[child, t]
@@ -213,13 +195,13 @@ def complete(parents, graph):
             graph[JOINED, c, w] |= parents[c, w]
             word = parents[c, w]
             while word != ZERO:
-                _add(graph[JOINED, w * 64 + _lowest(word)], c)
+                add(graph[JOINED, w * 64 + lowest(word)], c)
                 word &= word - ONE
     for c in range(n):
         for w in range(n_words):
             word = parents[c, w]
             while word != ZERO:
-                a = w * 64 + _lowest(word)
+                a = w * 64 + lowest(word)
                 word &= word - ONE
                 compelled = False
                 for v in range(n_words):
@@ -228,11 +210,11 @@ def complete(parents, graph):
                         apart &= ~(ONE << np.uint64(a & 63))
                     compelled = compelled or apart != ZERO
                 if compelled:
-                    _add(graph[PARENTS, c], a)
-                    _add(graph[CHILDREN, a], c)
+                    add(graph[PARENTS, c], a)
+                    add(graph[CHILDREN, a], c)
                 else:
-                    _add(graph[NEIGHBOURS, c], a)
-                    _add(graph[NEIGHBOURS, a], c)
+                    add(graph[NEIGHBOURS, c], a)
+                    add(graph[NEIGHBOURS, a], c)
                     active[a] = 1
                     active[c] = 1
     _close(graph, active, False)
@@ -252,16 +234,16 @@ def direct_by_rules(graph, rules):
         for w in range(n_words):
             word = graph[NEIGHBOURS, i, w]
             while word != ZERO:
-                j = w * 64 + _lowest(word)
+                j = w * 64 + lowest(word)
                 word &= word - ONE
-                if rules[i, j] & 1 and _has(graph[NEIGHBOURS, i], j):
+                if rules[i, j] & 1 and has(graph[NEIGHBOURS, i], j):
                     _orient(graph, j, i, active)
                     _close(graph, active, True)
     for i in range(n):
         for w in range(n_words):
             word = graph[CHILDREN, i, w]
             while word != ZERO:
-                j = w * 64 + _lowest(word)
+                j = w * 64 + lowest(word)
                 word &= word - ONE
                 if rules[i, j] & 1:
                     return False

@@ -18,31 +18,13 @@ from hidag.kernels.graph_numbers import (
     NEIGHBOURS,
     ONE,
     PARENTS,
-    PLACES,
     REVERSE,
-    SHUFFLE,
     ZERO,
 )
+from hidag.kernels.graph_sets import add, drop, has, lowest
 
-
-@njit(cache=True)
-def _has(row, k):
-    return (row[k >> 6] >> np.uint64(k & 63)) & ONE != ZERO
-
-
-@njit(cache=True)
-def _add(row, k):
-    row[k >> 6] |= ONE << np.uint64(k & 63)
-
-
-@njit(cache=True)
-def _drop(row, k):
-    row[k >> 6] &= ~(ONE << np.uint64(k & 63))
-
-
-@njit(cache=True)
-def _lowest(word):
-    return PLACES[((word & (~word + ONE)) * SHUFFLE) >> np.uint64(58)]
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "98e0780d9a1c"
 
 
 @njit(cache=True)
@@ -88,10 +70,10 @@ def _member(graph, first, n_first, parents):
             word = neighbours[chosen, w]
             is_open = is_open or word != ZERO
             while word != ZERO:
-                k = w * 64 + _lowest(word)
+                k = w * 64 + lowest(word)
                 word &= word - ONE
                 if not placed[k]:
-                    _add(parents[k], chosen)
+                    add(parents[k], chosen)
                     n_placed_neighbours[k] += 1
         if is_open:
             left -= 1
@@ -106,10 +88,10 @@ def move(graph, kind, x, y, chosen, parents):
     for w in range(n_words):
         word = chosen[w]
         while word != ZERO:
-            first[n_first] = w * 64 + _lowest(word)
+            first[n_first] = w * 64 + lowest(word)
             n_first += 1
             word &= word - ONE
-    if kind == DELETE and _has(graph[NEIGHBOURS, y], x):
+    if kind == DELETE and has(graph[NEIGHBOURS, y], x):
         first[n_first] = x
         n_first += 1
     first[n_first] = y
@@ -119,11 +101,11 @@ def move(graph, kind, x, y, chosen, parents):
         n_first += 1
     _member(graph, first, n_first, parents)
     if kind == DELETE:
-        _drop(parents[y], x)
+        drop(parents[y], x)
     else:
-        _add(parents[y], x)
+        add(parents[y], x)
         if kind == REVERSE:
-            _drop(parents[x], y)
+            drop(parents[x], y)
 
 
 @njit(cache=True)
@@ -146,7 +128,7 @@ def mark_dirty(before, after, dirty, dirty_rows):
             for w in range(n_words):
                 word = after[PARENTS, y, w]
                 while word != ZERO:
-                    k = w * 64 + _lowest(word)
+                    k = w * 64 + lowest(word)
                     word &= word - ONE
                     dirty[k, y] = 1
                     dirty_rows[k] = 1
@@ -155,27 +137,27 @@ def mark_dirty(before, after, dirty, dirty_rows):
             word = before[BELOW, y, w] ^ after[BELOW, y, w]
             turned |= word
             while word != ZERO:
-                dirty[y, w * 64 + _lowest(word)] = 1
+                dirty[y, w * 64 + lowest(word)] = 1
                 dirty_rows[y] = 1
                 word &= word - ONE
         if turned != ZERO:
             for w in range(n_words):
                 word = after[CHILDREN, y, w]
                 while word != ZERO:
-                    dirty[y, w * 64 + _lowest(word)] = 1
+                    dirty[y, w * 64 + lowest(word)] = 1
                     word &= word - ONE
     for a in range(n):
         for w in range(n_words):
             word = before[JOINED, a, w] ^ after[JOINED, a, w]
             while word != ZERO:
-                b = w * 64 + _lowest(word)
+                b = w * 64 + lowest(word)
                 word &= word - ONE
                 dirty[b, a] = 1
                 dirty_rows[b] = 1
                 for y in range(n):
-                    if _has(after[NEIGHBOURS, y], b):
+                    if has(after[NEIGHBOURS, y], b):
                         dirty[y, a] = 1
                         dirty_rows[y] = 1
-                        if _has(after[NEIGHBOURS, y], a):
+                        if has(after[NEIGHBOURS, y], a):
                             for x in range(n):
                                 dirty[y, x] = 1

@@ -1,8 +1,4 @@
-"""Numbers that the graph kernels share; no kernels.
-
-Compiled code is kept on disk with copies of them, and renewed only when its own file changes:
-a name here must never get another value.
-"""
+"""Numbers that the graph kernels share; no kernels."""
 
 from __future__ import annotations
 
