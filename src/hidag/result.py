@@ -1,4 +1,4 @@
-"""FitResult: everything a reader of a fit needs, saved as arrays and JSON."""
+"""FitResult: everything a reader of a fit needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.archive import number, read_archive, write_archive
 from hidag.discover import CPDAG
 from hidag.errors import SettingError
 from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
@@ -23,9 +22,10 @@ from hidag.estimate.posterior import (
 from hidag.evidence import EdgeTest
 from hidag.identify import Certificate, certify_fit, check_identifiability
 from hidag.identify.question import Question
-from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
+from hidag.latent import LatentLaw, NetworkLaw
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
 from hidag.measurement.effects import ALL_ORDERS, Effects
+from hidag.result_file import read_fields, write_result
 from hidag.start.several import StartRecord
 
 Array = NDArray[np.float64]
@@ -274,106 +274,9 @@ class FitResult:
 
     def save(self, path: str | Path) -> Path:
         """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
-        path = Path(path)
-        header: dict[str, Any] = {
-            "item_names": self.item_names,
-            "latent_names": self.latent_names,
-            "families": self.families,
-            "levels": self.law.space.levels,
-            "interactions": self.terms.interactions,
-            "log_likelihood": self.log_likelihood,
-            "objective": self.objective,
-            "n_samples": self.n_samples,
-            "missing_share": self.missing_share,
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-            "method": self.method,
-            "starts": [vars(record) for record in self.starts],
-            "n_reached": self.n_reached,
-            "graph_rows": self.graph_rows,
-            "information_ratio": self.information_ratio,
-            "edge_tests": [vars(test) for test in self.edge_tests],
-            "family_reasons": self.family_reasons,
-            "settings": dict(self.settings),
-            "versions": dict(self.versions),
-            "has_q": self.q_given is not None,
-        }
-        arrays: dict[str, NDArray[Any]] = {
-            "intercept": self.intercept,
-            "loadings": self.loadings,
-            "dispersion": self.parameters.dispersion,
-            "cutpoints": self.parameters.cutpoints,
-            "trace": self.trace,
-            "graph": np.asarray(self.graph.adjacency),
-        }
-        if self.q_given is not None:
-            arrays["q_given"] = self.q_given
-        if isinstance(self.law, NetworkLaw):
-            header["law_parents"] = self.law.parents
-            for k, table in enumerate(self.law.tables):
-                arrays[f"law_table_{k}"] = table
-        else:
-            arrays["law_probabilities"] = np.asarray(self.law.probabilities)
-        write_archive(path, header, arrays)
-        return path
-
-
-def _start(record: Mapping[str, Any]) -> StartRecord:
-    values = {name: number(record[name]) for name in ("objective", "log_likelihood")}
-    return StartRecord(**{**record, **values})
+        return write_result(self, Path(path))
 
 
 def load(path: str | Path) -> FitResult:
     """Return the FitResult that ``FitResult.save`` wrote."""
-    header, arrays = read_archive(Path(path))
-    space = StateSpace(tuple(header["levels"]))
-    law: LatentLaw
-    if "law_parents" in header:
-        parents = tuple(tuple(pa) for pa in header["law_parents"])
-        law = NetworkLaw(
-            space, parents, tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
-        )
-    else:
-        law = SaturatedLaw(space, arrays["law_probabilities"])
-    latent_names = tuple(header["latent_names"])
-    families = tuple(header["families"])
-    return FitResult(
-        item_names=tuple(header["item_names"]),
-        latent_names=latent_names,
-        item_families=() if Responses.of(families).plain else families,
-        parameters=MeasurementParameters(
-            Responses.of(families).families,
-            arrays["intercept"],
-            arrays["loadings"],
-            arrays["dispersion"],
-            Terms(
-                space.levels,
-                tuple(
-                    tuple((int(k), int(u)) for k, u in pairs)
-                    for pairs in header.get("interactions", ())
-                ),
-            ),
-            arrays.get("cutpoints", np.zeros((len(arrays["intercept"]), 0))),
-        ),
-        law=law,
-        graph=CPDAG(arrays["graph"], latent_names),
-        q_given=arrays["q_given"] if header["has_q"] else None,
-        log_likelihood=number(header["log_likelihood"]),
-        objective=number(header["objective"]),
-        n_samples=header["n_samples"],
-        missing_share=header["missing_share"],
-        n_iter=header["n_iter"],
-        converged=header["converged"],
-        method=header["method"],
-        trace=arrays["trace"],
-        starts=tuple(_start(record) for record in header["starts"]),
-        n_reached=header["n_reached"],
-        graph_rows=header["graph_rows"],
-        information_ratio=header["information_ratio"],
-        edge_tests=tuple(
-            EdgeTest(**{**test, "pair": tuple(test["pair"])}) for test in header["edge_tests"]
-        ),
-        family_reasons=tuple(header["family_reasons"]),
-        settings=header["settings"],
-        versions=header["versions"],
-    )
+    return FitResult(**read_fields(Path(path)))
