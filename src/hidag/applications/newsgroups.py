@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hidag.applications import exploration_parts as parts
 from hidag.applications.exploration import Exploration, explore
+from hidag.applications.exploration_sections import (
+    common_numbers,
+    count_family_table,
+    misfit_section,
+    number_section,
+)
 from hidag.applications.misfit import misfit
 from hidag.applications.newsgroups_data import (
     LATENTS_FOR_FAMILIES,
     ROWS_FOR_FAMILIES,
     WORDS_FOR_FAMILIES,
-    Labels,
     count_families,
     read_counts,
     read_labels,
 )
+from hidag.applications.newsgroups_labels import groups_picture, groups_table, topic_told
 from hidag.applications.outcome import Outcome, Picture
 from hidag.plots import style
-from hidag.report.parts import Section, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
+from hidag.report.parts import Section
 
 NUMBERS = (4, 6, 8)
 #: Hundreds of items leave little doubt where to begin, and a step is dear: one start, and an end
@@ -78,7 +75,6 @@ def explain_words(
     labels = read_labels(folder, len(table.values))
     right, common = topic_told(found, labels)
     result = found.result
-    worst = gaps.pairs[0]
     return Outcome(
         name="newsgroups",
         title="Topics behind the words of newsgroups",
@@ -108,12 +104,7 @@ def explain_words(
                 ),
                 tables=("count_families",),
             ),
-            Section(
-                "How many states",
-                (parts.number_words(found),),
-                pictures=("number_of_latents", "agreement"),
-                tables=("number_of_latents",),
-            ),
+            number_section(found),
             Section("The states", pictures=("words",), tables=("latents", "effects")),
             Section(
                 "The graph among them",
@@ -135,15 +126,7 @@ def explain_words(
                 pictures=("groups",),
                 tables=("groups",),
             ),
-            Section(
-                "What the states do not explain",
-                (
-                    f"The worst pair is {result.item_names[worst[0]]} and "
-                    f"{result.item_names[worst[1]]}: their correlation is {worst[2]:.2f}, under "
-                    f"the fit {worst[3]:.2f}.",
-                ),
-                tables=("misfit",),
-            ),
+            misfit_section(found, gaps),
         ),
         pictures=(
             parts.graph_picture(found),
@@ -153,13 +136,7 @@ def explain_words(
             groups_picture(found, labels),
         ),
         tables=(
-            Table(
-                "count_families",
-                "Families of the counts.",
-                ("family of the counts", "log-likelihood", "parameters", "BIC"),
-                tuple(counts),
-                decimals=1,
-            ),
+            count_family_table(counts, "Families of the counts."),
             parts.number_table(found),
             parts.latent_table(found),
             parts.effect_table(found),
@@ -168,91 +145,12 @@ def explain_words(
             parts.misfit_table(found, gaps),
         ),
         numbers={
-            "n_latents": found.chosen,
+            **common_numbers(found, gaps),
             "family": best,
-            "selection": found.selection.to_dict(),
-            "split_half_agreement": {k: met.correlation for k, met in found.halves.items()},
             "subject_told": right,
             "most_frequent_subject": common,
-            "misfit_root_mean_square": gaps.root_mean_square,
-            "unexplained_root_mean_square": gaps.unexplained,
         },
     )
-
-
-def topic_told(found: Exploration, labels: Labels) -> tuple[float, float]:
-    """Return how often profiles of states tell a document's subject, and the most frequent one.
-
-    Learned from the documents with even numbers, counted on the others.
-    """
-    profiles = [tuple(row) for row in (found.posterior() > 0.5).tolist()]
-    topics = labels.topic.tolist()
-    usual = Counter(topics[::2]).most_common(1)[0][0]
-    seen: dict[tuple[bool, ...], Counter[str]] = defaultdict(Counter)
-    for profile, topic in zip(profiles[::2], topics[::2], strict=True):
-        seen[profile][topic] += 1
-    told = [seen[p].most_common(1)[0][0] if p in seen else usual for p in profiles[1::2]]
-    truth = topics[1::2]
-    right = float(np.mean([a == b for a, b in zip(told, truth, strict=True)]))
-    return right, float(np.mean([t == usual for t in truth]))
-
-
-def group_shares(found: Exploration, labels: Labels) -> tuple[list[str], Array]:
-    """Return the groups, and the average chance of each state in each of them, (G, K)."""
-    chances = found.posterior()
-    groups = sorted(set(labels.group.tolist()))
-    return groups, np.stack([chances[labels.group == g].mean(axis=0) for g in groups])
-
-
-def groups_table(found: Exploration, labels: Labels) -> Table:
-    """Return how often each state is on in each group."""
-    groups, shares = group_shares(found, labels)
-    sizes = [int((labels.group == g).sum()) for g in groups]
-    return Table(
-        "groups",
-        "Average chance of each state in the documents of each newsgroup.",
-        ("newsgroup", "documents", *found.result.latent_names),
-        tuple(
-            (g, n, *(float(v) for v in row))
-            for g, n, row in zip(groups, sizes, shares, strict=True)
-        ),
-        decimals=2,
-    )
-
-
-def groups_picture(found: Exploration, labels: Labels) -> Picture:
-    """Return the table of groups as a picture."""
-    groups, shares = group_shares(found, labels)
-    return Picture.on_axes(
-        "groups",
-        "How often each state is on in each newsgroup: the darker, the more documents. Newsgroups "
-        "were looked at after the fit.",
-        partial(_draw_shares, groups=groups, names=found.result.latent_names, shares=shares),
-        (2.6 + 0.95 * shares.shape[1], 1.6 + 0.34 * len(groups)),
-    )
-
-
-def _draw_shares(ax: Axes, *, groups: list[str], names: tuple[str, ...], shares: Array) -> None:
-    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    ax.set_yticks(range(len(groups)), groups, fontsize=style.SMALL_FONT_SIZE)
-    ax.set_xticks(
-        range(len(names)),
-        [style.shown_name(name).replace(", ", ",\n") for name in names],
-        fontsize=style.SMALL_FONT_SIZE,
-    )
-    for (row, column), value in np.ndenumerate(shares):
-        ink = style.PAPER if value > 0.55 else style.INK
-        ax.text(
-            column,
-            row,
-            f"{value:.2f}",
-            ha="center",
-            va="center",
-            color=ink,
-            fontsize=style.SMALL_FONT_SIZE,
-        )
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
 
 
 def words_picture(found: Exploration) -> Picture:

@@ -9,6 +9,12 @@ import numpy as np
 
 from hidag.applications import exploration_parts as parts
 from hidag.applications.exploration import Exploration, explore
+from hidag.applications.exploration_sections import (
+    common_numbers,
+    count_family_table,
+    misfit_section,
+    number_section,
+)
 from hidag.applications.misfit import misfit
 from hidag.applications.nhanes_data import (
     LATENTS_FOR_FAMILIES,
@@ -62,7 +68,9 @@ def explain_health(
     gaps = misfit(found.result, found.table)
     tables = (
         _family_table(survey, families),
-        _count_table(counts),
+        count_family_table(
+            counts, f"Families of the counts, by fits with {LATENTS_FOR_FAMILIES} latents."
+        ),
         parts.number_table(found),
         parts.latent_table(found),
         parts.effect_table(found),
@@ -71,8 +79,6 @@ def explain_health(
         parts.misfit_table(found, gaps),
     )
     n = len(survey.weights)
-    worst = gaps.pairs[0]
-    names = found.result.item_names
     return Outcome(
         name="nhanes",
         title="Hidden states behind the health of adults (NHANES 2009-12)",
@@ -97,7 +103,7 @@ def explain_health(
                 "The data, and what each column was taken for",
                 (
                     f"{n:,} adults with an examination weight ({survey.n_unweighted:,} without "
-                    f"were left out), {len(names)} items of four kinds, "
+                    f"were left out), {len(found.result.item_names)} items of four kinds, "
                     f"{found.result.missing_share:.1%} of the cells missing. Weights were scaled "
                     f"to add up to {survey.weights.sum():,.0f}: unequal weights make {n:,} persons "
                     f"tell as much as so many. {survey.n_zero:,} diastolic pressures of zero were "
@@ -108,12 +114,7 @@ def explain_health(
                 ),
                 tables=("families", "count_families"),
             ),
-            Section(
-                "How many states",
-                (parts.number_words(found),),
-                pictures=("number_of_latents", "agreement"),
-                tables=("number_of_latents",),
-            ),
+            number_section(found),
             Section(
                 "The states",
                 (
@@ -143,14 +144,7 @@ def explain_health(
                 ),
                 tables=("age_and_sex",),
             ),
-            Section(
-                "What the states do not explain",
-                (
-                    f"The worst pair is {names[worst[0]]} and {names[worst[1]]}: their correlation "
-                    f"is {worst[2]:.2f}, under the fit {worst[3]:.2f}.",
-                ),
-                tables=("misfit",),
-            ),
+            misfit_section(found, gaps),
         ),
         pictures=(
             parts.graph_picture(found),
@@ -159,13 +153,7 @@ def explain_health(
             parts.loadings_picture(found),
         ),
         tables=tables,
-        numbers={
-            "n_latents": found.chosen,
-            "selection": found.selection.to_dict(),
-            "split_half_agreement": {k: met.correlation for k, met in found.halves.items()},
-            "misfit_root_mean_square": gaps.root_mean_square,
-            "unexplained_root_mean_square": gaps.unexplained,
-        },
+        numbers=common_numbers(found, gaps),
     )
 
 
@@ -213,16 +201,6 @@ def _family_table(survey: Survey, families: dict[str, str]) -> Table:
             )
             for j, name in enumerate(survey.observations.names)
         ),
-    )
-
-
-def _count_table(counts: list[tuple[str, float, int, float]]) -> Table:
-    return Table(
-        "count_families",
-        f"Families of the counts, by fits with {LATENTS_FOR_FAMILIES} latents.",
-        ("family of the counts", "log-likelihood", "parameters", "BIC"),
-        tuple(counts),
-        decimals=1,
     )
 
 

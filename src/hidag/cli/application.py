@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hidag.applications import Outcome, Picture, Table, render_outcome
-from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
+from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, steps_told
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.tables import number, write_csv
 from hidag.plots import render_figure
@@ -56,6 +57,18 @@ def run_application(
         show_warning(sentence)
     say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / _PAGE}")
     return outcome
+
+
+def run_told_application(
+    explain: Callable[..., Outcome],
+    folder: Path | None,
+    out: Path,
+    inputs: Iterable[Path],
+    **settings: Any,
+) -> None:
+    """Run an application that tells what it is doing, on a folder of data."""
+    with steps_told() as tell:
+        run_application(lambda: explain(folder, tell=tell, **settings), out, inputs)
 
 
 def run_seesaw_application(

@@ -76,27 +76,23 @@ def timss(
     """Skills behind response times: the graph among seven skills of TIMSS 2019, and how stable."""
     from hidag.applications.timss import explain_times
     from hidag.applications.timss_data import files_of
-    from hidag.cli.application import run_application
-    from hidag.cli.console import steps_told
+    from hidag.cli.application import run_told_application
     from hidag.errors import SettingError
 
     if (folder is None) != simulated:
         raise SettingError("give the folder of the TIMSS tables, or --simulated, one of the two")
-    with steps_told() as tell:
-        run_application(
-            lambda: explain_times(
-                folder,
-                q=q,
-                seed=seed,
-                n_resamples=bootstrap,
-                n_seeds=seeds,
-                n_jobs=workers,
-                keep=keep,
-                tell=tell,
-            ),
-            out,
-            () if folder is None else files_of(folder),
-        )
+    run_told_application(
+        explain_times,
+        folder,
+        out,
+        () if folder is None else files_of(folder),
+        q=q,
+        seed=seed,
+        n_resamples=bootstrap,
+        n_seeds=seeds,
+        n_jobs=workers,
+        keep=keep,
+    )
 
 
 @application_app.command("nhanes")
@@ -119,16 +115,10 @@ def nhanes(
     """Health of adults: measures, answers and counts with gaps and survey weights in one model."""
     from hidag.applications.nhanes import NUMBERS, explain_health
     from hidag.applications.nhanes_data import files_of
-    from hidag.cli.application import run_application
-    from hidag.cli.console import steps_told
+    from hidag.cli.application import run_told_application
 
     numbers = range_of(latents) or NUMBERS
-    with steps_told() as tell:
-        run_application(
-            lambda: explain_health(folder, seed=seed, numbers=numbers, tell=tell),
-            out,
-            files_of(folder),
-        )
+    run_told_application(explain_health, folder, out, files_of(folder), seed=seed, numbers=numbers)
 
 
 @application_app.command("newsgroups")
@@ -153,16 +143,10 @@ def newsgroups(
     """Topics behind the counts of hundreds of words; newsgroups are looked at after the fit."""
     from hidag.applications.newsgroups import NUMBERS, explain_words
     from hidag.applications.newsgroups_data import files_of
-    from hidag.cli.application import run_application
-    from hidag.cli.console import steps_told
+    from hidag.cli.application import run_told_application
 
     numbers = range_of(latents) or NUMBERS
-    with steps_told() as tell:
-        run_application(
-            lambda: explain_words(folder, seed=seed, numbers=numbers, tell=tell),
-            out,
-            files_of(folder),
-        )
+    run_told_application(explain_words, folder, out, files_of(folder), seed=seed, numbers=numbers)
 
 
 @application_app.command()
