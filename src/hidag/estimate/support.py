@@ -114,17 +114,17 @@ def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
     Wald scores for loadings that are in, score-test scores for those that are out.
     """
     n_items, size = beta.shape
-    out = np.zeros((n_items, size - 1))
+    left = np.empty((n_items, size))
     for j in range(n_items):
-        active = np.flatnonzero(np.concatenate([[True], beta[j, 1:] != 0]))
-        for k in range(1, size):
-            others = active[active != k]
-            block = information[j][np.ix_(others, others)]
-            cross = information[j][others, k]
-            left = information[j, k, k] - cross @ np.linalg.solve(block, cross)
-            root = np.sqrt(max(float(left), 1e-12))
-            out[j, k - 1] = abs(beta[j, k]) * root if beta[j, k] else abs(gradient[j, k]) / root
-    return out
+        inside = np.concatenate([[True], beta[j, 1:] != 0])
+        inverse = np.linalg.inv(information[j][np.ix_(inside, inside)])
+        cross = information[j][np.ix_(inside, ~inside)]
+        # What is left of a coefficient's information once the others have had theirs.
+        left[j, inside] = 1.0 / np.diag(inverse)
+        left[j, ~inside] = np.diag(information[j])[~inside] - (cross * (inverse @ cross)).sum(axis=0)
+    root = np.sqrt(np.maximum(left, 1e-12))
+    z = np.where(beta != 0, np.abs(beta) * root, np.abs(gradient) / root)
+    return np.asarray(z[:, 1:])
 
 
 #: With fewer loadings than this there is no telling what loadings look like in this table.
