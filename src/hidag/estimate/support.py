@@ -121,7 +121,8 @@ def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
         cross = information[j][np.ix_(inside, ~inside)]
         # What is left of a coefficient's information once the others have had theirs.
         left[j, inside] = 1.0 / np.diag(inverse)
-        left[j, ~inside] = np.diag(information[j])[~inside] - (cross * (inverse @ cross)).sum(axis=0)
+        taken = (cross * (inverse @ cross)).sum(axis=0)
+        left[j, ~inside] = np.diag(information[j])[~inside] - taken
     root = np.sqrt(np.maximum(left, 1e-12))
     z = np.where(beta != 0, np.abs(beta) * root, np.abs(gradient) / root)
     return np.asarray(z[:, 1:])
