@@ -214,24 +214,32 @@ def _quoted(text: str) -> str:
 
 
 def to_dowhy(result: FitResult, *, items: bool = True) -> str:
-    """Return the graph as dowhy's ``CausalModel(graph=...)`` takes it: Graphviz text of one DAG.
+    """Return the graph as dowhy's ``CausalModel(graph=...)`` takes it: GML text of one DAG.
 
     Latents that are columns of the data given to dowhy (their posteriors, or sampled states) are
-    variables there like any other; items hang below the latents that drive them.
+    variables there like any other; items hang below the latents that drive them. dowhy reads GML
+    without further packages and gives names back as they are, which it does not for Graphviz text.
     """
-    law = network_law(result)
-    lines = [f"  {_quoted(name)};" for name in result.latent_names]
-    for k, causes in enumerate(law.parents):
-        lines += [
-            f"  {_quoted(result.latent_names[a])} -> {_quoted(result.latent_names[k])};"
-            for a in causes
-        ]
+    names = list(result.latent_names)
+    edges = [(a, k) for k, causes in enumerate(network_law(result).parents) for a in causes]
     if items:
         for j, name in enumerate(result.item_names):
-            latents, _ = item_states(result, j)
-            lines.append(f"  {_quoted(name)};")
-            lines += [f"  {_quoted(result.latent_names[k])} -> {_quoted(name)};" for k in latents]
-    return "\n".join(["digraph {", *lines, "}", ""])
+            edges += [(k, len(names)) for k in item_states(result, j)[0]]
+            names.append(name)
+    lines = ["graph [", "  directed 1"]
+    for place, name in enumerate(names):
+        lines += ["  node [", f"    id {place}", f'    label "{_in_entities(name)}"', "  ]"]
+    for source, target in edges:
+        lines += ["  edge [", f"    source {source}", f"    target {target}", "  ]"]
+    return "\n".join([*lines, "]", ""])
+
+
+def _in_entities(name: str) -> str:
+    """Return a name with all but plain letters, digits, blanks, - and _ as GML's entities.
+
+    dowhy guesses from the text whether it is a file, Graphviz or GML: no name may mislead it.
+    """
+    return re.sub(r"[^A-Za-z0-9 _-]", lambda found: f"&#{ord(found[0])};", name)
 
 
 #: The formats by name.
