@@ -192,6 +192,7 @@ def test_help_needs_no_heavy_package():
 
 def test_words_on_the_terminal():
     assert clean("a\x1b[31mb\tc\nd") == "a\ufffd[31mb\ufffdc\nd"
+    assert clean("a\u202eb\u2067c") == "a\ufffdb\ufffdc"
     assert one_line("first:\n  second\nthird; \n fourth") == "first: second; third; fourth"
     assert columns([["a", "1"], ["bb", "22"]], right=(1,)) == ["a    1", "bb  22"]
 

@@ -26,6 +26,7 @@ def render_outcome(outcome: Outcome, *, command: str | None = None) -> str:
     }
     return render_page(
         "application.html.jinja",
+        names=(*outcome.result.item_names, *outcome.result.latent_names),
         title=outcome.title,
         outcome=outcome,
         pictures=pictures,

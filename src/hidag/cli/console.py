@@ -20,11 +20,19 @@ if TYPE_CHECKING:
 _PATIENCE = 0.7
 
 
+#: Bidirectional classes of what turns the rest of a line around.
+_TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
+
 def clean(text: str) -> str:
-    """Return text without control characters, which could steer the reader's terminal."""
+    """Return text without characters that could steer the reader's terminal or turn its lines."""
     return "".join(
         letter
-        if letter == "\n" or unicodedata.category(letter) != "Cc"
+        if letter == "\n"
+        or (
+            unicodedata.category(letter) != "Cc"
+            and unicodedata.bidirectional(letter) not in _TURNING
+        )
         else "\N{REPLACEMENT CHARACTER}"
         for letter in text
     )

@@ -56,6 +56,7 @@ def render_report(result: FitResult, parts: ReportParts | None = None) -> str:
     content = summary_content(result, warnings=parts.warnings, leave_out=("graph",))
     return render_page(
         _TEMPLATE,
+        names=(*result.item_names, *result.latent_names),
         title=parts.title,
         panel=graph_panel(result, support) if len(result.latent_names) > 1 else None,
         sections=sections,

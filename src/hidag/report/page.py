@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import os
 import tempfile
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
 from hidag.errors import FileError
+from hidag.report.direction import keeper_of
 
 
-def render_page(template: str, **content: object) -> str:
+def render_page(template: str, *, names: Iterable[str] = (), **content: object) -> str:
     """Return a page as text.
 
     Parameters
@@ -19,16 +21,26 @@ def render_page(template: str, **content: object) -> str:
     template : str
         File name of a template beside this module; most extend "page.html.jinja", which has the
         looks of all pages and forbids scripts and anything from outside.
+    names : iterable of str
+        Names that sentences may quote; those written from right to left leave their neighbours in
+        order.
     **content
         What the template shows. Text is escaped wherever it stands.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    keep = keeper_of(names)
+
+    def finalize(value: object) -> object:
+        return keep(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
         loader=FunctionLoader(_template_text),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
+        finalize=finalize,
     )
     return environment.get_template(template).render(**content)
 

@@ -59,7 +59,8 @@ def render_summary(
         escaped wherever they stand.
     """
     content = summary_content(result, warnings=warnings, plots=plots)
-    return render_page(_TEMPLATE, title=title, **content)
+    names = (*result.item_names, *result.latent_names)
+    return render_page(_TEMPLATE, names=names, title=title, **content)
 
 
 def summary_content(
