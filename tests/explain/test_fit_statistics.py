@@ -15,9 +15,10 @@ from hidag.criteria import log_number_of_q
 from hidag.explain import fit_statistics, person_fit
 from hidag.explain.criteria import criteria
 from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.item_fit import item_fit
+from hidag.explain.item_fit import LEAST_SPREAD, item_fit
 from hidag.explain.limited_information import limited_information
-from hidag.explain.moment_tests import ScoreSpace, z_scores
+from hidag.explain.local_scores import LocalScores
+from hidag.explain.moment_tests import ScoreSpace, chi_square, z_scores
 from hidag.explain.pairs import pair_residuals
 from hidag.explain.row_scores import posterior_blocks, row_scores
 from hidag.explain.scored_columns import ScoredColumns
@@ -158,10 +159,9 @@ def test_expected_covariances_are_those_of_a_large_draw():
     families = ("bernoulli", "lognormal", "poisson", "ordinal(4)", "gamma", "categorical(3)")
     result = two_latents(families)
     X, _ = drawn(result, 60_000, seed=1)
-    free = FreeParameters.of(result, X[:50])
-    columns = ScoredColumns.of(result, X)
-    nothing = ScoreSpace(np.zeros((len(X), 0)))
-    table = pair_residuals(columns, free.probabilities, nothing)
+    free = FreeParameters.of(result, X)
+    nothing = LocalScores.none(len(X), len(families))
+    table = pair_residuals(free, ScoredColumns.of(result, X), nothing)
     assert np.abs(table.column("residual")).max() < 0.02
     assert np.abs(table.column("z")).max() < 4.0
 
@@ -185,7 +185,7 @@ def test_an_item_that_lacks_a_latent_does_not_fit():
     wrong[8, 1] = 0
     fit = DCRL(2, q_matrix=wrong, family="bernoulli", random_state=0, n_starts=2).fit(X).result_
     free = FreeParameters.of(fit, X)
-    table = item_fit(free, ScoredColumns.of(fit, X), ScoreSpace.of(row_scores(free)))
+    table = item_fit(free, ScoredColumns.of(fit, X), LocalScores.of(free, row_scores(free)))
     assert int(np.argmin(table.column("p_value"))) == 8
     assert table.column("p_value")[8] < 1e-6
     assert table.column("rmsd")[8] == max(table.column("rmsd"))
@@ -194,7 +194,7 @@ def test_an_item_that_lacks_a_latent_does_not_fit():
 def test_items_are_held_against_the_others_as_a_list_of_all_states_says(mixed, monkeypatch):
     result, X = mixed
     free = FreeParameters.of(result, X)
-    columns, space = ScoredColumns.of(result, X), ScoreSpace.of(row_scores(free))
+    columns, space = ScoredColumns.of(result, X), LocalScores.of(free, row_scores(free))
     summed = item_fit(free, columns, space)
     monkeypatch.setattr("hidag.explain.item_fit.MOST_SUMS", 0)
     listed = item_fit(free, columns, space)
@@ -206,7 +206,57 @@ def test_items_are_held_against_the_others_as_a_list_of_all_states_says(mixed, m
     blind = FreeParameters.of(result, without)
     posterior = np.vstack([block for _, block, _ in posterior_blocks(blind)])
     gap = np.nan_to_num(X[:, 0] - posterior @ columns.means[:, 0])
-    assert summed.column("z")[0] == pytest.approx(z_scores(space, gap[:, None])[0], abs=1e-9)
+    reached = posterior @ result.law.space.states() > 0.5
+    moments = np.column_stack([gap, gap[:, None] * reached])
+    by_hand = chi_square(space.of_item(0), moments, LEAST_SPREAD)
+    assert summed.column("chi_square")[0] == pytest.approx(by_hand[0], abs=1e-8)
+    assert summed.column("degrees")[0] == by_hand[1]
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_sums_of_all_pairs_are_those_of_each_pair(mixed, few, monkeypatch):
+    result, X = mixed
+    if not few:
+        monkeypatch.setattr("hidag.explain.local_scores.MOST_SHARED", 3)
+    monkeypatch.setattr("hidag.explain.pair_tests.BLOCK_NUMBERS", 200)
+    free = FreeParameters.of(result, X)
+    columns, local = ScoredColumns.of(result, X), LocalScores.of(free, row_scores(free))
+    assert few == all(own.shape[1] == 0 for own in local.own)
+    table = pair_residuals(free, columns, local)
+    left, right = columns.pairs()
+    assert len(table) == len(left)
+    means = free.probabilities @ columns.means
+    centred = columns.means - means
+    for row, a, b in zip(table.to_dicts(), left, right, strict=True):
+        assert (row["first"], row["second"]) == (columns.names[a], columns.names[b])
+        both = ~np.isnan(columns.values[:, a] + columns.values[:, b])
+        x = np.nan_to_num(columns.values - means)
+        moment = both * (x[:, a] * x[:, b] - free.probabilities @ (centred[:, a] * centred[:, b]))
+        own = np.hstack([local.shared, *(local.own[columns.item[g]] for g in (a, b))])
+        space = ScoreSpace.of(own)
+        z = z_scores(space, moment[:, None])[0]
+        # There regression takes its rows from all, here from those that observed both.
+        n, used = both.sum(), own.shape[1]
+        z *= np.sqrt(space.stretch * (n - used) / n)
+        assert row["z"] == pytest.approx(z, abs=1e-4)
+        assert row["n_rows"] == n
+
+
+def test_as_many_parameters_as_rows_do_not_explain_everything():
+    rng = np.random.default_rng(0)
+    loadings = np.where(np.arange(60)[:, None] % 2 == np.arange(2), 2.0, 0.0)
+    law = SaturatedLaw(StateSpace((2, 2)), np.array([0.3, 0.2, 0.2, 0.3]))
+    items = MeasurementParameters(("bernoulli",) * 60, np.full(60, -1.0), loadings, np.ones(60))
+    result = result_at(items, law, n_samples=100)
+    X, _ = drawn(result, 100, seed=3)
+    X[:, 1] = np.where(rng.random(100) < 0.9, X[:, 0], X[:, 1])
+    found = fit_statistics(result, X, n_tables=2)
+    assert found.criteria.n_parameters > len(X)
+    rows = sorted(found.pairs.to_dicts(), key=lambda row: row["p_value"])
+    assert {rows[0]["first"], rows[0]["second"]} == {"X1", "X2"}
+    assert rows[0]["z"] > 4.0
+    shares = np.mean(np.array(found.pairs.column("p_value")) < 0.05)
+    assert 0.02 < shares < 0.09
 
 
 def test_criteria_count_what_is_free(mixed):

@@ -11,7 +11,7 @@ from hidag.explain.criteria import Criteria, criteria
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_fit import item_fit
 from hidag.explain.limited_information import LimitedInformation, limited_information
-from hidag.explain.moment_tests import ScoreSpace
+from hidag.explain.local_scores import LocalScores
 from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import COLUMNS as CHECK_COLUMNS
 from hidag.explain.predictive import predictive_checks
@@ -144,7 +144,7 @@ def fit_statistics(
         return FitStatistics(None, None, _EMPTY, _EMPTY, checks, (note,), len(values))
     free = FreeParameters.of(result, values)
     columns = ScoredColumns.of(result, values)
-    explained = ScoreSpace.of(row_scores(free))
+    explained = LocalScores.of(free, row_scores(free))
     absolute = limited_information(free, columns)
     notes = [absolute] if isinstance(absolute, str) else []
     if np.isnan(values).any():
@@ -155,7 +155,7 @@ def fit_statistics(
     return FitStatistics(
         criteria=criteria(free, values),
         absolute=None if isinstance(absolute, str) else absolute,
-        pairs=pair_residuals(columns, free.probabilities, explained),
+        pairs=pair_residuals(free, columns, explained),
         items=item_fit(free, columns, explained),
         checks=checks,
         notes=tuple(notes),

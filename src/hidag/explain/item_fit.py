@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.moment_tests import ScoreSpace, chi_square, z_scores
+from hidag.explain.local_scores import LocalScores
+from hidag.explain.moment_tests import chi_square
 from hidag.explain.row_scores import posterior_blocks
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.explain.tables import Table
@@ -21,7 +22,7 @@ LARGEST_EXPONENT = 600.0
 MOST_SUMS = 256
 
 COLUMNS = (
-    "item", "observed", "expected", "z", "rmsd", "chi_square", "degrees", "p_value", "n_rows",
+    "item", "observed", "expected", "rmsd", "chi_square", "degrees", "p_value", "n_rows",
 )  # fmt: skip
 
 #: Directions of which the fitted parameters leave next to nothing have variances that a thousand
@@ -29,7 +30,7 @@ COLUMNS = (
 LEAST_SPREAD = 0.05
 
 
-def item_fit(free: FreeParameters, columns: ScoredColumns, space: ScoreSpace) -> Table:
+def item_fit(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) -> Table:
     """Return observed and expected means and how items agree with the rest.
 
     *rmsd* is the root mean square of observed less expected means over joint states, states
@@ -42,7 +43,8 @@ def item_fit(free: FreeParameters, columns: ScoredColumns, space: ScoreSpace) ->
     ----------
     free : FreeParameters
     columns : ScoredColumns
-    space : ScoreSpace
+    scores : LocalScores
+        Of the same rows.
     """
     latents = Terms.main(free.result.law.space.levels)
     residuals, levels = _without_own_item(free, columns, latents)
@@ -54,14 +56,13 @@ def item_fit(free: FreeParameters, columns: ScoredColumns, space: ScoreSpace) ->
         own = residuals[:, g]
         # A direction for the mean, and one for each level of each latent.
         moments = np.column_stack([own, own[:, None] * levels[item]])
-        value, degrees = chi_square(space, moments, LEAST_SPREAD)
+        value, degrees = chi_square(scores.of_item(item), moments, LEAST_SPREAD)
         x = columns.values[seen, g]
         rows.append(
             (
                 name,
                 x.mean() if len(x) else np.nan,
                 float(free.probabilities @ columns.means[:, g]),
-                float(z_scores(space, own[:, None])[0]),
                 _rmsd(tallies[g], counts[g], columns.means[:, g], x),
                 value,
                 degrees,

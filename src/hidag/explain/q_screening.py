@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.given_q import GivenQ, changed
+from hidag.explain.local_scores import ROWS_FOR_ONE, LocalScores, items_of
 from hidag.explain.moment_tests import ScoreSpace, chi_square
 from hidag.explain.row_scores import item_scores, row_scores
 
@@ -63,8 +64,8 @@ def screened_entries(model: GivenQ) -> list[Screened]:
     scores = row_scores(free)
     own = {one.response: c for c, one in enumerate(free.channels) if one.kind == "predictor"}
     adding = [entry for entry, action in zip(changes, actions, strict=True) if action == "add"]
-    gains = iter(_gained(model, free, ScoreSpace.of(scores), own, adding))
-    covariance = np.asarray(np.linalg.pinv(scores.T @ scores, rcond=1e-10, hermitian=True), float)
+    gains = iter(_gained(model, free, LocalScores.of(free, scores), own, adding))
+    covariance = _covariance(free, scores)
     out = []
     for (item, latent, other), action in zip(changes, actions, strict=True):
         degrees = abs(model.n_coefficients(other, item) - model.n_coefficients(model.q, item))
@@ -76,7 +77,7 @@ def screened_entries(model: GivenQ) -> list[Screened]:
 def _gained(
     model: GivenQ,
     free: FreeParameters,
-    space: ScoreSpace,
+    local: LocalScores,
     own: dict[int, int],
     adding: Sequence[tuple[int, int, NDArray[np.int8]]],
 ) -> list[float]:
@@ -101,7 +102,32 @@ def _gained(
         return []
     new = item_scores(free, np.array(channel, dtype=np.intp), np.column_stack(columns))
     parts = np.split(new, ends[:-1], axis=1)
-    return [chi_square(space, part)[0] for part in parts]
+    spaces = {item: local.of_item(item) for item, _, _ in adding}
+    return [
+        chi_square(spaces[item], part)[0] for (item, _, _), part in zip(adding, parts, strict=True)
+    ]
+
+
+def _covariance(free: FreeParameters, scores: Array) -> Array:
+    """Return the covariance of the free parameters from their scores, shape (P, P).
+
+    Of more parameters than a tenth of the rows, scores tell no covariance of all: there an item's
+    parameters are taken with those of the law alone, as in :mod:`hidag.explain.local_scores`.
+    """
+    if ROWS_FOR_ONE * scores.shape[1] <= len(scores):
+        return _inverse(scores.T @ scores)
+    owner = items_of(free)
+    out = np.zeros((scores.shape[1],) * 2)
+    law = ScoreSpace.of(scores[:, owner < 0]).basis[:, : len(scores) // ROWS_FOR_ONE]
+    for item in np.unique(owner[owner >= 0]):
+        mine = np.flatnonzero(owner == item)
+        rest = scores[:, mine] - law @ (law.T @ scores[:, mine])
+        out[np.ix_(mine, mine)] = _inverse(rest.T @ rest)
+    return out
+
+
+def _inverse(information: Array) -> Array:
+    return np.asarray(np.linalg.pinv(information, rcond=1e-10, hermitian=True), dtype=np.float64)
 
 
 def _lost(

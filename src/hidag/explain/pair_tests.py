@@ -1,0 +1,147 @@
+"""Sums over rows for all pairs of items at once, and their z scores, from matrix products alone.
+
+The number that a row has for a pair is x_a x_b less its expectation. Its products with anything
+that rows have (a direction of the scores, itself) are sums of x_a x_b times that, so that one
+matrix product serves all pairs: no pair's numbers are ever listed, and a thousand items take
+seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.explain.local_scores import LocalScores
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: Numbers of a block of pairs and directions.
+BLOCK_NUMBERS = 1 << 23
+#: A pair of which the scores leave less than this share has no spread to speak of.
+NO_SPREAD = 1e-8
+#: Keeps directions that two items share from being divided by.
+RIDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class PairSums:
+    """What rows add up to for pairs of columns.
+
+    Attributes
+    ----------
+    x : ndarray, shape (N, G)
+        Columns less their expectation; zero where nothing was observed.
+    seen : ndarray of float, shape (N, G)
+    expected : ndarray, shape (G, G)
+        Covariances under the model.
+    least : ndarray, shape (G, G)
+        What a pair's number varies by in a row at the least, once all is explained.
+    item : ndarray of int, shape (G,)
+    scores : LocalScores
+    """
+
+    x: Array
+    seen: Array
+    expected: Array
+    least: Array
+    item: Indices
+    scores: LocalScores
+
+    def blocks(self) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """Yield ranges of columns with what pairs of them and any others have.
+
+        Yields
+        ------
+        first : slice
+        rows, sums, z : ndarray, shape (length of ``first``, G)
+            Rows that observed both, sum of their numbers, and its z score; NaN where what the
+            scores leave has no spread, or where too few rows are left.
+        """
+        n_columns = self.x.shape[1]
+        deepest = len(self._own)
+        step = max(1, BLOCK_NUMBERS // (n_columns * (4 + 2 * deepest + deepest**2)))
+        for begin in range(0, n_columns, step):
+            first = slice(begin, min(begin + step, n_columns))
+            yield first, *self._block(first)
+
+    @cached_property
+    def _gappy(self) -> bool:
+        return not bool(self.seen.all())
+
+    @cached_property
+    def _own(self) -> list[Array]:
+        """Own directions of the columns' items, the first of all columns, then the second, ..."""
+        depth = max((own.shape[1] for own in self.scores.own), default=0)
+        out = [np.zeros_like(self.x) for _ in range(depth)]
+        for g, j in enumerate(self.item):
+            for d in range(self.scores.own[j].shape[1]):
+                out[d][:, g] = self.scores.own[j][:, d]
+        return out
+
+    def _block(self, first: slice) -> tuple[Array, Array, Array]:
+        x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
+        ones = np.ones(len(self.x))
+        sums = self._products(first, ones)
+        rows = seen.T @ self.seen if self._gappy else np.full(expected.shape, float(len(x)))
+        squares = (x**2).T @ self.x**2 - 2.0 * expected * (x.T @ self.x) + rows * expected**2
+        left, rest = squares.copy(), sums.copy()
+        for direction in self.scores.shared.T:
+            product = self._products(first, direction)
+            left -= product**2
+            rest -= product * direction.sum()
+        used = np.full(expected.shape, float(self.scores.shared.shape[1]))
+        if self._own:
+            near = np.stack([self._products(first, own[:, first]) for own in self._own], axis=-1)
+            far = np.stack([self._products(first, None, own) for own in self._own], axis=-1)
+            crossed = np.stack(
+                [np.stack([a[:, first].T @ b for b in self._own], -1) for a in self._own], -2
+            )
+            totals = np.stack([own.sum(axis=0) for own in self._own], axis=-1)
+            here = totals[first][:, None, :]
+            left -= (near**2).sum(axis=-1)
+            rest -= (near * here).sum(axis=-1)
+            # What the first item's directions leave of the second's.
+            beyond = far - np.einsum("abpq,abp->abq", crossed, near)
+            total = totals[None] - np.einsum(
+                "abpq,abp->abq", crossed, np.broadcast_to(here, near.shape)
+            )
+            inner = (1.0 + RIDGE) * np.eye(len(self._own)) - np.einsum(
+                "abpq,abpr->abqr", crossed, crossed
+            )
+            solved = np.linalg.solve(inner, beyond[..., None])[..., 0]
+            left -= (beyond * solved).sum(axis=-1)
+            rest -= (total * solved).sum(axis=-1)
+            depth = np.array([self.scores.own[j].shape[1] for j in self.item], dtype=np.float64)
+            used += depth[first][:, None] + depth[None]
+        # Regression takes as many rows' worth of spread away as it has directions.
+        spare = rows - used
+        left = np.maximum(left * rows / np.maximum(spare, 1.0), rows * self.least[first])
+        good = (left > NO_SPREAD * squares) & (spare > used)
+        spread = np.sqrt(np.where(good, left, 1.0))
+        return rows, sums, np.where(good, rest / spread, np.nan)
+
+    def _products(self, first: slice, near: Array | None, far: Array | None = None) -> Array:
+        """Return sums over rows of the pairs' numbers times a direction, shape (A, G).
+
+        ``near`` is one direction of all pairs (N,) or one for each first column (N, A); ``far`` is
+        one for each second column (N, G).
+        """
+        x, seen = self.x[:, first], self.seen[:, first]
+        if near is not None:
+            by = near[:, None] if near.ndim == 1 else near
+            return self._difference(x * by, seen * by, self.x, self.seen, self.expected[first])
+        assert far is not None
+        return self._difference(x, seen, self.x * far, self.seen * far, self.expected[first])
+
+    def _difference(self, x: Array, seen: Array, others: Array, there: Array, e: Array) -> Array:
+        products = x.T @ others
+        if self._gappy:
+            return np.asarray(products - e * (seen.T @ there))
+        # All were seen: one of the two is a matrix of ones.
+        total = seen.sum(axis=0)[:, None] if (there == 1.0).all() else there.sum(axis=0)[None]
+        return np.asarray(products - e * total)
