@@ -141,6 +141,8 @@ def _result(
             "penalty_strength_used": record.penalty.strength,
             "penalty_threshold_used": record.penalty.threshold,
             **settings,
+            # What is asked of the fit later has to know, or say that it does not.
+            **({} if task.weights is None else {"weighted": True}),
         },
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,

@@ -12,7 +12,7 @@ from hidag.cli.app import app
 ITEMS = [f"item{j}" for j in range(8)]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def hidag():
     """Run a command in this process; give exit code, output and errors."""
 

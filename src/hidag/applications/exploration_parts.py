@@ -153,14 +153,21 @@ def misfit_table(found: Exploration, gaps: Misfit) -> PageTable:
 
 
 def graph_picture(found: Exploration) -> Picture:
-    """Return the graph among the latents."""
-    graph = found.result.graph
+    """Return the graph among the latents, its edges with how many refits have them."""
+    graph, names = found.result.graph, found.result.latent_names
+    support = {(names[a], names[b]): joined for a, b, joined, _ in found.edges}
+    said = ""
+    if support and found.refits:
+        said = (
+            f" Dashes and numbers say in what share of the {len(found.refits)} refits the two are "
+            "joined too."
+        )
     return Picture.on_axes(
         "graph",
         "The graph among the latents. An arrow is a direction that the data tell; a line without "
-        "one can be either way.",
-        partial(plot_graph, graph),
-        size_of_graph(graph),
+        f"one can be either way.{said}",
+        partial(plot_graph, graph, support=support if said else None),
+        size_of_graph(graph, legend=bool(said)),
         fill=True,
     )
 

@@ -12,6 +12,9 @@ from hidag.cli.console import collected_warnings, say
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.tables import number, write_csv
+from hidag.cli.weights import survey_weights
+from hidag.cli.wording import in_options
+from hidag.errors import HidagError
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
@@ -40,26 +43,35 @@ class BootstrapOrder:
     start: str
     jobs: int
     seed: int
+    weights: str | None = None
 
 
 def run_bootstrap(order: BootstrapOrder) -> None:
     """Carry out `hidag bootstrap`."""
     result = load_result(order.fit)
     folder = order.fit if order.fit.is_dir() else order.fit.parent
-    rows, _ = read_columns(order.table, result.item_names, ())
+    beside = () if order.weights is None else (order.weights,)
+    rows, labels = read_columns(order.table, result.item_names, beside)
+    weights = None
+    if order.weights is not None:
+        weights = survey_weights(labels[order.weights], order.weights)
     check_folder(folder, FILES, [order.table], sign=FILES[-1])
-    with collected_warnings(), counting_bar() as draw:
-        found = bootstrap(
-            result,
-            rows,
-            n_resamples=order.resamples,
-            kind=order.kind,
-            start=order.start,
-            n_jobs=order.jobs,
-            random_state=order.seed,
-            observer=_observer(draw),
-            folder=folder / RESAMPLES,
-        )
+    try:
+        with collected_warnings(), counting_bar() as draw:
+            found = bootstrap(
+                result,
+                rows,
+                n_resamples=order.resamples,
+                kind=order.kind,
+                start=order.start,
+                sample_weight=weights,
+                n_jobs=order.jobs,
+                random_state=order.seed,
+                observer=_observer(draw),
+                folder=folder / RESAMPLES,
+            )
+    except HidagError as error:
+        raise in_options(error) from error
     effects = bootstrapped_effects(result, found)
     tables = (
         found.edge_table(),

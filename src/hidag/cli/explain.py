@@ -14,8 +14,9 @@ from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.sources import chosen_families, names_for_all, read_source
 from hidag.cli.tables import number, write_csv
+from hidag.cli.weights import numbers_of
 from hidag.cli.wording import in_options
-from hidag.errors import DataError, FileError, HidagError
+from hidag.errors import FileError, HidagError
 from hidag.estimator import DCRL
 from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
 from hidag.explain.tables import Table
@@ -40,8 +41,11 @@ def run_errors(
     result, rows, labels = _read(fit, table, [] if weights is None else [weights])
     counts = None
     if weights is not None:
-        counts = _numbers(labels[weights], weights)
-    found = standard_errors(result, rows, sample_weight=counts, kind=kind, level=level)
+        counts = numbers_of(labels[weights], weights)
+    try:
+        found = standard_errors(result, rows, sample_weight=counts, kind=kind, level=level)
+    except HidagError as error:
+        raise in_options(error) from error
     _answer(found.table, out, found.to_rows() if as_json else found.summary())
 
 
@@ -158,13 +162,6 @@ def _read(
     result = load_result(fit)
     rows, cells = read_columns(table, result.item_names, labels)
     return result, rows, cells
-
-
-def _numbers(cells: Sequence[Any], name: str) -> list[float]:
-    try:
-        return [float(cell) for cell in cells]
-    except (TypeError, ValueError):
-        raise DataError(f"column {name!r} must hold a number in every row") from None
 
 
 def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) -> None:

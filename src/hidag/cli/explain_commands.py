@@ -147,13 +147,20 @@ def bootstrap(
             "other optima stay hidden)."
         ),
     ] = "full",
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the rows' weights, as in `hidag fit`; they go with their rows.",
+            show_default="all rows alike",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all processors.")] = -1,
     seed: Seed = 0,
 ) -> None:
     """Refit resampled tables: how sure each edge, entry of Q and number is."""
     from hidag.cli.bootstrap import BootstrapOrder, run_bootstrap
 
-    run_bootstrap(BootstrapOrder(result, table, resamples, kind, start, jobs, seed))
+    run_bootstrap(BootstrapOrder(result, table, resamples, kind, start, jobs, seed, weights))
 
 
 def add_explain_commands(app: typer.Typer) -> None:

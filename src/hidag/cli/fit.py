@@ -40,8 +40,8 @@ class FitOrder:
         Whether the report says how well the model fits; None where that is quick.
     settings : mapping
         Of the estimator.
-    id_column : str or None
-        Column that names the rows and is no item.
+    id_column, weights_column : str or None
+        Columns that name the rows and say how much they count; no items.
     """
 
     table: Path
@@ -56,6 +56,7 @@ class FitOrder:
     statistics: bool | None
     settings: Mapping[str, Any]
     id_column: str | None = None
+    weights_column: str | None = None
 
 
 def run_fit(order: FitOrder) -> None:
@@ -67,6 +68,7 @@ def run_fit(order: FitOrder) -> None:
         use_folder_types=not names_for_all(order.family),
         use_folder_q=order.use_folder_q,
         id_column=order.id_column,
+        weights_column=order.weights_column,
     )
     if order.out is not None:
         check_folder(order.out, FIT_FILES, source.files, sign="result.npz")
@@ -123,7 +125,7 @@ def fit_source(
                 q_matrix=source.q,
                 observer=observer,
                 **settings,
-            ).fit(source.table)
+            ).fit(source.table, sample_weight=source.weights)
     except HidagError as error:
         raise in_options(error) from error
     return model.result_, read_table(source.table).values, warnings

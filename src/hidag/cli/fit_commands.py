@@ -17,6 +17,15 @@ IdColumn = Annotated[
         show_default="no such column",
     ),
 ]
+WeightsColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        help="Column with the rows' weights, such as those of a survey: no item. They are scaled "
+        "to add up to the number of equal rows that would tell as much.",
+        show_default="all rows alike",
+    ),
+]
 Types = Annotated[
     Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
 ]
@@ -75,6 +84,7 @@ def fit(
         ),
     ] = "main",
     id_column: IdColumn = None,
+    weights: WeightsColumn = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -194,6 +204,7 @@ def fit(
             plots=not no_plots,
             statistics=statistics,
             id_column=id_column,
+            weights_column=weights,
             settings={
                 "effects": effects_of(effects),
                 "random_state": seed,

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from hidag.cli.weights import survey_weights, weights_in_words
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
 from hidag.observations.files import existing_file, find_part, read_columns, read_q, read_types
@@ -31,6 +32,8 @@ class Source:
         What was used without being asked for.
     ids : tuple or None
         Names of the rows, where the user told which column has them.
+    weights : ndarray or None
+        Of the rows, where the user told which column has them.
     """
 
     table: Any
@@ -40,6 +43,7 @@ class Source:
     files: tuple[Path, ...]
     notes: tuple[str, ...]
     ids: tuple[Any, ...] | None = None
+    weights: Any = None
 
 
 def read_source(
@@ -50,9 +54,10 @@ def read_source(
     use_folder_types: bool = True,
     use_folder_q: bool = True,
     id_column: str | None = None,
+    weights_column: str | None = None,
 ) -> Source:
     """Return the table at a path; files named by the user win over those in its folder."""
-    leave_out = () if id_column is None else (id_column,)
+    leave_out = tuple(name for name in (id_column, weights_column) if name is not None)
     try:
         found = read_folder(_existing_source(path), leave_out=leave_out)
     except DataError as error:
@@ -61,10 +66,15 @@ def read_source(
             sentence = f"{error}; a column that names the rows is left out with --id COLUMN"
             raise DataError(sentence) from error
         raise
-    ids = None if id_column is None else tuple(read_columns(path, (), leave_out)[1][id_column])
+    beside = read_columns(path, (), leave_out)[1] if leave_out else {}
+    ids = None if id_column is None else tuple(beside[id_column])
     items = tuple(found.table.column_names)
     files = [path] if path.is_file() else _files_in(path)
     notes = []
+    weights = None
+    if weights_column is not None:
+        weights = survey_weights(beside[weights_column], weights_column)
+        notes.append(weights_in_words(weights, weights_column))
     words, matrix = found.types, found.q
     if words is not None and types is None:
         if use_folder_types:
@@ -83,7 +93,7 @@ def read_source(
     if q is not None:
         matrix = read_q(existing_file(q))
         files.append(q)
-    return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes), ids)
+    return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes), ids, weights)
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from hidag.estimator import DCRL
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.refit_store import RefitStore
 from hidag.explain.resample import Refit, Task, run_resample
+from hidag.explain.rows import need_weights
 from hidag.observations import read_table
 from hidag.result import MOST_EXACT_STATES, FitResult
 from hidag.settings import checked_count, root_seed, thread_count
@@ -139,6 +140,7 @@ def _task(
             f"start='fitted' needs latent states that can be listed, not "
             f"{result.law.space.count_in_words()}; use start='full'"
         )
+    need_weights(result, sample_weight, "a bootstrap")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape != (table.n_samples,):
         raise DataError(

@@ -12,7 +12,7 @@ from scipy.special import xlogy
 
 from hidag.errors import DataError
 from hidag.estimate.posterior import state_posteriors
-from hidag.explain.rows import MOST_STATES, rows_of
+from hidag.explain.rows import MOST_STATES, rows_of, was_weighted
 from hidag.explain.tables import Table
 from hidag.result import FitResult
 
@@ -131,6 +131,10 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         )
     space = result.law.space
     notes: tuple[str, ...] = ()
+    weighted = (
+        "the fit counted rows by weights; accuracy, consistency and shares of profiles here are "
+        "averages over the rows of the table, each counted once",
+    )
     if space.n_states > MOST_STATES:
         probabilities = tuple(result.posterior_levels(values))
         profiles = result.classify(values)
@@ -158,7 +162,7 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         profiles=profiles,
         profile_probability=top,
         quality=Table.of(header, [*rows, whole]),
-        notes=notes,
+        notes=(*notes, *(weighted if was_weighted(result) else ())),
     )
 
 

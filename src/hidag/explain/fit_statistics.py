@@ -16,7 +16,7 @@ from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import COLUMNS as CHECK_COLUMNS
 from hidag.explain.predictive import predictive_checks
 from hidag.explain.row_scores import row_scores
-from hidag.explain.rows import MOST_STATES, rows_of
+from hidag.explain.rows import MOST_STATES, rows_of, was_weighted
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.explain.tables import Table
 from hidag.result import FitResult
@@ -25,6 +25,10 @@ from hidag.settings import checked_count, root_seed
 #: Chances below this are worth a look among so many comparisons that the smallest is corrected.
 LEVEL = 0.05
 _EMPTY = Table((), ())
+WITHOUT_WEIGHTS = (
+    "the fit counted rows by weights, but these statistics count every row once: likelihood and "
+    "criteria are those of the rows as they are, and what is not fitted may be the weights' doing"
+)
 
 
 @dataclass(frozen=True)
@@ -116,10 +120,11 @@ def _worst(title: str, table: Table, label: str, n_shown: int) -> list[str]:
 def fit_statistics(
     result: FitResult, X: Any, *, n_tables: int = 100, random_state: Any = 0
 ) -> FitStatistics:
-    """Return how well a fit describes a table.
+    """Return how well a fit describes a table, every row counted once.
 
-    Where latents are too many for their joint states to be listed only the predictive checks are
-    computed, and the notes say so.
+    After a fit with weights the notes say that these statistics have none. Where latents are too
+    many for their joint states to be listed only the predictive checks are computed, and the notes
+    say so.
 
     Parameters
     ----------
@@ -141,12 +146,15 @@ def fit_statistics(
             f"states of the latents and are computed for at most 2^{MOST_STATES.bit_length() - 1}; "
             "the predictive checks need no such sum"
         )
-        return FitStatistics(None, None, _EMPTY, _EMPTY, checks, (note,), len(values))
+        more = (WITHOUT_WEIGHTS,) if was_weighted(result) else ()
+        return FitStatistics(None, None, _EMPTY, _EMPTY, checks, (note, *more), len(values))
     free = FreeParameters.of(result, values)
     columns = ScoredColumns.of(result, values)
     explained = LocalScores.of(free, row_scores(free))
     absolute = limited_information(free, columns)
     notes = [absolute] if isinstance(absolute, str) else []
+    if was_weighted(result):
+        notes.append(WITHOUT_WEIGHTS)
     if np.isnan(values).any():
         notes.append(
             "pairs and items use the rows that observed them, M2 complete rows: right if cells are "

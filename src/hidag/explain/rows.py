@@ -50,6 +50,20 @@ def rows_of(result: FitResult, X: Any) -> Array:
     return table.values
 
 
+def was_weighted(result: FitResult) -> bool:
+    """Return whether rows were counted by weights when the model was fitted."""
+    return bool(result.settings.get("weighted", False))
+
+
+def need_weights(result: FitResult, sample_weight: Any, what: str) -> None:
+    """Refuse to go on without the weights that a fit counted its rows by."""
+    if was_weighted(result) and sample_weight is None:
+        raise SettingError(
+            f"the fit counted rows by weights, and {what} without them would be about another fit; "
+            "give the same weights as sample_weight"
+        )
+
+
 def need_listed_states(result: FitResult, what: str) -> None:
     """Refuse what takes a sum over all joint states where these are too many."""
     space = result.law.space

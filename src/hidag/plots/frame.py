@@ -25,8 +25,8 @@ def name_columns(ax: Axes, names: Sequence[str], width: float) -> None:
 
     ``width`` is that of the axes in points.
     """
-    shown = [style.shown_name(name, 22) for name in names]
-    longest = max((len(name) for name in shown), default=0)
+    shown = [style.name_in_lines(name) for name in names]
+    longest = max((len(line) for name in shown for line in name.split("\n")), default=0)
     # Letters are about 0.6 of their size wide.
     tilted = longest * style.SMALL_FONT_SIZE * 0.62 > width / max(len(names), 1)
     ax.set_xticks(range(len(names)))

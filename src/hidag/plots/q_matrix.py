@@ -194,9 +194,10 @@ def _label(ax: Axes, items: tuple[str, ...], latents: tuple[str, ...]) -> None:
         ax.set_ylabel(
             f"{len(items)} items, every {every}th named", fontsize=size, color=style.FAINT
         )
-    names = [style.shown_name(name, 22) for name in latents]
+    names = [style.name_in_lines(name) for name in latents]
+    longest = max(len(line) for name in names for line in name.split("\n"))
     # Letters are about 0.6 of their size wide; names that do not fit side by side are tilted.
-    tilted = max(len(name) for name in names) * size * 0.62 > width / len(latents)
+    tilted = longest * size * 0.62 > width / len(latents)
     ax.set_xticks(range(len(latents)))
     ax.set_xticklabels(
         names,

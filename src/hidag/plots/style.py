@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ SMALL_FONT_SIZE = 8.0
 
 #: Longer names are cut in figures; tables and files keep them whole.
 LONGEST_NAME = 28
+#: A line of a heading.
+LONGEST_LINE = 22
 
 
 def shown_name(name: str, longest: int = LONGEST_NAME) -> str:
@@ -32,6 +35,16 @@ def shown_name(name: str, longest: int = LONGEST_NAME) -> str:
         " " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in name
     )
     return plain if len(plain) <= longest else plain[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def name_in_lines(name: str, longest: int = LONGEST_LINE) -> str:
+    """Return a name as headings show it: in two lines if it is long, cut if that is not enough."""
+    plain = shown_name(name, longest=len(name))
+    lines = textwrap.wrap(plain, longest)
+    if len(lines) <= 1:
+        return plain
+    rest = plain[plain.index(lines[0]) + len(lines[0]) :].strip()
+    return f"{lines[0]}\n{shown_name(rest, longest)}"
 
 
 @contextmanager

@@ -89,6 +89,13 @@ def _draw_ends(ax: Axes, ends: list[tuple[int, float]]) -> None:
         markeredgecolor=style.VERMILION,
         label=f"end of each start ({len(ends)})",
     )
+    # Below the axis: inside, some run would sooner or later pass under it.
     ax.legend(
-        loc="lower right", frameon=False, fontsize=style.SMALL_FONT_SIZE, labelcolor=style.INK
+        loc="upper right",
+        bbox_to_anchor=(1.0, -0.07),
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize=style.SMALL_FONT_SIZE,
+        labelcolor=style.INK,
+        handletextpad=0.1,
     )

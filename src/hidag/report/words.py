@@ -63,12 +63,22 @@ def what_was_fitted(result: FitResult) -> list[str]:
     return [
         f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
+        *_number_in_words(result),
+        *(["Rows were counted by weights."] if result.settings.get("weighted") else []),
         support,
         effects_in_words(result),
         *knowledge_in_words(result),
         f"The estimate comes from {steps}, {counted(result.n_iter, 'step', 'steps')}, best of "
         f"{counted(len(result.starts), 'start', 'starts')}. {rows}",
     ]
+
+
+def _number_in_words(result: FitResult) -> list[str]:
+    """Return why there are so many latents, as a sentence; empty if the user said how many."""
+    reason = result.settings.get("n_latents_reason")
+    if reason is None:
+        return []
+    return [f"Their number was chosen from the table: {reason}."]
 
 
 def knowledge_in_words(result: FitResult) -> list[str]:

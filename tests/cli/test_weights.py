@@ -1,0 +1,94 @@
+"""Rows of a survey count by their weights, and what cannot count them so says it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hidag as library
+
+from .conftest import ITEMS, write_rows
+
+
+@pytest.fixture(scope="module")
+def weights(answers):
+    return np.random.default_rng(3).gamma(4.0, 500.0, len(answers)).round(1)
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory, answers, weights):
+    rows = [[w, *row] for w, row in zip(weights, answers.tolist(), strict=True)]
+    return write_rows(tmp_path_factory.mktemp("survey") / "t.csv", ["stands_for", *ITEMS], rows)
+
+
+@pytest.fixture(scope="module")
+def fitted(hidag, survey):
+    out = survey.parent / "fit"
+    known = [[name, int(j < 4), int(j >= 4)] for j, name in enumerate(ITEMS)]
+    q_file = write_rows(survey.parent / "known.csv", ["item", "Verbal", "Spatial"], known)
+    ran = hidag("fit", survey, "--q", q_file, "--weights", "stands_for", "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    return out, ran.stdout
+
+
+def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_are(
+    fitted, answers, weights
+):
+    out, said = fitted
+    worth = weights.sum() ** 2 / (weights**2).sum()
+    assert (
+        f"weights from column stands_for: {len(answers)} rows tell as much as {worth:.0f} of equal "
+        "weight" in said
+    )
+    result = library.load(out / "result.npz")
+    assert result.item_names == tuple(ITEMS)
+    again = library.DCRL(
+        len(result.latent_names), q_matrix=result.q_matrix, family=list(result.families),
+        random_state=0,
+    ).fit(answers, sample_weight=weights * worth / weights.sum())  # fmt: skip
+    np.testing.assert_allclose(result.intercept, again.intercept_, atol=1e-3)
+    page = (out / "report.html").read_text("utf-8")
+    assert "Rows were counted by weights." in page
+    assert "these statistics count every row once" in page
+    assert "averages over the rows of the table, each counted once" in page
+
+
+def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
+    out, _ = fitted
+    for command, what in (("bootstrap", "a bootstrap"), ("errors", "standard errors")):
+        refused = hidag(command, out, survey)
+        assert refused.exit_code == 1
+        assert refused.stderr == (
+            f"hidag: the fit counted rows by weights, and {what} without them would be about "
+            "another fit; give the same column as --weights\n"
+        )
+    ran = hidag(
+        "bootstrap", out, survey, "--weights", "stands_for", "-r", 2, "--start", "fitted",
+        "--jobs", 1,
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.stderr
+    ran = hidag("errors", out, survey, "--weights", "stands_for", "--kind", "sandwich")
+    assert ran.exit_code == 0, ran.stderr
+    assert "the fit counted rows by weights" in hidag("goodness", out, survey, "--tables", 2).stdout
+
+
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        ("-1", "weights must be finite numbers >= 0, but column 'w' has -1 in row 2 (1 of 3 rows)"),
+        ("", "column 'w' must hold a number in every row"),
+        ("much", "column 'w' must hold a number in every row"),
+    ],
+)
+def test_weights_that_are_none_are_refused_in_words(hidag, tmp_path, cell, sentence):
+    rows = [["1", 0, 1], [cell, 1, 0], ["0", 1, 1]]
+    table = write_rows(tmp_path / "t.csv", ["w", "a", "b"], rows)
+    refused = hidag("fit", table, "--latents", 1, "--weights", "w")
+    assert refused.exit_code == 1
+    assert refused.stderr == f"hidag: {sentence}\n"
+
+
+def test_settings_are_named_as_options(hidag, fitted, survey):
+    out, _ = fitted
+    refused = hidag("bootstrap", out, survey, "--weights", "stands_for", "-r", 0)
+    assert refused.stderr == "hidag: --resamples must be a whole number of at least 1, got 0\n"
