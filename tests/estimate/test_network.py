@@ -282,14 +282,17 @@ def test_an_item_with_too_many_latents_is_refused():
 
 @both_kinds
 def test_kernels_are_their_plain_python_bodies(names):
-    from hidag.kernels import gibbs, network_tallies
+    from hidag.kernels import gibbs_network, network_tallies
 
     values, parameters = make_problem(10, n_samples=30, families=names, missing=0.2)
     kept = {
         module: {name: getattr(module, name) for name in names}
         for module, names in (
-            (gibbs, ("_mix", "_draw_level", "sweep_network", "log_joint")),
-            (network_tallies, ("tally", "residuals", "item_scores")),
+            (
+                gibbs_network,
+                ("mix", "draw_level", "with_items", "place_in_table", "sweep_network", "log_joint"),
+            ),
+            (network_tallies, ("place_in_table", "tally", "residuals", "item_scores")),
         )
     }
 

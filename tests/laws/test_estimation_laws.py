@@ -285,7 +285,7 @@ def test_gibbs_forgets_where_it_started():
 
 
 def test_the_sampler_is_its_plain_python_body():
-    from hidag.kernels import gibbs as kernel
+    from hidag.kernels import gibbs_listed as kernel
 
     values, parameters, law = make_problem(10, families=("poisson", "gaussian"), missing=0.2)
     data = WorkingData.from_values(values[:40], parameters.families)
@@ -293,7 +293,7 @@ def test_the_sampler_is_its_plain_python_body():
     compiled = GibbsSampler(data, law.space, np.zeros(40, int), 3)
     compiled.draw(working, law.probabilities, n_sweeps=2)
     plain = GibbsSampler(data, law.space, np.zeros(40, int), 3)
-    names = ("sweep_listed", "_mix", "_draw_level")
+    names = ("sweep_listed", "mix", "draw_level", "with_items")
     fast = {name: getattr(kernel, name) for name in names}
     try:
         for name, function in fast.items():

@@ -11,7 +11,7 @@ from hidag.estimate.exact import log_probabilities
 from hidag.estimate.network_layout import ItemLayout
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
-from hidag.kernels import gibbs as kernel
+from hidag.kernels import gibbs_listed
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
 
@@ -64,7 +64,7 @@ class GibbsSampler:
         edges = np.linspace(0, n_rows, max(1, n_threads) + 1).astype(int)
 
         def run(part: int) -> None:
-            kernel.sweep_listed(
+            gibbs_listed.sweep_listed(
                 self.states,
                 edges[part],
                 edges[part + 1],
@@ -102,5 +102,7 @@ class GibbsSampler:
         sum_x = np.zeros((n_states, self.data.columns.n_columns))
         gap_count = np.zeros((n_states, len(self.data.gappy)))
         weights = self.data.row_weights
-        kernel.tally(self.states, weights, self.data.x, self.data.gaps, count, sum_x, gap_count)
+        gibbs_listed.tally(
+            self.states, weights, self.data.x, self.data.gaps, count, sum_x, gap_count
+        )
         return Statistics(count, np.ascontiguousarray(sum_x.T), np.ascontiguousarray(gap_count.T))

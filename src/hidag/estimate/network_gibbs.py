@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.working import WorkingData
-from hidag.kernels import gibbs, network_tallies
+from hidag.kernels import gibbs_network, network_tallies
 from hidag.latent import NetworkLaw
 from hidag.measurement import MeasurementParameters
 
@@ -132,7 +132,7 @@ class NetworkSampler:
         sum_ptr = np.cumsum(items.levels - 1) - (items.levels - 1)
 
         def work(lane: int, start: int, stop: int) -> None:
-            gibbs.sweep_network(
+            gibbs_network.sweep_network(
                 self.states,
                 start,
                 stop,
@@ -198,7 +198,7 @@ class NetworkSampler:
         theta, partition = items.tables(parameters)
         observed, has_gaps = observed_mask(self.data)
         out = np.empty(len(self.states))
-        gibbs.log_joint(
+        gibbs_network.log_joint(
             self.states,
             self.data.extended,
             observed,

@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from hidag.kernels.latent_draws import place_in_table
+
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "3dc71f54164d"
+
 
 @njit(cache=True, nogil=True)
 def tally(
@@ -39,15 +44,13 @@ def tally(
         for j in range(n_items):
             if has_gaps and observed[i, j] == 0:
                 continue
-            code = table_ptr[j]
-            for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) * item_strides[a]
+            code = place_in_table(table_ptr[j], state, j, item_ptr, item_parents, item_strides)
             count[code] += weight
             sum_x[code] += weight * x[i, j]
         for k in range(n_latents):
-            code = law_ptr[k] + np.int64(state[k])
-            for a in range(parent_ptr[k], parent_ptr[k + 1]):
-                code += np.int64(state[parents[a]]) * parent_strides[a]
+            code = place_in_table(
+                law_ptr[k] + np.int64(state[k]), state, k, parent_ptr, parents, parent_strides
+            )
             families[code] += weight
 
 
@@ -75,9 +78,7 @@ def residuals(
             if has_gaps and observed[i, j] == 0:
                 out[i - start, j] = 0.0
                 continue
-            code = table_ptr[j]
-            for a in range(item_ptr[j], item_ptr[j + 1]):
-                code += np.int64(state[item_parents[a]]) * item_strides[a]
+            code = place_in_table(table_ptr[j], state, j, item_ptr, item_parents, item_strides)
             out[i - start, j] = x[i, j] * dtheta[code] - dpartition[code]
 
 
@@ -132,9 +133,9 @@ def item_scores(
             second[c] = 0.0
         for r in range(n_draws):
             state = draws[r, i]
-            sub = np.int64(0)
-            for a in range(item_ptr[first_column], item_ptr[first_column + 1]):
-                sub += np.int64(state[item_parents[a]]) * item_strides[a]
+            sub = place_in_table(
+                np.int64(0), state, first_column, item_ptr, item_parents, item_strides
+            )
             u = 0.0
             for column in range(first_column, last_column):
                 code = table_ptr[column] + sub
