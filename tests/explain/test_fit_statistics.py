@@ -20,6 +20,7 @@ from hidag.explain.limited_information import limited_information
 from hidag.explain.local_scores import LocalScores
 from hidag.explain.moment_tests import ScoreSpace, chi_square, z_scores
 from hidag.explain.pairs import pair_residuals
+from hidag.explain.predictive import predictive_checks
 from hidag.explain.row_scores import posterior_blocks, row_scores
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
@@ -153,6 +154,19 @@ def test_tied_items_stand_out_among_pairs(mixed):
     assert "item_1" in text
     assert "predictive checks" in text
     assert found.to_dict()["criteria"]["n_rows"] == 1500
+
+
+def test_a_number_outside_its_predictive_interval_has_a_chance_of_at_most_a_tenth():
+    result = two_latents(("gaussian",) * 6)
+    X, _ = drawn(result, 60, seed=4)
+    outside = []
+    for seed in range(8):
+        rows = predictive_checks(result, X, n_tables=39, seed=seed).to_dicts()
+        beyond = [not row["lower"] <= row["observed"] <= row["upper"] for row in rows]
+        # Of 39 draws the second from either end is the end: at most one lies beyond the observed.
+        assert beyond == [row["p_value"] <= 0.1 + 1e-9 for row in rows]
+        outside += beyond
+    assert any(outside)
 
 
 def test_expected_covariances_are_those_of_a_large_draw():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.explain.draws import canonical_rows, drawn_tables
+from hidag.explain.intervals import percentile_interval
 from hidag.explain.tables import Table
 from hidag.measurement.responses import categorical_named
 from hidag.result import FitResult
@@ -27,7 +28,7 @@ def predictive_checks(result: FitResult, values: Array, *, n_tables: int, seed: 
 
     For each item its mean, and its standard deviation, smallest and largest value and share of
     zeros where these say more; for all items the spread of rows' means and the mean size of
-    correlations. *lower* and *upper* hold 90 % of the draws; *p_value* is two-sided.
+    correlations. *lower* and *upper* hold one more draw in 90 %; *p_value* is two-sided.
 
     Parameters
     ----------
@@ -50,9 +51,11 @@ def predictive_checks(result: FitResult, values: Array, *, n_tables: int, seed: 
     for i, (item, statistic) in enumerate(names):
         below, above = (drawn[:, i] <= observed[i]).sum(), (drawn[:, i] >= observed[i]).sum()
         chance = min(1.0, 2.0 * (1 + min(below, above)) / (1 + n_tables))
-        low, high = np.quantile(drawn[:, i], (0.05, 0.95))
+        # Their ranks are those of the chance: outside these ends it is about .1 or less.
+        low, high = percentile_interval(drawn[:, i], 0.9)
         n_rows = counts.get(item, len(values))
-        out.append((item, statistic, observed[i], drawn[:, i].mean(), low, high, chance, n_rows))
+        middle = drawn[:, i].mean()
+        out.append((item, statistic, observed[i], middle, float(low), float(high), chance, n_rows))
     return Table.of(COLUMNS, out)
 
 
