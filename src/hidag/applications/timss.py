@@ -18,6 +18,7 @@ from hidag.applications.timss_data import (
 from hidag.applications.timss_figure import SIZE, draw_skills
 from hidag.applications.timss_fits import fitted, over_seeds, rivals_of
 from hidag.explain import BootstrapProgress, BootstrapResult, bootstrap
+from hidag.explain.intervals import interval_cautions
 from hidag.report import edges_in_words
 from hidag.report.parts import Section, Table
 from hidag.result import FitResult
@@ -240,4 +241,6 @@ def _cautions(table: TimssTable, boot: BootstrapResult | None) -> tuple[str, ...
         out.append("No refits were asked for, so nothing is said of how stable the edges are.")
     elif boot.failures:
         out.append(f"{len(boot.failures)} of {boot.n_resamples} resamples could not be fitted.")
+    if boot is not None:
+        out += [f"{caution}." for caution in interval_cautions(boot.n_refits, boot.q_given)]
     return tuple(out)

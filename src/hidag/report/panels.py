@@ -107,8 +107,7 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             f"{len(found.failures)} of {found.n_resamples} tables could not be fitted, for "
             f"instance: {found.failures[0]}"
         )
-    cautions = interval_cautions(found.n_refits, found.q_given)
-    words += [f"{caution[0].upper()}{caution[1:]}." for caution in cautions]
+    words += [f"{caution}." for caution in interval_cautions(found.n_refits, found.q_given)]
     unsure = [row for row in found.q_table() if 0.05 < row["probability"] < 0.95]
     tables = [
         _of_rows(
