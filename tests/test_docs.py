@@ -230,7 +230,7 @@ def test_attributes_in_the_readme_exist(readme) -> None:
 
 def test_the_readme_says_how_many_latents_are_too_many() -> None:
     from hidag.latent import StateSpace
-    from hidag.start.several import choose_method
+    from hidag.start.budget import choose_method
 
     assert "K up to 16" in (ROOT / "README.md").read_text("utf-8")
     assert choose_method("saem", 100, 40, StateSpace.binary(16), saturated=True) == "saem"
@@ -281,23 +281,24 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.result import MOST_EXACT_STATES
     from hidag.select.run import MOST_NUMBERS
     from hidag.start import (
+        budget,
         by_sampling,
         crossing,
         exchange_levels,
         factor_count,
         levels,
         network_start,
-        several,
         under_graph,
+        with_law,
     )
     from hidag.thin_evidence import LITTLE_INFORMATION
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
     words = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
     stated = [
-        f"2^K <= 2^{several.LARGEST_EXACT_STATES.bit_length() - 1} and "
-        f"N J 2^K <= {several.LARGEST_EXACT_WORK / 1e9:g}e9",
-        f"listed, up to K = {several.LARGEST_STATES.bit_length() - 1}",
+        f"2^K <= 2^{budget.LARGEST_EXACT_STATES.bit_length() - 1} and "
+        f"N J 2^K <= {budget.LARGEST_EXACT_WORK / 1e9:g}e9",
+        f"listed, up to K = {budget.LARGEST_STATES.bit_length() - 1}",
         f"From 2^{STATES_FOR_SAMPLED_START.bit_length() - 1} joint states on",
         f"at least {network_start.KEPT_SHARE:.2f} of".replace("0.", "."),
         f"a cosine of at least {under_graph.SAME_DIRECTIONS:.2f}".replace("0.", "."),
@@ -307,7 +308,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"with {words[int(crossing.ENDS_TOLERANCE)]} times the final tolerance",
         f"after {words[crossing.STEPS_OF_EXCHANGE]} steps of EM",
         f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
-        f"At most {under_graph.FEW_STATES} joint states".lower(),
+        f"At most {with_law.FEW_STATES} joint states".lower(),
         f"{under_graph.BRIEF_TOLERANCE:g} times the final one",
         f"from the first {posterior.ROWS_FOR_AVERAGES:,}",
         f"takes {words[law_rounds.FREE_STEPS]} unrestricted steps",
@@ -339,7 +340,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    listed, exact = several.LARGEST_EXACT_STATES, MOST_EXACT_STATES
+    listed, exact = budget.LARGEST_EXACT_STATES, MOST_EXACT_STATES
     for sentence in (
         f"(more than 2^{listed.bit_length() - 1} joint states",
         f"`log_likelihood_` is NaN past {listed.bit_length() - 1} latents",

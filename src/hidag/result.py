@@ -26,7 +26,7 @@ from hidag.latent import LatentLaw, NetworkLaw
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
 from hidag.measurement.effects import ALL_ORDERS, Effects
 from hidag.result_file import read_fields, write_result
-from hidag.start.several import StartRecord
+from hidag.start.records import StartRecord
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from hidag.discover import CPDAG
 from hidag.evidence import EdgeTest
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, Terms
-from hidag.start.several import StartRecord
+from hidag.start.records import StartRecord
 
 if TYPE_CHECKING:
     from hidag.result import FitResult

@@ -10,6 +10,7 @@ from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms
+from hidag.start.beginnings import generators_of
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.renewal import (
     best_with_law_begun_again,
@@ -17,7 +18,6 @@ from hidag.start.renewal import (
     law_without,
     starts_renewed,
 )
-from hidag.start.several import generators_of
 
 SPACE = StateSpace((2,) * 4)
 TERMS = Terms.main(SPACE.levels)

@@ -17,8 +17,8 @@ from hidag.simulate import (
     random_law,
     simulate,
 )
+from hidag.start.budget import choose_method, choose_n_starts
 from hidag.start.confirmatory import confirmatory_start
-from hidag.start.several import choose_method, choose_n_starts
 from hidag.start.spectral import predictors, spectral_start
 from hidag.start.varimax import varimax
 

@@ -13,7 +13,8 @@ from hidag.measurement import MeasurementParameters, default_penalty
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
 from hidag.start import under_graph
 from hidag.start.spectral import StartPoint
-from hidag.start.under_graph import estimate_under_graph, estimate_with_law, starts_agree
+from hidag.start.under_graph import estimate_under_graph, starts_agree
+from hidag.start.with_law import estimate_with_law
 
 K, N = 4, 600
 SPACE = StateSpace.binary(K)
@@ -100,7 +101,7 @@ def test_a_given_beginning_is_where_it_begins(problem, monkeypatch):
     def no_start(*_, **__):
         raise AssertionError("no start was asked for")
 
-    monkeypatch.setattr(under_graph, "start_points", no_start)
+    monkeypatch.setattr(under_graph, "points_under_graph", no_start)
     monkeypatch.setattr(under_graph, "warmed_up", no_start)
     user = MeasurementParameters(
         truth.families, truth.intercept, truth.loadings, np.nan_to_num(truth.dispersion, nan=1.0)

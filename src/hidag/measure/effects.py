@@ -28,9 +28,11 @@ from hidag.measure.row_search import with_better_rows
 from hidag.measure.way_round import all_turned, latest, levels_rising
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.measurement.effects import Effects
+from hidag.start.beginnings import generators_of, levels_are_guessed, points_under_graph
 from hidag.start.exchange_levels import with_better_levels
-from hidag.start.several import StageOne, generators_of, levels_are_guessed
-from hidag.start.under_graph import BRIEF_TOLERANCE, PRICE_WITH_GIVEN_Q, start_points
+from hidag.start.records import StageOne
+from hidag.start.under_graph import BRIEF_TOLERANCE
+from hidag.start.with_law import PRICE_WITH_GIVEN_Q
 
 Array = NDArray[np.float64]
 
@@ -275,7 +277,7 @@ def _best_of_starts(
         )
         return fitted(warm)
 
-    for point in start_points(data, space, main, q_entries, generators):
+    for point in points_under_graph(data, space, main, q_entries, generators):
         found = begun(point.parameters, point.probabilities)
         if found.objective > best.objective:
             best = found

@@ -29,7 +29,7 @@ from hidag.latent.factorise import network_of_counts
 from hidag.measure.labels import same_class, settle_labels
 from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
-from hidag.start.several import StageOne
+from hidag.start.records import StageOne
 
 Array = NDArray[np.float64]
 

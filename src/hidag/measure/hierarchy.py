@@ -22,7 +22,8 @@ from hidag.latent import StateSpace
 from hidag.measure.labels import settle_labels
 from hidag.measure.way_round import latest, turned
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
-from hidag.start.several import FINAL_TOLERANCE, StageOne
+from hidag.start.records import StageOne
+from hidag.start.several import FINAL_TOLERANCE
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from hidag.discover import CPDAG
 from hidag.evidence import ObservedFit
 from hidag.latent import LatentCounts, LatentLaw
 from hidag.measurement import MeasurementParameters, Penalty
-from hidag.start.several import StartRecord
+from hidag.start.records import StartRecord
 
 Array = NDArray[np.float64]
 

@@ -20,10 +20,11 @@ from hidag.measure.record import Measurement
 from hidag.measure.sampled import parents_of_draws, sampled_measurement
 from hidag.measurement import MeasurementParameters, Penalty
 from hidag.measurement.effects import MAIN_EFFECTS, Effects
+from hidag.start.budget import LARGEST_EXACT_STATES, choose_method
 from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
-from hidag.start.several import LARGEST_EXACT_STATES, StartProgress, choose_method
+from hidag.start.records import StartProgress
 from hidag.start.spectral import StartPoint
-from hidag.start.under_graph import estimate_with_law
+from hidag.start.with_law import estimate_with_law
 
 Array = NDArray[np.float64]
 

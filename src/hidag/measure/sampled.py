@@ -16,8 +16,9 @@ from hidag.latent import LatentCounts, LatentLaw, NetworkLaw, Parents
 from hidag.measure.labels import same_class, settle_labels
 from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
+from hidag.start.budget import LARGEST_EXACT_STATES
 from hidag.start.by_sampling import ParentsOfDraws, SampledStageOne, rows_for_graph
-from hidag.start.several import LARGEST_EXACT_STATES, StartRecord
+from hidag.start.records import StartRecord
 
 Array = NDArray[np.float64]
 

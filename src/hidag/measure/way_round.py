@@ -17,7 +17,7 @@ from hidag.estimate.loop import Estimate
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measure.labels import settle_labels
-from hidag.start.several import StageOne
+from hidag.start.records import StageOne
 
 Array = NDArray[np.float64]
 

@@ -1,1 +1,1 @@
-"""Where Stage I begins: spectral, given Q, several."""
+"""Where Stage I begins, how often, and under which law."""

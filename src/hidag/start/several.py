@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import SettingError
-from hidag.estimate.law_rounds import GraphEstimate
 from hidag.estimate.loop import (
     MOST_TOLERANT_ROWS,
     Estimate,
@@ -23,203 +20,29 @@ from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
-from hidag.start.confirmatory import confirmatory_start
+from hidag.start.beginnings import (
+    generators_of,
+    levels_are_guessed,
+    on_own_support,
+    points_for_saturated,
+    warmed_up,
+)
 from hidag.start.crossing import MOST_ENDS, different_places
 from hidag.start.exchange_levels import with_better_levels
-from hidag.start.network_start import anchored_start
+from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
 from hidag.start.renewal import best_with_law_begun_again, fresh_starts, starts_renewed
-from hidag.start.spectral import StartPoint, predictors, spectral_start, spread_law
+from hidag.start.spectral import StartPoint
 
 Array = NDArray[np.float64]
-#: Told (start, n_starts, iteration, max_iter, objective) after every step.
-StartProgress = Callable[[int, int, int, int, float], None]
 
-#: Exact E-steps cost about N * J * 2^K; past this many multiplications sampling is cheaper.
-LARGEST_EXACT_WORK = 4e9
-#: More joint states than this are not listed by the exact E-step on its own choice.
-LARGEST_EXACT_STATES = 1 << 13
-#: Neither method lists more joint states than this.
-LARGEST_STATES = 1 << 16
 #: Starts whose objective is this close to the best, per row, are said to have reached it.
 SAME_OPTIMUM = 1e-3
-
-
-@dataclass(frozen=True)
-class StartRecord:
-    """How one start fared; one that was given up after a rough look has not converged.
-
-    ``n_rows`` says on how many rows starts were compared, 0 on all of them.
-    """
-
-    label: str
-    objective: float
-    log_likelihood: float
-    n_iter: int
-    converged: bool
-    n_rows: int = 0
-
-
-@dataclass(frozen=True)
-class StageOne:
-    """The best estimate and what became of every start.
-
-    ``network`` is the same estimate taken further under a law over a graph, when that was asked
-    for.
-    """
-
-    best: Estimate
-    records: tuple[StartRecord, ...]
-    n_reached: int
-    method: str
-    penalty: Penalty
-    network: GraphEstimate | None = None
-
-
-def choose_method(
-    method: str, n_samples: int, n_items: int, space: StateSpace, *, saturated: bool
-) -> str:
-    """Return "em" or "saem"; "auto" goes by the cost of listing all states."""
-    if method not in ("auto", "em", "saem"):
-        raise SettingError(f"method must be 'auto', 'em' or 'saem', got {method!r}")
-    if space.n_states > LARGEST_STATES and (saturated or method == "em"):
-        given = "a saturated latent law" if saturated else "method='em'"
-        most = LARGEST_STATES.bit_length() - 1
-        raise SettingError(
-            f"n_latents={space.n_latents} means {space.count_in_words()} latent states; {given} is "
-            f"limited to 2^{most}: use law='auto' and method='auto', or ask for fewer latents"
-        )
-    if method != "auto":
-        return method
-    work = float(n_samples) * n_items * space.n_states
-    small = space.n_states <= LARGEST_EXACT_STATES and work <= LARGEST_EXACT_WORK
-    return "em" if small else "saem"
-
-
-#: Multiplications that all starts' E-steps together may take per step, when the user does not say.
-WORK_FOR_STARTS = 3e8
-#: Bounds on the number of starts: a given Q has more local optima, and cheaper fits.
-FEWEST_STARTS, MOST_STARTS = {True: 4, False: 1}, {True: 90, False: 4}
-#: Starts at least when latents differ in their numbers of levels.
-FEWEST_WHEN_UNEVEN = 8
 #: From this many starts on, all get a rough look first: so many steps, so much more tolerance.
 SCREENED_FROM = 9
 ROUGH_STEPS = 40
 ROUGH_TOLERANCE = 30.0
-#: Sampled steps that settle a start before loadings may come and go.
-WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
 #: How much finer the last steps of a fit without penalty are.
 FINAL_TOLERANCE = 0.01
-
-
-def choose_n_starts(n_samples: int, n_items: int, space: StateSpace, *, known: bool) -> int:
-    """Return how many starts are worth their cost; ``known`` says whether Q is given in full."""
-    work = float(n_samples) * n_items * space.n_states
-    count = int(np.clip(WORK_FOR_STARTS // work, FEWEST_STARTS[known], MOST_STARTS[known]))
-    # Which latent has how many levels is one more thing to go wrong.
-    uneven = not known and len(set(space.levels)) > 1
-    return max(count, FEWEST_WHEN_UNEVEN) if uneven else count
-
-
-def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:
-    """Return a generator for each start; it depends on the seed and the start's number alone."""
-    return [
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(n_starts)
-    ]
-
-
-def further_anchored(
-    data: WorkingData,
-    space: StateSpace,
-    q_entries: NDArray[np.int8],
-    index: int,
-    generator: np.random.Generator,
-) -> MeasurementParameters | None:
-    """Return the start by anchors if it is the turn of one: the second start is.
-
-    Where latents differ in their numbers of levels so is every other one after it, each with
-    another guess which factor has how many.
-    """
-    uneven = len(set(space.levels)) > 1
-    if index == 1 or (uneven and index % 2 == 1):
-        rng = None if index == 1 else generator
-        return anchored_start(data, q_entries, space.levels, rng=rng)
-    return None
-
-
-def _start_points(
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    q_entries: NDArray[np.int8],
-    generators: list[np.random.Generator],
-) -> list[StartPoint]:
-    known = bool((q_entries >= 0).all())
-    centred = None if known else predictors(data, space.n_latents)
-    points = []
-    for index, generator in enumerate(generators):
-        rng = None if index == 0 else generator
-        if centred is None:
-            points.append(confirmatory_start(data, space, q_entries, rng=rng))
-            continue
-        anchored = further_anchored(data, space, q_entries, index, generator)
-        if anchored is not None:
-            even = np.full(space.n_states, 1.0 / space.n_states)
-            points.append(StartPoint(anchored, even, "factors, by anchors"))
-        else:
-            points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
-    return points
-
-
-def warmed_up(
-    point: StartPoint,
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    rng: np.random.Generator,
-    n_threads: int,
-) -> tuple[MeasurementParameters, Array]:
-    """Return a start whose coefficients a few SAEM steps have settled on its own support.
-
-    While posteriors are still poor they make false loadings look useful, and a loading once let in
-    is slow to leave. So no loading is let in before the given ones have found their size. A few
-    sampled steps do that at a fraction of the cost of exact ones, and leave the law less sharp.
-    """
-    support = np.hstack([np.ones((data.n_items, 1)), point.parameters.loadings != 0])
-    found = run_saem(
-        point.parameters,
-        point.probabilities,
-        data,
-        basis,
-        support.astype(np.uint8),
-        NO_SPARSITY,
-        WARM_UP,
-        space=space,
-        rng=rng,
-        n_threads=n_threads,
-    )
-    return found.parameters, spread_law(found.probabilities)
-
-
-def levels_are_guessed(space: StateSpace, q_entries: NDArray[np.int8]) -> bool:
-    """Return whether nothing but the table says which latent has how many levels."""
-    return len(set(space.levels)) > 1 and bool((q_entries < 0).all())
-
-
-def on_own_support(
-    items: MeasurementParameters,
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    schedule: Schedule,
-    n_threads: int,
-) -> Estimate:
-    """Return EM's estimate from an even law with just the loadings that the items have.
-
-    As in :func:`warmed_up` coefficients find their sizes before loadings may come and go.
-    """
-    own = np.hstack([np.ones((data.n_items, 1)), items.loadings != 0]).astype(np.uint8)
-    even = np.full(space.n_states, 1.0 / space.n_states)
-    return run_em(items, even, data, basis, own, NO_SPARSITY, schedule, n_threads=n_threads)
 
 
 def estimate_from_starts(
@@ -269,14 +92,10 @@ def estimate_from_starts(
     points = (
         [begin] * n_starts
         if begin is not None
-        else _start_points(data, space, basis, q_entries, generators[:n_fresh])
+        else points_for_saturated(data, space, basis, q_entries, generators[:n_fresh])
     )
 
     def run(index: int, begin: tuple[MeasurementParameters, Array], plan: Schedule) -> Estimate:
-        def observer(iteration: int, last: int, value: float) -> None:
-            if progress is not None:
-                progress(index, n_starts, iteration, last, value)
-
         parameters, law = begin
         if method == "em":
             return run_em(
@@ -288,7 +107,7 @@ def estimate_from_starts(
                 penalty,
                 plan,
                 n_threads=n_threads,
-                observer=observer,
+                observer=observer_of(progress, index, n_starts),
             )
         return run_saem(
             parameters,
@@ -301,7 +120,7 @@ def estimate_from_starts(
             space=space,
             rng=generators[index],
             n_threads=n_threads,
-            observer=observer,
+            observer=observer_of(progress, index, n_starts),
         )
 
     first = [(point.parameters, point.probabilities) for point in points]

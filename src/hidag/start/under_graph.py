@@ -6,7 +6,6 @@ compared there, by penalised likelihood less the price of the law, and the best 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -23,93 +22,32 @@ from hidag.estimate.loop import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import MeasurementParameters, Penalty, Terms
-from hidag.start.crossing import Problem, best_end, starts_agree
-from hidag.start.exchange_levels import with_better_levels
-from hidag.start.network_start import KEPT_SHARE, network_start
-from hidag.start.several import (
-    FINAL_TOLERANCE,
-    ROUGH_TOLERANCE,
-    SAME_OPTIMUM,
+from hidag.start.beginnings import (
     WARM_UP,
-    StageOne,
-    StartProgress,
-    StartRecord,
-    choose_n_starts,
-    estimate_from_starts,
-    further_anchored,
     generators_of,
     levels_are_guessed,
+    mostly_binary,
     on_own_support,
+    points_under_graph,
     warmed_up,
 )
-from hidag.start.spectral import StartPoint, predictors, spectral_start
+from hidag.start.crossing import Problem, best_end, starts_agree
+from hidag.start.exchange_levels import with_better_levels
+from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
+from hidag.start.several import ROUGH_TOLERANCE, SAME_OPTIMUM
+from hidag.start.spectral import StartPoint
 
 Array = NDArray[np.float64]
 
-#: What a law's parameter costs when Q is given in full, in units of log-likelihood: a simpler law
-#: then has no latents to help find, and is taken when it predicts as well (Akaike's criterion).
-PRICE_WITH_GIVEN_Q = 1.0
-#: With so few joint states a saturated law costs little and is fitted in full.
-FEW_STATES = 64
 #: Larger tables are fitted to some of their rows first: that costs less and ends close by.
 ROWS_FOR_FIRST_STEPS = 2500
 #: How much coarser the steps are that only prepare a law over a graph.
 BRIEF_TOLERANCE = 200.0
 #: Starts lead to the same place when no latent's loadings differ by more than this cosine.
 SAME_DIRECTIONS = 0.92
-#: How many of its loadings an item keeps in a start from common factors, start by start.
-KEPT_SHARES = (KEPT_SHARE, 0.3)
 #: Starts that are tried when the first two do not agree, if the user does not say.
 STARTS_IN_DOUBT = 8
-
-
-def mostly_binary(data: WorkingData) -> bool:
-    """Return whether more than half of the items are binary: hard-assigned scores are noisy."""
-    return 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
-
-
-def start_points(
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    q_entries: NDArray[np.int8],
-    generators: list[np.random.Generator],
-) -> Iterator[StartPoint]:
-    """Yield start points: common factors turned by simple structure and by anchors, and scores.
-
-    Hard-assigned scores come first where they say something. The second start is of another kind
-    than the first: where the two agree, further ones would too.
-    """
-    even = np.full(space.n_states, 1.0 / space.n_states)
-    binary = mostly_binary(data)
-    centred = predictors(data, space.n_latents)
-    n_factors = 0
-    for index, generator in enumerate(generators):
-        anchored = further_anchored(data, space, q_entries, index, generator)
-        if anchored is not None:
-            yield StartPoint(anchored, even, "factors, by anchors")
-            continue
-        rng = generator if index > 2 else None
-        # Scores of binary items are too noisy to begin with, but another opinion all the same.
-        if index == 2 if binary else index % 2 == 0:
-            yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
-        else:
-            # Starts differ by where the rotation begins and by what they keep.
-            share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
-            n_factors += 1
-            found = network_start(data, q_entries, space.levels, rng=rng, kept_share=share)
-            label = f"factors, {share:g} of the largest kept"
-            yield StartPoint(found, even, label + (", rotated" if rng is not None else ""))
-
-
-def _observer(progress: StartProgress | None, index: int, count: int) -> Observer:
-    def observer(iteration: int, last: int, value: float) -> None:
-        if progress is not None:
-            progress(index, count, iteration, last, value)
-
-    return observer
 
 
 def estimate_under_graph(
@@ -149,7 +87,7 @@ def estimate_under_graph(
     if begin is not None:
         points = [begin]
     else:
-        made = start_points(data, space, basis, q_entries, generators)
+        made = points_under_graph(data, space, basis, q_entries, generators)
         points = list(islice(made, min(2, wanted)))
         agree = len(points) == 2 and isinstance(n_starts, str)
         if agree and starts_agree(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS:
@@ -184,7 +122,7 @@ def estimate_under_graph(
             # Scores show at least as much of the latents' dependence as a warm-up does.
             n_steps=(WARM_UP.max_iter // 2 if begin is None else 0) + max(saturated.n_iter, 1),
             n_threads=n_threads,
-            observer=_observer(progress, index, count),
+            observer=observer_of(progress, index, count),
         )
 
     looks = [look(index) for index in range(count)]
@@ -192,7 +130,7 @@ def estimate_under_graph(
     problem = Problem(
         data, space, basis, allowed, penalty, schedule, learn_parents, adapt, n_threads
     )
-    observers = [_observer(progress, index, count) for index in range(count)]
+    observers = [observer_of(progress, index, count) for index in range(count)]
     chosen = best_end(looks, problem, observers)
     if begin is None and levels_are_guessed(space, q_entries):
         chosen = _with_better_levels(chosen, problem, observers[best])
@@ -272,109 +210,3 @@ def _with_better_levels(now: FirstLook, problem: Problem, observer: Observer) ->
         lambda one: looked(one.estimate.parameters, one.estimate.probabilities),
     )
     return now if found is here else found
-
-
-def estimate_with_law(
-    data: WorkingData,
-    space: StateSpace,
-    q_entries: NDArray[np.int8],
-    penalty: Penalty,
-    schedule: Schedule,
-    *,
-    law: str,
-    method: str,
-    seed: int,
-    learn_parents: LearnParents,
-    adapt: bool = True,
-    n_starts: int | str = "auto",
-    begin: StartPoint | None = None,
-    n_threads: int = 1,
-    progress: StartProgress | None = None,
-) -> StageOne:
-    """Return Stage I's answer under the law that is wanted, or that the data prefer.
-
-    Parameters
-    ----------
-    law : {"auto", "network", "saturated"}
-        "auto" compares information criteria.
-    data, space, q_entries, penalty, schedule, method, seed, learn_parents, adapt, n_starts, begin,
-    n_threads, progress
-        As in ``estimate_from_starts`` and :func:`estimate_under_graph`.
-    """
-    known = bool((q_entries >= 0).all())
-    bridged = law != "saturated" and method == "em"
-    if bridged and not known and (law == "network" or space.n_states > FEW_STATES):
-        soon = estimate_under_graph(
-            data,
-            space,
-            q_entries,
-            penalty,
-            schedule,
-            seed=seed,
-            learn_parents=learn_parents,
-            adapt=adapt,
-            n_starts=n_starts,
-            begin=begin,
-            n_threads=n_threads,
-            progress=progress,
-        )
-        if law == "network" or (soon.network is not None and soon.network.preferred):
-            return soon
-        bridged = False
-    count = 1 if begin is not None else n_starts
-    if isinstance(count, str):
-        count = choose_n_starts(data.n_samples, data.n_items, space, known=known)
-    found = estimate_from_starts(
-        data,
-        space,
-        q_entries,
-        penalty,
-        schedule,
-        method=method,
-        seed=seed,
-        adapt=adapt,
-        n_starts=count,
-        begin=begin,
-        n_threads=n_threads,
-        progress=progress,
-    )
-    if not bridged:
-        return found
-    plan = schedule
-    if found.penalty.name is None:
-        plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
-    terms = Terms.main(space.levels)
-    basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
-    observer = _observer(progress, count - 1, count)
-    first = look_under_network(
-        found.best,
-        data,
-        space,
-        basis,
-        allowed,
-        found.penalty,
-        plan,
-        learn_parents,
-        n_steps=found.best.n_iter,
-        n_threads=n_threads,
-        observer=observer,
-    )
-    network = estimate_under_network(
-        first,
-        data,
-        space,
-        basis,
-        allowed,
-        found.penalty,
-        plan,
-        learn_parents,
-        adapt=adapt,
-        price=PRICE_WITH_GIVEN_Q if known else None,
-        n_threads=n_threads,
-        observer=observer,
-    )
-    # With Q given a law over a complete graph restricts nothing: it is the saturated one.
-    empty = known and n_free_probabilities(network.parents, space) == space.n_states - 1
-    if law == "network" or (network.preferred and not empty):
-        return replace(found, network=network, penalty=network.penalty)
-    return found
