@@ -15,8 +15,10 @@ from typer.core import TyperGroup
 from hidag.cli.application_commands import application_app
 from hidag.cli.console import show_error
 from hidag.cli.explain_commands import add_explain_commands
-from hidag.cli.fit_commands import add_fit_commands
+from hidag.cli.fit_commands import add_fit_command
 from hidag.cli.numbers import levels_of
+from hidag.cli.options import FitFile, Json
+from hidag.cli.select_commands import add_select_command
 from hidag.cli.study_commands import study_app
 from hidag.cli.whatif_commands import add_whatif_commands
 from hidag.errors import HidagError
@@ -75,7 +77,8 @@ def _top(
     """Find hidden causes with a few levels in a table of mixed answers, and their causal graph."""
 
 
-add_fit_commands(app)
+add_fit_command(app)
+add_select_command(app)
 
 
 @app.command(
@@ -115,9 +118,9 @@ def simulate(
 
 @app.command(epilog="Example:\n\n`hidag evaluate fit/result.npz sim/truth.json`")
 def evaluate(
-    result: Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")],
+    result: FitFile,
     truth: Annotated[Path, typer.Argument(help="truth.json, or the folder that holds it.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    json: Json = False,
 ) -> None:
     """Hold a saved fit against the truth it should have found."""
     from hidag.cli.evaluate import run_evaluate
@@ -157,7 +160,7 @@ def check(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    json: Json = False,
 ) -> None:
     """Say whether a Q-matrix lets the model be identified, why, and which items to add."""
     from hidag.cli.check import run_check

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from hidag.cli.numbers import range_of
+from hidag.cli.options import Seed
 
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same outcome.")]
+Folder = Annotated[Path, typer.Option(help="Folder for pictures, tables and the page.")]
 
 application_app = typer.Typer(
     no_args_is_help=True,
@@ -20,9 +21,7 @@ application_app = typer.Typer(
 
 @application_app.command()
 def seesaw(
-    out: Annotated[Path, typer.Option(help="Folder for pictures, tables and the page.")] = Path(
-        "app-seesaw"
-    ),
+    out: Folder = Path("app-seesaw"),
     seed: Seed = 1,
     images: Annotated[int, typer.Option(min=2, help="How many images to draw.")] = 10_000,
     jitter: Annotated[
@@ -58,7 +57,7 @@ def timss(
         int, typer.Option("--bootstrap", min=0, help="Refits to resampled students; 0 for none.")
     ] = 100,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds that the fit is begun from.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Root of all random numbers.")] = 0,
+    seed: Seed = 0,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes; never changes what is found.")
     ] = 1,
@@ -71,7 +70,7 @@ def timss(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="A simulated stand-in in place of the data.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("app-timss"),
+    out: Folder = Path("app-timss"),
 ) -> None:
     """Skills behind response times: the graph among seven skills of TIMSS 2019, and how stable."""
     from hidag.applications.timss import explain_times
@@ -105,7 +104,7 @@ def nhanes(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("app-nhanes"),
+    out: Folder = Path("app-nhanes"),
     seed: Seed = 0,
     latents: Annotated[
         str | None,
@@ -131,7 +130,7 @@ def newsgroups(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("app-newsgroups"),
+    out: Folder = Path("app-newsgroups"),
     seed: Seed = 0,
     latents: Annotated[
         str | None,
@@ -158,9 +157,7 @@ def ecpe(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for pictures, tables and the page.")] = Path(
-        "app-ecpe"
-    ),
+    out: Folder = Path("app-ecpe"),
     seed: Seed = 1,
 ) -> None:
     """Three skills behind a grammar test (ECPE): profiles, their hierarchy, models side by side."""

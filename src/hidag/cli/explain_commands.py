@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from hidag.cli.fit_commands import IdColumn, Types
 from hidag.cli.numbers import effects_of, levels_of
+from hidag.cli.options import FitFile, IdColumn, Json, NumbersFile, Seed, Types
 
-Fit = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
 Rows = Annotated[
     Path,
     typer.Argument(
@@ -18,13 +17,10 @@ Rows = Annotated[
         "a folder with responses.csv."
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="CSV file for all numbers.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
 
 
 def errors(
-    result: Fit,
+    result: FitFile,
     table: Rows,
     kind: Annotated[
         str,
@@ -40,7 +36,7 @@ def errors(
         ),
     ] = None,
     level: Annotated[float, typer.Option(help="Chance that an interval holds the truth.")] = 0.9,
-    out: Out = None,
+    out: NumbersFile = None,
     json: Json = False,
 ) -> None:
     """Print standard errors and intervals of a fit, Q taken as known."""
@@ -50,7 +46,7 @@ def errors(
 
 
 def goodness(
-    result: Fit,
+    result: FitFile,
     table: Rows,
     tables: Annotated[int, typer.Option(help="Tables drawn for the predictive checks.")] = 100,
     seed: Seed = 0,
@@ -69,7 +65,7 @@ def goodness(
 
 
 def classify(
-    result: Fit,
+    result: FitFile,
     table: Rows,
     out: Annotated[
         Path | None, typer.Option(help="CSV file with a line for each row.", show_default=False)
@@ -114,7 +110,7 @@ def validate_q(
     ] = False,
     changes: Annotated[int, typer.Option(min=0, help="Most changes that are suggested.")] = 20,
     seed: Seed = 0,
-    out: Out = None,
+    out: NumbersFile = None,
     json: Json = False,
 ) -> None:
     """Say which entries of a provisional Q-matrix the data would add or drop."""
@@ -130,7 +126,7 @@ def validate_q(
 
 
 def bootstrap(
-    result: Fit,
+    result: FitFile,
     table: Rows,
     resamples: Annotated[int, typer.Option("--resamples", "-r", help="Tables to refit.")] = 100,
     kind: Annotated[

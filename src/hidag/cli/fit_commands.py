@@ -1,4 +1,4 @@
-"""`hidag fit` and `hidag select` and their options; what they do is in modules of those names."""
+"""`hidag fit` and its options; what it does is in `hidag.cli.fit`."""
 
 from __future__ import annotations
 
@@ -7,31 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hidag.cli.numbers import effects_of, latents_of, levels_of, range_of, strengths_of
-
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        help="Column that names the rows: no item; files with a line per row have it.",
-        show_default="no such column",
-    ),
-]
-WeightsColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--weights",
-        help="Column with the rows' weights, such as those of a survey: no item. They are scaled "
-        "to add up to the number of equal rows that would tell as much.",
-        show_default="all rows alike",
-    ),
-]
-Types = Annotated[
-    Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
-]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
-Jobs = Annotated[int, typer.Option(help="Threads; never changes a result. -1: all.")]
-NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no pictures.")]
+from hidag.cli.numbers import effects_of, latents_of, levels_of
+from hidag.cli.options import IdColumn, Jobs, NoPlots, Seed, Types, WeightsColumn
 
 _FIT_EXAMPLES = (
     "Examples:\n\n"
@@ -41,11 +18,6 @@ _FIT_EXAMPLES = (
     "`hidag fit grades.csv --levels 3,3,2 --family ordinal --out fit` (three causes)\n\n"
     "`hidag fit study/ --effects all --out fit` (a G-DINA model with its Q-matrix)\n\n"
     "`hidag fit study/ --hierarchy 'Lexical->Cohesive' --out fit` (nobody has the second alone)"
-)
-_SELECT_EXAMPLES = (
-    "Examples:\n\n"
-    "`hidag select answers.csv --latents 2..8 --out numbers`\n\n"
-    "`hidag select answers.csv --fits none` (in a second, from the correlations alone)"
 )
 
 
@@ -235,79 +207,6 @@ def _number_or_word(text: str) -> float | str:
         return text
 
 
-def select(
-    table: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV, TSV or Parquet file with one column per item; or a folder with "
-            "responses.csv and perhaps types.csv.",
-            show_default=False,
-        ),
-    ],
-    latents: Annotated[
-        str | None,
-        typer.Option(
-            "--latents",
-            "-k",
-            help="Numbers to choose from: a range (2..8), or a list with commas between.",
-            show_default="1 to as many as the items can identify, at most 40",
-        ),
-    ] = None,
-    id_column: IdColumn = None,
-    types: Types = None,
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Type of all items, or ITEM=TYPE, as in `hidag fit`; may be given several times.",
-            show_default="auto",
-        ),
-    ] = None,
-    fits: Annotated[
-        str,
-        typer.Option(help="Which numbers are fitted: near (what the correlations say), all, none."),
-    ] = "near",
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation; 0 leaves it out.")] = 3,
-    penalty_strengths: Annotated[
-        str | None,
-        typer.Option(
-            help="Strengths of the penalty to compare, with commas between; auto is learned.",
-            show_default="auto",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the table and the picture.", show_default=False),
-    ] = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    no_plots: NoPlots = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
-) -> None:
-    """Say how many hidden causes a table speaks for, by several criteria side by side."""
-    from hidag.cli.select import SelectOrder, run_select
-
-    run_select(
-        SelectOrder(
-            table=table,
-            latents=range_of(latents),
-            id_column=id_column,
-            types=types,
-            family=tuple(family or ()),
-            out=out,
-            plots=not no_plots,
-            as_json=json,
-            settings={
-                "fits": fits,
-                "folds": folds,
-                "penalty_strengths": strengths_of(penalty_strengths),
-                "random_state": seed,
-                "n_jobs": jobs,
-            },
-        )
-    )
-
-
-def add_fit_commands(app: typer.Typer) -> None:
-    """Add the commands to the others."""
+def add_fit_command(app: typer.Typer) -> None:
+    """Add the command to the others."""
     app.command(epilog=_FIT_EXAMPLES)(fit)
-    app.command(epilog=_SELECT_EXAMPLES)(select)

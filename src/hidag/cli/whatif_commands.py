@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from hidag.cli.options import FitFile, Json, NumbersFile
+
 
 def whatif(
-    result: Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")],
+    result: FitFile,
     do: Annotated[
         list[str] | None,
         typer.Option(
@@ -36,10 +38,8 @@ def whatif(
             min=0, help="Draws behind the intervals of --effects; 0 leaves the intervals out."
         ),
     ] = 200,
-    out: Annotated[
-        Path | None, typer.Option(help="CSV file for all numbers.", show_default=False)
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    out: NumbersFile = None,
+    json: Json = False,
 ) -> None:
     """Say what follows if a latent is set, or if something is known."""
     from hidag.cli.whatif import run_whatif
@@ -48,7 +48,7 @@ def whatif(
 
 
 def export(
-    result: Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")],
+    result: FitFile,
     kind: Annotated[
         str,
         typer.Option(
