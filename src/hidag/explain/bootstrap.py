@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from hidag.discover import Knowledge
 from hidag.errors import DataError, HidagError, SettingError
@@ -18,6 +17,7 @@ from hidag.explain.refit_store import RefitStore
 from hidag.explain.resample import Refit, Task, run_resample
 from hidag.explain.rows import need_weights
 from hidag.observations import read_table
+from hidag.processes import run_all
 from hidag.result import MOST_EXACT_STATES, FitResult
 from hidag.settings import checked_count, root_seed, thread_count
 
@@ -108,12 +108,18 @@ def bootstrap(
         return BootstrapProgress(len(done), count, failed)
 
     tell(progress())
-    missing = [i for i in range(count) if i not in done]
-    for index, found in _results(task, missing, thread_count(n_jobs)):
-        if store is not None:
-            store.write(index, found)
-        done[index] = found
-        tell(progress())
+    pieces = [(task, i) for i in range(count) if i not in done]
+    try:
+        for index, found in run_all(run_resample, pieces, workers=thread_count(n_jobs)):
+            if store is not None:
+                store.write(index, found)
+            done[index] = found
+            tell(progress())
+    except MemoryError as error:
+        raise HidagError(
+            "the bootstrap stopped for want of memory, or because a worker process was ended from "
+            "outside; with a folder what is done is kept: run it again with a smaller n_jobs"
+        ) from error
     return BootstrapResult.of(task, [done[i] for i in range(count)])
 
 
@@ -182,31 +188,3 @@ def _settings_of(result: FitResult) -> dict[str, Any]:
 def _is_plain(name: str, value: Any) -> bool:
     known = {"search": ("xges", "ges", "exact"), "score": ("auto", "bdeu", "bic")}
     return value in known[name] if name in known else not str(value).startswith("<")
-
-
-def _results(task: Task, missing: Sequence[int], n_jobs: int) -> Iterator[tuple[int, Refit | str]]:
-    """Give resamples as they are ready, in any order."""
-    workers = min(n_jobs, len(missing))
-    if workers <= 1:
-        for index in missing:
-            yield run_resample(task, index)
-        return
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-        results: Any = pool(delayed(_in_worker)(task, index) for index in missing)
-    try:
-        yield from results
-    except TerminatedWorkerError as error:
-        raise HidagError(
-            "the bootstrap stopped because a worker process was ended from outside, most likely "
-            "for want of memory; with a folder what is done is kept: run it again with a smaller "
-            "n_jobs"
-        ) from error
-
-
-def _in_worker(task: Task, index: int) -> tuple[int, Refit | str]:
-    with threadpool_limits(limits=1):
-        return run_resample(task, index)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
-import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from threadpoolctl import threadpool_limits
 
 from hidag.errors import HidagError
+from hidag.processes import run_all
 from hidag.settings import checked_count
 from hidag.studies.addresses import Task
 from hidag.studies.catalogue import Plan, study_named
@@ -22,9 +17,6 @@ from hidag.studies.columns import Row, complete
 from hidag.studies.folder import StudyFolder, only_writer, open_folder
 from hidag.studies.published import Published
 from hidag.versions import versions_used
-
-#: Seconds between a worker's looks for the process that started it.
-_LOOK_FOR_PARENT = 1.0
 
 
 @dataclass(frozen=True)
@@ -112,20 +104,16 @@ def run_plan(plan: Plan, *, workers: int = 1, done: Container[str] = ()) -> Iter
         Names of tasks.
     """
     missing = [task for task in plan.tasks() if task.name not in done]
-    workers = min(workers, len(missing))
-    if workers <= 1:
-        return (run_task(plan, task) for task in missing)
-    return _in_processes(plan, missing, workers)
+    return run_all(run_task, [(plan, task) for task in missing], workers=workers)
 
 
 def run_task(plan: Plan, task: Task) -> list[Row]:
     """Return the rows of one run: where they stand, how they were made, and their numbers."""
     source = source_digest()  # before the run: files may change while it lasts
     address, cell = task.address, task.address.cell
-    with threadpool_limits(limits=1):
-        measured = study_named(plan.study).run(
-            cell, plan.design, plan.estimator, address.seeds(plan.seed), task.method
-        )
+    measured = study_named(plan.study).run(
+        cell, plan.design, plan.estimator, address.seeds(plan.seed), task.method
+    )
     place = {
         "address": address.name,
         "method": task.method,
@@ -142,34 +130,6 @@ def run_task(plan: Plan, task: Task) -> list[Row]:
     }
     made_with = {f"version_{name}": number for name, number in versions_used().items()}
     return complete([{**place, **row, **made_with, "source": source} for row in measured])
-
-
-def _in_processes(plan: Plan, missing: Sequence[Task], workers: int) -> Iterator[list[Row]]:
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    with parallel_config(backend="loky", inner_max_num_threads=1, initializer=_leave_with_parent):
-        pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-        results: Any = pool(delayed(run_task)(plan, task) for task in missing)
-    try:
-        yield from results
-    except TerminatedWorkerError as error:
-        raise MemoryError("a worker process was ended from outside") from error
-
-
-def _leave_with_parent() -> None:
-    """End this worker soon after the process that started it: nobody would take its rows.
-
-    A process that is killed cannot tell its workers, and they would stay for minutes.
-    """
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_LOOK_FOR_PARENT)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 @cache
