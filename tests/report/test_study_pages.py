@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
 from hidag.report.study_pages import latex_page, study_files
-from hidag.report.study_tables import study_report
+from hidag.report.study_report import study_report
 from hidag.studies import STUDIES, Cell, Plan, read_folder
 from hidag.studies.folder import open_folder
 

@@ -16,7 +16,8 @@ from hidag.cli.bars import counting_bar
 from hidag.cli.console import columns, say, show_warning
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.errors import SettingError
-from hidag.report.study_tables import StudyReport, StudyTable, study_report
+from hidag.report.study_report import StudyReport, study_report
+from hidag.report.study_tables import StudyTable
 from hidag.studies import (
     Published,
     StudyFolder,

@@ -12,7 +12,8 @@ from hidag.plots import render_figure
 from hidag.plots.canvas import Format
 from hidag.plots.study import study_pictures
 from hidag.report.page import as_data_address, render_page
-from hidag.report.study_tables import StudyReport, StudyTable
+from hidag.report.study_report import StudyReport
+from hidag.report.study_tables import StudyTable
 from hidag.studies import Estimate, Summary
 
 _TEMPLATE = "study.html.jinja"
