@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from hidag.criteria import information_criteria
 from hidag.errors import DataError, FileError
 from hidag.observations import read_table
-from hidag.observations.files import existing_file, read_file
+from hidag.observations.files import read_file
+from hidag.observations.paths import existing_file
 from hidag.select.candidates import Table
 
 COUNTS, WORDS, LABELS = "responses_sparse.csv.gz", "vocabulary.csv", "labels.csv"

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from hidag.criteria import information_criteria
 from hidag.errors import DataError, FileError
 from hidag.observations import Observations, read_folder, read_table, resolve_families
-from hidag.observations.files import existing_file, read_file
+from hidag.observations.files import read_file
+from hidag.observations.paths import existing_file
 from hidag.select.candidates import Table
 from hidag.settings import weighted_rows
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder, read_q_matrix, read_table
-from hidag.observations.files import existing_file, read_q
+from hidag.observations.folders import read_q
+from hidag.observations.paths import existing_file
 from hidag.simulate import Truth, dag_from_parents, random_law, simulate
 
 CONTENT = ("Number", "Algebra", "Geometry", "DataProb")

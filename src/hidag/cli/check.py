@@ -10,7 +10,8 @@ from typing import Any
 from hidag.cli.console import say
 from hidag.errors import FileError
 from hidag.identify import check_identifiability
-from hidag.observations.files import existing_file, find_part, read_q, read_types
+from hidag.observations.folders import read_q, read_types
+from hidag.observations.paths import existing_file, find_part
 
 #: Commas inside parentheses belong to a family's own settings.
 _BETWEEN_FAMILIES = re.compile(r",(?![^()]*\))")

@@ -13,7 +13,9 @@ from typing import Any
 from hidag.cli.weights import survey_weights, weights_in_words
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
-from hidag.observations.files import existing_file, find_part, read_columns, read_q, read_types
+from hidag.observations.files import read_columns
+from hidag.observations.folders import read_q, read_types
+from hidag.observations.paths import existing_file, find_part
 
 
 @dataclass(frozen=True, eq=False)

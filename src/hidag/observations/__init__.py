@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hidag.observations.files import TableSource, read_file, read_folder
+from hidag.observations.files import read_file
+from hidag.observations.folders import TableSource, read_folder
 from hidag.observations.q_matrix import QSpec, read_q_matrix
 from hidag.observations.table import Observations, read_table
 from hidag.observations.types import FamilyChoice, resolve_families, shown_families

@@ -1,14 +1,12 @@
-"""Tables from files and folders: CSV and Parquet, with the types and the Q-matrix beside them."""
+"""Tables from files: CSV and Parquet, all of one or some of its columns."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,32 +19,7 @@ from hidag.observations.csv_text import (
     line_of_row,
     read_text_columns,
 )
-
-_TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_BINARY_ENDINGS = (".parquet",)
-_ITEM, _TYPE = "item", "type"
-
-
-@dataclass(frozen=True, eq=False)
-class TableSource:
-    """What a file or a folder says about a study.
-
-    Attributes
-    ----------
-    table : pyarrow.Table, N rows and J columns
-        For `read_table`.
-    types : mapping from item to the word in types.csv, or None
-        For `resolve_families`.
-    q : pyarrow.Table or None
-        First column 'item', then one column per latent; for `read_q_matrix`.
-    title : str
-        The name of the folder, or of the file without its ending.
-    """
-
-    table: Any
-    types: Mapping[str, str] | None
-    q: Any | None
-    title: str
+from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
 
 
 def read_file(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> Any:
@@ -74,13 +47,10 @@ def read_file(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> An
         If a cell is not a number; the sentence says in which line.
     """
     file = existing_file(Path(path))
-    table = _read_any(file)
+    table = read_cells(file)
     for name in leave_out:
         _refuse_unknown_column(file, name, table.column_names)
-    chosen = table.select([name for name in table.column_names if name not in leave_out])
-    if _ending(file) in _BINARY_ENDINGS:
-        return chosen
-    return _numbers(chosen, file, n_columns=table.num_columns)
+    return numbers_of(file, table, [n for n in table.column_names if n not in leave_out])
 
 
 def read_columns(
@@ -111,14 +81,11 @@ def read_columns(
     file = (find_part(given, "responses") or given) if given.is_dir() else existing_file(given)
     if file.is_dir():
         raise FileError(f"the folder {given} must hold a table named responses.csv")
-    table = _read_any(file)
+    table = read_cells(file)
     for name in (*items, *labels):
         _refuse_unknown_column(file, name, table.column_names)
     cells = {name: table.column(name).to_pylist() for name in labels}
-    chosen = table.select(list(items))
-    if _ending(file) in _BINARY_ENDINGS:
-        return chosen, cells
-    return _numbers(chosen, file, n_columns=table.num_columns), cells
+    return numbers_of(file, table, items), cells
 
 
 def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
@@ -128,118 +95,22 @@ def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
         raise DataError(f"{file} has no column {name!r}{hint}")
 
 
-def read_folder(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> TableSource:
-    """Return the table in a folder, with the types and the Q-matrix if they are there.
-
-    Parameters
-    ----------
-    path : str or path
-        A folder with responses.csv (or any other ending that `read_file` knows), and perhaps
-        types.csv (columns item, type) and q.csv (column item, then one column per latent). A
-        file in place of a folder is read as a table without types and Q-matrix.
-
-    Returns
-    -------
-    TableSource
-
-    Raises
-    ------
-    FileError
-        If the folder or its table is missing, or a file cannot be read.
-    DataError
-        If a cell is not a number, or types.csv names an item twice or one that is not there.
-    """
-    folder = Path(path)
-    if folder.is_file():
-        title = folder.name[: -len(_ending(folder))] if _ending(folder) else folder.name
-        return TableSource(
-            table=read_file(folder, leave_out=leave_out), types=None, q=None, title=title
-        )
-    if not folder.exists():
-        raise FileError(f"there is no folder {folder}{_near(folder)}")
-    responses = find_part(folder, "responses")
-    if responses is None:
-        held = sorted(file.name for file in folder.iterdir())
-        listed = ", ".join(held[:5]) + (", ..." if len(held) > 5 else "")
-        raise FileError(
-            f"the folder {folder} must hold a table named responses.csv or responses.parquet, but "
-            f"it holds {listed or 'nothing'}"
-        )
-    table = read_file(responses, leave_out=leave_out)
-    types_file, q_file = find_part(folder, "types"), find_part(folder, "q")
-    types = None if types_file is None else read_types(types_file, tuple(table.column_names))
-    q = None if q_file is None else read_q(q_file)
-    return TableSource(table=table, types=types, q=q, title=folder.resolve().name)
-
-
-def read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
-    """Return item -> type, after checking that the items are those of the table."""
-    table = _read_any(file)
-    names = [name.strip().lower() for name in table.column_names]
-    if not {_ITEM, _TYPE} <= set(names):
-        raise FileError(
-            f"{file} must have the columns item and type, but it has "
-            f"{', '.join(table.column_names)}"
-        )
-    types: dict[str, str] = {}
-    known = set(items)
-    for item, word in zip(
-        _item_names(table.column(names.index(_ITEM))),
-        table.column(names.index(_TYPE)).to_pylist(),
-        strict=True,
-    ):
-        if item is None or word is None:
-            raise DataError(
-                f"each line of {file} must have an item and a type, but the line of item {item!r} "
-                f"has type {word!r}"
-            )
-        if item in types:
-            raise DataError(f"{file} must name each item once, but item {item!r} occurs twice")
-        if item not in known:
-            near = difflib.get_close_matches(item, items, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "drop the line"
-            raise DataError(
-                f"{file} gives a type for item {item!r}, which the table does not have; {hint}"
-            )
-        types[item] = word
-    return MappingProxyType(types)
-
-
-def read_q(file: Path) -> Any:
-    """Return the Q-matrix as a table: item names as text, then numbers."""
-    table = _read_any(file)
-    if table.column_names[0].strip().lower() != _ITEM:
-        raise FileError(
-            f"the first column of {file} must be called item and hold the names of the items, but "
-            f"it is called {table.column_names[0]!r}"
-        )
-    latents = table.column_names[1:]
-    if not latents:
-        raise FileError(
-            f"{file} must have a column per latent beside the column {table.column_names[0]}, but "
-            "it has none"
-        )
-    if _ending(file) in _BINARY_ENDINGS:
-        return table
-    numbers = _numbers(table.select(latents), file, n_columns=len(latents) + 1)
-    arrow = import_arrow("pyarrow")
-    return numbers.add_column(0, table.column_names[0], arrow.array(_item_names(table.column(0))))
-
-
-def _item_names(column: Any) -> list[Any]:
-    """Return names as tables have them in their first line: blanks at the ends are none of it."""
-    cells = column.to_pylist()
-    return [cell.strip() if isinstance(cell, str) else cell for cell in cells]
-
-
-def _read_any(file: Path) -> Any:
+def read_cells(file: Path) -> Any:
     """Return a table whose columns may be text."""
-    if _ending(file) in _BINARY_ENDINGS:
+    if ending_of(file) in BINARY_ENDINGS:
         return _read_parquet(file)
     return read_text_columns(file)
 
 
-def _numbers(table: Any, file: Path, n_columns: int | None = None) -> Any:
+def numbers_of(file: Path, table: Any, columns: Sequence[str]) -> Any:
+    """Return some columns of a file's table as numbers; those of a binary file are as they are."""
+    chosen = table.select(list(columns))
+    if ending_of(file) in BINARY_ENDINGS:
+        return chosen
+    return _numbers(chosen, file, n_columns=table.num_columns)
+
+
+def _numbers(table: Any, file: Path, n_columns: int) -> Any:
     """Return the table of text as a table of float64, or the sentence about a bad cell."""
     arrow = import_arrow("pyarrow")
     columns = []
@@ -254,7 +125,7 @@ def _numbers(table: Any, file: Path, n_columns: int | None = None) -> Any:
             if found is not None:
                 bad[name] = found
     if bad:
-        raise DataError(_bad_cell_sentence(bad, table, file, n_columns or table.num_columns))
+        raise DataError(_bad_cell_sentence(bad, table, file, n_columns))
     return arrow.table(columns, names=table.column_names)
 
 
@@ -280,49 +151,3 @@ def _read_parquet(file: Path) -> Any:
         raise FileError(
             f"{file} cannot be read as a Parquet file; it may be cut off or of another format"
         ) from error
-
-
-def find_part(folder: Path, stem: str) -> Path | None:
-    """Return the one file in the folder with this name and a known ending, or None."""
-    found = [
-        file
-        for ending in (*_TEXT_ENDINGS, *_BINARY_ENDINGS)
-        if (file := folder / f"{stem}{ending}").is_file()
-    ]
-    if len(found) > 1:
-        raise FileError(
-            f"the folder {folder} must hold {stem} once, but it holds "
-            f"{' and '.join(file.name for file in found)}; remove all but one"
-        )
-    return found[0] if found else None
-
-
-def existing_file(path: Path) -> Path:
-    """Return the path if it is a file of a known format."""
-    if path.is_dir():
-        raise FileError(f"{path} is a folder, expected a file; use read_folder for a folder")
-    if not path.exists():
-        raise FileError(f"there is no file {path}{_near(path)}")
-    if not _ending(path):
-        known = ", ".join((*_TEXT_ENDINGS, *_BINARY_ENDINGS))
-        raise FileError(f"{path} must end in one of {known}; convert it to CSV or Parquet")
-    if path.stat().st_size == 0:
-        raise FileError(
-            f"{path} is empty; expected a line with the names of the items and one line per sample"
-        )
-    return path
-
-
-def _ending(path: Path) -> str:
-    """Return the known ending of a file name, '' if it has none."""
-    name = path.name.lower()
-    return next((end for end in (*_TEXT_ENDINGS, *_BINARY_ENDINGS) if name.endswith(end)), "")
-
-
-def _near(path: Path) -> str:
-    """Return a hint at the names in the same folder that look alike."""
-    if not path.parent.is_dir():
-        return f"; the folder {path.parent} does not exist either"
-    names = [entry.name for entry in path.parent.iterdir()]
-    near = difflib.get_close_matches(path.name, names, n=2)
-    return f"; did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
