@@ -22,7 +22,7 @@ from hidag.measurement import (
     family_named,
 )
 from hidag.measurement.responses import Categorical
-from hidag.start.spectral import null_parameters
+from hidag.start.points import null_parameters
 
 sm = pytest.importorskip("statsmodels.api")
 

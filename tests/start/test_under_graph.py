@@ -12,7 +12,7 @@ from hidag.measure.exact import parents_by_search
 from hidag.measurement import MeasurementParameters, default_penalty
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
 from hidag.start import under_graph
-from hidag.start.spectral import StartPoint
+from hidag.start.points import StartPoint
 from hidag.start.under_graph import estimate_under_graph, starts_agree
 from hidag.start.with_law import estimate_with_law
 

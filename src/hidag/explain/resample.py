@@ -15,7 +15,7 @@ from hidag.estimator import DCRL
 from hidag.evaluate import match_latents, relabel_law
 from hidag.measurement import MeasurementParameters
 from hidag.result import FitResult
-from hidag.start.spectral import spread_law
+from hidag.start.points import spread_law
 
 Array = NDArray[np.float64]
 

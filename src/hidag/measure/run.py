@@ -22,8 +22,8 @@ from hidag.measurement import MeasurementParameters, Penalty
 from hidag.measurement.effects import MAIN_EFFECTS, Effects
 from hidag.start.budget import LARGEST_EXACT_STATES, choose_method
 from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
+from hidag.start.points import StartPoint
 from hidag.start.records import StartProgress
-from hidag.start.spectral import StartPoint
 from hidag.start.with_law import estimate_with_law
 
 Array = NDArray[np.float64]

@@ -14,7 +14,8 @@ from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.network_start import KEPT_SHARE, anchored_start, network_start
-from hidag.start.spectral import StartPoint, predictors, spectral_start, spread_law
+from hidag.start.points import StartPoint, spread_law
+from hidag.start.spectral import mostly_binary, predictors, spectral_start
 
 Array = NDArray[np.float64]
 
@@ -73,11 +74,6 @@ def points_for_saturated(
         else:
             points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
     return points
-
-
-def mostly_binary(data: WorkingData) -> bool:
-    """Return whether more than half of the items are binary: hard-assigned scores are noisy."""
-    return 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
 
 
 def points_under_graph(

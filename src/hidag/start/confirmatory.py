@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.start.spectral import StartPoint, from_loadings, spread_law
+from hidag.start.points import StartPoint, from_loadings, spread_law
 
 #: Effect of an item's latents together, in units of its scale: items say something, not all.
 TOTAL_EFFECT = 1.5

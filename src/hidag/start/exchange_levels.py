@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.start.spectral import steps_of_levels
+from hidag.start.points import steps_of_levels
 
 Array = NDArray[np.float64]
 Candidate = TypeVar("Candidate")

@@ -21,7 +21,8 @@ from hidag.start.anchors import turn_to_anchors
 from hidag.start.geomin import geomin
 from hidag.start.leading import leading_eigenvectors
 from hidag.start.levels import match_levels
-from hidag.start.spectral import parameters_from_loadings, standardised_looks
+from hidag.start.points import parameters_from_loadings
+from hidag.start.spectral import standardised_looks
 from hidag.start.varimax import varimax
 
 Array = NDArray[np.float64]

@@ -27,7 +27,7 @@ from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.start.confirmatory import confirmatory_start
 from hidag.start.crossing import different_places, exchanged
-from hidag.start.spectral import spread_law
+from hidag.start.points import spread_law
 
 Array = NDArray[np.float64]
 #: Runs EM: (number of the start, (items, law), schedule).

@@ -29,9 +29,9 @@ from hidag.start.beginnings import (
 )
 from hidag.start.crossing import MOST_ENDS, different_places
 from hidag.start.exchange_levels import with_better_levels
+from hidag.start.points import StartPoint
 from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
 from hidag.start.renewal import best_with_law_begun_again, fresh_starts, starts_renewed
-from hidag.start.spectral import StartPoint
 
 Array = NDArray[np.float64]
 

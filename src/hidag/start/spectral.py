@@ -11,7 +11,7 @@ Differences from the printed algorithm, each for a reason:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,45 +21,19 @@ from hidag.estimate.maximise import Basis, coefficient_scales, maximise
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData, mean_and_spread
 from hidag.latent import StateSpace
-from hidag.measurement import (
-    NO_SPARSITY,
-    MeanFamily,
-    MeasurementParameters,
-    Terms,
-    family_named,
-)
+from hidag.measurement import NO_SPARSITY, MeanFamily, Terms, family_named
 from hidag.start.levels import cut, match_levels
+from hidag.start.points import StartPoint, from_loadings, null_parameters, spread_law
 from hidag.start.varimax import varimax
 
 Array = NDArray[np.float64]
 
 #: Means are kept this far inside the range of the responses before the inverse link.
 TRUNCATION = 1e-4
-#: Share of the law that is spread evenly over all states: no state starts impossible.
-SPREAD = 0.1
 #: Rounds of filling missing cells from the low-rank fit.
 FILL_ROUNDS = 4
 #: Rotated loadings below 1 / (this * sqrt(J)) start at zero.
 THRESHOLD_FACTOR = 2.5
-#: Largest total effect, in units of an item's scale, that a start may claim.
-LARGEST_EFFECT = 4.0
-
-
-@dataclass(frozen=True)
-class StartPoint:
-    """Where Stage I begins.
-
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-    probabilities : ndarray, shape (S,)
-    label : str
-        How it was made.
-    """
-
-    parameters: MeasurementParameters
-    probabilities: Array
-    label: str
 
 
 def _eigen(gram: Array) -> tuple[Array, Array]:
@@ -173,11 +147,6 @@ def _rotate(
     return _Rotation(sparse, centred @ sparse @ np.linalg.inv(square))
 
 
-def spread_law(probabilities: Array) -> Array:
-    """Return the law with a share spread evenly over all states."""
-    return (1.0 - SPREAD) * probabilities + SPREAD / len(probabilities)
-
-
 def _from_scores(
     data: WorkingData, space: StateSpace, basis: Basis, rotation: _Rotation, label: str
 ) -> StartPoint:
@@ -208,80 +177,9 @@ def _from_scores(
     return StartPoint(parameters, spread_law(count / data.n_counted), label)
 
 
-def null_parameters(data: WorkingData, terms: Terms) -> MeasurementParameters:
-    """Return parameters under which no latent matters: column means and variances."""
-    intercept, dispersion = np.empty(data.n_items), np.ones(data.n_items)
-    kinds = [family_named(name) for name in data.families]
-    cutpoints = np.full((data.n_items, max(kind.n_cutpoints for kind in kinds)), np.nan)
-    for j, family in enumerate(kinds):
-        columns = data.columns.of(family, np.array([j]))
-        predictor, auxiliary = family.null(data.mean[columns], data.variance[columns])
-        intercept[j] = predictor[0]
-        if family.n_cutpoints:
-            cutpoints[j, : family.n_cutpoints] = auxiliary[0]
-        else:
-            dispersion[j] = auxiliary[0]
-    loadings = np.zeros((data.n_items, terms.n_terms))
-    return MeasurementParameters(data.families, intercept, loadings, dispersion, terms, cutpoints)
-
-
-def steps_of_levels(levels: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the steps of latents whose items vary as with two levels one apart, and their sums.
-
-    Both have shape (K,).
-    """
-    # Even levels 0, ..., M - 1 have variance (M^2 - 1) / 12: a quarter for two of them.
-    counts = np.array(levels, dtype=np.float64)
-    step = 0.5 / np.sqrt((counts**2 - 1.0) / 12.0)
-    return step, step * (counts - 1.0)
-
-
-def parameters_from_loadings(
-    data: WorkingData, loadings: Array, levels: tuple[int, ...]
-) -> MeasurementParameters:
-    """Return parameters with the given loadings (J, K), in units of the items' scales.
-
-    A loading is what two levels would be apart; more levels go up by steps of one size that give
-    the same variance. Intercepts make every item's mean come out under independent, even latents.
-    """
-    terms = Terms.main(levels)
-    step, reach = steps_of_levels(levels)
-    scale = coefficient_scales(data)
-    total = np.abs(loadings).sum(axis=1)
-    loadings = loadings * np.minimum(1.0, LARGEST_EFFECT / np.maximum(total, 1e-12))[:, None]
-    slopes = loadings * scale[:, None]
-    null = null_parameters(data, terms)
-    intercept = null.intercept - 0.5 * (slopes * reach).sum(axis=1)
-    for j, name in enumerate(data.families):
-        floor = family_named(name).lowest_predictor
-        if np.isfinite(floor):
-            # Keep every state's mean positive: shrink effects that would take it below zero.
-            room = 0.5 * max(null.intercept[j], 2.0 * floor)
-            asked = 0.5 * float((np.abs(slopes[j]) * reach).sum())
-            if asked > room:
-                slopes[j] *= room / asked
-            intercept[j] = max(
-                null.intercept[j] - 0.5 * float((slopes[j] * reach).sum()),
-                floor - float((np.minimum(slopes[j], 0.0) * reach).sum()),
-            )
-    explained = 0.25 * (slopes**2).sum(axis=1)
-    dispersion = np.where(
-        [family_named(f).is_location_scale for f in data.families],
-        np.maximum(null.dispersion - explained, 0.2 * null.dispersion),
-        null.dispersion,
-    )
-    spread_out = (slopes * step)[:, terms.main_latents]
-    return replace(null, intercept=intercept, loadings=spread_out, dispersion=dispersion)
-
-
-def from_loadings(data: WorkingData, space: StateSpace, loadings: Array, label: str) -> StartPoint:
-    """Return a start with the given loadings (J, K), in units of the items' scales.
-
-    Intercepts make every item's mean come out under independent, even latents, and the law is even.
-    """
-    probabilities = np.full(space.n_states, 1.0 / space.n_states)
-    parameters = parameters_from_loadings(data, loadings, space.levels)
-    return StartPoint(parameters, probabilities, label)
+def mostly_binary(data: WorkingData) -> bool:
+    """Return whether more than half of the items are binary: hard-assigned scores are noisy."""
+    return 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
 
 
 def spectral_start(
@@ -307,8 +205,7 @@ def spectral_start(
     gram = centred.T @ data.weighted(centred)
     rotation = _rotate(centred, gram, space.levels, q_entries, rng, data.weights)
     label = "spectral" if rng is None else "spectral, rotated"
-    n_binary = sum(name == "bernoulli" for name in data.families)
-    if 2 * n_binary <= data.n_items:
+    if not mostly_binary(data):
         return _from_scores(data, space, basis, rotation, label)
     spread = np.array([mean_and_spread(s, data.weights)[1] for s in rotation.scores.T])
     # A latent with even odds has standard deviation 1/2: that turns scores into effects.

@@ -27,16 +27,16 @@ from hidag.start.beginnings import (
     WARM_UP,
     generators_of,
     levels_are_guessed,
-    mostly_binary,
     on_own_support,
     points_under_graph,
     warmed_up,
 )
 from hidag.start.crossing import Problem, best_end, starts_agree
 from hidag.start.exchange_levels import with_better_levels
+from hidag.start.points import StartPoint
 from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
 from hidag.start.several import ROUGH_TOLERANCE, SAME_OPTIMUM
-from hidag.start.spectral import StartPoint
+from hidag.start.spectral import mostly_binary
 
 Array = NDArray[np.float64]
 

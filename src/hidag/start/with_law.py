@@ -15,9 +15,9 @@ from hidag.latent import StateSpace
 from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import Penalty, Terms
 from hidag.start.budget import choose_n_starts
+from hidag.start.points import StartPoint
 from hidag.start.records import StageOne, StartProgress, observer_of
 from hidag.start.several import FINAL_TOLERANCE, estimate_from_starts
-from hidag.start.spectral import StartPoint
 from hidag.start.under_graph import estimate_under_graph
 
 #: What a law's parameter costs when Q is given in full, in units of log-likelihood: a simpler law
