@@ -3,10 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag import DCRL, classify, fit_statistics
+from hidag import DCRL, classify, fit_statistics, standard_errors, validate_q
 from hidag.report import Table
+from hidag.report.errors_panel import errors_panel
 from hidag.report.panels import fit_panel, placement_panel
 from hidag.report.parts import shown_table
+from hidag.report.q_panel import q_panel
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def test_the_panel_of_fit_has_the_numbers_and_the_worst_first(fitted):
     assert section.tables == tuple(table.name for table in tables)
     assert section.tables == ("item_fit", "pair_fit", "checks")
     for table in tables:
-        column = table.header.index("p_value")
+        column = table.header.index("p value")
         chances = [row[column] for row in table.rows]
         assert chances == sorted(chances)
     assert len(tables[1].rows) == 25
@@ -41,6 +43,33 @@ def test_the_panel_of_placements_names_latents_in_doubt(fitted):
     in_doubt = [row[0] for row in tables[0].rows[:2] if row[1] < 0.8]
     said = [words for words in section.paragraphs if "should not decide" in words]
     assert bool(said) == bool(in_doubt)
+
+
+def test_the_panel_of_errors_has_the_shares_and_the_items(fitted):
+    found = standard_errors(*fitted)
+    section, tables = errors_panel(found)
+    assert section.heading == "How sure it is"
+    assert [table.name for table in tables] == ["share_errors", "errors"]
+    assert [row[0] for row in tables[0].rows] == ["Z1", "Z1", "Z2", "Z2"]
+    assert len(tables[1].rows) == sum(row[0] == "coefficient" for row in found.table.rows)
+    assert "from 400 rows" in section.paragraphs[0]
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_panel_of_a_given_q_says_what_the_data_would_change(fitted, wrong):
+    result, table = fitted
+    q = result.q_matrix.copy()
+    if wrong:
+        q[0] = 1 - q[0]
+    given = DCRL(2, q_matrix=q, family="bernoulli", random_state=0).fit(table).result_
+    section, tables = q_panel(validate_q(given, table))
+    assert section.heading == "Is Q right"
+    if wrong:
+        assert "would change 2 of 16 entries" in section.paragraphs[0]
+        assert {row[0] for row in tables[0].rows} == {"item_0"}
+    else:
+        assert "would change none of the 16 entries" in section.paragraphs[0]
+        assert tables == ()
 
 
 def test_small_chances_are_not_shown_as_none():

@@ -211,3 +211,9 @@ def test_a_page_appears_whole_or_not_at_all(result, tmp_path):
     path = write_summary(result, tmp_path / "summary.html", plots=False)
     assert path.read_text("utf-8").endswith("</html>")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "summary.html"]
+
+
+def test_long_lists_of_starts_are_folded(result):
+    many = dataclasses.replace(result, starts=result.starts * 10)
+    assert "<summary>All 20 starts</summary>" in render_summary(many, plots=False)
+    assert "starts</summary>" not in render_summary(result, plots=False)

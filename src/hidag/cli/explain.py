@@ -12,7 +12,7 @@ from typing import Any
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
-from hidag.cli.sources import chosen_families, names_for_all, read_source
+from hidag.cli.sources import chosen_families, names_for_all, read_source, show_repeated_names
 from hidag.cli.tables import number, write_csv
 from hidag.cli.weights import numbers_of
 from hidag.cli.wording import in_options
@@ -80,6 +80,8 @@ def run_classify(
 ) -> None:
     """Carry out `hidag classify`."""
     result, rows, labels = _read(fit, table, [] if ids is None else [ids])
+    if ids is not None:
+        show_repeated_names(labels[ids], ids)
     found = classify(result, rows, ids=None if ids is None else labels[ids])
     _answer(found.people(), out, found.to_rows() if as_json else found.summary())
 

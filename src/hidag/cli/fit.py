@@ -13,7 +13,13 @@ from hidag.cli.console import collected_warnings, progress_bar, say, show_warnin
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.printed import say_result
 from hidag.cli.report import report_parts
-from hidag.cli.sources import Source, chosen_families, names_for_all, read_source
+from hidag.cli.sources import (
+    Source,
+    chosen_families,
+    names_for_all,
+    read_source,
+    show_repeated_names,
+)
 from hidag.cli.tables import FIT_FILES, fit_files
 from hidag.cli.wording import in_options
 from hidag.errors import HidagError
@@ -75,6 +81,8 @@ def run_fit(order: FitOrder) -> None:
     n_latents = _number_of_latents(order, source)
     for note in source.notes:
         say(note)
+    if source.ids is not None and order.id_column is not None:
+        show_repeated_names(source.ids, order.id_column)
     settings = {**order.settings, "levels": order.levels}
     result, values, warnings = fit_source(source, n_latents, order.family, settings)
     say(
@@ -91,7 +99,14 @@ def run_fit(order: FitOrder) -> None:
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return
-    parts = report_parts(result, values, source.title, warnings, statistics=order.statistics)
+    parts = report_parts(
+        result,
+        values,
+        source.title,
+        warnings,
+        statistics=order.statistics,
+        weights=source.weights,
+    )
     files = fit_files(result, values, parts=parts, plots=order.plots, ids=source.ids)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")

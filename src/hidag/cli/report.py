@@ -14,14 +14,22 @@ from numpy.typing import NDArray
 from hidag.cli.console import say
 from hidag.cli.evaluate import load_result
 from hidag.errors import FileError
-from hidag.explain import classify, fit_statistics
+from hidag.explain import classify, fit_statistics, standard_errors, validate_q
 from hidag.report import ReportParts, Section, read_parts, write_report
 from hidag.report.effects_panel import effects_panel
-from hidag.report.panels import fit_panel, placement_panel
+from hidag.report.errors_panel import errors_panel
+from hidag.report.panels import Panel, fit_panel, placement_panel
+from hidag.report.q_panel import q_panel
 from hidag.result import FitResult
 
 #: Numbers up to which statistics of fit are a matter of seconds, as `_work` counts them.
 WORK_OF_A_MOMENT = 1.5e9
+#: Tables drawn for predictive checks: fewer of large ones, but chances below .05 stay possible.
+CELLS_OF_TABLES, FEWEST_TABLES, MOST_TABLES = 2e7, 40, 100
+#: Rows by joint states by pairs of items' numbers, up to which standard errors are.
+WORK_OF_ERRORS = 5e8
+#: Rows by entries of Q by joint states, up to which a given Q is validated in seconds.
+WORK_OF_A_VALIDATION = 2.5e6
 
 
 def report_parts(
@@ -31,6 +39,7 @@ def report_parts(
     warnings: Sequence[str],
     *,
     statistics: bool | None = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> ReportParts:
     """Return what the report of a fresh fit says beyond the fit.
 
@@ -44,12 +53,16 @@ def report_parts(
     statistics : bool or None
         Whether to compute how well the model fits; None does so where it takes no longer than a
         moment.
+    weights : ndarray, shape (N,), optional
+        That rows were counted by.
     """
-    panels = [placement_panel(classify(result, values))]
+    panels = _how_sure(result, values, weights)
+    panels.append(placement_panel(classify(result, values)))
     if len(result.latent_names) > 1:
         panels.append(effects_panel(result))
     if statistics or (statistics is None and _work(result, len(values)) <= WORK_OF_A_MOMENT):
-        panels.append(fit_panel(fit_statistics(result, values)))
+        n_tables = min(max(int(CELLS_OF_TABLES / values.size), FEWEST_TABLES), MOST_TABLES)
+        panels.append(fit_panel(fit_statistics(result, values, n_tables=n_tables)))
     else:
         panels.append(
             (
@@ -63,6 +76,7 @@ def report_parts(
                 (),
             )
         )
+    panels += _is_q_right(result, values, weights)
     return ReportParts(
         title,
         tuple(warnings),
@@ -70,6 +84,31 @@ def report_parts(
         tables=tuple(table for _, tables in panels for table in tables),
         command=_command(),
     )
+
+
+def _how_sure(
+    result: FitResult, values: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> list[Panel]:
+    """Return standard errors where they are quick; nothing else."""
+    n_responses = len(result.response_names)
+    n_states = result.law.space.n_states
+    if float(len(values)) * n_states * n_responses**2 > WORK_OF_ERRORS:
+        return []
+    kind = "louis" if weights is None else "sandwich"
+    return [errors_panel(standard_errors(result, values, sample_weight=weights, kind=kind))]
+
+
+def _is_q_right(
+    result: FitResult, values: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> list[Panel]:
+    """Return what the data would change in a Q that was wholly given, where that is quick."""
+    q = result.q_given
+    if q is None or (q < 0).any() or weights is not None or len(result.latent_names) < 2:
+        return []
+    if float(len(values)) * q.size * result.law.space.n_states > WORK_OF_A_VALIDATION:
+        wait = "It takes longer than the fit to say; `hidag validate-q` does so."
+        return [(Section("Is Q right", (wait,)), ())]
+    return [q_panel(validate_q(result, values))]
 
 
 def _work(result: FitResult, n_rows: int) -> float:

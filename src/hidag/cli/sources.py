@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from hidag.cli.console import show_warning
 from hidag.cli.weights import survey_weights, weights_in_words
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
@@ -96,6 +98,17 @@ def read_source(
         matrix = read_q(existing_file(q))
         files.append(q)
     return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes), ids, weights)
+
+
+def show_repeated_names(ids: Sequence[Any], column: str) -> None:
+    """Warn of rows that a column names alike; they may be right, one person at two times."""
+    counts = Counter(ids)
+    often = [name for name, count in counts.items() if count > 1]
+    if often:
+        show_warning(
+            f"column {column!r} names {counts[often[0]]} rows alike, {often[0]!r} ({len(often)} of "
+            f"{len(counts)} names are used more than once): rows cannot be told apart by it"
+        )
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:

@@ -10,7 +10,8 @@ from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics
 from hidag.explain.intervals import interval_cautions
-from hidag.report.parts import Section, Table
+from hidag.report.errors_panel import HEADING
+from hidag.report.parts import Section, Table, in_words
 
 if TYPE_CHECKING:
     from hidag.explain.tables import Table as Found
@@ -82,7 +83,7 @@ def placement_panel(found: Classification) -> Panel:
         Table(
             "profiles",
             f"Most common profiles of {len(shares)} (levels of {', '.join(found.latent_names)})",
-            shares.columns,
+            in_words(shares.columns),
             shares.rows[:_SHOWN_PROFILES],
         ),
     )
@@ -132,16 +133,16 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
         tables.append(_of_rows("q_support", "Entries of Q that refits do not agree on", unsure))
     tables = [table for table in tables if table.rows]
     names = tuple(table.name for table in tables)
-    return Section("How sure it is", tuple(words), (), names), tuple(tables)
+    return Section(HEADING, tuple(words), (), names), tuple(tables)
 
 
 def _of_rows(name: str, caption: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    header = tuple(rows[0]) if rows else ()
+    header = in_words(rows[0]) if rows else ()
     return Table(name, caption, header, tuple(tuple(row.values()) for row in rows))
 
 
 def _content(found: Found) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:
-    return found.columns, found.rows
+    return in_words(found.columns), found.rows
 
 
 def _chances(found: Found) -> list[float]:
@@ -163,4 +164,4 @@ def _worst_first(name: str, caption: str, found: Found, most: int | None) -> Tab
     order: Sequence[int] = sorted(range(len(found)), key=chances.__getitem__)[:most]
     rows = tuple(found.rows[i] for i in order)
     left = f" ({len(order)} of {len(found)})" if len(order) < len(found) else ""
-    return Table(name, caption + left, found.columns, rows)
+    return Table(name, caption + left, in_words(found.columns), rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -52,6 +53,11 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
+
+
+def in_words(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return names of columns as a reader of a page would write them."""
+    return tuple(name.replace("_", " ") for name in columns)
 
 
 def shown_table(table: Table) -> dict[str, Any]:

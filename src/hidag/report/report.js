@@ -59,6 +59,7 @@
     const count = document.createElement("span");
     field.type = "search";
     field.placeholder = "filter rows";
+    field.setAttribute("aria-label", "Show only rows with this text");
     label.append(field, count);
     table.closest(".scroll").before(label);
     const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));

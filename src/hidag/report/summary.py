@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _TEMPLATE = "summary.html.jinja"
 #: A table of more rows than this is folded away behind a line to click.
 _OPEN_TABLE_ITEMS = 60
+#: Starts may be many where Q is given; longer lists of them are folded.
+_OPEN_STARTS = 12
 _LONGEST_SETTING = 160
 
 
@@ -89,6 +91,7 @@ def summary_content(
         "interactions": interactions_of(result),
         "rows": _loading_rows(result),
         "longest_open": _OPEN_TABLE_ITEMS,
+        "longest_starts": _OPEN_STARTS,
         "has_dispersion": bool(np.isfinite(result.dispersion).any()),
         "dispersion": dispersions_in_words(result),
         "nested": len(result.response_names) > len(result.item_names),
