@@ -33,6 +33,7 @@ def test_what_is_known_beforehand_is_obeyed_and_told(tmp_path, hidag):
     assert probabilities[1, :, 0].max() == 0.0
     page = (tmp_path / "fit" / "report.html").read_text("utf-8")
     assert "Told beforehand, not found in the data" in page
+    assert "at the model's word and with what was told beforehand, settle the direction" in page
     assert "three -&gt; one" in page
 
 

@@ -125,6 +125,15 @@ def test_a_result_is_as_good_as_its_estimator(model, table, found, tmp_path):
     assert same(found, again)
 
 
+@pytest.mark.parametrize("start", ["full", "fitted"])
+def test_a_number_of_latents_chosen_from_the_table_is_not_chosen_again(table, start):
+    chosen = DCRL("auto", family="gaussian", random_state=0, n_starts=1).fit(table)
+    for fit in (chosen, chosen.result_):
+        again = bootstrap(fit, table, n_resamples=2, start=start, random_state=1)
+        assert again.n_refits == 2
+        assert again.margins.shape[1] == len(chosen.latent_names_)
+
+
 def test_effects_get_intervals_from_replicates(model, found):
     fit = model.result_
     replicates = list(found.replicates(fit))

@@ -156,6 +156,7 @@ def _task(
     settings = fit.get_params() if isinstance(fit, DCRL) else _settings_of(result)
     settings |= {
         # What was inferred from the whole table is not inferred again from a part of its rows.
+        "n_latents": len(result.latent_names),
         "family": list(result.families),
         "q_matrix": result.q_given,
         "latent_names": list(result.latent_names),

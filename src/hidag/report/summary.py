@@ -20,7 +20,13 @@ from hidag.report.model_words import (
     marginals_of,
 )
 from hidag.report.page import as_data_address, render_page, write_page
-from hidag.report.words import concerns, edges_in_words, family_counts, what_was_fitted
+from hidag.report.words import (
+    concerns,
+    edges_in_words,
+    family_counts,
+    knowledge_in_words,
+    what_was_fitted,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +86,7 @@ def summary_content(
         "result": result,
         "concerns": concerns(result, warnings),
         "sentences": what_was_fitted(result),
+        "told": bool(knowledge_in_words(result)),
         "edges": edges_in_words(result.graph),
         "n_directed": len(result.graph.directed_edges),
         "n_undirected": len(result.graph.undirected_edges),
