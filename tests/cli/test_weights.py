@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,14 @@ def test_settings_are_named_as_options(hidag, fitted, survey):
     out, _ = fitted
     refused = hidag("bootstrap", out, survey, "--weights", "stands_for", "-r", 0)
     assert refused.stderr == "hidag: --resamples must be a whole number of at least 1, got 0\n"
+
+
+def test_resamples_of_another_bootstrap_can_be_got_rid_of(hidag, fitted, survey):
+    out, _ = fitted
+    order = ("bootstrap", out, survey, "--weights", "stands_for", "-r", 2, "--jobs", 1)
+    shutil.rmtree(out / "resamples", ignore_errors=True)
+    assert hidag(*order, "--start", "fitted").exit_code == 0
+    assert hidag(*order, "--start", "fitted", "--seed", 5).stderr == (
+        f"hidag: {out / 'resamples'} holds resamples of another bootstrap (other seed); repeat "
+        "what they were made with to go on, or remove that folder\n"
+    )

@@ -27,6 +27,7 @@ _OPTIONS = {
     "effects must": "--effects must",
     "effects=": "--effects ",
     "give q_matrix": "give --q",
+    "to go on, or choose another folder": "to go on, or remove that folder",
 }
 #: A list of levels at the end of a sentence, which options take without brackets.
 _LIST = re.compile(r"(?<=got )\[([\d, ]+)\]\Z")
