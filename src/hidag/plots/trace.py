@@ -92,7 +92,7 @@ def _draw_ends(ax: Axes, ends: list[tuple[int, float]]) -> None:
     # Below the axis: inside, some run would sooner or later pass under it.
     ax.legend(
         loc="upper right",
-        bbox_to_anchor=(1.0, -0.07),
+        bbox_to_anchor=(1.0, -0.11),
         borderaxespad=0.0,
         frameon=False,
         fontsize=style.SMALL_FONT_SIZE,
