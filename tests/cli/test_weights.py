@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import numpy as np
@@ -52,6 +53,7 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     page = (out / "report.html").read_text("utf-8")
     assert "Rows were counted by weights." in page
     assert "these statistics count every row once" in page
+    assert "Is Q right" in page
     assert "averages over the rows of the table, each counted once" in page
 
 
@@ -72,6 +74,21 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
     ran = hidag("errors", out, survey, "--weights", "stands_for", "--kind", "sandwich")
     assert ran.exit_code == 0, ran.stderr
     assert "the fit counted rows by weights" in hidag("goodness", out, survey, "--tables", 2).stdout
+
+
+def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, survey, weights):
+    worth = weights.sum() ** 2 / (weights**2).sum()
+    words = f"tell as much as {worth:.0f} of equal weight"
+    chosen = hidag("select", survey, "--weights", "stands_for", "--fits", "none")
+    assert chosen.exit_code == 0, chosen.stderr
+    assert words in chosen.stdout
+    q_file = survey.parent / "known.csv"
+    judged = hidag("validate-q", survey, "--q", q_file, "--weights", "stands_for", "--json")
+    assert judged.exit_code == 0, judged.stderr
+    found = json.loads(judged.stdout)
+    assert [row["price"] for row in found] == pytest.approx(
+        [np.log(worth) + np.log(2)] * len(found)
+    )
 
 
 @pytest.mark.parametrize(

@@ -145,3 +145,32 @@ def test_what_cannot_be_validated_is_refused(provisional):
     with pytest.raises(SettingError) as error:
         validate_q(result, X, n_resamples=-1)
     assert str(error.value) == "n_resamples must be a whole number of at least 0, got -1"
+
+
+def test_rows_count_by_their_weights(provisional):
+    result, X = provisional
+    weights = 1.0 + (np.arange(len(X)) % 3 == 0)
+    weighted = validate_q(result, X, sample_weight=weights)
+    repeated = validate_q(result, np.repeat(X, weights.astype(int), axis=0))
+    assert np.array_equal(weighted.suggested, repeated.suggested)
+    assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood, abs=1e-2)
+    ours = np.array(weighted.entries.column("likelihood_ratio"), dtype=float)
+    theirs = np.array(repeated.entries.column("likelihood_ratio"), dtype=float)
+    both = np.isfinite(ours) & np.isfinite(theirs)
+    assert both.sum() >= len(WRONG)
+    np.testing.assert_allclose(ours[both], theirs[both], atol=0.05)
+    assert not np.allclose(
+        ours, np.array(validate_q(result, X).entries.column("likelihood_ratio"), dtype=float),
+        atol=0.05, equal_nan=True,
+    )  # fmt: skip
+
+
+def test_a_weighted_fit_is_not_judged_without_its_weights(provisional):
+    result, X = provisional
+    weighted = replace(result, settings={**result.settings, "weighted": True})
+    with pytest.raises(SettingError) as told:
+        validate_q(weighted, X)
+    assert str(told.value) == (
+        "the fit counted rows by weights, and judging its Q without them would be about another "
+        "fit; give the same weights as sample_weight"
+    )

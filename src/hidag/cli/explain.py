@@ -93,7 +93,7 @@ class ValidationOrder:
     Attributes
     ----------
     table, q, types, out : Path or None
-    id_column : str or None
+    id_column, weights_column : str or None
     family : tuple of str
     levels, effects : as `DCRL` takes them
     resamples, changes, seed : int
@@ -104,6 +104,7 @@ class ValidationOrder:
     q: Path | None
     types: Path | None
     id_column: str | None
+    weights_column: str | None
     family: tuple[str, ...]
     levels: int | list[int]
     effects: str | int
@@ -123,6 +124,7 @@ def run_validate_q(order: ValidationOrder) -> None:
         order.q,
         use_folder_types=not names_for_all(order.family),
         id_column=order.id_column,
+        weights_column=order.weights_column,
     )
     if source.q is None:
         raise FileError(
@@ -135,17 +137,22 @@ def run_validate_q(order: ValidationOrder) -> None:
         "random_state": order.seed,
     }
     n_latents = int(source.q.num_columns - 1)
+    if not order.as_json:
+        for note in source.notes:
+            say(note)
     with collected_warnings() as warnings, progress_bar() as observer:
         settings["observer"] = observer
         try:
             free = None
             if order.estimate:
-                free = DCRL(n_latents, **settings).fit(source.table).result_
+                model = DCRL(n_latents, **settings)
+                free = model.fit(source.table, sample_weight=source.weights).result_
             found = validate_q(
                 DCRL(n_latents, **settings),
                 source.table,
                 source.q,
                 estimated=free,
+                sample_weight=source.weights,
                 n_resamples=order.resamples,
                 max_changes=order.changes,
                 random_state=order.seed,

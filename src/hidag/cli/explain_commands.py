@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hidag.cli.numbers import effects_of, levels_of
-from hidag.cli.options import FitFile, IdColumn, Json, NumbersFile, Seed, Types
+from hidag.cli.options import FitFile, IdColumn, Json, NumbersFile, Seed, Types, WeightsColumn
 
 Rows = Annotated[
     Path,
@@ -92,6 +92,7 @@ def validate_q(
         typer.Option("--q", help="CSV with the column item, then one of 1 and 0 per latent."),
     ] = None,
     id_column: IdColumn = None,
+    weights: WeightsColumn = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -118,7 +119,7 @@ def validate_q(
 
     run_validate_q(
         ValidationOrder(
-            table, q, types, id_column, tuple(family or ()), levels_of(levels),
+            table, q, types, id_column, weights, tuple(family or ()), levels_of(levels),
             effects_of(effects), resamples,
             changes, estimate, seed, out, json,
         )

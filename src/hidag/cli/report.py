@@ -103,12 +103,12 @@ def _is_q_right(
 ) -> list[Panel]:
     """Return what the data would change in a Q that was wholly given, where that is quick."""
     q = result.q_given
-    if q is None or (q < 0).any() or weights is not None or len(result.latent_names) < 2:
+    if q is None or (q < 0).any() or len(result.latent_names) < 2:
         return []
     if float(len(values)) * q.size * result.law.space.n_states > WORK_OF_A_VALIDATION:
         wait = "It takes longer than the fit to say; `hidag validate-q` does so."
         return [(Section("Is Q right", (wait,)), ())]
-    return [q_panel(validate_q(result, values))]
+    return [q_panel(validate_q(result, values, sample_weight=weights))]
 
 
 def _work(result: FitResult, n_rows: int) -> float:

@@ -48,8 +48,8 @@ class SelectOrder:
     table, types, out : Path or None
     latents : sequence of int or None
         Numbers to choose from.
-    id_column : str or None
-        Column that names the rows.
+    id_column, weights_column : str or None
+        Columns that name the rows and have their weights.
     family : tuple of str
         As `chosen_families` takes them.
     plots, as_json : bool
@@ -60,6 +60,7 @@ class SelectOrder:
     table: Path
     latents: tuple[int, ...] | None
     id_column: str | None
+    weights_column: str | None
     types: Path | None
     family: tuple[str, ...]
     out: Path | None
@@ -77,16 +78,21 @@ def run_select(order: SelectOrder) -> None:
         use_folder_types=not names_for_all(order.family),
         use_folder_q=False,
         id_column=order.id_column,
+        weights_column=order.weights_column,
     )
     if order.out is not None:
         check_folder(order.out, SELECT_FILES, source.files, sign=SELECT_FILES[-1])
     families = chosen_families(order.family, source.types, tuple(source.table.column_names))
+    if not order.as_json:
+        for note in source.notes:
+            say(note)
     try:
         with collected_warnings():
             found = select_latents(
                 source.table,
                 order.latents,
                 family=families,
+                sample_weight=source.weights,
                 tell=None if order.as_json else lambda sentence: say(f"  {sentence}"),
                 **order.settings,
             )

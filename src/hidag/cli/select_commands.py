@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hidag.cli.numbers import range_of, strengths_of
-from hidag.cli.options import IdColumn, Jobs, Json, NoPlots, Seed, Types
+from hidag.cli.options import IdColumn, Jobs, Json, NoPlots, Seed, Types, WeightsColumn
 
 _SELECT_EXAMPLES = (
     "Examples:\n\n"
@@ -36,6 +36,7 @@ def select(
         ),
     ] = None,
     id_column: IdColumn = None,
+    weights: WeightsColumn = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -73,6 +74,7 @@ def select(
             table=table,
             latents=range_of(latents),
             id_column=id_column,
+            weights_column=weights,
             types=types,
             family=tuple(family or ()),
             out=out,

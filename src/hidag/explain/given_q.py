@@ -117,9 +117,9 @@ class GivenQ:
         return other.fitted(self.q)
 
 
-def given_q(result: FitResult, values: Array) -> GivenQ:
+def given_q(result: FitResult, values: Array, weights: Array | None = None) -> GivenQ:
     """Return a confirmatory fit on its table, taken to its maximum."""
-    return GivenQ(result, values, None, np.nan).fitted(result.q_matrix)
+    return GivenQ(result, values, weights, np.nan).fitted(result.q_matrix)
 
 
 def changed(q: Q, item: int, latent: int) -> Q:

@@ -27,7 +27,9 @@ def has_given_q(result: FitResult) -> bool:
     return result.q_given is not None and bool((result.q_given >= 0).all())
 
 
-def provisional_fit(fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int) -> FitResult:
+def provisional_fit(
+    fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int, sample_weight: Any = None
+) -> FitResult:
     """Return a fit with the provisional Q given: the one that came, or a new one."""
     if not isinstance(fit, FitResult):
         given = fit.q_matrix if provisional_q is None else provisional_q
@@ -36,7 +38,7 @@ def provisional_fit(fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int
         table = read_table(X)
         q = _known_q(read_q_matrix(given, table.names))
         model = DCRL(**{**fit.get_params(), "n_latents": q.n_latents})
-        return _fitted(model, q, X, table.names, seed)
+        return _fitted(model, q, X, table.names, seed, sample_weight)
     result: FitResult = fit
     if provisional_q is None:
         if not has_given_q(result):
@@ -50,7 +52,7 @@ def provisional_fit(fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int
         return result
     kept = {name: result.settings[name] for name in KEPT if name in result.settings}
     model = DCRL(q.n_latents, family=list(result.families), **kept)
-    return _fitted(model, q, rows_of(result, X), result.item_names, seed)
+    return _fitted(model, q, rows_of(result, X), result.item_names, seed, sample_weight)
 
 
 def _known_q(q: QSpec) -> QSpec:
@@ -63,14 +65,16 @@ def _known_q(q: QSpec) -> QSpec:
     return q
 
 
-def _fitted(model: DCRL, q: QSpec, X: Any, items: tuple[str, ...], seed: int) -> FitResult:
+def _fitted(
+    model: DCRL, q: QSpec, X: Any, items: tuple[str, ...], seed: int, sample_weight: Any
+) -> FitResult:
     """Return a confirmatory fit, items and latents with their names."""
     names = q.latent_names if q.named else model.latent_names
     model.set_params(q_matrix=q.entries, latent_names=names, random_state=seed)
     with warnings.catch_warnings():
         # What there is to say about the evidence for this Q is said in what comes back.
         warnings.simplefilter("ignore", HidagWarning)
-        return replace(model.fit(X).result_, item_names=items)
+        return replace(model.fit(X, sample_weight=sample_weight).result_, item_names=items)
 
 
 def matched_q(estimated: FitResult, provisional: FitResult) -> Q:

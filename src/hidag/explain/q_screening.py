@@ -44,8 +44,9 @@ class Screened:
 
 
 def screened_entries(model: GivenQ) -> list[Screened]:
-    """Return every change of a single entry that leaves each latent an item; rows count once each.
+    """Return every change of a single entry that leaves each latent an item.
 
+    A row's scores count by its weight, in their sums and in the spread of these.
     Conjunctive items have one coefficient whatever their latents: for them nothing is known without
     a refit, and the statistic is NaN.
     """
@@ -61,7 +62,7 @@ def screened_entries(model: GivenQ) -> list[Screened]:
             for (item, latent, _), action in zip(changes, actions, strict=True)
         ]
     free = FreeParameters.of(model.result, model.values)
-    scores = row_scores(free)
+    scores = _weighted(row_scores(free), model)
     own = {one.response: c for c, one in enumerate(free.channels) if one.kind == "predictor"}
     adding = [entry for entry, action in zip(changes, actions, strict=True) if action == "add"]
     gains = iter(_gained(model, free, LocalScores.of(free, scores), own, adding))
@@ -101,11 +102,17 @@ def _gained(
     if not columns:
         return []
     new = item_scores(free, np.array(channel, dtype=np.intp), np.column_stack(columns))
+    new = _weighted(new, model)
     parts = np.split(new, ends[:-1], axis=1)
     spaces = {item: local.of_item(item) for item, _, _ in adding}
     return [
         chi_square(spaces[item], part)[0] for (item, _, _), part in zip(adding, parts, strict=True)
     ]
+
+
+def _weighted(scores: Array, model: GivenQ) -> Array:
+    """Return what each row adds to the scores, shape (N, P)."""
+    return scores if model.weights is None else scores * model.weights[:, None]
 
 
 def _covariance(free: FreeParameters, scores: Array) -> Array:

@@ -17,10 +17,11 @@ from hidag.explain.given_q import GivenQ, changed, given_q
 from hidag.explain.provisional import has_given_q, matched_q, provisional_fit
 from hidag.explain.q_screening import Screened, screened_entries
 from hidag.explain.q_verdict import QValidation
-from hidag.explain.rows import need_listed_states, rows_of
+from hidag.explain.rows import need_listed_states, need_weights, rows_of
 from hidag.explain.tables import Table
+from hidag.observations import read_table
 from hidag.result import FitResult
-from hidag.settings import root_seed
+from hidag.settings import root_seed, weighted_rows
 
 Array = NDArray[np.float64]
 Q = NDArray[np.int8]
@@ -41,6 +42,7 @@ def validate_q(
     provisional_q: Any = None,
     *,
     estimated: FitResult | None = None,
+    sample_weight: Any = None,
     n_resamples: int = 0,
     max_changes: int = 20,
     random_state: Any = 0,
@@ -61,6 +63,8 @@ def validate_q(
         1 and 0; by default the Q that the fit was given.
     estimated : FitResult, optional
         A fit without a given Q to show beside; its latents are matched to those of the Q.
+    sample_weight : array, shape (N,), optional
+        As in ``DCRL.fit``; of a fit that had weights, the same.
     n_resamples : int
         Tables of resampled rows on which doubtful entries are judged again.
     max_changes : int
@@ -71,12 +75,15 @@ def validate_q(
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
             raise SettingError(f"{name} must be a whole number of at least 0, got {number!r}")
     seed = root_seed(random_state)
-    result = provisional_fit(fit, X, provisional_q, seed)
+    if isinstance(fit, FitResult):
+        need_weights(fit, sample_weight, "judging its Q")
+    result = provisional_fit(fit, X, provisional_q, seed, sample_weight)
     if isinstance(fit, FitResult) and estimated is None and not has_given_q(fit):
         estimated = fit
     need_listed_states(result, "judging entries of Q")
-    values = rows_of(result, X)
-    model = given_q(result, values)
+    counted, weights = weighted_rows(read_table(rows_of(result, X), min_rows=2), sample_weight)
+    values = counted.values
+    model = given_q(result, values, weights)
     glance = screened_entries(model)
     ratios = _refits(model, _most_doubtful(model, glance))
     better, steps = _stepwise(model, glance, ratios, max_changes)
@@ -223,6 +230,9 @@ def _support(
         n_rows = len(model.values)
         weights = np.empty(n_rows)
         weights[rows] = rng.multinomial(n_rows, np.full(n_rows, 1.0 / n_rows))
+        if model.weights is not None:
+            # Rows are drawn alike and bring their weights.
+            weights *= model.weights
         there = model.on(weights)
         for key in entries:
             hits[key] += _ratio(there, *key).worth_while
