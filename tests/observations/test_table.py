@@ -294,6 +294,11 @@ EXTENT = "(1 of 2 cells of this item; 1 of 2 items)"
             "each item needs at least one observed cell, but item 'b' has none in 2 rows (1 of 2 "
             "items); drop the column",
         ),
+        (
+            pd.DataFrame({"a": [NAN, NAN, NAN], "b": [NAN, NAN, NAN]}),
+            "all 3 rows of the table are empty in all 2 items; check that the right file was read "
+            "and that its cells hold numbers",
+        ),
     ],
 )
 def test_refusals(X: object, sentence: str) -> None:

@@ -219,6 +219,11 @@ def _refuse_too_small(shape: tuple[int, ...], min_rows: int) -> None:
 
 def _refuse_empty_items(observations: Observations) -> None:
     empty = np.flatnonzero(~observations.observed.any(axis=0))
+    if len(empty) == observations.n_items:
+        raise DataError(
+            f"all {observations.n_samples} rows of the table are empty in all {len(empty)} items; "
+            "check that the right file was read and that its cells hold numbers"
+        )
     if len(empty):
         name = observations.names[int(empty[0])]
         raise DataError(
