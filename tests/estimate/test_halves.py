@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hidag.estimate import expectation
 from hidag.estimate.expectation import expect, expect_states
-from hidag.estimate.halves import halves_of
+from hidag.estimate.halving import halves_of
 from hidag.estimate.maximise import Basis, maximise, permissions
 from hidag.estimate.working import WorkingData
+from hidag.kernels.state_products import multiply_out
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty, Terms
 
 N, J = 700, 9
 
 
-def case(families, levels, *, missing=0.0, weights=False, size=1.0, seed=0):
+def case(families, levels, *, missing=0.0, weights=False, size=1.0, seed=0, together=None):
+    """Return arguments of an E-step; ``together`` neighbouring latents an item, or any."""
     rng = np.random.default_rng(seed)
     names = tuple(families[j % len(families)] for j in range(J))
     draw = {
@@ -38,6 +42,9 @@ def case(families, levels, *, missing=0.0, weights=False, size=1.0, seed=0):
         * np.abs(rng.standard_normal((J, terms.n_main)))
         * (rng.random((J, terms.n_main)) < 0.6)
     )
+    if together is not None:
+        apart = (terms.main_latents - np.arange(J)[:, None]) % len(levels)
+        loadings[apart >= together] = 0.0
     parameters = MeasurementParameters(names, np.full(J, 0.3), loadings, 0.5 + rng.random(J), terms)
     law = rng.dirichlet(np.ones(space.n_states))
     return parameters, law, data, terms.features(space.states())
@@ -45,20 +52,29 @@ def case(families, levels, *, missing=0.0, weights=False, size=1.0, seed=0):
 
 def listed(monkeypatch, arguments):
     with monkeypatch.context() as patch:
-        patch.setattr(expectation, "halves_of", lambda *a: None)
+        patch.setattr(expectation, "halves_of", lambda *a, gaps: None)
         return expect(*arguments), expect_states(*arguments)
 
 
 def is_halved(parameters, law, data, features):
-    return halves_of(parameters, np.log(law), features, parameters.tables(features)[1]) is not None
+    tables = parameters.tables(features)
+    gaps = len(data.gappy) > 0
+    return halves_of(parameters, np.log(law), features, tables, data, gaps=gaps) is not None
 
 
 CASES = {
     "gaussian": case(("gaussian",), (2,) * 6),
     "mixed": case(("bernoulli", "poisson", "lognormal", "binomial(5)"), (2,) * 5),
     "levels": case(("bernoulli", "gaussian"), (3, 2, 4, 2)),
-    "missing": case(("bernoulli", "gaussian"), (2,) * 6, missing=0.08),
-    "weights": case(("poisson", "gaussian"), (2,) * 5, weights=True, missing=0.05),
+    "missing": case(("bernoulli", "gaussian"), (2,) * 7, missing=0.08, together=2),
+    "much missing": case(("bernoulli", "poisson"), (2,) * 7, missing=0.4, together=2),
+    "weights": case(("poisson", "gaussian"), (2,) * 6, weights=True, missing=0.05, together=1),
+    "not additive": case(("poisson-identity",), (2,) * 7, together=2),
+    "one latent each": case(("poisson-identity",), (2,) * 6, together=1),
+    "some additive": case(("poisson-identity", "gaussian"), (2,) * 7, together=3, weights=True),
+    "all at once": case(
+        ("poisson-identity", "gaussian"), (2, 3, 2, 2, 3), missing=0.1, together=2, weights=True
+    ),
 }
 
 
@@ -76,6 +92,8 @@ def test_halves_give_what_listed_states_give(monkeypatch, name):
     np.testing.assert_allclose(ours.gap_count, theirs.gap_count, rtol=1e-9, atol=1e-9)
     design = Basis.of(features).design
     np.testing.assert_allclose(ours.sum_x @ design, theirs.sum_x @ design, rtol=1e-9, atol=1e-8)
+    by_state = np.array(parameters.families) == "poisson-identity"
+    np.testing.assert_allclose(ours.sum_x[by_state], theirs.sum_x[by_state], rtol=1e-9, atol=1e-9)
     q = np.full((J, parameters.terms.n_latents), -1, dtype=np.int8)
     allowed = permissions(q, parameters.terms)
     steps = [
@@ -86,17 +104,22 @@ def test_halves_give_what_listed_states_give(monkeypatch, name):
     np.testing.assert_allclose(steps[0].dispersion, steps[1].dispersion, rtol=1e-7)
 
 
-def test_threads_do_not_change_bits():
-    arguments = CASES["missing"]
+@pytest.mark.parametrize("name", ["gaussian", "missing", "not additive"])
+def test_threads_do_not_change_bits(name):
+    arguments = CASES[name]
     one, two = (expect(*arguments, n_threads=n) for n in (1, 3))
     assert one[1] == two[1]
     np.testing.assert_array_equal(one[0].sum_x, two[0].sum_x)
+    np.testing.assert_array_equal(one[0].gap_count, two[0].gap_count)
 
 
 @pytest.mark.filterwarnings("error")
-def test_rows_that_lose_their_digits_are_listed(monkeypatch):
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_rows_that_lose_their_digits_are_listed(monkeypatch, missing):
     """Responses far beyond what the law allows: halves alone would find no mass at all."""
-    parameters, _, data, features = case(("gaussian",), (2,) * 6, size=40.0, seed=3)
+    parameters, _, data, features = case(
+        ("gaussian",), (2,) * 6, size=40.0, seed=3, missing=missing, together=2
+    )
     law = np.full(64, 1e-300)
     law[[0, 63]] = 0.5
     arguments = (parameters, law, data, features)
@@ -105,14 +128,39 @@ def test_rows_that_lose_their_digits_are_listed(monkeypatch):
     ours, found = expect(*arguments)
     assert found == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(ours.count, theirs.count, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(ours.gap_count, theirs.gap_count, rtol=1e-6, atol=1e-9)
 
 
-def test_what_does_not_add_up_is_listed():
+def test_items_with_interactions_need_their_own_latents_only(monkeypatch):
+    parameters, law, data, _ = case(("gaussian", "bernoulli"), (2,) * 6, together=2)
+    terms = Terms(parameters.terms.levels, (((0, 1), (1, 1)), ((3, 1), (4, 1))))
+    parameters = parameters.with_terms(terms)
+    loadings = parameters.loadings.copy()
+    loadings[[0, 6], 6], loadings[3, 7] = 0.7, -0.4
+    parameters = replace(parameters, loadings=loadings)
+    arguments = (parameters, law, data, terms.features(StateSpace(terms.levels).states()))
+    assert is_halved(*arguments)
+    (theirs, value), _ = listed(monkeypatch, arguments)
+    ours, found = expect(*arguments)
+    assert found == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(ours.count, theirs.count, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours.sum_x, theirs.sum_x, rtol=1e-9, atol=1e-9)
+
+
+def test_items_of_too_many_latents_are_listed():
     assert not is_halved(*case(("poisson-identity",), (2,) * 6))
     assert not is_halved(*case(("bernoulli", "poisson-identity"), (2,) * 6))
+    assert not is_halved(*case(("bernoulli",), (2,) * 6, missing=0.1))
     assert not is_halved(*case(("gaussian",), (2,) * 3))
     assert not is_halved(*case(("poisson",), (2,) * 6, size=60.0))
-    parameters, law, data, _ = case(("gaussian",), (2,) * 5)
-    terms = Terms(parameters.terms.levels, (((0, 1), (1, 1)),))
-    wider = terms.features(StateSpace(terms.levels).states())
-    assert not is_halved(parameters.with_terms(terms), law, data, wider)
+
+
+def test_joint_densities_are_those_of_the_plain_loop():
+    rng = np.random.default_rng(0)
+    left, right, between = rng.random((3, 4, 2)), rng.random((3, 6)), rng.random((3, 4, 3))
+    compiled, plain = np.empty((2, 3, 4, 2, 6))
+    multiply_out(left, right, between, compiled)
+    multiply_out.py_func(left, right, between, plain)
+    np.testing.assert_array_equal(compiled, plain)
+    expected = left[:, :, :, None] * right[:, None, None] * np.tile(between, 2)[:, :, None]
+    np.testing.assert_allclose(compiled, expected, rtol=1e-14)

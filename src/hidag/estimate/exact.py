@@ -98,8 +98,7 @@ def exponents_are_safe(scores: StateScores, data: WorkingData) -> bool:
     It is no further from the largest offset (the last row of the weights, for the column of ones)
     than all other columns together can take it.
     """
-    largest = np.abs(data.extended).max(axis=0, initial=0.0)
-    reach = float((largest * np.abs(scores.weights).max(axis=1))[:-1].sum())
+    reach = float((data.largest * np.abs(scores.weights).max(axis=1))[:-1].sum())
     offset = float(scores.weights[-1].max())
     return SAFE_EXPONENTS[0] <= offset - reach and offset + reach <= SAFE_EXPONENTS[1]
 

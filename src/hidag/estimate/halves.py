@@ -1,37 +1,86 @@
-"""The exact E-step where latents add up: rows meet half of the latents at a time.
+"""The exact E-step by halves: rows meet half of the latents at a time.
 
-With main effects and families whose natural parameter is a multiple of the predictor, the log
-density of a complete row and a state is
+Let a and b be the states of the first and the second half of the latents. The log density of a row
+and a joint state is
 
-    log f(x, z) = u(a) + v(b) + offset(a, b),    z = (a, b),
+    log f(x, z) = u(a) + v(b) + w(s, t) + offset(a, b),    z = (a, b).
 
-where a and b are the states of the first and the second half of the latents. Only the offset (log
-prior less log partitions) knows both halves, and it is the same for all rows. So sums over the S
-states are matrix products with one S-sized matrix: about 3 N S multiplications instead of 2 N S for
-each of the D columns of the table, and N sqrt(S) exponentials instead of N S.
+Items whose natural parameter is a multiple of the predictor, with main effects only, *add up*: they
+have a part in u and one in v. Other items have a table over the states of their latents; it is in u
+or in v if these are all in one half, and otherwise in w, a table over the states s and t of the
+border: those latents of either half that such items have (`hidag.estimate.split`). Missing cells
+take log partitions out of a row's density: these are tables like any other. Only the offset (log
+prior less the log partitions that all rows have) knows both halves in full, and it is the same for
+all rows. So sums over the S states are matrix products with one S-sized matrix: about 3 N S
+multiplications instead of 2 N S for each of the D columns of the table, and exponentials of the
+small tables only instead of N S.
 
-The sums of the items' columns come out as products with the terms, which is all that such families
-ask of them; `concentrated` gives them back as sums by state.
+Sums of the columns of items that add up come out as products with the terms, which is all that such
+families ask of them; `concentrated` gives them back as sums by state. Other items need sums by
+state, and for these the rows' joint densities are multiplied out, as they are where there is a
+border: N S multiplications more, and those of the sums.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.measurement import MeasurementParameters, Terms
+from hidag.estimate.split import Split
+from hidag.kernels.state_products import multiply_out
+from hidag.measurement import Terms
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
-#: With fewer states listing them costs next to nothing.
-FEWEST_STATES = 32
 #: Rows of a block times states of both halves: about this many numbers stay in the cache.
 BLOCK_CELLS = 1 << 16
 #: Rows whose mass, in units of the largest conceivable, is below this have lost digits.
 SMALLEST_MASS = 1e-200
+#: Exponents of a part that cannot be larger than this, either way, need no shift: exponentials of
+#: three such parts have a product within the range of numbers.
+BOUNDED = 150.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """What rows are multiplied with to meet the states of some of the latents.
+
+    Attributes
+    ----------
+    terms : ndarray, shape (A, T')
+        Values of these latents' terms: what items that add up have.
+    columns : ndarray of int, shape (d,)
+        Columns of extended rows that have a table.
+    table : ndarray, shape (d, A)
+        What a unit of each adds to the log density, less the middle of its range.
+    bounded : bool
+        Whether no row's exponents can be beyond ``BOUNDED``.
+    """
+
+    terms: Array
+    columns: Indices
+    table: Array
+    bounded: bool
+
+    def densities(self, rows: Array, pull: Array) -> tuple[Array, Array]:
+        """Return densities up to a factor for each row, (n, A), and the factors' logarithms.
+
+        ``rows`` are extended ones, ``pull`` (n, T') is what makes the terms more or less likely.
+        """
+        if len(self.columns) == 0:
+            exponents = pull @ self.terms.T
+        else:
+            exponents = rows[:, self.columns] @ self.table
+            if self.terms.shape[1]:
+                exponents += pull @ self.terms.T
+        if self.bounded:
+            return np.exp(exponents, out=exponents), np.zeros(1)
+        top = exponents.max(axis=1)
+        exponents -= top[:, None]
+        return np.exp(exponents, out=exponents), top
 
 
 @dataclass(frozen=True)
@@ -40,22 +89,34 @@ class Halves:
 
     Attributes
     ----------
-    slopes : ndarray, shape (D, T)
-        What a unit of a column adds to the log density for each term that holds.
-    level : ndarray, shape (D,)
-        What it adds in any state.
-    first, second : ndarray, shape (A, T1) and (B, T2)
-        Values of the terms of each half of the latents in its states; T1 + T2 = T.
+    split : Split
+        The halves, with A and B states.
+    additive : ndarray of int, shape (d,)
+        Columns of items that add up.
+    tabled : ndarray of int
+        Columns of extended rows that have tables.
+    slopes : ndarray, shape (d, T)
+        What a unit of an additive column adds to the log density for each term that holds.
+    term_order : ndarray of int, shape (T,)
+        The terms as the slopes have them: those of the first half first.
+    level : ndarray, shape (D + M + 1,)
+        What a unit of an extended row's column adds in any state.
+    first, second, between : Part
     weights : ndarray, shape (A, B)
         Exponential of the offset, at most 1.
     top : float
         Logarithm of what the weights were divided by.
     """
 
+    split: Split
+    additive: Indices
+    tabled: Indices
     slopes: Array
+    term_order: Indices
     level: Array
-    first: Array
-    second: Array
+    first: Part
+    second: Part
+    between: Part
     weights: Array
     top: float
 
@@ -64,17 +125,48 @@ class Halves:
         """How many rows are taken at once."""
         return int(np.clip(BLOCK_CELLS // sum(self.weights.shape), 64, 512))
 
-    def meet(self, x: Array) -> Meeting:
-        """Return complete rows, given by the items' columns (n, D), against all states."""
-        pull = x @ self.slopes
-        n_first = self.first.shape[1]
-        left, top_left = _exponentials(pull[:, :n_first] @ self.first.T)
-        right, top_right = _exponentials(pull[:, n_first:] @ self.second.T)
+    def meet(self, rows: Array) -> Meeting:
+        """Return extended rows (n, D + M + 1) against all states; nothing is between the halves."""
+        left, right, top = self._densities(rows)
         through = left * (right @ self.weights.T)
         mass = through.sum(axis=1)
-        with np.errstate(divide="ignore"):
-            marginal = np.log(mass) + top_left + top_right + self.top + x @ self.level
-        return Meeting(left, right, through, mass, marginal)
+        return Meeting(left, right, through, mass, _logarithms(mass) + top)
+
+    def multiply_out(self, rows: Array, out: Array) -> tuple[Array, Array]:
+        """Return rows' densities with all latents summed out (n,), and their true logarithms.
+
+        The first n rows of ``out``, with S columns, are filled with joint densities over weights;
+        states stand in the places that the split gives them.
+        """
+        left, right, top = self._densities(rows)
+        n_border, n_rest, n_second = self.split.shape
+        between = np.ones((len(rows), 1))
+        if self.split.has_border:
+            between, more = self.between.densities(rows, rows[:, :0])
+            top = top + more
+        joint = out[: len(rows)]
+        multiply_out(
+            left.reshape(len(rows), n_border, n_rest),
+            right,
+            between.reshape(len(rows), *self.split.between.shape),
+            joint.reshape(len(rows), n_border, n_rest, n_second),
+        )
+        mass = joint @ self.weights.ravel()
+        return mass, _logarithms(mass) + top
+
+    def _densities(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Return densities up to factors (n, A) and (n, B), and logarithms of both factors (n,)."""
+        pull = rows[:, self.additive] @ self.slopes
+        n_first, n_second = self.first.terms.shape[1], self.second.terms.shape[1]
+        left, top = self.first.densities(rows, pull[:, :n_first])
+        right, more = self.second.densities(rows, pull[:, n_first : n_first + n_second])
+        return left, right, top + more + self.top + rows @ self.level
+
+    def by_state(self, sums: Array) -> Array:
+        """Return sums by place of the split, (m, S), times the weights, by number of the state."""
+        out = np.empty_like(sums)
+        out[:, self.split.order] = sums * self.weights.ravel()
+        return out
 
 
 @dataclass(frozen=True)
@@ -100,68 +192,20 @@ class Meeting:
     marginal: Array
 
     def counts(self, factor: Array) -> Array:
-        """Return sums of posteriors by state over weights, (A, B), for ``factor`` / mass (n,)."""
-        return (self.left * factor[:, None]).T @ self.right
+        """Return sums of posteriors by place over weights, (S,), for ``factor`` / mass (n,)."""
+        return np.asarray((self.left * factor[:, None]).T @ self.right).ravel()
 
     def term_means(self, halves: Halves, factor: Array) -> Array:
-        """Return the terms' posterior means times what is counted, shape (n, T)."""
+        """Return the terms' posterior means times what is counted, (n, T), first half first."""
         back = self.right * (self.left @ halves.weights)
-        means = np.hstack([self.through @ halves.first, back @ halves.second])
+        means = np.hstack([self.through @ halves.first.terms, back @ halves.second.terms])
         means *= factor[:, None]
         return means
 
 
-def _exponentials(exponents: Array) -> tuple[Array, Array]:
-    """Return exponentials divided by each row's largest, and its logarithm."""
-    top = exponents.max(axis=1)
-    exponents -= top[:, None]
-    return np.exp(exponents, out=exponents), top
-
-
-def halves_of(
-    parameters: MeasurementParameters, log_law: Array, features: Array, partition: Array
-) -> Halves | None:
-    """Return the halves, or None where states must be listed.
-
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-    log_law : ndarray, shape (S,)
-        Logarithms of the states' probabilities.
-    features : ndarray, shape (S, T)
-        The terms' values in all joint states.
-    partition : ndarray, shape (J, S)
-        The items' log partitions there.
-    """
-    terms = parameters.terms
-    if terms.interactions or len(log_law) < FEWEST_STATES or prod(terms.levels) != len(log_law):
-        return None
-    per_unit = np.empty(parameters.n_items)
-    highest = parameters.intercept + np.maximum(parameters.loadings, 0.0).sum(axis=1)
-    for family, items in parameters.groups():
-        if highest[items].max() >= family.canonical_below:
-            return None
-        auxiliary = parameters.auxiliary(family, items)[:, None]
-        per_unit[items] = family.slopes(np.zeros((len(items), 1)), auxiliary)[0][:, 0]
-    n_first = _first_half(terms.levels)
-    of_first = terms.main_latents < n_first
-    size = prod(terms.levels[n_first:])
-    offset = log_law - partition.sum(axis=0)
-    top = float(offset.max())
-    return Halves(
-        parameters.loadings * per_unit[:, None],
-        parameters.intercept * per_unit,
-        np.ascontiguousarray(features[::size, of_first]),
-        np.ascontiguousarray(features[:size, ~of_first]),
-        np.exp(offset - top).reshape(-1, size),
-        top,
-    )
-
-
-def _first_half(levels: tuple[int, ...]) -> int:
-    """Return how many latents to put first so that the two halves have the fewest states."""
-    cuts = range(1, len(levels))
-    return min(cuts, key=lambda cut: prod(levels[:cut]) + prod(levels[cut:]), default=1)
+def _logarithms(mass: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(mass)
 
 
 def concentrated(products: Array, terms: Terms, n_states: int) -> Array:

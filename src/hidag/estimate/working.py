@@ -150,6 +150,16 @@ class WorkingData:
         """Whether gappy items were observed, shape (N, M)."""
         return self.extended[:, self.columns.n_columns : -1]
 
+    @cached_property
+    def complete(self) -> NDArray[np.bool_]:
+        """Which rows have no missing cell, shape (N,)."""
+        return np.asarray(self.gaps.all(axis=1))
+
+    @cached_property
+    def largest(self) -> Array:
+        """Largest absolute value of each column of ``extended``, shape (D + M + 1,)."""
+        return np.asarray(np.abs(self.extended).max(axis=0, initial=0.0))
+
     @classmethod
     def from_values(
         cls,
