@@ -5,8 +5,16 @@
 
 Prints for each cell the share of tables in which each criterion finds the right number, and what
 `n_latents="auto"` takes; then the shares by family with their standard errors. "auto" fits only
-where parallel analysis and factor BIC disagree, so the default costs about a second a table. With
---fits near the extended BIC of fits around that number is compared as well, which takes minutes.
+where parallel analysis and factor BIC disagree, so the default costs about a second a table where
+items say much. With --fits near, what `hidag.select` recommends and the criteria of its fits are
+compared as well, which takes minutes.
+
+    python benchmarks/number_of_latents.py --design text --families bernoulli --yardstick
+
+shows where the limit is: in how many tables a fit that starts at the truth, with the right number,
+has a better criterion than the best of our fits with one to three latents fewer, and than our fit
+with the right number. Where it has not the first, no search that is judged by that criterion can
+find the number; where it has not the second, ours has found as good a fit.
 """
 
 from __future__ import annotations
@@ -24,16 +32,24 @@ from hidag.criteria import information_criteria
 from hidag.select import select
 from hidag.simulate.designs import GRAPHS
 from hidag.start.factor_count import count_factors
+from hidag.studies import truth_started_fit
 
-CRITERIA = ("gap", "parallel", "factor BIC", "auto", "EBIC")
+CRITERIA = ("gap", "parallel", "factor BIC", "auto")
+OF_FITS = ("select", "BIC", "EBIC")
+#: How many latents fewer than the truth has are fitted for the yardstick.
+FEWER = (1, 2, 3)
 
 
-def found_numbers(model: str, q: str, family: str, n: int, version: str, seeds, fits: str) -> dict:
-    """Return what each criterion says of one table, and how many fits "auto" took."""
+def drawn(model: str, q: str, family: str, n: int, version: str, seeds):
+    """Return a truth, a table of it, shape (N, J), and the seed of fits."""
     for_truth, for_rows, for_fit = seeds.spawn(3)
     truth = design(model, q, family, design=version, rng=for_truth)
     values = np.array(simulate(truth, n, rng=for_rows).X)
-    seed = int(for_fit.generate_state(1)[0])
+    return truth, values, int(for_fit.generate_state(1)[0])
+
+
+def found_numbers(truth, values: np.ndarray, seed: int, fits: str) -> dict:
+    """Return what each criterion says of one table, and how many fits "auto" took."""
     families = list(truth.families)
     count = count_factors(values, families)
     n_fits = 0
@@ -43,7 +59,7 @@ def found_numbers(model: str, q: str, family: str, n: int, version: str, seeds, 
         n_fits += 1
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
         found = model.fit(values).result_
-        return JudgedFit(information_criteria(found).ebic, found.settings["penalty_strength_used"])
+        return JudgedFit(information_criteria(found).bic, found.settings["penalty_strength_used"])
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
     chosen = choose_number(count, fit_of).n_latents
@@ -56,8 +72,59 @@ def found_numbers(model: str, q: str, family: str, n: int, version: str, seeds, 
     }
     if fits != "none":
         found = select(values, family=families, fits=fits, folds=0, random_state=seed)
-        out["EBIC"] = found.recommended
+        out |= {"select": found.recommended} | {c: found.votes[c] for c in OF_FITS[1:]}
     return out
+
+
+def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]:
+    """Return by how much the truth-started fit is ahead, by criterion and by whose fits."""
+    right = truth.n_latents
+    best = truth_started_fit(truth, values).criteria
+    ours = {}
+    for fewer in (0, *FEWER):
+        model = DCRL(right - fewer, family=list(truth.families), random_state=seed)
+        ours[fewer] = information_criteria(model.fit(values).result_)
+    out = {}
+    for name in ("bic", "ebic"):
+        value = {fewer: getattr(one, name) for fewer, one in ours.items()}
+        out[f"{name} fewer"] = min(value[f] for f in FEWER) - getattr(best, name)
+        out[f"{name} same"] = value[0] - getattr(best, name)
+    return out
+
+
+def print_yardstick(args, cells) -> None:
+    """Print in how many tables the truth-started fit is better, and the median by how much."""
+    names = ("bic fewer", "ebic fewer", "bic same", "ebic same")
+    print(
+        f"design {args.design}, N={args.n}, {args.replicates} replicates, seed {args.seed}; tables "
+        "in which the fit from the truth is better\nthan our best with 1 to 3 latents fewer, and "
+        "than ours with as many; in brackets the median difference\n"
+        f"{'cell':28s} "
+        + " ".join(f"{f'{name.split()[0].upper()}, {name.split()[1]}':>18s}" for name in names),
+        flush=True,
+    )
+    everything: list[dict[str, float]] = []
+
+    def line(title: str, runs: list[dict[str, float]]) -> str:
+        cells = []
+        for name in names:
+            ahead = np.array([run[name] for run in runs])
+            cells.append(f"{(ahead > 0).sum()} of {len(runs)} ({np.median(ahead):+.1f})")
+        return f"{title:28s} " + " ".join(f"{cell:>18s}" for cell in cells)
+
+    for title, tables in cells:
+        runs = [held_against_truth(*table) for table in tables]
+        print(line(title, runs), flush=True)
+        everything += runs
+    print(line(f"all ({len(everything)})", everything), flush=True)
+
+
+def cell_tables(args, family: str, model: str, q: str):
+    """Yield the tables of a cell, each with its truth and the seed of fits."""
+    for r in range(args.replicates):
+        key = (*f"{model} {q} {family}".encode(), r)
+        seeds = np.random.SeedSequence(args.seed, spawn_key=key)
+        yield drawn(model, q, family, args.n, args.design, seeds)
 
 
 def main() -> None:
@@ -72,9 +139,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--design", default="research-code", choices=["research-code", "text"])
     parser.add_argument("--fits", default="none", choices=["none", "near", "all"])
+    parser.add_argument(
+        "--yardstick", action="store_true", help="hold our fits against one from the truth instead"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    shown = CRITERIA if args.fits != "none" else CRITERIA[:-1]
+    cells = [
+        (family, model, q)
+        for family in args.families.split(",")
+        for model in args.models.split(",")
+        for q in args.q.split(",")
+    ]
+    if args.yardstick:
+        print_yardstick(args, [(f"{m} {q} {f}", cell_tables(args, f, m, q)) for f, m, q in cells])
+        return
+    shown = CRITERIA + (OF_FITS if args.fits != "none" else ())
     print(
         f"design {args.design}, N={args.n}, {args.replicates} replicates, seed {args.seed}; share "
         f"of tables with the right number\n{'cell':28s} "
@@ -83,26 +162,19 @@ def main() -> None:
         flush=True,
     )
     totals: dict[str, list[dict]] = defaultdict(list)
-    for family in args.families.split(","):
-        for model in args.models.split(","):
-            for q in args.q.split(","):
-                right, begin, runs = len(GRAPHS[model]), time.process_time(), []
-                for r in range(args.replicates):
-                    key = (*f"{model} {q} {family}".encode(), r)
-                    seeds = np.random.SeedSequence(args.seed, spawn_key=key)
-                    runs.append(
-                        found_numbers(model, q, family, args.n, args.design, seeds, args.fits)
-                    )
-                seconds = (time.process_time() - begin) / len(runs)
-                wrong = sorted({run["auto"] for run in runs} - {right})
-                print(
-                    f"{f'{model} {q} {family}':28s} "
-                    + " ".join(f"{np.mean([run[c] == right for run in runs]):10.2f}" for c in shown)
-                    + f" {np.mean([run['fits'] for run in runs]):13.2f} {seconds:8.2f}  "
-                    + ", ".join(map(str, wrong)),
-                    flush=True,
-                )
-                totals[family] += [{c: run[c] == right for c in shown} for run in runs]
+    for family, model, q in cells:
+        right, begin = len(GRAPHS[model]), time.process_time()
+        runs = [found_numbers(*table, args.fits) for table in cell_tables(args, family, model, q)]
+        seconds = (time.process_time() - begin) / len(runs)
+        wrong = sorted({run["auto"] for run in runs} - {right})
+        print(
+            f"{f'{model} {q} {family}':28s} "
+            + " ".join(f"{np.mean([run[c] == right for run in runs]):10.2f}" for c in shown)
+            + f" {np.mean([run['fits'] for run in runs]):13.2f} {seconds:8.2f}  "
+            + ", ".join(map(str, wrong)),
+            flush=True,
+        )
+        totals[family] += [{c: run[c] == right for c in shown} for run in runs]
     for family, runs in totals.items():
         shares = [np.mean([run[c] for run in runs]) for c in shown]
         error = np.sqrt(shares[3] * (1 - shares[3]) / len(runs))

@@ -2,15 +2,17 @@
 
     python benchmarks/small_tables.py --replicates 20 --seed 1
     python benchmarks/small_tables.py --kinds traits --replicates 5 --no-numbers
+    python benchmarks/small_tables.py --families bernoulli --no-entries
 
 Tables have a few hundred rows of 9 to 15 items of 2 to 4 latents. Kinds: "strong" (every loading
 is large), "spread" (sizes from weak to strong), "traits" (strong, but what is hidden is normally
 distributed, as test scores often are, and has no levels: the model is wrong).
 
-Prints for each cell the share of tables in which the right number has the best EBIC, of fits that
-each have the penalty they learned ("own") and as `hidag.select` compares them, at a common strength
-("common"); beside them parallel analysis and factor BIC. Then, with the right number, how many
-entries of Q are wrong by the penalty's strength: as learned, and log(N)/2 plus what is told.
+Prints for each cell the share of tables in which the number is right: by parallel analysis, by
+factor BIC, by the best EBIC and the best BIC of fits, and as `hidag.select` recommends, from fits
+that each have the penalty they learned ("own") and at a common strength ("select"). Then, with the
+right number, how many entries of Q are wrong by the penalty's strength: as learned, and log(N)/2
+plus what is told.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
+from hidag.number_rule import settled_number
 from hidag.select import select
 from hidag.simulate import Truth, random_law, random_q, tree_dag
 
@@ -30,7 +33,7 @@ CELLS = ((2, 9, 200), (3, 9, 300), (3, 12, 500), (4, 12, 300), (4, 15, 500))
 KINDS = ("strong", "spread", "traits")
 #: Correlation of two traits, and how much of a loading a standard deviation of one is worth.
 TRAIT_CORRELATION, TRAIT_SHARE = 0.4, 0.5
-NUMBERS = ("parallel", "factor BIC", "own", "common")
+NUMBERS = ("parallel", "factor BIC", "EBIC", "BIC", "own", "select")
 STRENGTHS = ("learned", "+0", "+log(K)/2", "+1", "+2")
 
 
@@ -62,7 +65,9 @@ def draw_values(kind: str, truth: Truth, n: int, rng: np.random.Generator) -> np
     return predictor + rng.normal(size=predictor.shape)
 
 
-def one_table(kind: str, cell: tuple[int, int, int], family: str, seeds, numbers: bool) -> dict:
+def one_table(
+    kind: str, cell: tuple[int, int, int], family: str, seeds, numbers: bool, entries: bool
+) -> dict:
     """Return what each criterion says, less the truth, and wrong entries of Q by strength."""
     k, n_items, n = cell
     for_table, for_fit = seeds.spawn(2)
@@ -73,16 +78,18 @@ def one_table(kind: str, cell: tuple[int, int, int], family: str, seeds, numbers
     out: dict = {}
     if numbers:
         found = select(values, family=family, folds=0, random_state=seed)
-        learned = [one for one in found.candidates if one.penalty_strength is None]
+        learned = {one.n_latents: one.bic for one in found.candidates if not one.again}
         out = {
             "parallel": found.count.by_parallel_analysis - k,
             "factor BIC": found.count.by_factor_bic - k,
-            "own": min(learned, key=lambda one: one.ebic).n_latents - k,
-            "common": found.recommended - k,
+            "EBIC": found.votes["EBIC"] - k,
+            "BIC": found.votes["BIC"] - k,
+            "own": settled_number(found.count.span[1], learned) - k,
+            "select": found.recommended - k,
         }
     least = 0.5 * np.log(n)
     more = (None, 0.0, 0.5 * np.log(k), 1.0, 2.0)
-    for name, plus in zip(STRENGTHS, more, strict=True):
+    for name, plus in zip(STRENGTHS, more, strict=True) if entries else ():
         strength = None if plus is None else least + plus
         model = DCRL(k, family=family, penalty_strength=strength, random_state=seed).fit(values)
         out[name] = evaluate(model.result_, truth).shd_q
@@ -95,10 +102,11 @@ def shares(runs: list[dict], name: str) -> str:
     return f"{np.mean(off == 0):.2f} (-{(off < 0).sum()} +{(off > 0).sum()})"
 
 
-def line(title: str, runs: list[dict], numbers: bool, seconds: float | None = None) -> str:
+def line(title: str, runs: list[dict], seconds: float | None = None) -> str:
     """Return one line of the table."""
-    told = [f"{shares(runs, name):>15s}" for name in NUMBERS if numbers]
-    told += [f"{np.mean([run[name] for run in runs]):10.2f}" for name in STRENGTHS]
+    told = [f"{shares(runs, name):>15s}" for name in NUMBERS if name in runs[0]]
+    kept = [name for name in STRENGTHS if name in runs[0]]
+    told += [f"{np.mean([run[name] for run in runs]):10.2f}" for name in kept]
     return f"{title:30s}" + "".join(told) + ("" if seconds is None else f"{seconds:8.1f}")
 
 
@@ -113,10 +121,16 @@ def main() -> None:
     parser.add_argument(
         "--numbers", action=argparse.BooleanOptionalAction, default=True, help="compare numbers"
     )
+    parser.add_argument(
+        "--entries",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="compare entries of Q",
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     heads = [f"{name:>15s}" for name in NUMBERS if args.numbers]
-    heads += [f"{name:>10s}" for name in STRENGTHS]
+    heads += [f"{name:>10s}" for name in STRENGTHS if args.entries]
     print(f"{args.replicates} replicates, seed {args.seed}; right numbers, then wrong entries of Q")
     print(f"{'K, J, N':30s}" + "".join(heads) + "   CPU s", flush=True)
     totals: dict[str, list[dict]] = defaultdict(list)
@@ -128,12 +142,12 @@ def main() -> None:
                 for r in range(args.replicates):
                     key = (*title.encode(), r)
                     seeds = np.random.SeedSequence(args.seed, spawn_key=key)
-                    runs.append(one_table(kind, cell, family, seeds, args.numbers))
+                    runs.append(one_table(kind, cell, family, seeds, args.numbers, args.entries))
                 seconds = (time.process_time() - begin) / len(runs)
-                print(line(title, runs, args.numbers, seconds), flush=True)
+                print(line(title, runs, seconds), flush=True)
                 totals[f"{kind} {family}"] += runs
     for title, runs in totals.items():
-        print(line(f"all {title} ({len(runs)})", runs, args.numbers), flush=True)
+        print(line(f"all {title} ({len(runs)})", runs), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hidag.auto_latents import JudgedFit
-from hidag.common_strength import best_ebic, best_number, refit_at_common_strength
+from hidag.common_strength import best_bic, best_number, refit_at_common_strength
 
 NAN = float("nan")
 
@@ -25,7 +25,7 @@ def test_what_lost_with_a_stronger_penalty_is_fitted_with_the_best_ones():
     fits, asked = settled(learned, {(3, 3.0): 10.0, (4, 3.0): 15.0})
     assert asked == [(3, 3.0), (4, 3.0)]
     assert best_number(fits) == 3
-    assert best_ebic(fits[4]) == 15.0
+    assert best_bic(fits[4]) == 15.0
 
 
 def test_what_lost_with_a_weaker_penalty_has_lost():
@@ -38,6 +38,6 @@ def test_a_second_fit_may_be_worse_than_the_first_and_fits_may_fail():
     learned = {2: JudgedFit(20.0, 3.0), 3: JudgedFit(40.0, 5.0), 4: JudgedFit(NAN, NAN)}
     fits, asked = settled(learned, {(3, 3.0): NAN})
     assert asked == [(3, 3.0)]
-    assert (best_number(fits), best_ebic(fits[3])) == (2, 40.0)
+    assert (best_number(fits), best_bic(fits[3])) == (2, 40.0)
     nothing, asked = settled({2: JudgedFit(NAN, NAN), 3: JudgedFit(NAN, NAN)}, {})
     assert (best_number(nothing), asked) == (2, [])

@@ -278,6 +278,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.measure import effects
     from hidag.measure.run import STATES_FOR_SAMPLED_START
     from hidag.measure.sampled import MOST_PARENTS
+    from hidag.number_rule import NEAR_TIE
     from hidag.result import MOST_EXACT_STATES
     from hidag.select.run import MOST_NUMBERS
     from hidag.start import (
@@ -335,8 +336,9 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"on up to {effects.ROWS_FOR_STARTS:,} rows under a saturated law",
         f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
         f"those of {factor_count.N_SHUFFLES} tables whose columns were shuffled",
-        f"gets better, {auto_latents.MOST_NUMBERS} numbers at the most",
-        f"is not at their end, up to {MOST_NUMBERS}, and",
+        f"have a BIC within {NEAR_TIE:g} of the best is taken",
+        f"while fewer are better, {auto_latents.MOST_NUMBERS} numbers at the most",
+        f"goes down likewise, up to {MOST_NUMBERS} numbers, and",
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())

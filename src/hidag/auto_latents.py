@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from hidag.common_strength import best_ebic, best_number, refit_at_common_strength
+from hidag.common_strength import best_bic, refit_at_common_strength
 from hidag.measurement import Responses
+from hidag.number_rule import NEAR_TIE, next_to_fit, settled_number
 from hidag.observations import Observations, check_values, read_q_matrix, resolve_families
 from hidag.start.factor_count import FactorCount, count_factors
 
@@ -71,13 +72,13 @@ class JudgedFit:
 
     Attributes
     ----------
-    ebic : float
+    bic : float
         NaN if the fit has none.
     strength : float
         Of the penalty that it ended with.
     """
 
-    ebic: float
+    bic: float
     strength: float
 
 
@@ -87,9 +88,8 @@ def choose_number(
     """Return the number of latents that a fit takes of its own accord.
 
     Where parallel analysis and factor BIC agree nothing needs to be fitted. Where they do not, the
-    extended BIC of fits decides, going down from the larger number while that is better: factor
-    BIC misses weak latents sooner than parallel analysis counts noise. Penalties do not decide:
-    see :mod:`hidag.common_strength`.
+    larger number stands unless fits do with fewer: see :mod:`hidag.number_rule`. Penalties do not
+    decide: see :mod:`hidag.common_strength`.
 
     Parameters
     ----------
@@ -102,18 +102,19 @@ def choose_number(
         return NumberChoice(count.by_factor_bic, said)
     low, high = count.span
     fits = {high: [fit_of(high, None)]}
-    if isnan(fits[high][0].ebic):
+    if isnan(fits[high][0].bic):
         chosen = count.by_parallel_analysis
         return NumberChoice(chosen, f"{said}; fits of {high} latents have no likelihood to compare")
-    for k in range(high - 1, low - 1, -1):
-        if len(fits) == MOST_NUMBERS:
-            break
+    values = {high: best_bic(fits[high])}
+    while len(fits) < MOST_NUMBERS and (k := next_to_fit(high, low, values)) is not None:
         fits[k] = [fit_of(k, None)]
         refit_at_common_strength(fits, fit_of)
-        if best_number(fits) != k:
-            break
-    best = best_number(fits)
-    values = {k: best_ebic(ones) for k, ones in fits.items()}
-    others = [k for k in values if k != best]
-    compared = ", ".join(f"{values[k] - values[best]:.1f} less than {k}" for k in sorted(others))
-    return NumberChoice(best, f"{said}; of fits, {best} latents have the best EBIC ({compared})")
+        values = {k: best_bic(ones) for k, ones in fits.items()}
+    chosen = settled_number(high, values) or high
+    best = min(values.values())
+    behind = ", ".join(f"{k} by {values[k] - best:.1f}" for k in sorted(values, reverse=True))
+    return NumberChoice(
+        chosen,
+        f"{said}; of fits, {chosen} is the largest number with a BIC within {NEAR_TIE:g} of the "
+        f"best (behind it: {behind})",
+    )

@@ -16,8 +16,8 @@ class Contender(Protocol):
     """A fit that takes part in the comparison."""
 
     @property
-    def ebic(self) -> float:
-        """Extended BIC; NaN if the fit has none."""
+    def bic(self) -> float:
+        """BIC; NaN if the fit has none."""
 
     @property
     def strength(self) -> float:
@@ -27,14 +27,14 @@ class Contender(Protocol):
 Fit = TypeVar("Fit", bound=Contender)
 
 
-def best_ebic(fits: Sequence[Contender]) -> float:
-    """Return the best EBIC of several fits with one number of latents; infinite if none has one."""
-    return min((one.ebic for one in fits if not isnan(one.ebic)), default=inf)
+def best_bic(fits: Sequence[Contender]) -> float:
+    """Return the best BIC of several fits with one number of latents; infinite if none has one."""
+    return min((one.bic for one in fits if not isnan(one.bic)), default=inf)
 
 
 def best_number(fits: Mapping[int, Sequence[Contender]]) -> int:
-    """Return the number of latents whose best fit has the best EBIC, the smaller of two equal."""
-    return min(fits, key=lambda k: (best_ebic(fits[k]), k))
+    """Return the number of latents whose best fit has the best BIC, the smaller of two equal."""
+    return min(fits, key=lambda k: (best_bic(fits[k]), k))
 
 
 def refit_at_common_strength(
@@ -54,11 +54,11 @@ def refit_at_common_strength(
         Fits with a number of latents and a strength.
     """
     first = best_number(fits)
-    best = best_ebic(fits[first])
+    best = best_bic(fits[first])
     if best == inf:
         return
-    strength = min(one.strength for one in fits[first] if one.ebic == best)
+    strength = min(one.strength for one in fits[first] if one.bic == best)
     for k, ones in fits.items():
-        known = [one.strength for one in ones if not isnan(one.ebic)]
+        known = [one.strength for one in ones if not isnan(one.bic)]
         if k != first and known and min(known) > strength:
             ones.append(fit_again(k, strength))

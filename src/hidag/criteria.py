@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,24 +54,46 @@ def information_criteria(result: FitResult, n_rows: float | None = None) -> Info
         Sum of the weights, where the fit had any; the number of rows by default.
     """
     rows = float(result.n_samples if n_rows is None else n_rows)
-    n_parameters = count_parameters(result)
-    twice = -2.0 * result.log_likelihood
-    bic = twice + np.log(rows) * n_parameters
+    return criteria_of(
+        result.log_likelihood, count_parameters(result), log_number_of_q(result), rows
+    )
+
+
+def criteria_of(
+    log_likelihood: float, n_parameters: int, log_choices: float, n_rows: float
+) -> InformationCriteria:
+    """Return the information criteria of a likelihood.
+
+    Parameters
+    ----------
+    log_likelihood : float
+    n_parameters : int
+    log_choices : float
+        Logarithm of how many supports of that size there are to choose from.
+    n_rows : float
+    """
+    twice = -2.0 * log_likelihood
+    bic = twice + np.log(n_rows) * n_parameters
     return InformationCriteria(
-        log_likelihood=result.log_likelihood,
+        log_likelihood=log_likelihood,
         n_parameters=n_parameters,
-        n_rows=rows,
+        n_rows=n_rows,
         aic=float(twice + 2.0 * n_parameters),
         bic=float(bic),
-        ebic=float(bic + 2.0 * EBIC_WEIGHT * log_number_of_q(result)),
+        ebic=float(bic + 2.0 * EBIC_WEIGHT * log_choices),
     )
 
 
 def count_parameters(result: FitResult) -> int:
     """Return how many free numbers a fit has."""
-    families = [family_named(name) for name in result.parameters.families]
-    own = sum(1 + family.has_dispersion + family.n_cutpoints for family in families)
+    own = item_parameters(result.parameters.families)
     return own + _n_loadings(result) + law_parameters(result.law)
+
+
+def item_parameters(families: Sequence[str]) -> int:
+    """Return how many free numbers items have beside their loadings."""
+    named = [family_named(name) for name in families]
+    return sum(1 + family.has_dispersion + family.n_cutpoints for family in named)
 
 
 def _n_loadings(result: FitResult) -> int:
@@ -94,5 +117,9 @@ def log_number_of_q(result: FitResult) -> float:
     """Return the logarithm of how many Q-matrices have as many of the open entries as the fit."""
     q, given = result.q_matrix, result.q_given
     free = np.ones(q.shape, dtype=bool) if given is None else given < 0
-    n_free, n_chosen = int(free.sum()), int(q[free].sum())
+    return log_number_of_supports(int(free.sum()), int(q[free].sum()))
+
+
+def log_number_of_supports(n_free: int, n_chosen: int) -> float:
+    """Return the logarithm of how many ways there are to choose so many of the open entries."""
     return float(gammaln(n_free + 1) - gammaln(n_chosen + 1) - gammaln(n_free - n_chosen + 1))

@@ -48,8 +48,8 @@ def fit_chosen_number(
             result = fit_number(n_latents, strength)
         # A second fit with another number's penalty is for the comparison alone.
         fits.setdefault(n_latents, (result, caught))
-        ebic = information_criteria(result, n_rows).ebic
-        return JudgedFit(ebic, float(result.settings["penalty_strength_used"]))
+        bic = information_criteria(result, n_rows).bic
+        return JudgedFit(bic, float(result.settings["penalty_strength_used"]))
 
     choice = number_told(
         settings["q_matrix"], settings["levels"], settings["latent_names"], table.names

@@ -56,6 +56,14 @@ def test_nine_mental_tests_have_three_latents():
 
 
 @needs
+def test_an_english_test_has_the_three_skills_of_its_makers():
+    table = pd.read_csv(folder("ecpe") / "responses.csv")
+    found = select(table, family="bernoulli", folds=0, random_state=0)
+    # Parallel analysis counts one more, EBIC one fewer.
+    assert (found.votes["parallel analysis"], found.recommended, found.votes["EBIC"]) == (4, 3, 2)
+
+
+@needs
 def test_ecpe_with_all_interactions_reaches_the_reference_likelihood():
     path = folder("ecpe")
     model = DCRL(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,7 @@ def test_all_criteria_and_the_recommendation_are_right(found):
     assert found.runner_up == 6
     assert found.margin > 5
     assert found.result.q_matrix.shape == (15, 5)
-    assert found.verdict().startswith(f"5 latents, by {found.margin:.1f} of EBIC before 6")
+    assert found.verdict().startswith(f"5 latents, by {found.margin:.1f} of BIC before 6")
 
 
 def test_only_numbers_near_the_answer_are_fitted(found):
@@ -67,7 +68,7 @@ def test_six_have_the_penalty_of_five_too(found):
     five, learned, again = found.candidates[1:]
     assert learned.strength > five.strength == again.penalty_strength == again.strength
     assert (learned.n_latents, learned.penalty_strength, again.n_latents) == (6, None, 6)
-    assert found.margin == min(learned.ebic, again.ebic) - five.ebic
+    assert found.margin == min(learned.bic, again.bic) - five.bic
     # That fit is for the comparison alone.
     assert [one.again for one in found.candidates] == [False, False, False, True]
     assert found.result_with(6) is learned.result
@@ -83,7 +84,7 @@ def test_items_keep_their_names(values):
 def test_it_can_be_written_as_json(found):
     text = json.dumps(found.to_dict(), allow_nan=False)
     again = json.loads(text)
-    assert (again["recommended"], again["decided_by"], again["n_folds"]) == (5, "ebic", 2)
+    assert (again["recommended"], again["decided_by"], again["n_folds"]) == (5, "bic", 2)
 
 
 def test_the_order_of_rows_and_columns_says_nothing(values):
@@ -128,16 +129,43 @@ def test_a_fit_that_fails_is_a_row_with_its_reason(values):
     assert found.to_dict()["decided_by"] == "correlations"
 
 
-def test_near_ties_and_votes_that_differ_are_told(found):
-    rows = {one.n_latents: one for one in found.candidates}
-    near = rows[5].criteria.__class__(
-        **{**vars(rows[5].criteria), "ebic": rows[5].ebic + 2.0, "aic": 0.0}
-    )
-    other = Candidate(6, None, criteria=near, result=rows[6].result)
-    tie = Selection(found.latents, found.count, (rows[5], other), 0)
-    assert tie.verdict() == (
-        "5 latents, by 2.0 of EBIC before 6, a near tie. Not all agree: AIC says 6."
-    )
+def with_bic(one: Candidate, n_latents: int, more: float) -> Candidate:
+    """Return the candidate as one of another number whose criteria are so much larger."""
+    shifted = {name: getattr(one.criteria, name) + more for name in ("aic", "bic", "ebic")}
+    return Candidate(n_latents, None, criteria=replace(one.criteria, **shifted), result=one.result)
+
+
+@pytest.mark.parametrize(
+    ("other", "more", "chosen", "verdict"),
+    [
+        (6, 2.0, 5, "5 latents, by 2.0 of BIC before 6, a near tie."),
+        (
+            6,
+            -40.0,
+            5,
+            "5 latents: the correlations speak for no more, though fits with 6 are better by 40.0 "
+            "of BIC. Not all agree: AIC says 6, BIC says 6, EBIC says 6.",
+        ),
+        (
+            4,
+            -9.0,
+            5,
+            "5 latents: the correlations speak for them, and 4 are better by 9.0 of BIC only, a "
+            "near tie. Not all agree: AIC says 4, BIC says 4, EBIC says 4.",
+        ),
+        (
+            4,
+            -11.0,
+            4,
+            "4 latents, by 11.0 of BIC before 5. Not all agree: spectral gap says 5, parallel "
+            "analysis says 5, factor BIC says 5.",
+        ),
+    ],
+)
+def test_correlations_are_believed_up_to_a_near_tie_of_fewer(found, other, more, chosen, verdict):
+    five = replace(found.fitted[5], held_out=None)
+    judged = Selection(found.latents, found.count, (five, with_bic(five, other, more)), 0)
+    assert (judged.recommended, judged.verdict()) == (chosen, verdict)
 
 
 def test_equal_rows_are_dealt_to_different_folds():

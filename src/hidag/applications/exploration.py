@@ -72,7 +72,7 @@ class Exploration:
     def criterion_at_end(self) -> bool:
         """Whether EBIC would have the largest of several numbers that were fitted."""
         fitted = list(self.selection.fitted)
-        return len(fitted) > 1 and self.selection.recommended == fitted[-1]
+        return len(fitted) > 1 and self.selection.votes["EBIC"] == fitted[-1]
 
     def posterior(self) -> Array:
         """Return the chance of each latent for each row, shape (N, K)."""

@@ -236,7 +236,7 @@ def loadings_picture(found: Exploration) -> Picture:
 def number_words(found: Exploration) -> str:
     """Return how the number of latents was chosen, in words."""
     lowest = found.halves[found.chosen].lowest
-    best = found.selection.recommended
+    best = found.selection.votes["EBIC"]
     if found.all_come_back:
         rule = (
             f"{found.chosen} is the largest number fitted of which every latent is found again in "

@@ -33,6 +33,7 @@ _PRINTED = {
     "penalty_strength": ("penalty", 2),
     "log_likelihood": ("log-lik.", 1),
     "parameters": ("param.", 0),
+    "bic": ("BIC", 1),
     "ebic": ("EBIC", 1),
     "held_out": ("held-out", 4),
     "held_out_error": ("s.e. of diff.", 4),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SIZE = (9.6, 3.1)
 #: Numbers of latents beyond the recommended one that are drawn though nothing was fitted there.
 BEYOND = 4
+#: By how much the logarithmic scale of the criteria reaches beyond the largest.
+LEGEND_ROOM = 30.0
 
 
 def plot_selection(
@@ -26,9 +28,9 @@ def plot_selection(
 ) -> list[Axes]:
     """Draw the criteria of a selection, and return the panels.
 
-    Eigenvalues against those of shuffled tables; factor BIC and EBIC less their best; held-out
-    log-likelihood per row less its best, with standard errors. A line marks the number that is
-    recommended.
+    Eigenvalues against those of shuffled tables; factor BIC, BIC and EBIC less their best;
+    held-out log-likelihood per row less its best, with standard errors. A line marks the number
+    that is recommended.
 
     Parameters
     ----------
@@ -114,7 +116,8 @@ def _draw_eigenvalues(ax: Axes, selection: Selection) -> None:
 def _draw_criteria(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> None:
     for name, label, colour, marker, line in (
         ("factor_bic", "factor BIC, no fit", style.FAINT, "s", (0, (1, 1.5))),
-        ("ebic", "EBIC of fits", style.BLUE, "o", "-"),
+        ("ebic", "EBIC of fits", style.VERMILION, "^", (0, (4, 2))),
+        ("bic", "BIC of fits", style.BLUE, "o", "-"),
     ):
         best = _best_rows(rows, name)
         if best:
@@ -131,9 +134,10 @@ def _draw_criteria(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> N
             )
     # The best is zero: a scale that is linear near it and logarithmic beyond shows both ends.
     ax.set_yscale("symlog", linthresh=10.0)
-    ax.set_ylim(bottom=-2.0)
+    # Three lines of legend find no free corner: they get room above.
+    ax.set_ylim(bottom=-2.0, top=LEGEND_ROOM * max(ax.get_ylim()[1], 10.0))
     ax.set_title("information criteria less their best", fontsize=style.SMALL_FONT_SIZE, loc="left")
-    _legend(ax)
+    _legend(ax, "upper right")
 
 
 def _draw_held_out(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> None:
@@ -153,9 +157,10 @@ def _draw_held_out(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> N
     )
 
 
-def _legend(ax: Axes) -> None:
+def _legend(ax: Axes, place: str = "best") -> None:
     if ax.get_legend_handles_labels()[0]:
         ax.legend(
+            loc=place,
             facecolor=style.PAPER,
             edgecolor=style.PAPER,
             framealpha=0.9,

@@ -55,6 +55,11 @@ class Candidate:
     again: bool = False
 
     @property
+    def bic(self) -> float:
+        """BIC; NaN if there is none."""
+        return float("nan") if self.criteria is None else self.criteria.bic
+
+    @property
     def ebic(self) -> float:
         """Extended BIC; NaN if there is none."""
         return float("nan") if self.criteria is None else self.criteria.ebic

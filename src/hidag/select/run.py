@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from hidag.auto_latents import count_in_table
-from hidag.common_strength import best_number, refit_at_common_strength
+from hidag.common_strength import best_bic, refit_at_common_strength
 from hidag.errors import SettingError
+from hidag.number_rule import nearest, next_to_fit
 from hidag.observations import Observations, read_table, resolve_families
 from hidag.select.candidates import (
     Candidate,
@@ -54,8 +55,8 @@ def select(
         Strengths that are tried with each number of latents; None lets the fit learn its own. No
         number loses for a stronger penalty than the best one's: it is fitted with that one too.
     fits : {"near", "all", "none"}
-        Which numbers are fitted: those around what the correlations say, until the best is no
-        longer the first or the last of them; all; or none.
+        Which numbers are fitted: what the correlations say and its neighbours, and fewer while
+        these are better; all; or none.
     folds : int
         Of the cross-validation, which the best number of latents and its two neighbours go
         through; 0 or 1 leaves it out.
@@ -148,27 +149,19 @@ def _fitted(
         done = {k: fit_number(k) for k in numbers}
         refit_at_common_strength(done, fit_again)
     else:
-        low, high = (_place(numbers, k) for k in count.span)
-        # Factor BIC may be far below where items say little: begin where the fits are worth it.
-        low = max(low, high - 2)
-        places = list(range(max(low - 1, 0), min(high + 1, len(numbers) - 1) + 1))
-        for place in places:
+        # The number that stands unless fewer do, what one more would bring, and the way down.
+        low, high = (numbers.index(nearest(k, numbers)) for k in count.span)
+        for place in range(max(high - 1, 0), min(high + 1, len(numbers) - 1) + 1):
             done[numbers[place]] = fit_number(numbers[place])
         refit_at_common_strength(done, fit_again)
         while len(done) < MOST_NUMBERS:
-            best = _place(numbers, best_number(done))
-            further = [p for p in (best - 1, best + 1) if 0 <= p < len(numbers)]
-            missing = [p for p in further if numbers[p] not in done]
-            if not missing:
+            bic = {numbers.index(k): best_bic(ones) for k, ones in done.items()}
+            further = next_to_fit(high, low, bic)
+            if further is None:
                 break
-            done[numbers[missing[0]]] = fit_number(numbers[missing[0]])
+            done[numbers[further]] = fit_number(numbers[further])
             refit_at_common_strength(done, fit_again)
     return tuple(one for k in sorted(done) for one in done[k])
-
-
-def _place(numbers: tuple[int, ...], wanted: int) -> int:
-    """Return the place of the number that is nearest to the one that is wanted."""
-    return min(range(len(numbers)), key=lambda p: (abs(numbers[p] - wanted), p))
 
 
 def _cross_validated(

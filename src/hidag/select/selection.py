@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from hidag.number_rule import NEAR_TIE, nearest, settled_number
 from hidag.result import FitResult
 from hidag.select.candidates import Candidate
 from hidag.start.factor_count import FactorCount
 
-#: A smaller margin of EBIC is called a near tie: odds below 150 to 1, as BIC approximates them.
-NEAR_TIE = 10.0
 #: Columns of the table, in order.
 COLUMNS = (
     "latents",
@@ -68,14 +67,16 @@ class Selection:
 
     @property
     def recommended(self) -> int:
-        """The number of latents: that of the fit with the best EBIC, else what correlations say.
+        """The number of latents: what correlations count, less what fits do without.
 
-        Without fits that can be compared it is what parallel analysis says.
+        Of the numbers up to what parallel analysis or factor BIC says, the largest whose fits have
+        a BIC within 10 of the best: see :mod:`hidag.number_rule`. Without fits that can be
+        compared it is what parallel analysis says.
         """
-        fitted = self.fitted
-        if fitted:
-            return min(fitted, key=lambda k: fitted[k].ebic)
-        return _nearest(self.count.by_parallel_analysis, self.latents)
+        settled = settled_number(self.count.span[1], self._fits_bic)
+        return (
+            nearest(self.count.by_parallel_analysis, self.latents) if settled is None else settled
+        )
 
     @property
     def runner_up(self) -> int | None:
@@ -86,10 +87,9 @@ class Selection:
 
     @property
     def margin(self) -> float:
-        """By how much the recommended number is better than the next: EBIC, or factor BIC.
+        """By how much the recommended number is better than the next: BIC, or factor BIC.
 
-        Negative where factor BIC would have chosen another than parallel analysis; NaN if nothing
-        was compared.
+        Negative where that alone would have chosen another number; NaN if nothing was compared.
         """
         values, other = self._values, self.runner_up
         if other is None or self.recommended not in values:
@@ -97,8 +97,17 @@ class Selection:
         return values[other] - values[self.recommended]
 
     @property
+    def _fits_bic(self) -> dict[int, float]:
+        """The best BIC of the fits with each number of latents that has one."""
+        out: dict[int, float] = {}
+        for one in self.candidates:
+            if not isnan(one.bic):
+                out[one.n_latents] = min(one.bic, out.get(one.n_latents, one.bic))
+        return dict(sorted(out.items()))
+
+    @property
     def _values(self) -> dict[int, float]:
-        fitted = {k: one.ebic for k, one in self.fitted.items()}
+        fitted = self._fits_bic
         if fitted:
             return fitted
         known = {
@@ -191,9 +200,19 @@ class Selection:
             out = f"{words}, by the correlations alone: {self.count.in_words()}."
         elif other is None:
             out = f"{words}; no other number was fitted, and {self.count.in_words()}."
-        else:
+        elif self.margin >= 0:
             tie = ", a near tie" if self.margin < NEAR_TIE else ""
-            out = f"{words}, by {self.margin:.1f} of EBIC before {other}{tie}."
+            out = f"{words}, by {self.margin:.1f} of BIC before {other}{tie}."
+        elif other < chosen:
+            out = (
+                f"{words}: the correlations speak for them, and {other} are better by "
+                f"{-self.margin:.1f} of BIC only, a near tie."
+            )
+        else:
+            out = (
+                f"{words}: the correlations speak for no more, though fits with {other} are better "
+                f"by {-self.margin:.1f} of BIC."
+            )
         if len(self.latents) > 1 and chosen in (self.latents[0], self.latents[-1]) and chosen > 1:
             end = "fewest" if chosen == self.latents[0] else "most"
             out += f" That is the {end} that could be chosen."
@@ -208,7 +227,7 @@ class Selection:
             "recommended": self.recommended,
             "runner_up": self.runner_up,
             "margin": _plain(self.margin),
-            "decided_by": "ebic" if self.fitted else "correlations",
+            "decided_by": "bic" if self.fitted else "correlations",
             "verdict": self.verdict(),
             "votes": self.votes,
             "n_folds": self.n_folds,
@@ -217,10 +236,6 @@ class Selection:
                 f"{one.n_latents}": one.reason for one in self.candidates if one.reason is not None
             },
         }
-
-
-def _nearest(number: int, allowed: tuple[int, ...]) -> int:
-    return min(allowed, key=lambda k: (abs(k - number), k))
 
 
 def _plain(value: float | int | None) -> float | int | None:

@@ -15,7 +15,7 @@ from hidag.studies.methods import FITTED_METHODS, OURS
 from hidag.studies.published import Published, read_published
 from hidag.studies.rules import CALIBRATED, RULES, Rule
 from hidag.studies.summary import Estimate, Standing, Summary, stand, summarise
-from hidag.studies.yardsticks import search_true_latents, truth_started
+from hidag.studies.yardsticks import search_true_latents, truth_started, truth_started_fit
 
 __all__ = [
     "CALIBRATED",
@@ -51,4 +51,5 @@ __all__ = [
     "study_named",
     "summarise",
     "truth_started",
+    "truth_started_fit",
 ]

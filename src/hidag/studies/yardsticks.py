@@ -6,10 +6,19 @@ optimum costs; the second sees the latents and so shows what measuring them cost
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from hidag.criteria import (
+    InformationCriteria,
+    criteria_of,
+    item_parameters,
+    law_parameters,
+    log_number_of_supports,
+)
 from hidag.discover import CPDAG, discover
 from hidag.estimate.loop import Schedule
 from hidag.evaluate import Parts
@@ -19,8 +28,27 @@ from hidag.pipeline import latent_graph
 from hidag.simulate import Truth
 
 
+@dataclass(frozen=True)
+class TruthStartedFit:
+    """What was found from the truth.
+
+    Attributes
+    ----------
+    parts : Parts
+    criteria : InformationCriteria
+    """
+
+    parts: Parts
+    criteria: InformationCriteria
+
+
 def truth_started(truth: Truth, X: NDArray[np.float64]) -> Parts:
-    """Return what the same stages find when Stage I begins at the truth.
+    """Return what `truth_started_fit` finds."""
+    return truth_started_fit(truth, X).parts
+
+
+def truth_started_fit(truth: Truth, X: NDArray[np.float64]) -> TruthStartedFit:
+    """Return what the same stages find when Stage I begins at the truth, and its criteria.
 
     Parameters
     ----------
@@ -41,7 +69,17 @@ def truth_started(truth: Truth, X: NDArray[np.float64]) -> Parts:
         )
         found = latent_graph(measured, truth.latent_names)
     user = measured.parameters
-    return Parts(user.q_matrix, user.intercept, user.loadings, found.law, found.graph, user.terms)
+    q = user.q_matrix
+    free = item_parameters(truth.families) + np.count_nonzero(user.loadings)
+    return TruthStartedFit(
+        Parts(q, user.intercept, user.loadings, found.law, found.graph, user.terms),
+        criteria_of(
+            found.log_likelihood,
+            int(free) + law_parameters(found.law),
+            log_number_of_supports(q.size, int(q.sum())),
+            float(n_samples),
+        ),
+    )
 
 
 def search_true_latents(states: NDArray[np.uint8]) -> CPDAG:
