@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -157,7 +157,7 @@ def _draw_held_out(ax: Axes, rows: Sequence[dict[str, float | int | None]]) -> N
     )
 
 
-def _legend(ax: Axes, place: str = "best") -> None:
+def _legend(ax: Axes, place: Literal["best", "upper right"] = "best") -> None:
     if ax.get_legend_handles_labels()[0]:
         ax.legend(
             loc=place,
