@@ -9,8 +9,8 @@ from hidag import DCRL
 from hidag.errors import DataError
 from hidag.estimate.expectation import expect
 from hidag.estimate.gibbs import GibbsSampler
+from hidag.estimate.item_information import observed_information
 from hidag.estimate.maximise import Basis, maximise, permissions
-from hidag.estimate.support import observed_information
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms

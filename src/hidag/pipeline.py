@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
+from hidag.discover.score_cache import ScoreCache
 from hidag.discover.scores import make_score
 from hidag.discover.search import prior_weight, score_for
 from hidag.errors import SettingError
@@ -96,8 +97,11 @@ def find_graph(
         score = score_for(counts.levels)
     made = make_score(score, counts, prior_weight(counts, equivalent_sample_size, score, knowledge))
 
+    # The searches without one of the edges ask for much the same scores.
+    cache = ScoreCache(made, counts.n_variables)
+
     def run(known: Knowledge | None) -> SearchResult:
-        return search_graph(counts, score=made, search=search, knowledge=known)
+        return search_graph(counts, score=made, search=search, knowledge=known, cache=cache)
 
     found = run(knowledge)
     if observed is None or callable(search):

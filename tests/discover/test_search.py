@@ -15,7 +15,8 @@ from hidag.discover import (
     graph_score,
     search_graph,
 )
-from hidag.discover.scores import LeanScore
+from hidag.discover.score_cache import ScoreCache
+from hidag.discover.scores import LeanScore, make_score
 from hidag.errors import DataError, GraphError, SettingError
 from hidag.latent import LatentCounts, expected_counts
 from hidag.simulate import random_dag, random_law
@@ -96,6 +97,21 @@ def test_reported_score_is_the_graphs(search, score) -> None:
         for member in found.graph.members(limit=3):
             assert graph_score(plain, member.parents) == pytest.approx(found.score, rel=1e-10)
         assert found.n_scores > 0
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_scores_known_from_another_search_change_nothing(search) -> None:
+    rows, _ = network_rows(np.random.default_rng(2), 6, 400, 0.4, (2,) * 6)
+    counts = LatentCounts.from_rows(rows)
+    score = make_score("bdeu", counts, 1.0)
+    cache = ScoreCache(score, 6)
+    for knowledge in (None, Knowledge(forbidden=((0, 1), (1, 0))), None):
+        alone = search_graph(counts, score=score, search=search, knowledge=knowledge)
+        shared = search_graph(counts, score=score, search=search, knowledge=knowledge, cache=cache)
+        assert (shared.graph.adjacency == alone.graph.adjacency).all()
+        assert shared.score == alone.score
+    assert shared.n_scores == 0
+    assert shared.n_steps == alone.n_steps
 
 
 @pytest.mark.parametrize("search", ["ges", "xges"])

@@ -7,9 +7,10 @@ import pytest
 
 from hidag import DCRL
 from hidag.estimate.expectation import expect
+from hidag.estimate.item_information import observed_information
 from hidag.estimate.maximise import Basis
 from hidag.estimate.subsets import best_subset, together
-from hidag.estimate.support import adapted_strength, observed_information
+from hidag.estimate.support import adapted_strength
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty

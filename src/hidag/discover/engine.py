@@ -90,6 +90,8 @@ class Engine:
         Background knowledge; only classes with a member that obeys it are entered.
     max_parents : int or None
         Bound on the parents that an operator gives to a variable.
+    cache : ScoreCache or None
+        Local scores of the same score that were computed before, and where more are kept.
     """
 
     def __init__(
@@ -98,9 +100,10 @@ class Engine:
         n_variables: int,
         rules: NDArray[np.uint8] | None = None,
         max_parents: int | None = None,
+        cache: ScoreCache | None = None,
     ) -> None:
         self.n_variables = n_variables
-        self.cache = ScoreCache(score, n_variables)
+        self.cache = ScoreCache(score, n_variables) if cache is None else cache
         self.has_rules = rules is not None
         no_rules = np.zeros((n_variables, n_variables), dtype=np.uint8)
         self.rules = no_rules if rules is None else rules

@@ -142,8 +142,12 @@ def search_graph(
     levels: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
     max_parents: int | None = None,
+    cache: ScoreCache | None = None,
 ) -> SearchResult:
-    """Return the graph with its score and the work done; parameters as in :func:`discover`."""
+    """Return the graph with its score and the work done; parameters as in :func:`discover`.
+
+    ``cache`` holds local scores of the same score and counts, for searches that ask for the same.
+    """
     counts = as_counts(data, weights=weights, levels=levels, names=names)
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
         raise SettingError(f"max_parents must be a whole number >= 0 or None, got {max_parents!r}")
@@ -152,31 +156,31 @@ def search_graph(
     n = counts.n_variables
     rules = None if knowledge is None else knowledge.rules(counts.names)
     required = None if knowledge is None else knowledge.required_adjacency(counts.names)
-    n_steps = 0
+    cache = ScoreCache(made, n) if cache is None else cache
+    n_steps, n_known = 0, cache.n_scores
     member: DAG | None = None
     if isinstance(made, LeanScore) and search == "xges" and n <= FEW_VARIABLES:
         # Steps between classes look at one member of each, and another may score better.
         search = "exact"
     if callable(search):
         adjacency = _own_search(search(made, counts.names, knowledge), counts.names, rules)
-        n_scores = 0
     elif search == "exact":
-        cache = ScoreCache(made, n)
         dag = best_dag(cache, n, rules=rules, required=required, max_parents=max_parents)
         member = DAG(dag)
         adjacency = _directed_further(member.to_cpdag().adjacency, rules)
-        n_scores = cache.n_scores
     elif search in ("ges", "xges"):
-        engine = Engine(made, n, rules, max_parents)
+        engine = Engine(made, n, rules, max_parents, cache)
         state = (ges if search == "ges" else xges)(engine, required)
         adjacency = engine.adjacency(state)
-        n_scores, n_steps = engine.cache.n_scores, engine.n_steps
+        n_steps = engine.n_steps
     else:
         raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
     graph = CPDAG(adjacency, counts.names)
     if member is None or not isinstance(made, LeanScore):
         member = graph.to_dag()
-    return SearchResult(graph, graph_score(made, member.parents), n_scores, n_steps, member)
+    return SearchResult(
+        graph, graph_score(made, member.parents), cache.n_scores - n_known, n_steps, member
+    )
 
 
 def score_for(levels: tuple[int, ...]) -> str:

@@ -202,6 +202,39 @@ class Meeting:
         means *= factor[:, None]
         return means
 
+    def second_moments(self, halves: Halves) -> Array:
+        """Return posterior means of products of two of a one and the terms, (n, 1 + T, 1 + T).
+
+        The terms of the first half come first, as they do by number where all items add up.
+        """
+        n_rows, n_first = self.left.shape
+        first, second = halves.first.terms, halves.second.terms
+        through = self.through / self.mass[:, None]
+        back = self.right * (self.left @ halves.weights)
+        back /= self.mass[:, None]
+        # Each term of the second half in turn: where it holds, what is left of the weights.
+        held = second[:, :, None] * halves.weights.T[:, None, :]
+        met = (self.right @ held.reshape(len(second), -1)).reshape(n_rows, -1, n_first)
+        met *= (self.left / self.mass[:, None])[:, None, :]
+        across = (met.reshape(-1, n_first) @ first).reshape(n_rows, second.shape[1], -1)
+        size, cut = 1 + len(halves.term_order), 1 + first.shape[1]
+        out = np.empty((n_rows, size, size))
+        out[:, 0, 0] = 1.0
+        out[:, 0, 1:cut] = out[:, 1:cut, 0] = through @ first
+        out[:, 0, cut:] = out[:, cut:, 0] = back @ second
+        out[:, 1:cut, 1:cut] = _products(through, first)
+        out[:, cut:, cut:] = _products(back, second)
+        out[:, cut:, 1:cut] = across
+        out[:, 1:cut, cut:] = across.transpose(0, 2, 1)
+        return out
+
+
+def _products(densities: Array, terms: Array) -> Array:
+    """Return sums of densities (n, A) times products of two terms (A, T), shape (n, T, T)."""
+    n_terms = terms.shape[1]
+    both = (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)
+    return np.asarray(densities @ both).reshape(-1, n_terms, n_terms)
+
 
 def _logarithms(mass: Array) -> Array:
     with np.errstate(divide="ignore"):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.exact import StateScores, block_rows, iterate_posteriors
+from hidag.estimate.posterior_blocks import PosteriorBlocks
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentLaw
 from hidag.measurement import MeasurementParameters, Terms, family_named
@@ -117,15 +118,15 @@ def information_ratio(
     left, right = left[apart], right[apart]
     if len(left) == 0:
         return 1.0
-    centred = steps - probabilities @ steps
+    mean = probabilities @ steps
+    centred = steps - mean
     products = centred[:, left] * centred[:, right]
     total = np.zeros(len(left))
     squares = np.zeros(len(left))
     features = parameters.terms.features(law.space.states())
-    scores = StateScores.of(parameters, probabilities, features, data.gappy)
+    posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
     counts = data.row_weights
-    for rows, posterior, _ in iterate_posteriors(scores, data):
-        expected = posterior @ products
+    for rows, expected in _expected(posteriors, products, mean, left, right):
         total += counts[rows] @ expected
         squares += counts[rows] @ expected**2
     explained = squares / data.n_counted - (total / data.n_counted) ** 2
@@ -133,6 +134,37 @@ def information_ratio(
     share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
     pair = main.main_latents[left] * law.space.n_latents + main.main_latents[right]
     return mean_of_pairs(np.clip(share, 0.0, 1.0), pair)
+
+
+def _expected(
+    posteriors: PosteriorBlocks,
+    products: Array,
+    mean: Array,
+    left: NDArray[np.intp],
+    right: NDArray[np.intp],
+) -> Iterator[tuple[slice, Array]]:
+    """Yield row ranges and what is expected of products of two centred terms, (rows, n).
+
+    Parameters
+    ----------
+    posteriors : PosteriorBlocks
+    products : ndarray, shape (S, n)
+        The products by state.
+    mean : ndarray, shape (F,)
+        Means of the main terms.
+    left, right : ndarray of int, shape (n,)
+        Which terms.
+    """
+    if posteriors.add_up:
+        for rows, moments in posteriors.second_moments():
+            single = moments[:, 0, 1:] - mean
+            both = moments[:, 1 + left, 1 + right]
+            centre = mean[left] * single[:, right] + mean[right] * single[:, left]
+            yield rows, both - centre - mean[left] * mean[right]
+        return
+    by_place = products[posteriors.order]
+    for rows, posterior in posteriors:
+        yield rows, posterior @ by_place
 
 
 def mean_of_pairs(shares: Array, pairs: NDArray[np.integer]) -> float:

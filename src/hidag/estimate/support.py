@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.exact import StateScores, iterate_posteriors
+from hidag.estimate.item_information import observed_information
 from hidag.estimate.loop import (
     Estimate,
     LawStep,
@@ -26,8 +26,6 @@ from hidag.estimate.loop import (
     run_em,
 )
 from hidag.estimate.maximise import Basis, coefficient_scales, penalty_scales
-from hidag.estimate.posterior import ROWS_FOR_AVERAGES
-from hidag.estimate.statistics import Statistics
 from hidag.estimate.subsets import best_subset, moves_of, same_model
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters, Penalty
@@ -37,75 +35,6 @@ Array = NDArray[np.float64]
 MAX_ROUNDS = 3
 #: Largest move of a coefficient, in units of its item's scale, that a choice may begin with.
 LARGEST_STEP = 8.0
-#: A posterior probability below this counts for nothing.
-NO_WEIGHT = 1e-15
-
-
-def observed_information(
-    parameters: MeasurementParameters,
-    probabilities: Array,
-    statistics: Statistics,
-    data: WorkingData,
-    basis: Basis,
-) -> tuple[Array, Array]:
-    """Return the observed-data score (J, P) and empirical information (J, P, P) of each item.
-
-    The score of coefficient a of item j in row i is ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]``,
-    with a sum over columns in place of x for items that have several.
-    ``statistics`` are those expected under the parameters and the law: they hold the scores' sums
-    over all rows; the information is N times an average over some thousands.
-    """
-    n_counted = data.n_counted
-    data = data.first_rows(ROWS_FOR_AVERAGES)
-    size = basis.design.shape[1]
-    n_items = data.n_items
-    information = np.zeros((n_items, size, size))
-    beta = parameters.coefficients
-    columns = data.columns
-    dtheta = np.empty((columns.n_columns, len(basis.design)))
-    dpartition = np.empty((n_items, len(basis.design)))
-    for family, items in parameters.groups():
-        eta = beta[items] @ basis.design.T
-        slopes = family.slopes(eta, parameters.auxiliary(family, items)[:, None])
-        dtheta[columns.of(family, items)], dpartition[items] = slopes[0], slopes[1]
-    counts = statistics.item_counts(np.arange(n_items), data.gappy)
-    summed = columns.add_up(statistics.sum_x * dtheta)
-    gradient = (summed - counts * dpartition) @ basis.design
-    # Columns run over (item, coefficient): one matrix product serves all of them.
-    weighted = (
-        (dpartition[:, None, :] * basis.design.T[None]).reshape(n_items * size, len(basis.design)).T
-    )
-    flat = np.ptp(dtheta, axis=1) == 0
-    steep = np.flatnonzero(~flat)
-    slanted = (
-        (dtheta[steep, None, :] * basis.design.T[None])
-        .reshape(len(steep) * size, len(basis.design))
-        .T
-    )
-    # Second moments over some thousands of rows need two digits: single precision has seven.
-    weighted = np.ascontiguousarray(weighted, dtype=np.float32)
-    slanted = np.ascontiguousarray(slanted, dtype=np.float32)
-    scores = StateScores.of(
-        parameters, probabilities, np.ascontiguousarray(basis.features), data.gappy
-    )
-    for rows, posterior, _ in iterate_posteriors(scores, data):
-        n_rows = len(posterior)
-        x = data.x[rows]
-        # A floor that weighs nothing: numbers too small for single precision would be slow.
-        rounded = np.maximum(posterior, NO_WEIGHT).astype(np.float32)
-        falling = (rounded @ weighted).reshape(n_rows, n_items, size)
-        rising = (posterior @ basis.design)[:, None, :] * dtheta[None, :, :1]
-        if len(steep):
-            rising[:, steep] = (rounded @ slanted).reshape(n_rows, len(steep), size)
-        score = columns.add_up(x[:, :, None] * rising, axis=1) - falling
-        if data.observed is not None:
-            score *= data.observed[rows][:, :, None]
-        by_item = np.ascontiguousarray(score.transpose(1, 0, 2))
-        counted = by_item
-        if data.weights is not None:
-            counted = by_item * data.weights[rows][None, :, None]
-        information += by_item.transpose(0, 2, 1) @ counted
-    return gradient, information * (n_counted / data.n_counted)
 
 
 def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
