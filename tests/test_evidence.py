@@ -10,7 +10,7 @@ import pytest
 from hidag.discover import DAG, search_graph
 from hidag.discover.scores import CountScore
 from hidag.estimate.working import WorkingData
-from hidag.evidence import ObservedFit, confirm_edges
+from hidag.evidence import BEYOND_DOUBT, ObservedFit, confirm_edges
 from hidag.latent import LatentCounts, SaturatedLaw, StateSpace
 from hidag.latent.factorise import factorised, n_free_probabilities
 from hidag.measurement import MeasurementParameters
@@ -83,7 +83,14 @@ def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
     assert ((found.graph.adjacency + found.graph.adjacency.T) > 0).sum() == 6
     observed = replace(noisy, law=bent.ravel())
     confirmed = confirm_edges(
-        found, search, None, observed, CountScore(counts), n_rows=1000, max_tests=10
+        found,
+        search,
+        None,
+        observed,
+        CountScore(counts),
+        n_rows=1000,
+        n_scored=counts.total,
+        max_tests=10,
     )
     graph, tests = confirmed.graph, confirmed.tests
     joined = (graph.adjacency | graph.adjacency.T) == 1
@@ -94,3 +101,33 @@ def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
     dropped = [t for t in tests if not t.kept]
     assert [t.pair for t in dropped] == [("a", "c")]
     assert dropped[0].likelihood_loss < dropped[0].saved
+
+
+def test_an_edge_that_overstated_counts_put_beyond_doubt_is_tested_all_the_same(noisy):
+    # The same spurious dependence, but the score counts on five times the rows that it should.
+    bent = chain_law().reshape(2, 2, 2).copy()
+    bent[0, 1, 0] *= 2.2
+    bent[1, 1, 0] *= 0.4
+    bent /= bent.sum()
+    states = SPACE.states().astype(np.uint8)
+    counts = LatentCounts(states, 5000 * bent.ravel(), SPACE.levels, ("a", "b", "c"))
+
+    def search(knowledge):
+        return search_graph(counts, knowledge=knowledge)
+
+    def confirmed(n_scored):
+        return confirm_edges(
+            search(None),
+            search,
+            None,
+            replace(noisy, law=bent.ravel()),
+            CountScore(counts),
+            n_rows=1000,
+            n_scored=n_scored,
+            max_tests=10,
+        )
+
+    assert confirmed(1000.0).tests == ()
+    found = confirmed(counts.total)
+    assert [test.pair for test in found.tests if not test.kept] == [("a", "c")]
+    assert found.tests[0].score_loss > BEYOND_DOUBT

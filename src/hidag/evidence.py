@@ -28,10 +28,11 @@ from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
 
-#: Edges whose removal costs the graph's score more than this many units are beyond doubt.
+#: Edges whose removal costs the graph's score more than this many units are beyond doubt. Where a
+#: score counts on more rows than the observed data are worth, that takes as many times more.
 BEYOND_DOUBT = 15.0
-#: When simply taking an edge out costs more than this, no search is made for a better way.
-NO_SEARCH_NEEDED = 4.0 * BEYOND_DOUBT
+#: When simply taking an edge out costs so many times that much, no search for a better way is made.
+NO_SEARCH_NEEDED = 4.0
 #: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
 LAW_TOLERANCE = 0.05
 MAX_LAW_STEPS = 40
@@ -145,6 +146,7 @@ def confirm_edges(
     score: LocalScore,
     *,
     n_rows: float,
+    n_scored: float,
     max_tests: int,
 ) -> Confirmed:
     """Return the graph without the weak edges that the observed data do not bear out.
@@ -162,9 +164,14 @@ def confirm_edges(
     n_rows : float
         Rows that the observed data are worth. A criterion that charged log N would charge for
         information that the items do not carry.
+    n_scored : float
+        Rows that the score counts on. They are more than ``n_rows`` where the law has had too few
+        steps to show all of a dependence that it lacked; dependence that it had all the time is
+        overstated by that, and such edges are the ones to be tested.
     max_tests : int
     """
     half_log = 0.5 * float(np.log(max(n_rows, 2.0)))
+    beyond_doubt = BEYOND_DOUBT * max(1.0, n_scored / max(n_rows, 1.0))
     orders = all_in_line(observed.parameters)
 
     def judged(result: SearchResult) -> _Judged:
@@ -179,7 +186,7 @@ def confirm_edges(
     tests: list[EdgeTest] = []
     settled: set[tuple[int, int]] = set()
     current: _Judged | None = None
-    rivals = _rivals(found, search, given, apart, required, score)
+    rivals = _rivals(found, search, given, apart, required, score, beyond_doubt)
     while len(tests) < max_tests:
         left = [rival for rival in rivals if rival.pair not in settled]
         if not left:
@@ -196,7 +203,7 @@ def confirm_edges(
         if not kept:
             apart.append(rival.pair)
             current, found = other, rival.found
-            rivals = _rivals(found, search, given, apart, required, score)
+            rivals = _rivals(found, search, given, apart, required, score, beyond_doubt)
     graph = found.graph
     if apart and knowledge is None:
         graph = graph.to_dag().to_cpdag()
@@ -210,22 +217,23 @@ def _rivals(
     apart: list[tuple[int, int]],
     required: NDArray[np.int8],
     score: LocalScore,
+    beyond_doubt: float,
 ) -> list[_Rival]:
     """Return the graphs that come close without one of the edges."""
     adjacency = found.graph.adjacency
-    doubtful = _doubtful(found, score)
+    doubtful = _doubtful(found, score, NO_SEARCH_NEEDED * beyond_doubt)
     out = []
     joined = np.triu((adjacency | adjacency.T) == 1, 1)
     for a, b in np.argwhere(joined).tolist():
         if required[a, b] or required[b, a] or not doubtful[a, b]:
             continue
         other = search(_keep_apart(given, [*apart, (a, b)]))
-        if found.score - other.score < BEYOND_DOUBT:
+        if found.score - other.score < beyond_doubt:
             out.append(_Rival(found.score - other.score, (a, b), other))
     return out
 
 
-def _doubtful(found: SearchResult, score: LocalScore) -> NDArray[np.bool_]:
+def _doubtful(found: SearchResult, score: LocalScore, most: float) -> NDArray[np.bool_]:
     """Return which pairs may be weak, shape (K, K), symmetric.
 
     Taking an edge out of the graph and changing nothing else costs at least what the best graph
@@ -237,7 +245,7 @@ def _doubtful(found: SearchResult, score: LocalScore) -> NDArray[np.bool_]:
         best = score.local(child, causes)
         for cause in causes:
             left = score.local(child, tuple(a for a in causes if a != cause))
-            out[cause, child] = out[child, cause] = best - left < NO_SEARCH_NEEDED
+            out[cause, child] = out[child, cause] = best - left < most
     return out
 
 

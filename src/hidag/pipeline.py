@@ -113,6 +113,7 @@ def find_graph(
         observed,
         made,
         n_rows=n_rows,
+        n_scored=counts.total,
         max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // observed.work())),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hidag.estimate.subsets import best_subset, moves_of, same_model, together
-from hidag.kernels.item_regression import FREE, PENALISED, ZERO
+from hidag.kernels.item_regression import FREE, PENALISED, RISING, ZERO
 from hidag.measurement import Terms
 from hidag.measurement.terms import interactions_within
 
@@ -87,3 +87,24 @@ def test_coefficients_with_one_number_come_and_go_together():
         [False, False, False],
         [True, False, True],
     ]
+
+
+def test_of_rising_loadings_the_best_set_without_a_negative_one_is_chosen():
+    rng = np.random.default_rng(4)
+    design = np.hstack([np.ones((200, 1)), rng.normal(size=(200, 4))])
+    answers = design @ np.array([0.5, 1.0, -1.0, 0.4, 0.0]) + rng.normal(size=200)
+    curvature, linear = design.T @ design, design.T @ answers
+    every = np.ones(4, dtype=bool)
+    moves = together(np.arange(4))
+    free = best_subset(linear, curvature, np.full(4, PENALISED, dtype=np.uint8), every, 3.0, moves)
+    assert free[2] < 0
+    found = best_subset(linear, curvature, np.full(4, RISING, dtype=np.uint8), every, 3.0, moves)
+    values = {}
+    for number in range(16):
+        active = [0, *(1 + k for k in range(4) if number >> k & 1)]
+        solution = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])
+        if (solution[1:] >= 0).all():
+            values[tuple(active)] = 0.5 * linear[active] @ solution - 3.0 * (len(active) - 1)
+    best = max(values, key=values.get)
+    assert tuple(np.flatnonzero(found)) == best
+    assert (found[1:] >= 0).all()

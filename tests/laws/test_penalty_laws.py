@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 
 from hidag.errors import SettingError
-from hidag.kernels.item_regression import descend, minimise_one, penalty_value
+from hidag.kernels.item_regression import FREE, RISING, descend, minimise_one, penalty_value
 from hidag.measurement import Penalty, default_penalty
 
 NAMES = ("tlp", "scad")
@@ -103,3 +104,22 @@ def test_an_unknown_penalty_is_refused():
     with pytest.raises(SettingError) as caught:
         default_penalty("lasso", 100, 2)
     assert str(caught.value) == "penalty must be 'tlp', 'scad' or None, got 'lasso'"
+
+
+def test_rising_coefficients_are_those_of_nonnegative_least_squares():
+    rng = np.random.default_rng(3)
+    design = rng.normal(size=(4, 30, 5))
+    answers = rng.normal(size=(4, 30))
+    curvature = design.transpose(0, 2, 1) @ design
+    gradient = (design.transpose(0, 2, 1) @ answers[..., None])[..., 0]
+    allowed = np.full((4, 5), RISING, dtype=np.uint8)
+    allowed[:, 0] = FREE
+    arguments = (np.zeros((4, 5)), gradient, curvature, allowed, 0, 0.0, np.ones(4), 5000, 1e-13)
+    found = descend(*arguments)
+    lowest = np.array([-np.inf, 0.0, 0.0, 0.0, 0.0])
+    for j in range(4):
+        exact = lsq_linear(design[j], answers[j], bounds=(lowest, np.inf), tol=1e-14).x
+        np.testing.assert_allclose(found[j], exact, atol=1e-6)
+    assert (found[:, 1:] == 0).any()
+    assert (found[:, 0] < 0).any()
+    np.testing.assert_allclose(found, descend.py_func(*arguments), rtol=1e-12)

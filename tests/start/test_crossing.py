@@ -125,7 +125,7 @@ def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatc
     # Ends are what they are: only the exchange is looked at.
     monkeypatch.setattr(
         crossing,
-        "_taken_to_its_end",
+        "taken_to_its_end",
         lambda look, problem, observer: replace(
             look, criterion=crossing._criterion(look.estimate, look.parents, problem)
         ),

@@ -12,13 +12,14 @@ from hidag.estimate.expectation import expect
 from hidag.estimate.gibbs import GibbsSampler
 from hidag.estimate.maximise import (
     Basis,
+    at_a_cost,
     coefficient_scales,
     maximise,
     penalty_scales,
 )
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
-from hidag.kernels.item_regression import PENALISED
+from hidag.kernels.item_regression import RISING
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty
 
@@ -120,7 +121,7 @@ def penalty_of(
 ) -> float:
     """Return the total penalty of the loadings that are not known to be there."""
     cost = penalty.value(parameters.loadings, scale[:, None])
-    return float((cost * (allowed[:, 1:] == PENALISED)).sum())
+    return float((cost * at_a_cost(allowed[:, 1:])).sum())
 
 
 def largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
@@ -144,15 +145,19 @@ def _stretched(
     new_law: Array,
     stretch: float,
     law_step: LawStep,
+    allowed: NDArray[np.uint8],
 ) -> tuple[MeasurementParameters, Array] | None:
     """Return the point ``stretch`` times as far from the old one as the new one is, or None.
 
-    Laws move on the log scale and stay positive; loadings that are zero stay zero. None means that
-    a family's range would be left.
+    Laws move on the log scale and stay positive; loadings that are zero stay zero, and those that
+    may not fall below zero are left where the step took them. None means that a family's range
+    would be left.
     """
     extra = stretch - 1.0
     both = (old.loadings != 0) & (new.loadings != 0)
     loadings = new.loadings + np.where(both, extra * (new.loadings - old.loadings), 0.0)
+    fallen = (allowed[:, 1:] == RISING) & (loadings < 0)
+    loadings = np.where(fallen, new.loadings, loadings)
     intercept = new.intercept + extra * (new.intercept - old.intercept)
     dispersion = new.within_bounds(new.dispersion * (new.dispersion / old.dispersion) ** extra)
     cutpoints = new.cutpoints + extra * (new.cutpoints - old.cutpoints)
@@ -214,7 +219,9 @@ def run_em(
         trace.append((np.nan, largest_move(parameters, fresh, scale)))
         plain = None
         if stretch > 1.0:
-            stretched = _stretched(parameters, probabilities, fresh, law, stretch, law_step)
+            stretched = _stretched(
+                parameters, probabilities, fresh, law, stretch, law_step, allowed
+            )
             if stretched is not None:
                 plain = (fresh, law)
                 fresh, law = stretched

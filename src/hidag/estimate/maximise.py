@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
-from hidag.kernels.item_regression import FREE, PENALISED, ZERO, descend
+from hidag.kernels.item_regression import FREE, PENALISED, RISING, ZERO, descend
 from hidag.latent import StateSpace
 from hidag.measurement import Family, MeasurementParameters, Penalty, Terms, family_named
 
@@ -99,7 +99,7 @@ class _Problem:
         value = np.einsum(pattern, self.sums, theta) - np.einsum("js,js->j", self.counts, partition)
         if self.penalty.name is not None:
             cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
-            value -= (cost * (self.allowed[:, 1:] == PENALISED)).sum(axis=1)
+            value -= (cost * at_a_cost(self.allowed[:, 1:])).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
             value[eta.min(axis=1) < self.family.lowest_predictor] = -np.inf
         return np.asarray(value)
@@ -203,7 +203,7 @@ def maximise(
         Only its per-item sums are used, never its rows.
     basis : Basis
     allowed : ndarray of uint8, shape (J, 1 + T)
-        ZERO, PENALISED or FREE for each coefficient; the intercept, column 0, is free.
+        ZERO, PENALISED, FREE or RISING for each coefficient; the intercept, column 0, is free.
     penalty : Penalty
     n_newton : int
         Newton steps; items without a dispersion and with a quadratic likelihood need one.
@@ -278,6 +278,11 @@ def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
     of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
     out[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
     return out
+
+
+def at_a_cost(allowed: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which coefficients are paid for when they are not zero, same shape."""
+    return (allowed == PENALISED) | (allowed == RISING)
 
 
 def penalty_scales(data: WorkingData) -> Array:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.kernels.item_regression import FREE, PENALISED, ZERO
+from hidag.estimate.maximise import at_a_cost
+from hidag.kernels.item_regression import FREE, RISING, ZERO
 from hidag.measurement import Terms
 
 Array = NDArray[np.float64]
@@ -91,20 +92,23 @@ def best_subset(
     linear, curvature : ndarray, shapes (P,) and (P, P)
         h and G; position 0 is the intercept, which is free of cost.
     allowed : ndarray of uint8, shape (P - 1,)
-        ZERO, PENALISED or FREE; free loadings always stay.
+        ZERO, PENALISED, FREE or RISING; free loadings always stay, rising ones are not negative.
     begin : ndarray of bool, shape (P - 1,)
     cost : float
     moves : callable
     """
-    open_ = allowed == PENALISED
+    open_ = at_a_cost(allowed)
+    rising = np.concatenate([[False], allowed == RISING])
 
-    def solve(support: Support) -> tuple[float, Array]:
+    def solve(support: Support) -> tuple[tuple[int, float], Array]:
         active = np.concatenate([[0], 1 + np.flatnonzero(support)])
         solution = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])
         out = np.zeros(len(linear))
         out[active] = solution
         paid = int((support & open_).sum())
-        return 0.5 * float(linear[active] @ solution) - cost * paid, out
+        gain = 0.5 * float(linear[active] @ solution) - cost * paid
+        # A support that needs a loading to fall is worse than any that does not.
+        return (-int((out[rising] < 0).sum()), gain), out
 
     support = (begin & (allowed != ZERO)) | (allowed == FREE)
     value, best = solve(support)
@@ -113,7 +117,7 @@ def best_subset(
         if not trials:
             break
         top = max(trials, key=lambda trial: trial[0])
-        if top[0] <= value + 1e-9:
+        if top[0] <= (value[0], value[1] + 1e-9):
             break
         value, best, support = top
-    return best
+    return np.where(rising, np.maximum(best, 0.0), best)

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-#: Whether a coefficient must stay zero, may be at a cost, or may be for free.
-ZERO, PENALISED, FREE = 0, 1, 2
+#: Whether a coefficient must stay zero, may be at a cost, may be for free, or may be at a cost but
+#: not below zero.
+ZERO, PENALISED, FREE, RISING = 0, 1, 2, 3
 NO_PENALTY = 0
 TLP = 1
 SCAD = 2
@@ -90,7 +91,7 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
     gradient, curvature : float64 (J, P), (J, P, P)
         Of the log-likelihood at ``beta``; curvature is positive semi-definite.
     allowed : uint8 (J, P)
-        0 for coefficients that stay zero, 1 (PENALISED) and 2 (FREE) for the others.
+        0 for coefficients that stay zero, 1 (PENALISED), 2 (FREE) and 3 (RISING) for the others.
     kind, strength, thresholds : int, float, float64 (J,)
         The penalty; thresholds are on the items' own scales.
     max_sweeps, tolerance : int, float
@@ -113,8 +114,10 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
                 old = out[j, a]
                 centre = old + residual[a] / h
                 new = centre
-                if a > 0 and allowed[j, a] == PENALISED:
+                if a > 0 and allowed[j, a] != FREE:
                     new = minimise_one(kind, strength, thresholds[j], centre, h)
+                    if allowed[j, a] == RISING and new < 0.0:
+                        new = 0.0
                 step = new - old
                 if step != 0.0:
                     out[j, a] = new

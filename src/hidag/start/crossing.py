@@ -77,7 +77,13 @@ class Problem:
     n_threads: int
 
 
-def best_end(looks: list[FirstLook], problem: Problem, observers: list[Observer]) -> FirstLook:
+def best_end(
+    looks: list[FirstLook],
+    problem: Problem,
+    observers: list[Observer],
+    *,
+    most_ends: int = MOST_ENDS,
+) -> FirstLook:
     """Return the best of several starts, taken further on all rows and crossed with the others.
 
     Parameters
@@ -88,12 +94,14 @@ def best_end(looks: list[FirstLook], problem: Problem, observers: list[Observer]
     problem : Problem
     observers : list of callables
         Told of the steps of each start.
+    most_ends : int
+        How many looks are taken further, the best ones.
     """
     parameters = [look.estimate.parameters for look in looks]
-    order = different_places(parameters, [look.criterion for look in looks])[:MOST_ENDS]
+    order = different_places(parameters, [look.criterion for look in looks])[:most_ends]
     if len(order) == 1:
         return looks[order[0]]
-    ends = [_taken_to_its_end(looks[i], problem, observers[i]) for i in order]
+    ends = [taken_to_its_end(looks[i], problem, observers[i]) for i in order]
     first = max(range(len(ends)), key=lambda i: ends[i].criterion)
     best = ends[first]
     tried: list[list[Array]] = [[] for _ in range(problem.space.n_latents)]
@@ -123,7 +131,8 @@ def _criterion(estimate: Estimate, parents: tuple[tuple[int, ...], ...], problem
     return float(estimate.log_likelihood - cost - price)
 
 
-def _taken_to_its_end(look: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+def taken_to_its_end(look: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+    """Return a start's estimate on all rows: EM, support and graph, with coarser steps."""
     coarse = replace(problem.schedule, tolerance=ENDS_TOLERANCE * problem.schedule.tolerance)
     found = estimate_under_network(
         look,

@@ -33,6 +33,7 @@ from hidag.start.beginnings import (
 )
 from hidag.start.crossing import Problem, best_end, starts_agree
 from hidag.start.exchange_levels import with_better_levels
+from hidag.start.one_direction import better_in_one_direction
 from hidag.start.points import StartPoint
 from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
 from hidag.start.several import ROUGH_TOLERANCE, SAME_OPTIMUM
@@ -132,6 +133,7 @@ def estimate_under_graph(
     )
     observers = [observer_of(progress, index, count) for index in range(count)]
     chosen = best_end(looks, problem, observers)
+    chosen, problem = better_in_one_direction(chosen, looks, problem, observers)
     if begin is None and levels_are_guessed(space, q_entries):
         chosen = _with_better_levels(chosen, problem, observers[best])
     found = estimate_under_network(
@@ -139,7 +141,7 @@ def estimate_under_graph(
         data,
         space,
         basis,
-        allowed,
+        problem.allowed,
         penalty,
         schedule,
         learn_parents,

@@ -1,0 +1,192 @@
+"""Ends without loadings against their latents: what they are, and when one is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag.estimate.expectation import expect
+from hidag.estimate.law_rounds import look_under_network
+from hidag.estimate.loop import Schedule, run_em
+from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import PENALISED, RISING
+from hidag.latent import StateSpace
+from hidag.measure.exact import parents_by_search
+from hidag.measurement import MeasurementParameters, Terms, default_penalty
+from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.start import one_direction
+from hidag.start.crossing import Problem
+from hidag.start.one_direction import (
+    against_their_latents,
+    better_in_one_direction,
+    in_one_direction,
+    price_of_signs,
+)
+
+K, N = 3, 1200
+SPACE = StateSpace.binary(K)
+TERMS = Terms.main(SPACE.levels)
+BASIS = Basis.over(SPACE, TERMS)
+Q = np.vstack([np.eye(K)] * 4)
+
+
+def silent(*_):
+    """Take no notice of a step."""
+
+
+def setting(signs):
+    """Return a problem, its items and law; item j points where ``signs[j]`` says."""
+    rng = np.random.default_rng(8)
+    truth = make_truth(random_law(chain_dag(K), rng=rng), Q, "bernoulli", rng=rng)
+    loadings = truth.loadings * np.asarray(signs)[:, None]
+    # Turned items have the mean that they had.
+    intercept = truth.intercept + 0.5 * (truth.loadings - loadings).sum(axis=1)
+    items = MeasurementParameters(truth.families, intercept, loadings, np.ones(len(Q)))
+    states = simulate(truth, N, rng=rng).states
+    chances = 1.0 / (1.0 + np.exp(-(intercept + states @ loadings.T)))
+    values = (rng.random(chances.shape) < chances).astype(np.float64)
+    problem = Problem(
+        WorkingData.from_values(values, truth.families),
+        SPACE,
+        BASIS,
+        permissions(np.full(Q.shape, -1, dtype=np.int8), TERMS),
+        default_penalty("tlp", N, K),
+        Schedule(),
+        parents_by_search(SPACE),
+        True,
+        1,
+    )
+    return problem, items, np.asarray(truth.law.probabilities)
+
+
+def look_from(problem, items, law):
+    plan = replace(problem.schedule, max_iter=3)
+    settled = run_em(items, law, problem.data, BASIS, problem.allowed, problem.penalty, plan)
+    return look_under_network(
+        settled,
+        problem.data,
+        SPACE,
+        BASIS,
+        problem.allowed,
+        problem.penalty,
+        plan,
+        problem.learn_parents,
+        n_steps=3,
+    )
+
+
+@pytest.fixture(scope="module")
+def upright():
+    return setting(np.ones(len(Q)))
+
+
+@pytest.fixture(scope="module")
+def both_ways():
+    return setting(np.where(np.arange(len(Q)) < 6, 1.0, -1.0))
+
+
+def test_signs_cost_nothing_extra_when_a_latent_is_turned_and_more_when_loadings_disagree():
+    loadings = np.zeros((6, 2))
+    loadings[:4, 0], loadings[2:, 1] = 1.0, 2.0
+    items = MeasurementParameters(("bernoulli",) * 6, np.zeros(6), loadings, np.ones(6))
+    turned = items.flipped(np.array([True, False]))
+    assert not against_their_latents(turned).any()
+    assert price_of_signs(turned) == price_of_signs(items)
+    # Eight loadings along their latents: 1 / price is 1 3 5 ... 15 / (2 4 6 ... 16).
+    odd, even = np.arange(1, 16, 2), np.arange(2, 17, 2)
+    np.testing.assert_allclose(price_of_signs(items), -np.log(np.prod(odd / even)))
+    loadings[3, 0] = -0.5
+    other = replace(items, loadings=loadings)
+    assert np.argwhere(against_their_latents(other)).tolist() == [[3, 0]]
+    np.testing.assert_allclose(price_of_signs(other) - price_of_signs(items), np.log(15.0))
+
+
+def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_runs_against(upright):
+    problem, items, law = upright
+    look = look_from(problem, items, law)
+    turned = look.estimate.parameters.flipped(np.array([False, True, False]))
+    cube = np.flip(look.estimate.probabilities.reshape(SPACE.levels), 1)
+    away = replace(look.estimate, parameters=turned, probabilities=cube.ravel())
+    back = in_one_direction(replace(look, estimate=away), BASIS).estimate
+    np.testing.assert_allclose(back.probabilities, look.estimate.probabilities)
+    assert (back.parameters.loadings >= 0).all()
+    _, value = expect(back.parameters, back.probabilities, problem.data, BASIS.features.copy())
+    np.testing.assert_allclose(value, look.estimate.log_likelihood, rtol=1e-9)
+    # One loading against its latent goes, and the item's mean predictor stays.
+    bent = look.estimate.parameters.loadings.copy()
+    bent[0, 1] = -0.7
+    against = replace(look.estimate, parameters=replace(look.estimate.parameters, loadings=bent))
+    found = in_one_direction(replace(look, estimate=against), BASIS).estimate
+    assert found.parameters.loadings[0, 1] == 0
+    means = look.estimate.probabilities @ BASIS.features
+    np.testing.assert_allclose(
+        found.parameters.intercept + found.parameters.loadings @ means,
+        against.parameters.intercept + bent @ means,
+    )
+
+
+def test_em_with_rising_loadings_never_goes_down_nor_below_zero(both_ways):
+    problem, items, law = both_ways
+    allowed = np.where(problem.allowed == PENALISED, RISING, problem.allowed).astype(np.uint8)
+    begin = replace(items, loadings=np.maximum(items.loadings, 0.0) + 0.2)
+    data, penalty = problem.data, problem.penalty
+    for max_iter in (1, 5, 40):
+        plan = Schedule(max_iter=max_iter)
+        found = run_em(begin, law, data, BASIS, allowed, penalty, plan)
+        assert (found.parameters.loadings >= 0).all()
+        assert (np.diff(found.trace[:, 0]) >= -1e-8).all()
+
+
+def ends(problem, items, law, wrong):
+    """Return two looks in different places, and as the best end the one with a wrong loading."""
+    good = look_from(problem, items, law)
+    mixed = items.loadings.copy()
+    mixed[:, 0] = np.roll(mixed[:, 0], 1)
+    elsewhere = look_from(problem, replace(items, loadings=mixed), law)
+    bent = good.estimate.parameters.loadings.copy()
+    bent[1, 0] = wrong
+    estimate = replace(good.estimate, parameters=replace(good.estimate.parameters, loadings=bent))
+    return [good, elsewhere], replace(good, estimate=estimate)
+
+
+def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
+    problem, items, law = upright
+    looks, best = ends(problem, items, law, -0.2)
+    reached = one_direction.taken_to_its_end(in_one_direction(best, BASIS), problem, silent)
+    # As if the loading gained two units: less than it costs to say that one runs against.
+    best = replace(best, criterion=reached.criterion + 2.0)
+    found, after = better_in_one_direction(best, looks, problem, [silent, silent])
+    assert not against_their_latents(found.estimate.parameters).any()
+    assert set(np.unique(after.allowed[:, 1:])) == {RISING}
+    assert found.criterion >= reached.criterion - 1e-6
+    # A gain that pays for it keeps the free end, and loadings go on as they like.
+    sure = replace(best, criterion=reached.criterion + 20.0)
+    kept, same = better_in_one_direction(sure, looks, problem, [silent, silent])
+    assert kept is sure
+    assert same is problem
+
+
+def test_where_items_are_keyed_both_ways_the_free_end_stays(both_ways):
+    problem, items, law = both_ways
+    looks, _ = ends(problem, items, law, 0.0)
+    best = one_direction.taken_to_its_end(looks[0], problem, silent)
+    found, same = better_in_one_direction(best, looks, problem, [silent, silent])
+    assert found is best
+    assert same is problem
+    assert against_their_latents(found.estimate.parameters).any()
+
+
+def test_without_doubt_or_without_a_loading_against_its_latent_nothing_is_tried(
+    upright, monkeypatch
+):
+    problem, items, law = upright
+    looks, best = ends(problem, items, law, -0.2)
+    monkeypatch.setattr(one_direction, "best_end", None)
+    monkeypatch.setattr(one_direction, "taken_to_its_end", None)
+    doubtless = replace(looks[0], estimate=best.estimate)
+    assert better_in_one_direction(doubtless, [doubtless], problem, [silent])[0] is doubtless
+    clean = replace(looks[0])
+    assert better_in_one_direction(clean, looks, problem, [silent, silent])[0] is clean
