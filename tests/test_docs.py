@@ -289,6 +289,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         factor_count,
         levels,
         network_start,
+        one_direction,
         under_graph,
         with_law,
     )
@@ -296,6 +297,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
     words = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
+    shares = {0.25: "a quarter"}
     stated = [
         f"2^K <= 2^{budget.LARGEST_EXACT_STATES.bit_length() - 1} and "
         f"N J 2^K <= {budget.LARGEST_EXACT_WORK / 1e9:g}e9",
@@ -308,6 +310,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"a cosine below {crossing.SAME_PLACE:.2f})".replace("0.", "."),
         f"with {words[int(crossing.ENDS_TOLERANCE)]} times the final tolerance",
         f"after {words[crossing.STEPS_OF_EXCHANGE]} steps of EM",
+        f"more than {shares[one_direction.LARGEST_SHARE_AGAINST]} of the loadings",
         f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
         f"At most {with_law.FEW_STATES} joint states".lower(),
         f"{under_graph.BRIEF_TOLERANCE:g} times the final one",

@@ -210,6 +210,8 @@ def maximise(
     """
     beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO
+    fallen = (allowed[:, 1:] == RISING) & (beta[:, 1:] < 0)
+    beta[:, 1:][fallen] = 0.0
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     scale = np.ones(data.n_items) if penalty.name is None else penalty_scales(data)
     for family, items in parameters.groups():

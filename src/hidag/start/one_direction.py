@@ -27,6 +27,9 @@ from hidag.start.crossing import Problem, best_end, taken_to_its_end
 
 Array = NDArray[np.float64]
 
+#: Where a larger share of the loadings runs against their latents, items are keyed both ways.
+LARGEST_SHARE_AGAINST = 0.25
+
 
 def against_their_latents(parameters: MeasurementParameters) -> NDArray[np.bool_]:
     """Return which loadings point the other way than their latent's do in sum, shape (J, K)."""
@@ -90,7 +93,9 @@ def better_in_one_direction(
     # The steps of more than two levels go up and down as levels happen to be numbered.
     if not in_doubt or max(problem.space.levels) > 2:
         return best, problem
-    if not against_their_latents(best.estimate.parameters).any():
+    n_against = int(against_their_latents(best.estimate.parameters).sum())
+    n_loadings = int((best.estimate.parameters.loadings != 0).sum())
+    if not 0 < n_against <= LARGEST_SHARE_AGAINST * n_loadings:
         return best, problem
     allowed = np.where(problem.allowed == PENALISED, RISING, problem.allowed).astype(np.uint8)
     rising = replace(problem, allowed=allowed)
