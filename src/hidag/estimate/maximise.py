@@ -284,7 +284,7 @@ def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
 
 def at_a_cost(allowed: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Return which coefficients are paid for when they are not zero, same shape."""
-    return (allowed == PENALISED) | (allowed == RISING)
+    return np.asarray((allowed == PENALISED) | (allowed == RISING))
 
 
 def penalty_scales(data: WorkingData) -> Array:
