@@ -306,6 +306,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"at least {network_start.KEPT_SHARE:.2f} of".replace("0.", "."),
         f"a cosine of at least {under_graph.SAME_DIRECTIONS:.2f}".replace("0.", "."),
         f"else {words[under_graph.STARTS_IN_DOUBT]} are run",
+        f"less than {under_graph.HARDLY_SEEN:g} of the latents' information".replace("0.", "."),
         f"up to {words[crossing.MOST_ENDS]} starts that lead to different places",
         f"a cosine below {crossing.SAME_PLACE:.2f})".replace("0.", "."),
         f"with {words[int(crossing.ENDS_TOLERANCE)]} times the final tolerance",

@@ -74,6 +74,20 @@ def test_one_start_when_two_kinds_agree_and_several_otherwise(
     assert 1 <= found.n_reached <= n_starts
 
 
+@pytest.mark.parametrize(("seen", "n_starts"), [(0.11, 1), (0.09, under_graph.STARTS_IN_DOUBT)])
+def test_agreement_is_believed_only_where_items_show_their_latents(
+    problem, monkeypatch, seen, n_starts
+):
+    monkeypatch.setattr(under_graph, "starts_agree", lambda one, other: 0.95)
+    monkeypatch.setattr(under_graph, "information_ratio", lambda *_: seen)
+    found = run(problem[1])
+    assert len(found.records) == n_starts
+    # Those that come later are the ones that would have been made at once.
+    monkeypatch.setattr(under_graph, "starts_agree", lambda one, other: 0.5)
+    labels = [record.label for record in run(problem[1]).records]
+    assert [record.label for record in found.records] == labels[:n_starts]
+
+
 @pytest.mark.parametrize("n_starts", [1, 2, 5])
 def test_a_number_of_starts_is_kept(problem, n_starts):
     found = run(problem[1], n_starts=n_starts)

@@ -20,8 +20,9 @@ from hidag.estimate.law_rounds import (
 )
 from hidag.estimate.loop import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
 from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.posterior import information_ratio
 from hidag.estimate.working import WorkingData
-from hidag.latent import StateSpace
+from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Penalty, Terms
 from hidag.start.beginnings import (
     WARM_UP,
@@ -49,6 +50,8 @@ BRIEF_TOLERANCE = 200.0
 SAME_DIRECTIONS = 0.92
 #: Starts that are tried when the first two do not agree, if the user does not say.
 STARTS_IN_DOUBT = 8
+#: Where items carry less than this share of the latents' information, starts that agree prove little.
+HARDLY_SEEN = 0.1
 
 
 def estimate_under_graph(
@@ -75,7 +78,8 @@ def estimate_under_graph(
     learn_parents : callable
         Finds the graph that the law is restricted to.
     n_starts : int or "auto"
-        "auto" takes one start when two of different kinds point the same way, several otherwise.
+        "auto" takes one start when two of different kinds point the same way and items show their
+        latents, several otherwise.
     begin : StartPoint or None
         Where to begin instead of any start.
     """
@@ -85,6 +89,7 @@ def estimate_under_graph(
     wanted = STARTS_IN_DOUBT if isinstance(n_starts, str) else n_starts
     generators = generators_of(seed, wanted)
     warm_up = begin is None
+    further: list[StartPoint] | None = None
     if begin is not None:
         points = [begin]
     else:
@@ -93,13 +98,12 @@ def estimate_under_graph(
         agree = len(points) == 2 and isinstance(n_starts, str)
         if agree and starts_agree(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS:
             if max(space.levels) == 2:
-                points = points[:1]
+                points, further = points[:1], points[1:]
                 # Coefficients were fitted to scores that another start confirms: they have settled.
                 warm_up = mostly_binary(data)
             # Where a score is cut into several levels directions are not all that can go wrong.
         else:
             points.extend(made)
-    count = len(points)
 
     def look(index: int) -> FirstLook:
         point, rng = points[index], generators[index]
@@ -123,10 +127,15 @@ def estimate_under_graph(
             # Scores show at least as much of the latents' dependence as a warm-up does.
             n_steps=(WARM_UP.max_iter // 2 if begin is None else 0) + max(saturated.n_iter, 1),
             n_threads=n_threads,
-            observer=observer_of(progress, index, count),
+            observer=observer_of(progress, index, len(points)),
         )
 
-    looks = [look(index) for index in range(count)]
+    looks = [look(index) for index in range(len(points))]
+    if further is not None and _hardly_seen(looks[0], space):
+        # Both starts were made from the same correlations: they agree about the noise in them too.
+        points, warm_up = [*points, *further, *made], True
+        looks += [look(index) for index in range(1, len(points))]
+    count = len(points)
     best = max(range(count), key=lambda i: looks[i].criterion)
     problem = Problem(
         data, space, basis, allowed, penalty, schedule, learn_parents, adapt, n_threads
@@ -163,6 +172,13 @@ def estimate_under_graph(
     near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
     reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
     return StageOne(chosen.saturated, records, reached, "em", found.penalty, found)
+
+
+def _hardly_seen(look: FirstLook, space: StateSpace) -> bool:
+    """Return whether the items of a first look say little about its latents."""
+    law = look.estimate.probabilities
+    seen = SaturatedLaw(space, law / law.sum())
+    return information_ratio(look.estimate.parameters, seen, look.data) < HARDLY_SEEN
 
 
 def _with_better_levels(now: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
