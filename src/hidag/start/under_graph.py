@@ -50,7 +50,7 @@ BRIEF_TOLERANCE = 200.0
 SAME_DIRECTIONS = 0.92
 #: Starts that are tried when the first two do not agree, if the user does not say.
 STARTS_IN_DOUBT = 8
-#: Where items carry less than this share of the latents' information, starts that agree prove little.
+#: Starts that agree prove little where items carry less than this share of latents' information.
 HARDLY_SEEN = 0.1
 
 
