@@ -23,7 +23,8 @@ from scipy.optimize import minimize
 
 from hidag.estimate.canonical import canonical_order
 from hidag.estimate.working import WorkingData
-from hidag.start.pair_correlations import pair_correlations, shuffled_correlations
+from hidag.start.pair_correlations import pair_correlations, positive, shuffled_correlations
+from hidag.start.unseen_pairs import filled_correlations
 
 Array = NDArray[np.float64]
 
@@ -74,8 +75,7 @@ class FactorCount:
     @property
     def by_parallel_analysis(self) -> int:
         """How many eigenvalues in a row are above the noise; at least 1."""
-        below = np.flatnonzero(self.eigenvalues <= self.noise)
-        return max(1, int(below[0]) if len(below) else self.largest)
+        return _above(self.eigenvalues, self.noise)
 
     @property
     def by_factor_bic(self) -> int:
@@ -152,12 +152,28 @@ def count_factors(
     noise = np.full(size, -np.inf)
     for shuffled in shuffled_correlations(data, N_SHUFFLES):
         noise = np.maximum(noise, _shared_eigenvalues(shuffled.matrix, size))
+    matrix = found.matrix
+    if found.unseen.any():
+        matrix = positive(
+            filled_correlations(
+                found.raw,
+                found.unseen,
+                lambda filled: _above(_shared_eigenvalues(positive(filled), size), noise),
+                size,
+            )
+        )
     return FactorCount(
-        _shared_eigenvalues(found.matrix, size),
+        _shared_eigenvalues(matrix, size),
         noise,
-        _factor_bic(found.matrix, found.n_rows, size),
+        _factor_bic(matrix, found.n_rows, size),
         found.n_rows,
     )
+
+
+def _above(eigenvalues: Array, noise: Array) -> int:
+    """Return how many eigenvalues in a row are above the noise; at least 1."""
+    below = np.flatnonzero(eigenvalues <= noise)
+    return max(1, int(below[0]) if len(below) else len(eigenvalues))
 
 
 def _own_variances(correlations: Array) -> Array:

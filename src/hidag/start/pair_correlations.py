@@ -30,10 +30,16 @@ class PairCorrelations:
         Positive definite, with ones on the diagonal.
     n_rows : float
         Rows, or sum of weights, that a pair of items has on average.
+    raw : ndarray, shape (J, J)
+        As counted, each pair by itself; zero for pairs that no row has both of.
+    unseen : ndarray of bool, shape (J, J)
+        Which pairs these are.
     """
 
     matrix: Array
     n_rows: float
+    raw: Array
+    unseen: NDArray[np.bool_]
 
 
 def pair_correlations(data: WorkingData) -> PairCorrelations:
@@ -91,10 +97,11 @@ def _correlations(
     raw = np.where(rows > 0, total / np.maximum(rows, 1e-12), 0.0) * shrink
     np.fill_diagonal(raw, 1.0)
     pairs = rows[~np.eye(len(rows), dtype=bool)]
-    return PairCorrelations(_positive(raw), float(pairs.mean()) if len(pairs) else data.n_counted)
+    n_rows = float(pairs.mean()) if len(pairs) else data.n_counted
+    return PairCorrelations(positive(raw), n_rows, raw, rows <= 0)
 
 
-def _positive(raw: Array) -> Array:
+def positive(raw: Array) -> Array:
     """Return the nearest thing to a correlation matrix without eigenvalues near zero."""
     values, vectors = np.linalg.eigh((raw + raw.T) / 2.0)
     if values[0] >= SMALLEST_EIGENVALUE:
