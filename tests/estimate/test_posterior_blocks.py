@@ -32,12 +32,17 @@ FAR_LAW[[0, 63]] = 0.5
 FAR = (FAR[0], FAR_LAW, *FAR[2:])
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("arguments", [*CASES.values(), FAR], ids=[*CASES, "digits lost"])
 def test_posteriors_are_those_of_listed_states(arguments):
     parameters, law, data, features = arguments
     blocks = PosteriorBlocks.of(parameters, law, features, data)
     assert blocks.halves is not None
-    np.testing.assert_allclose(by_number(blocks), listed(*arguments), rtol=1e-8, atol=1e-12)
+    expected = listed(*arguments)
+    np.testing.assert_allclose(by_number(blocks), expected, rtol=1e-8, atol=1e-12)
+    columns = np.random.default_rng(0).standard_normal((len(law), 3))
+    means = np.vstack([part for _, part in blocks.means(columns)])
+    np.testing.assert_allclose(means, expected @ columns, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("error")

@@ -250,10 +250,15 @@ def run_saem(
     *,
     space: StateSpace,
     rng: np.random.Generator,
+    judge: bool = True,
     n_threads: int = 1,
     observer: Observer | None = None,
 ) -> Estimate:
-    """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2)."""
+    """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2).
+
+    Without ``judge`` it comes without a likelihood, with statistics as sampled: for steps that only
+    lead to others.
+    """
     scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
     features = np.ascontiguousarray(basis.features)
     states = rng.choice(space.n_states, size=data.n_samples, p=probabilities / probabilities.sum())
@@ -283,9 +288,11 @@ def run_saem(
             converged = bool(drift < 2.0 * data.n_counted**-0.5)
         if after % DRIFT_STEPS == 0:
             anchor = parameters
-    statistics, log_likelihood = expect(
-        parameters, probabilities, data, features, n_threads=n_threads
-    )
+    statistics, log_likelihood = averaged or sampler.statistics(), np.nan
+    if judge:
+        statistics, log_likelihood = expect(
+            parameters, probabilities, data, features, n_threads=n_threads
+        )
     return Estimate(
         parameters,
         probabilities,

@@ -162,9 +162,7 @@ def _expected(
             centre = mean[left] * single[:, right] + mean[right] * single[:, left]
             yield rows, both - centre - mean[left] * mean[right]
         return
-    by_place = products[posteriors.order]
-    for rows, posterior in posteriors:
-        yield rows, posterior @ by_place
+    yield from posteriors.means(products)
 
 
 def mean_of_pairs(shares: Array, pairs: NDArray[np.integer]) -> float:

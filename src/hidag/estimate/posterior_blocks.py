@@ -99,6 +99,25 @@ class PosteriorBlocks:
                 ]
             yield rows, moments
 
+    def means(self, columns: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield row ranges and posterior means of functions of the state, shape (rows, q).
+
+        ``columns`` has their values by number of the state, shape (S, q).
+        """
+        by_place = columns[self.order]
+        if self.halves is None:
+            for rows, posterior in self:
+                yield rows, posterior @ by_place
+            return
+        # Weighing the columns once is less than weighing every row.
+        weighed = by_place * self.halves.weights.ravel()[:, None]
+        for rows, joint, mass in self._joint():
+            found = joint @ weighed / mass[:, None]
+            lost = mass < SMALLEST_MASS
+            if lost.any():
+                found[lost] = self._listed(rows, lost) @ columns
+            yield rows, found
+
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
         """Yield row ranges and their posteriors, shape (rows, S); each is overwritten by the next.
 
@@ -108,18 +127,28 @@ class PosteriorBlocks:
             for rows, posterior, _ in iterate_posteriors(self.scores, self.data):
                 yield rows, posterior
             return
-        n_rows, weights = block_rows(len(self.order)), self.halves.weights.ravel()
-        joint = np.empty((n_rows, len(self.order)))
+        weights = self.halves.weights.ravel()
+        for rows, joint, mass in self._joint():
+            lost = mass < SMALLEST_MASS
+            joint *= weights
+            joint /= mass[:, None]
+            if lost.any():
+                joint[lost] = self._listed(rows, lost)[:, self.order]
+            yield rows, joint
+
+    def _joint(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield row ranges, joint densities over weights (rows, S), and those summed (rows,).
+
+        A sum that is zero comes as the smallest number there is: such rows have lost their digits.
+        """
+        if self.halves is None:
+            return
+        n_rows = block_rows(len(self.order))
+        room = np.empty((n_rows, len(self.order)))
         for start in range(0, self.data.n_samples, n_rows):
             rows = slice(start, min(start + n_rows, self.data.n_samples))
-            mass, _ = self.halves.multiply_out(self.data.extended[rows], joint)
-            posterior = joint[: len(mass)]
-            lost = mass < SMALLEST_MASS
-            posterior *= weights
-            posterior *= 1.0 / np.where(lost, 1.0, mass)[:, None]
-            if lost.any():
-                posterior[lost] = self._listed(rows, lost)[:, self.order]
-            yield rows, posterior
+            mass, _ = self.halves.multiply_out(self.data.extended[rows], room)
+            yield rows, room[: len(mass)], np.maximum(mass, np.finfo(np.float64).tiny)
 
     def _listed(self, rows: slice, lost: NDArray[np.bool_]) -> Array:
         """Return posteriors of rows that lost their digits, by number of the state."""

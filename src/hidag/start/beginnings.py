@@ -135,6 +135,7 @@ def warmed_up(
         WARM_UP,
         space=space,
         rng=rng,
+        judge=False,
         n_threads=n_threads,
     )
     return found.parameters, spread_law(found.probabilities)
