@@ -156,11 +156,19 @@ class Halves:
 
     def _densities(self, rows: Array) -> tuple[Array, Array, Array]:
         """Return densities up to factors (n, A) and (n, B), and logarithms of both factors (n,)."""
-        pull = rows[:, self.additive] @ self.slopes
+        pull = self.adding(rows) @ self.slopes
         n_first, n_second = self.first.terms.shape[1], self.second.terms.shape[1]
         left, top = self.first.densities(rows, pull[:, :n_first])
         right, more = self.second.densities(rows, pull[:, n_first : n_first + n_second])
         return left, right, top + more + self.top + rows @ self.level
+
+    def adding(self, rows: Array) -> Array:
+        """Return the columns of items that add up, shape (n, d)."""
+        n_adding = len(self.additive)
+        if n_adding and self.additive[-1] == n_adding - 1:
+            # They are in ascending order: these are the first columns, and need no copy.
+            return rows[:, :n_adding]
+        return rows[:, self.additive]
 
     def by_state(self, sums: Array) -> Array:
         """Return sums by place of the split, (m, S), times the weights, by number of the state."""

@@ -117,8 +117,8 @@ def meet_halves(rows: Rows, lane: int, halves: Halves, *, states_only: bool) -> 
 
     ``states_only`` says that products are not wanted. Nothing is between the halves.
     """
-    additive = halves.additive[:0] if states_only else halves.additive
-    products = np.zeros((len(additive), 1 + len(halves.term_order)))
+    n_adding = 0 if states_only else len(halves.additive)
+    products = np.zeros((n_adding, 1 + len(halves.term_order)))
     sums = RowSums(np.zeros((1, halves.weights.size)), products)
     for block in rows.lane(lane, halves.n_rows):
         meeting = halves.meet(block.extended)
@@ -132,7 +132,7 @@ def meet_halves(rows: Rows, lane: int, halves: Halves, *, states_only: bool) -> 
         sums.by_place += meeting.counts(factor)
         sums.total += float(meeting.marginal @ counted)
         if not states_only:
-            x = block.extended[:, additive]
+            x = halves.adding(block.extended)
             products[:, 0] += counted @ x
             products[:, 1:] += x.T @ meeting.term_means(halves, factor)
     return sums
