@@ -47,6 +47,10 @@ CASES = {
     "mixed": case(("bernoulli", "poisson", "lognormal", "binomial(5)"), (2,) * 5),
     "levels": case(("bernoulli", "gaussian"), (3, 2, 4, 2)),
     "missing": case(("bernoulli", "gaussian"), (2,) * 7, missing=0.08, together=2),
+    "little missing": case(("bernoulli", "gaussian"), (2,) * 7, missing=0.02, together=2),
+    "little missing, not additive": case(
+        ("poisson-identity", "gaussian"), (2,) * 7, missing=0.02, together=2, weights=True
+    ),
     "much missing": case(("bernoulli", "poisson"), (2,) * 7, missing=0.4, together=2),
     "weights": case(("poisson", "gaussian"), (2,) * 6, weights=True, missing=0.05, together=1),
     "not additive": case(("poisson-identity",), (2,) * 7, together=2),

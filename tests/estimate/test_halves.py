@@ -56,7 +56,12 @@ def test_halves_give_what_listed_states_give(monkeypatch, name):
     np.testing.assert_allclose(steps[0].dispersion, steps[1].dispersion, rtol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "missing", "not additive"])
+def test_rows_are_treated_apart_where_enough_of_them_are_complete():
+    few, many = (CASES[name][2].complete.sum() for name in ("missing", "little missing"))
+    assert few < expectation.FEWEST_COMPLETE <= many < len(CASES["little missing"][2].complete)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "missing", "little missing", "not additive"])
 def test_threads_do_not_change_bits(name):
     arguments = CASES[name]
     one, two = (expect(*arguments, n_threads=n) for n in (1, 3))

@@ -31,6 +31,10 @@ from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
 
+#: Fewer rows without missing cells than this go with the others: what it takes to treat them apart
+#: is more than what it saves.
+FEWEST_COMPLETE = 500
+
 
 @dataclass
 class _Pass:
@@ -90,8 +94,11 @@ class _Pass:
 
     def run(self) -> None:
         """Add all rows, those without missing cells first."""
+        whole = self.data.complete
+        if not whole.all() and whole.sum() < FEWEST_COMPLETE:
+            whole = np.zeros_like(whole)
         for complete in (True, False):
-            chosen = self.data.complete == complete
+            chosen = whole == complete
             if chosen.any():
                 self._add(Rows.of(self.data, chosen), complete)
 
