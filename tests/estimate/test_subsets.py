@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.estimate.subsets import best_subset, moves_of, same_model, together
+from hidag.estimate.subsets import _solved, best_subset, moves_of, same_model, together
 from hidag.kernels.item_regression import FREE, PENALISED, RISING, ZERO
 from hidag.measurement import Terms
 from hidag.measurement.terms import interactions_within
@@ -108,3 +108,18 @@ def test_of_rising_loadings_the_best_set_without_a_negative_one_is_chosen():
     best = max(values, key=values.get)
     assert tuple(np.flatnonzero(found)) == best
     assert (found[1:] >= 0).all()
+
+
+def test_supports_of_any_size_are_solved_at_once():
+    rng = np.random.default_rng(3)
+    root = rng.standard_normal((6, 20))
+    curvature, linear = root @ root.T, rng.standard_normal(6)
+    supports = np.array(
+        [[0, 0, 0, 0, 0], [0, 1, 0, 0, 1], [1, 1, 1, 1, 1], [0, 0, 0, 1, 0]], dtype=bool
+    )
+    found = _solved(linear, curvature, supports)
+    for row, support in zip(found, supports, strict=True):
+        active = np.flatnonzero(np.concatenate([[True], support]))
+        alone = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])
+        np.testing.assert_allclose(row[active], alone, rtol=1e-10)
+        assert (np.delete(row, active) == 0).all()

@@ -100,24 +100,45 @@ def best_subset(
     open_ = at_a_cost(allowed)
     rising = np.concatenate([[False], allowed == RISING])
 
-    def solve(support: Support) -> tuple[tuple[int, float], Array]:
-        active = np.concatenate([[0], 1 + np.flatnonzero(support)])
-        solution = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])
-        out = np.zeros(len(linear))
-        out[active] = solution
-        paid = int((support & open_).sum())
-        gain = 0.5 * float(linear[active] @ solution) - cost * paid
+    def rated(supports: list[Support]) -> tuple[list[tuple[int, float]], Array]:
+        """Return what each support is worth, and its coefficients, shape (n, P)."""
+        inside = np.array(supports)
+        found = _solved(linear, curvature, inside)
+        gains = 0.5 * (found @ linear) - cost * (inside & open_).sum(axis=1)
         # A support that needs a loading to fall is worse than any that does not.
-        return (-int((out[rising] < 0).sum()), gain), out
+        falling = (found[:, rising] < 0).sum(axis=1)
+        return list(zip((-falling).tolist(), gains.tolist(), strict=True)), found
 
     support = (begin & (allowed != ZERO)) | (allowed == FREE)
-    value, best = solve(support)
+    values, found = rated([support])
+    value, best = values[0], found[0]
     for _ in range(2 * len(support)):
-        trials = [(*solve(other), other) for other in moves(support, open_)]
-        if not trials:
+        others = list(moves(support, open_))
+        if not others:
             break
-        top = max(trials, key=lambda trial: trial[0])
-        if top[0] <= (value[0], value[1] + 1e-9):
+        values, found = rated(others)
+        top = max(range(len(others)), key=values.__getitem__)
+        if values[top] <= (value[0], value[1] + 1e-9):
             break
-        value, best, support = top
-    return np.where(rising, np.maximum(best, 0.0), best)
+        value, best, support = values[top], found[top], others[top]
+    return np.asarray(np.where(rising, np.maximum(best, 0.0), best))
+
+
+def _solved(linear: Array, curvature: Array, supports: NDArray[np.bool_]) -> Array:
+    """Return the coefficients that are best with each support, (n, P), zero outside it.
+
+    All systems are solved at once, because one by one calls cost more than solutions. They are as
+    large as the largest support; others are filled up with equations that say nothing.
+    """
+    active = np.hstack([np.ones((len(supports), 1), dtype=bool), supports])
+    largest = int(active.sum(axis=1).max())
+    members = np.argsort(~active, axis=1, kind="stable")[:, :largest]
+    used = np.take_along_axis(active, members, axis=1)
+    systems = curvature[members[:, :, None], members[:, None, :]]
+    systems *= used[:, :, None] & used[:, None, :]
+    place = np.arange(largest)
+    systems[:, place, place] += ~used
+    solved = np.linalg.solve(systems, (linear[members] * used)[..., None])[..., 0]
+    out = np.zeros(active.shape)
+    np.put_along_axis(out, members, solved, axis=1)
+    return out
