@@ -245,11 +245,25 @@ def exchanged(
     loadings[:, columns] = partner.loadings[:, columns]
     means = best.probabilities @ basis.features
     after = means if law is None else law @ basis.features
-    intercept = mine.intercept + mine.loadings @ means - loadings @ after
-    mixed = replace(mine, intercept=intercept, loadings=loadings)
-    keep = mixed.in_range()
+    return with_loadings(mine, loadings, means, after)
+
+
+def with_loadings(
+    items: MeasurementParameters, loadings: Array, before: Array, after: Array
+) -> MeasurementParameters:
+    """Return the items with other loadings (J, T), their predictors' means as they were.
+
+    Items whose predictors would leave their family's range stay as they were.
+
+    Parameters
+    ----------
+    before, after : ndarray, shape (T,)
+        Means of the terms under the law that the items had, and under the one that they get.
+    """
+    intercept = items.intercept + items.loadings @ before - loadings @ after
+    keep = replace(items, intercept=intercept, loadings=loadings).in_range()
     return replace(
-        mine,
-        intercept=np.where(keep, intercept, mine.intercept),
-        loadings=np.where(keep[:, None], loadings, mine.loadings),
+        items,
+        intercept=np.where(keep, intercept, items.intercept),
+        loadings=np.where(keep[:, None], loadings, items.loadings),
     )

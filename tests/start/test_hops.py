@@ -1,0 +1,230 @@
+"""Hops from an end: what they begin with, that they lead out of traps, and when they stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag.estimate.law_rounds import FirstLook
+from hidag.estimate.loop import Schedule, run_em
+from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.working import WorkingData
+from hidag.kernels.item_regression import FREE, PENALISED
+from hidag.latent import StateSpace
+from hidag.latent.factorise import factorised
+from hidag.measure.exact import parents_by_search
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, default_penalty
+from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.start import hops
+from hidag.start.crossing import LEAST_GAIN, Problem, starts_agree, taken_to_its_end
+from hidag.start.hops import (
+    after_hops,
+    largest_loadings,
+    with_law_begun_again,
+    with_penalty_lifted,
+)
+
+K, N = 3, 3000
+SPACE = StateSpace.binary(K)
+TERMS = Terms.main(SPACE.levels)
+BASIS = Basis.over(SPACE, TERMS)
+#: The first two latents share more items than either has alone.
+Q = np.array(
+    [[1, 1, 0]] * 4 + [[1, 0, 0]] * 2 + [[0, 1, 0]] * 2 + [[0, 0, 1]] * 3 + [[0, 1, 1]],
+    dtype=np.int8,
+)
+
+
+def silent(*_):
+    """Take no notice of a step."""
+
+
+def drawn(seed):
+    """Return a table's problem, its items and law."""
+    rng = np.random.default_rng(seed)
+    truth = make_truth(random_law(chain_dag(K), rng=rng), Q, "bernoulli", rng=rng)
+    data = WorkingData.from_values(simulate(truth, N, rng=rng).X, truth.families)
+    problem = Problem(
+        data,
+        SPACE,
+        BASIS,
+        permissions(np.full(Q.shape, -1, dtype=np.int8), TERMS),
+        default_penalty("tlp", N, K),
+        Schedule(),
+        parents_by_search(SPACE),
+        True,
+        1,
+    )
+    items = MeasurementParameters(
+        truth.families, truth.intercept, truth.loadings, np.ones(len(truth.families))
+    )
+    return problem, items, np.asarray(truth.law.probabilities)
+
+
+@pytest.fixture(scope="module")
+def setting():
+    return drawn(3)
+
+
+def end_from(problem, items, law, parents=((), (0,), (1,))):
+    """Return where items and a law over a graph lead without hops."""
+    allowed = problem.allowed.copy()
+    allowed[:, 1:] *= items.loadings != 0
+    begun = run_em(
+        items,
+        factorised(law, parents, SPACE),
+        problem.data,
+        BASIS,
+        allowed,
+        NO_SPARSITY,
+        replace(problem.schedule, max_iter=30),
+        law_step=lambda counts: factorised(counts, parents, SPACE),
+    )
+    look = FirstLook(begun, begun, parents, problem.data, -np.inf)
+    return taken_to_its_end(look, problem, silent)
+
+
+def with_a_sum(items):
+    """Return items whose first latent is the sum of the first two.
+
+    Items of both then have one loading, and items of the first alone two, one of them negative.
+    """
+    loadings = items.loadings.copy()
+    loadings[:, 1] -= loadings[:, 0]
+    assert ((loadings != 0).sum(axis=1) == [1] * 4 + [2] * 2 + [1] * 5 + [2]).all()
+    return replace(items, intercept=np.zeros(len(loadings)), loadings=1.3 * loadings)
+
+
+def test_hops_lead_from_a_sum_of_latents_to_the_latents():
+    even = np.full(SPACE.n_states, 1 / SPACE.n_states)
+    below = []
+    for seed in (3, 4, 5):
+        problem, items, law = drawn(seed)
+        right = end_from(problem, items, law)
+        end = end_from(problem, with_a_sum(items), even)
+        below.append(right.criterion - end.criterion)
+        found = after_hops(end, problem, silent)
+        assert found.criterion > right.criterion - 2 * LEAST_GAIN
+        assert starts_agree(found.estimate.parameters, items) > 0.97
+        # Steps of hops that were kept are counted.
+        assert len(found.estimate.trace) == found.estimate.n_iter >= end.estimate.n_iter
+    # Some laws let EM find the way out by itself, others hold it.
+    assert max(below) > 50.0
+
+
+def test_a_law_that_lost_its_graph_finds_it_when_it_begins_again(setting):
+    problem, items, law = setting
+    right = end_from(problem, items, law)
+    # No dependence at all, and nobody has looked for any.
+    parents = ((),) * K
+    alone = run_em(
+        right.estimate.parameters,
+        factorised(law, parents, SPACE),
+        problem.data,
+        BASIS,
+        problem.allowed,
+        problem.penalty,
+        problem.schedule,
+        law_step=lambda counts: factorised(counts, parents, SPACE),
+    )
+    end = FirstLook(alone, alone, parents, problem.data, alone.objective)
+    found = with_law_begun_again(end, problem, silent)
+    assert sum(map(len, found.parents)) == 2
+    assert found.criterion > right.criterion - 2 * LEAST_GAIN
+
+
+def test_an_end_that_no_hop_betters_comes_back_as_it_is(setting):
+    problem, items, law = setting
+    right = end_from(problem, items, law)
+    assert after_hops(right, problem, silent) is right
+
+
+def test_items_begin_again_with_their_largest_loadings():
+    loadings = np.array(
+        [
+            [1.0, 0.4, -0.5, 0.1, 0.0, 0.0],
+            [1.0, 0.9, 0.8, 0.7, 0.6, 0.2],
+            [0.2, 1.0, 0.0, 0.0, 0.0, 0.1],
+        ]
+    )
+    items = MeasurementParameters(("bernoulli",) * 3, np.zeros(3), loadings, np.ones(3))
+    allowed = np.full((3, 7), PENALISED, dtype=np.uint8)
+    kept = largest_loadings(items, allowed, 0.45)
+    expected = [
+        [1, 0, 1, 0, 0, 0],
+        # Four at the most, but every latent has one item: its largest.
+        [1, 1, 1, 1, 1, 1],
+        [0, 1, 0, 0, 0, 0],
+    ]
+    np.testing.assert_array_equal(kept, np.array(expected, dtype=bool))
+    allowed[2, 1] = FREE
+    assert largest_loadings(items, allowed, 0.45)[2, 0]
+    assert largest_loadings(items, allowed, 0.3)[0, 1]
+
+
+def test_steps_of_a_latent_with_more_levels_stay_or_go_together():
+    terms = Terms.main((3, 2))
+    loadings = np.array([[0.1, 1.0, 0.2], [0.1, 0.1, 1.0]])
+    items = MeasurementParameters(("bernoulli",) * 2, np.zeros(2), loadings, np.ones(2), terms)
+    kept = largest_loadings(items, np.full((2, 4), PENALISED, dtype=np.uint8), 0.45)
+    np.testing.assert_array_equal(kept, [[True, True, False], [False, False, True]])
+
+
+def told(gains):
+    """Return a hop that gains so much each time, and the list of the criteria it began with."""
+    left, seen = list(gains), []
+
+    def hop(end, problem, observer):
+        seen.append(end.criterion)
+        return replace(end, criterion=end.criterion + left.pop(0))
+
+    return hop, seen
+
+
+@pytest.mark.parametrize(
+    ("of_law", "of_penalty", "n_hops", "gain"),
+    [
+        # Each kind fails once in a row: that is all.
+        ([0.5], [-3.0], 2, 0.0),
+        # What gains is kept, and the other kind is asked again.
+        ([5.0, 0.0], [0.0], 3, 5.0),
+        ([0.0, 2.0, 0.0], [7.0, 0.0], 5, 9.0),
+        ([9.0] * 5, [9.0] * 5, 10, 90.0),
+    ],
+)
+def test_the_two_kinds_take_turns_until_neither_gains(
+    setting, monkeypatch, of_law, of_penalty, n_hops, gain
+):
+    problem, items, law = setting
+    look = end_from(problem, items, law)
+    law_hop, law_seen = told(of_law)
+    penalty_hop, penalty_seen = told(of_penalty)
+    monkeypatch.setattr(hops, "with_law_begun_again", law_hop)
+    monkeypatch.setattr(hops, "with_penalty_lifted", penalty_hop)
+    found = after_hops(look, problem, silent)
+    assert len(law_seen) + len(penalty_seen) == n_hops <= hops.MOST_HOPS
+    assert found.criterion == pytest.approx(look.criterion + gain)
+
+
+def test_without_a_penalty_there_is_none_to_lift(setting, monkeypatch):
+    problem, items, law = setting
+    look = end_from(problem, items, law)
+    monkeypatch.setattr(hops, "with_penalty_lifted", None)
+    hop, seen = told([0.0])
+    monkeypatch.setattr(hops, "with_law_begun_again", hop)
+    assert after_hops(look, replace(problem, penalty=NO_SPARSITY), silent) is look
+    assert len(seen) == 1
+
+
+def test_a_lifted_penalty_keeps_entries_of_q_that_are_known(setting):
+    problem, items, law = setting
+    right = end_from(problem, items, law)
+    known = np.full(Q.shape, -1, dtype=np.int8)
+    known[0, 2], known[1, 0] = 1, 0
+    found = with_penalty_lifted(
+        right, replace(problem, allowed=permissions(known, TERMS)), silent
+    ).estimate.parameters.loadings
+    assert found[0, 2] != 0
+    assert found[1, 0] == 0
