@@ -76,7 +76,7 @@ class Split:
         )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def split_of(levels: tuple[int, ...], together: tuple[int, ...]) -> Split | None:
     """Return the split that costs least, or None where listing all joint states costs less.
 
