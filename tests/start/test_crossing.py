@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from hidag.estimate.law_rounds import FirstLook, look_under_network
-from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis, permissions
-from hidag.estimate.working import WorkingData
+from hidag.estimate.loop import run_em
+from hidag.estimate.maximise import Basis
 from hidag.latent import StateSpace
-from hidag.measure.exact import parents_by_search
-from hidag.measurement import MeasurementParameters, Terms, default_penalty
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.measurement import MeasurementParameters, Terms
 from hidag.start import crossing
-from hidag.start.crossing import Problem, best_end, exchanged, matched
+from hidag.start.crossing import best_end, exchanged, matched
+
+from .problems import drawn, silent
 
 K, N = 4, 1500
 SPACE = StateSpace.binary(K)
@@ -25,30 +24,9 @@ BASIS = Basis.over(SPACE, TERMS)
 Q = np.vstack([np.eye(K)] * 3 + [np.eye(K) + np.roll(np.eye(K), 1, axis=1)])
 
 
-def silent(*_):
-    """Take no notice of a step."""
-
-
 @pytest.fixture(scope="module")
 def setting():
-    rng = np.random.default_rng(5)
-    truth = make_truth(random_law(chain_dag(K), rng=rng), Q, "bernoulli", rng=rng)
-    data = WorkingData.from_values(simulate(truth, N, rng=rng).X, truth.families)
-    problem = Problem(
-        data,
-        SPACE,
-        BASIS,
-        permissions(np.full(Q.shape, -1, dtype=np.int8), TERMS),
-        default_penalty("tlp", N, K),
-        Schedule(),
-        parents_by_search(SPACE),
-        True,
-        1,
-    )
-    items = MeasurementParameters(
-        truth.families, truth.intercept, truth.loadings, np.ones(len(truth.families))
-    )
-    return problem, items, np.asarray(truth.law.probabilities)
+    return drawn(Q, N, 5)
 
 
 def look_from(problem, items, law, allowed=None):

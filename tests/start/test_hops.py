@@ -8,23 +8,22 @@ import numpy as np
 import pytest
 
 from hidag.estimate.law_rounds import FirstLook
-from hidag.estimate.loop import Schedule, run_em
+from hidag.estimate.loop import run_em
 from hidag.estimate.maximise import Basis, permissions
-from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, PENALISED
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
-from hidag.measure.exact import parents_by_search
-from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, default_penalty
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.start import hops
-from hidag.start.crossing import LEAST_GAIN, Problem, starts_agree, taken_to_its_end
+from hidag.start.crossing import LEAST_GAIN, starts_agree, taken_to_its_end
 from hidag.start.hops import (
     after_hops,
     largest_loadings,
     with_law_begun_again,
     with_penalty_lifted,
 )
+
+from .problems import drawn, silent
 
 K, N = 3, 3000
 SPACE = StateSpace.binary(K)
@@ -37,35 +36,9 @@ Q = np.array(
 )
 
 
-def silent(*_):
-    """Take no notice of a step."""
-
-
-def drawn(seed):
-    """Return a table's problem, its items and law."""
-    rng = np.random.default_rng(seed)
-    truth = make_truth(random_law(chain_dag(K), rng=rng), Q, "bernoulli", rng=rng)
-    data = WorkingData.from_values(simulate(truth, N, rng=rng).X, truth.families)
-    problem = Problem(
-        data,
-        SPACE,
-        BASIS,
-        permissions(np.full(Q.shape, -1, dtype=np.int8), TERMS),
-        default_penalty("tlp", N, K),
-        Schedule(),
-        parents_by_search(SPACE),
-        True,
-        1,
-    )
-    items = MeasurementParameters(
-        truth.families, truth.intercept, truth.loadings, np.ones(len(truth.families))
-    )
-    return problem, items, np.asarray(truth.law.probabilities)
-
-
 @pytest.fixture(scope="module")
 def setting():
-    return drawn(3)
+    return drawn(Q, N, 3)
 
 
 def end_from(problem, items, law, parents=((), (0,), (1,))):
@@ -101,7 +74,7 @@ def test_hops_lead_from_a_sum_of_latents_to_the_latents():
     even = np.full(SPACE.n_states, 1 / SPACE.n_states)
     below = []
     for seed in (3, 4, 5):
-        problem, items, law = drawn(seed)
+        problem, items, law = drawn(Q, N, seed)
         right = end_from(problem, items, law)
         end = end_from(problem, with_a_sum(items), even)
         below.append(right.criterion - end.criterion)

@@ -10,21 +10,20 @@ import pytest
 from hidag.estimate.expectation import expect
 from hidag.estimate.law_rounds import look_under_network
 from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis, permissions
-from hidag.estimate.working import WorkingData
+from hidag.estimate.maximise import Basis
 from hidag.kernels.item_regression import PENALISED, RISING
 from hidag.latent import StateSpace
-from hidag.measure.exact import parents_by_search
-from hidag.measurement import MeasurementParameters, Terms, default_penalty
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.measurement import MeasurementParameters, Terms
+from hidag.simulate import simulate
 from hidag.start import one_direction
-from hidag.start.crossing import Problem
 from hidag.start.one_direction import (
     against_their_latents,
     better_in_one_direction,
     in_one_direction,
     price_of_signs,
 )
+
+from .problems import chain_truth, open_problem, silent
 
 K, N = 3, 1200
 SPACE = StateSpace.binary(K)
@@ -33,14 +32,10 @@ BASIS = Basis.over(SPACE, TERMS)
 Q = np.vstack([np.eye(K)] * 4)
 
 
-def silent(*_):
-    """Take no notice of a step."""
-
-
 def setting(signs):
     """Return a problem, its items and law; item j points where ``signs[j]`` says."""
     rng = np.random.default_rng(8)
-    truth = make_truth(random_law(chain_dag(K), rng=rng), Q, "bernoulli", rng=rng)
+    truth = chain_truth(Q, rng)
     loadings = truth.loadings * np.asarray(signs)[:, None]
     # Turned items have the mean that they had.
     intercept = truth.intercept + 0.5 * (truth.loadings - loadings).sum(axis=1)
@@ -48,17 +43,7 @@ def setting(signs):
     states = simulate(truth, N, rng=rng).states
     chances = 1.0 / (1.0 + np.exp(-(intercept + states @ loadings.T)))
     values = (rng.random(chances.shape) < chances).astype(np.float64)
-    problem = Problem(
-        WorkingData.from_values(values, truth.families),
-        SPACE,
-        BASIS,
-        permissions(np.full(Q.shape, -1, dtype=np.int8), TERMS),
-        default_penalty("tlp", N, K),
-        Schedule(),
-        parents_by_search(SPACE),
-        True,
-        1,
-    )
+    problem = open_problem(values, truth.families, K)
     return problem, items, np.asarray(truth.law.probabilities)
 
 

@@ -1,0 +1,51 @@
+"""A table with known items and law, and the problem that ends of Stage I are compared in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hidag.estimate.loop import Schedule
+from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.working import WorkingData
+from hidag.latent import StateSpace
+from hidag.measure.exact import parents_by_search
+from hidag.measurement import MeasurementParameters, Terms, default_penalty
+from hidag.simulate import Truth, chain_dag, make_truth, random_law, simulate
+from hidag.start.crossing import Problem
+
+
+def silent(*_):
+    """Take no notice of a step."""
+
+
+def chain_truth(q, rng) -> Truth:
+    """Return binary items with the given Q on a chain of binary latents."""
+    return make_truth(random_law(chain_dag(q.shape[1]), rng=rng), q, "bernoulli", rng=rng)
+
+
+def open_problem(values, families, n_latents) -> Problem:
+    """Return the problem of a table in which all of Q is to be estimated."""
+    space = StateSpace.binary(n_latents)
+    terms = Terms.main(space.levels)
+    return Problem(
+        WorkingData.from_values(values, families),
+        space,
+        Basis.over(space, terms),
+        permissions(np.full((len(families), n_latents), -1, dtype=np.int8), terms),
+        default_penalty("tlp", len(values), n_latents),
+        Schedule(),
+        parents_by_search(space),
+        True,
+        1,
+    )
+
+
+def drawn(q, n_rows, seed):
+    """Return the problem of a drawn table, its true items and its true law."""
+    rng = np.random.default_rng(seed)
+    truth = chain_truth(q, rng)
+    problem = open_problem(simulate(truth, n_rows, rng=rng).X, truth.families, q.shape[1])
+    items = MeasurementParameters(
+        truth.families, truth.intercept, truth.loadings, np.ones(len(truth.families))
+    )
+    return problem, items, np.asarray(truth.law.probabilities)
