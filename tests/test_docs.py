@@ -318,6 +318,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"{words[network_start.MOST_START_PARENTS]} at the most, for "
         f"{words[hops.STEPS_ON_SUPPORT]} steps",
         f"for {hops.MOST_HOPS} hops at the most",
+        f"then others, up to {words[hops.MOST_HOPPING]}, until the best so far",
         f"more than {shares[one_direction.LARGEST_SHARE_AGAINST]} of the loadings",
         f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
         f"At most {with_law.FEW_STATES} joint states".lower(),

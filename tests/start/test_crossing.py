@@ -13,7 +13,7 @@ from hidag.estimate.maximise import Basis
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.start import crossing
-from hidag.start.crossing import best_end, exchanged, matched
+from hidag.start.crossing import ends_of, exchanged, matched
 
 from .problems import drawn, silent
 
@@ -108,7 +108,7 @@ def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatc
             look, criterion=crossing._criterion(look.estimate, look.parents, problem)
         ),
     )
-    found = best_end(looks, problem, [silent, silent])
+    found = ends_of(looks, problem, [silent, silent])[0]
     best = max(crossing._criterion(look.estimate, look.parents, problem) for look in looks)
     assert found.criterion > best + 20.0
     right = matched(items, found.estimate.parameters)
@@ -116,18 +116,18 @@ def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatc
         cosine = crossing._cosine(right.loadings[:, latent], items.loadings[:, latent])
         assert cosine > 0.95
     # The order in which starts come does not matter.
-    again = best_end(looks[::-1], problem, [silent, silent])
+    again = ends_of(looks[::-1], problem, [silent, silent])[0]
     assert again.criterion == found.criterion
 
 
 def test_the_best_end_is_no_worse_than_any_and_a_single_look_stays(setting):
     problem, items, law = setting
     looks = [look_from(problem, items, law), confused(problem, items, law, 1)]
-    assert best_end(looks[:1], problem, [silent]) is looks[0]
+    assert ends_of(looks[:1], problem, [silent])[0] is looks[0]
     # Starts that lead to one place are nothing to choose from either.
     again = replace(looks[0], criterion=looks[0].criterion - 1.0)
-    assert best_end([again, looks[0]], problem, [silent, silent]) is looks[0]
-    found = best_end(looks, problem, [silent, silent])
+    assert ends_of([again, looks[0]], problem, [silent, silent])[0] is looks[0]
+    found = ends_of(looks, problem, [silent, silent])[0]
     assert isinstance(found, FirstLook)
     assert (
         found.criterion >= crossing._criterion(looks[0].estimate, looks[0].parents, problem) - 1.0

@@ -15,9 +15,10 @@ from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.start import hops
-from hidag.start.crossing import LEAST_GAIN, starts_agree, taken_to_its_end
+from hidag.start.crossing import LEAST_GAIN, SAME_PLACE, starts_agree, taken_to_its_end
 from hidag.start.hops import (
     after_hops,
+    best_after_hops,
     largest_loadings,
     with_law_begun_again,
     with_penalty_lifted,
@@ -112,6 +113,31 @@ def test_an_end_that_no_hop_betters_comes_back_as_it_is(setting):
     problem, items, law = setting
     right = end_from(problem, items, law)
     assert after_hops(right, problem, silent) is right
+
+
+def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkeypatch):
+    problem, items, law = setting
+    right = end_from(problem, items, law)
+    mixed = replace(items, loadings=np.roll(items.loadings, 3, axis=0))
+    wrong = replace(
+        right,
+        estimate=replace(right.estimate, parameters=mixed),
+        criterion=right.criterion - 50.0,
+    )
+    assert starts_agree(mixed, items) < SAME_PLACE
+    lower = replace(right, criterion=right.criterion - 0.5)
+    begun = []
+
+    def stay(end, *_):
+        begun.append(end)
+        return end
+
+    monkeypatch.setattr(hops, "after_hops", stay)
+    assert best_after_hops([wrong, right, lower, wrong], problem, silent) is right
+    assert begun == [wrong, right, lower]
+    begun.clear()
+    assert best_after_hops([right, wrong, wrong, wrong, lower], problem, silent) is right
+    assert begun == [right, wrong, wrong, wrong]
 
 
 def test_items_begin_again_with_their_largest_loadings():

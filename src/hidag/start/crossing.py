@@ -77,20 +77,22 @@ class Problem:
     n_threads: int
 
 
-def best_end(
+def ends_of(
     looks: list[FirstLook],
     problem: Problem,
     observers: list[Observer],
     *,
     most_ends: int = MOST_ENDS,
-) -> FirstLook:
-    """Return the best of several starts, taken further on all rows and crossed with the others.
+) -> list[FirstLook]:
+    """Return where several starts lead, taken further on all rows, the best first.
+
+    The best is crossed with the others, which stay as they are.
 
     Parameters
     ----------
     looks : list of FirstLook
         One for each start; if all lead to one place there is nothing to choose, and the best look
-        comes back.
+        comes back alone.
     problem : Problem
     observers : list of callables
         Told of the steps of each start.
@@ -100,15 +102,14 @@ def best_end(
     parameters = [look.estimate.parameters for look in looks]
     order = different_places(parameters, [look.criterion for look in looks])[:most_ends]
     if len(order) == 1:
-        return looks[order[0]]
+        return [looks[order[0]]]
     ends = [taken_to_its_end(looks[i], problem, observers[i]) for i in order]
-    first = max(range(len(ends)), key=lambda i: ends[i].criterion)
+    first, *others = sorted(range(len(ends)), key=lambda i: -ends[i].criterion)
     best = ends[first]
     tried: list[list[Array]] = [[] for _ in range(problem.space.n_latents)]
-    for i in sorted(range(len(ends)), key=lambda i: -ends[i].criterion):
-        if i != first:
-            best = _crossed(best, ends[i].estimate.parameters, tried, problem, observers[order[i]])
-    return best
+    for i in others:
+        best = _crossed(best, ends[i].estimate.parameters, tried, problem, observers[order[i]])
+    return [best, *(ends[i] for i in others)]
 
 
 def different_places(

@@ -20,7 +20,7 @@ true latents lowers the criterion at first. None of this depends on chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -32,7 +32,14 @@ from hidag.estimate.loop import Observer, Schedule, continued, run_em
 from hidag.kernels.item_regression import FREE
 from hidag.latent.factorise import factorised
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
-from hidag.start.crossing import LEAST_GAIN, Problem, taken_to_its_end, with_loadings
+from hidag.start.crossing import (
+    LEAST_GAIN,
+    SAME_PLACE,
+    Problem,
+    starts_agree,
+    taken_to_its_end,
+    with_loadings,
+)
 from hidag.start.network_start import MOST_START_PARENTS
 from hidag.start.points import spread_law
 
@@ -50,6 +57,30 @@ STEPS_ON_SUPPORT = 8
 STEPS_OF_LAW = 16
 #: Hops from an end at the most.
 MOST_HOPS = 10
+#: Ends that hops begin from, until two of them lead to the same place.
+MOST_HOPPING = 4
+
+
+def best_after_hops(ends: Sequence[FirstLook], problem: Problem, observer: Observer) -> FirstLook:
+    """Return the best end that hops lead to from several ends.
+
+    Where hops from two ends lead to one place, and it is the best, others would lead there too.
+
+    Parameters
+    ----------
+    ends : sequence of FirstLook
+        The best first.
+    problem, observer : Problem, callable
+        As in :func:`after_hops`.
+    """
+    found: list[FirstLook] = []
+    for end in ends[:MOST_HOPPING]:
+        found.append(after_hops(end, problem, observer))
+        best = max(found, key=lambda one: one.criterion)
+        places = [one for one in found if _same_place(one, best)]
+        if len(places) > 1:
+            break
+    return best
 
 
 def after_hops(end: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
@@ -161,6 +192,10 @@ def largest_loadings(
         # A latent must have something to begin with.
         keep[k, np.argmax(sizes[k])] = True
     return np.asarray(keep.T[:, terms.main_latents] | (allowed[:, 1:] == FREE))
+
+
+def _same_place(one: FirstLook, other: FirstLook) -> bool:
+    return starts_agree(one.estimate.parameters, other.estimate.parameters) >= SAME_PLACE
 
 
 def _steps(schedule: Schedule, count: int) -> Schedule:

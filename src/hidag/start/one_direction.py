@@ -23,7 +23,7 @@ from hidag.estimate.loop import Observer
 from hidag.estimate.maximise import Basis
 from hidag.kernels.item_regression import PENALISED, RISING
 from hidag.measurement import MeasurementParameters
-from hidag.start.crossing import Problem, best_end, taken_to_its_end
+from hidag.start.crossing import Problem, ends_of, taken_to_its_end
 
 Array = NDArray[np.float64]
 
@@ -70,14 +70,14 @@ def in_one_direction(look: FirstLook, basis: Basis) -> FirstLook:
 
 
 def better_in_one_direction(
-    best: FirstLook, looks: list[FirstLook], problem: Problem, observers: list[Observer]
-) -> tuple[FirstLook, Problem]:
-    """Return the better of the best end and the best one without loadings against their latents.
+    ends: list[FirstLook], looks: list[FirstLook], problem: Problem, observers: list[Observer]
+) -> tuple[list[FirstLook], Problem]:
+    """Return the ends, or those without loadings against their latents if their best is better.
 
     Parameters
     ----------
-    best : FirstLook
-        The best end, from all starts; one of ``looks`` where they all lead to one place: then there
+    ends : list of FirstLook
+        The best end first; a single one of ``looks`` where they all lead to one place: then there
         is no doubt, and it comes back.
     looks : list of FirstLook
         One for each start.
@@ -86,28 +86,30 @@ def better_in_one_direction(
 
     Returns
     -------
-    FirstLook, Problem
-        The end, and the problem as it goes on: with loadings that may not fall if that end won.
+    list of FirstLook, Problem
+        Ends, the best first, and the problem as it goes on: with loadings that may not fall if such
+        an end won.
     """
+    best = ends[0]
     in_doubt = all(best is not look for look in looks)
     # The steps of more than two levels go up and down as levels happen to be numbered.
     if not in_doubt or max(problem.space.levels) > 2:
-        return best, problem
+        return ends, problem
     n_against = int(against_their_latents(best.estimate.parameters).sum())
     n_loadings = int((best.estimate.parameters.loadings != 0).sum())
     if not 0 < n_against <= LARGEST_SHARE_AGAINST * n_loadings:
-        return best, problem
+        return ends, problem
     allowed = np.where(problem.allowed == PENALISED, RISING, problem.allowed).astype(np.uint8)
     rising = replace(problem, allowed=allowed)
     # The best end was crossed with others: it is one more place to begin, and the first.
     first = replace(best, criterion=np.inf)
     begun = [in_one_direction(look, problem.basis) for look in (first, *looks)]
     told = [observers[0], *observers]
-    upright = best_end(begun, rising, told, most_ends=len(begun))
-    if upright is begun[0]:
+    upright = ends_of(begun, rising, told, most_ends=len(begun))
+    if upright[0] is begun[0]:
         # Without loadings against them all lead to one place.
-        upright = taken_to_its_end(upright, rising, told[0])
-    lead = upright.criterion - price_of_signs(upright.estimate.parameters)
+        upright = [taken_to_its_end(upright[0], rising, told[0])]
+    lead = upright[0].criterion - price_of_signs(upright[0].estimate.parameters)
     if lead > best.criterion - price_of_signs(best.estimate.parameters):
         return upright, rising
-    return best, problem
+    return ends, problem

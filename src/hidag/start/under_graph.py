@@ -32,9 +32,9 @@ from hidag.start.beginnings import (
     points_under_graph,
     warmed_up,
 )
-from hidag.start.crossing import Problem, best_end, starts_agree
+from hidag.start.crossing import Problem, ends_of, starts_agree
 from hidag.start.exchange_levels import with_better_levels
-from hidag.start.hops import after_hops
+from hidag.start.hops import best_after_hops
 from hidag.start.one_direction import better_in_one_direction
 from hidag.start.points import StartPoint
 from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
@@ -142,11 +142,10 @@ def estimate_under_graph(
         data, space, basis, allowed, penalty, schedule, learn_parents, adapt, n_threads
     )
     observers = [observer_of(progress, index, count) for index in range(count)]
-    chosen = best_end(looks, problem, observers)
-    in_doubt = all(chosen is not one for one in looks)
-    chosen, problem = better_in_one_direction(chosen, looks, problem, observers)
-    if in_doubt:
-        chosen = after_hops(chosen, problem, observers[best])
+    ends = ends_of(looks, problem, observers)
+    in_doubt = all(ends[0] is not one for one in looks)
+    ends, problem = better_in_one_direction(ends, looks, problem, observers)
+    chosen = best_after_hops(ends, problem, observers[best]) if in_doubt else ends[0]
     if begin is None and levels_are_guessed(space, q_entries):
         chosen = _with_better_levels(chosen, problem, observers[best])
     found = estimate_under_network(
