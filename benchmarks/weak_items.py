@@ -5,8 +5,9 @@
 Binary items of the paper's text design. Prints SHD (edges among latents and entries of Q) of the
 default fit and of Stage I started at the truth, and by how much the criterion that fits are chosen
 by (log-likelihood less log(NK)/2 a loading and log(N)/2 a free probability of the law) is higher
-for ours. Where it is higher, no better search for its optimum would have found the truth. What of
-the SHD is wrong entries of Q stands in brackets; the rest is edges.
+for ours. Where it is higher, no better search for its optimum would have found the truth: the last
+lines say in how many tables that is so, and how far off those are. What of the SHD is wrong entries
+of Q stands in brackets; the rest is edges.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from hidag.evaluate import Parts
 from hidag.latent.factorise import n_free_probabilities
 from hidag.simulate import design
 from hidag.studies import truth_started
+
+#: Criteria that differ by less are level: fits end with a tolerance.
+LEVEL = 1.0
 
 
 def criterion(found: Parts, X: np.ndarray) -> float:
@@ -52,6 +56,7 @@ def main() -> None:
     heads = "SHD ours (Q) | truth-started (Q) | ratio | criterion ours higher by | CPU s"
     print(f"| design | N | {heads} |")
     print("|---|---|---|---|---|---|---|")
+    tables = []
     for place, model in enumerate(asked.models.split(",")):
         for n in map(int, asked.n.split(",")):
             rows = []
@@ -73,6 +78,7 @@ def main() -> None:
                 found = [evaluate(one, truth) for one in (ours, known)]
                 errors = [(one.shd, one.shd_q) for one in found]
                 rows.append([*errors[0], *errors[1], lead, seconds])
+            tables += rows
             shd, shd_q, best, best_q, _, seconds = np.mean(rows, axis=0)
             leads = " ".join(f"{row[4]:+.0f}" for row in rows)
             print(
@@ -80,6 +86,12 @@ def main() -> None:
                 f"| {shd / best:.2f} | {leads} | {seconds:.1f} |",
                 flush=True,
             )
+    level = np.array([row for row in tables if row[4] >= -LEVEL])
+    print(f"\nours not below the truth-started fit's criterion by {LEVEL:g}: ", end="")
+    print(f"{len(level)} of {len(tables)} tables")
+    if len(level):
+        ours, best = level[:, 0].mean(), level[:, 2].mean()
+        print(f"there: SHD {ours:.2f} against {best:.2f}, ratio {ours / best:.2f}")
 
 
 if __name__ == "__main__":
