@@ -143,13 +143,13 @@ def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
     reached = one_direction.taken_to_its_end(in_one_direction(best, BASIS), problem, silent)
     # As if the loading gained two units: less than it costs to say that one runs against.
     best = replace(best, criterion=reached.criterion + 2.0)
-    (found, *_), after = better_in_one_direction([best], looks, problem, [silent, silent])
+    (found, *_), after = better_in_one_direction([best, looks[1]], looks, problem, [silent, silent])
     assert not against_their_latents(found.estimate.parameters).any()
     assert set(np.unique(after.allowed[:, 1:])) == {RISING}
     assert found.criterion >= reached.criterion - 1e-6
     # A gain that pays for it keeps the free end, and loadings go on as they like.
     sure = replace(best, criterion=reached.criterion + 20.0)
-    (kept,), same = better_in_one_direction([sure], looks, problem, [silent, silent])
+    (kept, *_), same = better_in_one_direction([sure, looks[1]], looks, problem, [silent, silent])
     assert kept is sure
     assert same is problem
 
@@ -158,7 +158,7 @@ def test_where_items_are_keyed_both_ways_the_free_end_stays(both_ways):
     problem, items, law = both_ways
     looks, _ = ends(problem, items, law, 0.0)
     best = one_direction.taken_to_its_end(looks[0], problem, silent)
-    (found,), same = better_in_one_direction([best], looks, problem, [silent, silent])
+    (found, *_), same = better_in_one_direction([best, looks[1]], looks, problem, [silent, silent])
     assert found is best
     assert same is problem
     assert against_their_latents(found.estimate.parameters).any()
@@ -173,5 +173,5 @@ def test_without_doubt_or_without_a_loading_against_its_latent_nothing_is_tried(
     monkeypatch.setattr(one_direction, "taken_to_its_end", None)
     doubtless = replace(looks[0], estimate=best.estimate)
     assert better_in_one_direction([doubtless], [doubtless], problem, [silent])[0] == [doubtless]
-    clean = replace(looks[0])
-    assert better_in_one_direction([clean], looks, problem, [silent, silent])[0] == [clean]
+    two = [looks[0], looks[1]]
+    assert better_in_one_direction(two, looks, problem, [silent, silent])[0] is two

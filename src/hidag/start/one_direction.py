@@ -77,8 +77,8 @@ def better_in_one_direction(
     Parameters
     ----------
     ends : list of FirstLook
-        The best end first; a single one of ``looks`` where they all lead to one place: then there
-        is no doubt, and it comes back.
+        The best end first; a single one where all starts lead to one place: then there is no doubt,
+        and it comes back.
     looks : list of FirstLook
         One for each start.
     problem : Problem
@@ -91,9 +91,8 @@ def better_in_one_direction(
         an end won.
     """
     best = ends[0]
-    in_doubt = all(best is not look for look in looks)
     # The steps of more than two levels go up and down as levels happen to be numbered.
-    if not in_doubt or max(problem.space.levels) > 2:
+    if len(ends) == 1 or max(problem.space.levels) > 2:
         return ends, problem
     n_against = int(against_their_latents(best.estimate.parameters).sum())
     n_loadings = int((best.estimate.parameters.loadings != 0).sum())

@@ -143,7 +143,7 @@ def estimate_under_graph(
     )
     observers = [observer_of(progress, index, count) for index in range(count)]
     ends = ends_of(looks, problem, observers)
-    in_doubt = all(ends[0] is not one for one in looks)
+    in_doubt = len(ends) > 1
     ends, problem = better_in_one_direction(ends, looks, problem, observers)
     chosen = best_after_hops(ends, problem, observers[best]) if in_doubt else ends[0]
     if begin is None and levels_are_guessed(space, q_entries):
