@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from hidag.estimate.item_evidence import log_evidence
+from hidag.estimate.item_information import observed_information
 from hidag.estimate.law_rounds import (
     FirstLook,
     LearnParents,
     estimate_under_network,
     price_of_law,
 )
-from hidag.estimate.loop import Estimate, Observer, Schedule, continued, penalty_of, run_em
-from hidag.estimate.maximise import Basis, penalty_scales
+from hidag.estimate.loop import Estimate, Observer, Schedule, continued, run_em
+from hidag.estimate.maximise import Basis, at_a_cost, coefficient_scales
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
@@ -44,6 +46,11 @@ ROUNDS_TO_END = 2
 SAME_VERSION = 0.93
 #: EM steps after which an exchange is judged.
 STEPS_OF_EXCHANGE = 8
+#: A latent with fewer items than this is idle: what one item alone shows of it is noise of its own.
+FEWEST_ITEMS = 2
+#: What an idle latent costs, in units of log-likelihood. Who asks for so many latents says that
+#: they are there: an end that does without one must fit far better.
+PRICE_OF_IDLE = 10.0
 #: An exchange must gain this much, in units of log-likelihood: less is a step of EM.
 LEAST_GAIN = 1.0
 
@@ -124,12 +131,22 @@ def different_places(
     return out
 
 
-def _criterion(estimate: Estimate, parents: tuple[tuple[int, ...], ...], problem: Problem) -> float:
-    """Return what starts are compared by: the strength that was learned on the way is not used."""
-    scale = penalty_scales(problem.data)
-    cost = penalty_of(estimate.parameters, problem.penalty, scale, problem.allowed)
-    price = price_of_law(estimate, parents, problem.space, problem.data.n_counted)
-    return float(estimate.log_likelihood - cost - price)
+def criterion_of(
+    estimate: Estimate, parents: tuple[tuple[int, ...], ...], problem: Problem
+) -> float:
+    """Return what ends are compared by: the likelihood, less what items, law and idle latents cost.
+
+    Items cost what the table's evidence asks for them, whatever penalty led there.
+    """
+    parameters, data = estimate.parameters, problem.data
+    _, information = observed_information(
+        parameters, estimate.probabilities, estimate.statistics, data, problem.basis
+    )
+    optional = at_a_cost(problem.allowed[:, 1:])
+    items = log_evidence(parameters, information, coefficient_scales(data), optional)
+    price = price_of_law(estimate, parents, problem.space, data.n_counted)
+    idle = int((parameters.q_matrix.sum(axis=0) < FEWEST_ITEMS).sum())
+    return float(estimate.log_likelihood + items - price - PRICE_OF_IDLE * idle)
 
 
 def taken_to_its_end(look: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
@@ -153,7 +170,7 @@ def taken_to_its_end(look: FirstLook, problem: Problem, observer: Observer) -> F
         look,
         estimate=found.estimate,
         parents=found.parents,
-        criterion=_criterion(found.estimate, found.parents, problem),
+        criterion=criterion_of(found.estimate, found.parents, problem),
     )
 
 
@@ -192,7 +209,7 @@ def _crossed(
             n_threads=problem.n_threads,
             observer=observer,
         )
-        criterion = _criterion(found, best.parents, problem)
+        criterion = criterion_of(found, best.parents, problem)
         if criterion > best.criterion + LEAST_GAIN:
             both = continued(best.estimate, found)
             best = replace(best, estimate=both, criterion=criterion)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.law_rounds import FirstLook
-from hidag.estimate.loop import Observer, Schedule, continued, run_em
+from hidag.estimate.loop import Estimate, Observer, Schedule, continued, run_em
 from hidag.kernels.item_regression import FREE
 from hidag.latent.factorise import factorised
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
@@ -121,7 +121,7 @@ def with_law_begun_again(end: FirstLook, problem: Problem, observer: Observer) -
         problem.basis,
         problem.allowed,
         problem.penalty,
-        _steps(problem.schedule, STEPS_OF_LAW),
+        so_many_steps(problem.schedule, STEPS_OF_LAW),
         n_threads=problem.n_threads,
         observer=observer,
     )
@@ -147,26 +147,11 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
         problem.basis,
         problem.allowed,
         NO_SPARSITY,
-        _steps(problem.schedule, STEPS_LIFTED),
+        so_many_steps(problem.schedule, STEPS_LIFTED),
     )
-    means = lifted.probabilities @ problem.basis.features
-    brief = min(STEPS_ON_SUPPORT, problem.schedule.max_iter)
     found: list[FirstLook] = []
     for share in KEPT_SHARES:
-        items = lifted.parameters
-        kept = np.where(largest_loadings(items, problem.allowed, share), items.loadings, 0.0)
-        items = with_loadings(items, kept, means, means)
-        own = problem.allowed.copy()
-        own[:, 1:] *= items.loadings != 0
-        settled = run(
-            items,
-            lifted.probabilities,
-            problem.data,
-            problem.basis,
-            own,
-            NO_SPARSITY,
-            replace(problem.schedule, max_iter=brief),
-        )
+        settled = on_largest_loadings(lifted, share, problem, run)
         steps = continued(continued(end.estimate, lifted), settled)
         found.append(taken_to_its_end(replace(end, estimate=steps), problem, observer))
         if found[-1].criterion > end.criterion + LEAST_GAIN:
@@ -174,6 +159,39 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
     best = max(found, key=lambda one: one.criterion)
     again = with_law_begun_again(best, problem, observer)
     return max(best, again, key=lambda one: one.criterion)
+
+
+def on_largest_loadings(
+    lifted: Estimate, share: float, problem: Problem, run: Callable[..., Estimate]
+) -> Estimate:
+    """Return a few steps later, with the largest loadings of each item only.
+
+    Parameters
+    ----------
+    lifted : Estimate
+        Without penalty.
+    share : float
+        What a loading has at least of its item's largest.
+    problem : Problem
+    run : callable
+        ``run_em`` with the law's step.
+    """
+    items = lifted.parameters
+    means = lifted.probabilities @ problem.basis.features
+    kept = np.where(largest_loadings(items, problem.allowed, share), items.loadings, 0.0)
+    items = with_loadings(items, kept, means, means)
+    own = problem.allowed.copy()
+    own[:, 1:] *= items.loadings != 0
+    brief = min(STEPS_ON_SUPPORT, problem.schedule.max_iter)
+    return run(
+        items,
+        lifted.probabilities,
+        problem.data,
+        problem.basis,
+        own,
+        NO_SPARSITY,
+        replace(problem.schedule, max_iter=brief),
+    )
 
 
 def largest_loadings(
@@ -198,6 +216,6 @@ def _same_place(one: FirstLook, other: FirstLook) -> bool:
     return starts_agree(one.estimate.parameters, other.estimate.parameters) >= SAME_PLACE
 
 
-def _steps(schedule: Schedule, count: int) -> Schedule:
+def so_many_steps(schedule: Schedule, count: int) -> Schedule:
     """Return a plan of so many steps, however little they gain."""
     return replace(schedule, max_iter=min(count, schedule.max_iter), tolerance=0.0)

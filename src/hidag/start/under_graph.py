@@ -40,6 +40,7 @@ from hidag.start.points import StartPoint
 from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
 from hidag.start.several import ROUGH_TOLERANCE, SAME_OPTIMUM
 from hidag.start.spectral import mostly_binary
+from hidag.start.splits import better_when_split
 
 Array = NDArray[np.float64]
 
@@ -145,7 +146,10 @@ def estimate_under_graph(
     ends = ends_of(looks, problem, observers)
     in_doubt = len(ends) > 1
     ends, problem = better_in_one_direction(ends, looks, problem, observers)
-    chosen = best_after_hops(ends, problem, observers[best]) if in_doubt else ends[0]
+    chosen = ends[0]
+    if in_doubt:
+        chosen = best_after_hops(ends, problem, observers[best])
+        chosen = better_when_split(chosen, problem, observers[best])
     if begin is None and levels_are_guessed(space, q_entries):
         chosen = _with_better_levels(chosen, problem, observers[best])
     found = estimate_under_network(

@@ -1,0 +1,119 @@
+"""Latents that were found as one: what shows it, what a split begins with, and where it leads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag.estimate.law_rounds import FirstLook
+from hidag.estimate.loop import run_em
+from hidag.kernels.item_regression import FREE
+from hidag.latent.factorise import factorised
+from hidag.measurement import NO_SPARSITY
+from hidag.start.crossing import PRICE_OF_IDLE, taken_to_its_end
+from hidag.start.splits import (
+    begun_as_half,
+    better_when_split,
+    promising_splits,
+    residual_correlations,
+)
+
+from .problems import drawn, silent
+
+#: Four items for each of three latents of a chain.
+Q = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)
+MERGED = ((), (), (0,))
+
+
+@pytest.fixture(scope="module")
+def merged():
+    """Return a problem, its true items, and an estimate in which latent 0 stands for 0 and 1."""
+    problem, items, _ = drawn(Q, 3000, 8)
+    loadings = items.loadings.copy()
+    loadings[:, 0] += loadings[:, 1]
+    loadings[:, 1] = 0.0
+    allowed = problem.allowed.copy()
+    allowed[:, 1:] *= loadings != 0
+    found = run_em(
+        replace(items, loadings=loadings),
+        np.full(8, 1 / 8),
+        problem.data,
+        problem.basis,
+        allowed,
+        NO_SPARSITY,
+        replace(problem.schedule, max_iter=60),
+        law_step=lambda counts: factorised(counts, MERGED, problem.space),
+    )
+    return problem, items, found
+
+
+def end_of(problem, found, parents=MERGED):
+    return taken_to_its_end(FirstLook(found, found, parents, problem.data, 0.0), problem, silent)
+
+
+def test_items_of_one_latent_have_more_in_common_than_a_merged_one_explains(merged):
+    problem, _, found = merged
+    residual = residual_correlations(found, problem)
+    pairs = np.triu_indices(4, 1)
+    same = np.concatenate([residual[:4, :4][pairs], residual[4:8, 4:8][pairs]])
+    assert same.mean() > residual[:4, 4:8].mean() + 0.05
+    assert np.abs(residual[8:, 8:]).max() < 0.05
+    assert (np.diag(residual) == 0).all()
+
+
+def test_a_merged_latent_comes_apart_into_those_it_was_made_of(merged):
+    problem, _, found = merged
+    idle, splits = promising_splits(found, problem)
+    assert idle == 1
+    assert splits[0].latent == 0
+    assert set(splits[0].leaving) in ({0, 1, 2, 3}, {4, 5, 6, 7})
+    assert splits[0].excess > 2 * splits[1].excess
+
+
+def test_a_split_begins_with_both_halves_and_keeps_the_other_latents(merged):
+    problem, _, found = merged
+    idle, splits = promising_splits(found, problem)
+    items, law = begun_as_half(found, splits[0], idle, problem)
+    leaving = splits[0].leaving
+    assert (items.loadings[leaving, 1] == found.parameters.loadings[leaving, 0]).all()
+    assert (items.loadings[leaving, 0] == 0).all()
+    assert (items.loadings[:, 2] == found.parameters.loadings[:, 2]).all()
+    assert law.sum() == pytest.approx(1)
+    cube, before = law.reshape(2, 2, 2), found.probabilities.reshape(2, 2, 2)
+    assert cube.sum(axis=(0, 1)) == pytest.approx(before.sum(axis=(0, 1)), abs=0.06)
+    # The halves are mostly in the same state.
+    halves = cube.sum(axis=2)
+    assert halves[0, 0] + halves[1, 1] > halves[0, 1] + halves[1, 0]
+
+
+def test_splitting_finds_the_latents_that_were_merged(merged):
+    problem, _, found = merged
+    end = end_of(problem, found)
+    # Merged as it is, the end has an idle latent, and pays for it.
+    assert (end.estimate.parameters.q_matrix.sum(axis=0) < 2).sum() == 1
+    better = better_when_split(end, problem, silent)
+    assert better.criterion > end.criterion + PRICE_OF_IDLE
+    columns = {tuple(np.flatnonzero(column)) for column in better.estimate.parameters.q_matrix.T}
+    assert columns == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
+
+
+def test_an_end_that_no_split_betters_comes_back(merged):
+    problem, items, _ = merged
+    law = np.full(8, 1 / 8)
+    right = run_em(
+        items, law, problem.data, problem.basis, problem.allowed, problem.penalty, problem.schedule
+    )
+    end = end_of(problem, right, ((), (0,), (1,)))
+    assert better_when_split(end, problem, silent) is end
+
+
+def test_latents_with_known_items_are_left_alone(merged):
+    problem, _, found = merged
+    allowed = problem.allowed.copy()
+    allowed[0, 1:] = FREE
+    assert promising_splits(found, replace(problem, allowed=allowed))[1] == []
+    untouched = end_of(problem, found)
+    off = replace(problem, penalty=NO_SPARSITY)
+    assert better_when_split(untouched, off, silent) is untouched
