@@ -10,7 +10,8 @@ import pytest
 from hidag.discover import DAG, search_graph
 from hidag.discover.scores import CountScore
 from hidag.estimate.working import WorkingData
-from hidag.evidence import BEYOND_DOUBT, ObservedFit, confirm_edges
+from hidag.evidence import ObservedFit, confirm_edges
+from hidag.evidence.edge_tests import BEYOND_DOUBT
 from hidag.latent import LatentCounts, SaturatedLaw, StateSpace
 from hidag.latent.factorise import factorised, n_free_probabilities
 from hidag.measurement import MeasurementParameters

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult
 from hidag.discover.scores import LocalScore
-from hidag.estimate.fixed_items import fit_law
 from hidag.estimate.level_order import all_in_line
-from hidag.estimate.working import WorkingData
-from hidag.latent import StateSpace
-from hidag.latent.factorise import factorised
+from hidag.evidence.observed import ObservedFit
 from hidag.latent.lean_tables import law_price
-from hidag.measurement import MeasurementParameters
 
 Array = NDArray[np.float64]
 
@@ -33,9 +28,6 @@ Array = NDArray[np.float64]
 BEYOND_DOUBT = 15.0
 #: When simply taking an edge out costs so many times that much, no search for a better way is made.
 NO_SEARCH_NEEDED = 4.0
-#: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
-LAW_TOLERANCE = 0.05
-MAX_LAW_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -59,46 +51,6 @@ class EdgeTest:
     likelihood_loss: float
     saved: float
     kept: bool
-
-
-@dataclass(frozen=True)
-class ObservedFit:
-    """The items' side of the fit, held while laws are compared.
-
-    Attributes
-    ----------
-    data : WorkingData
-    parameters : MeasurementParameters
-        On the working scale.
-    space : StateSpace
-    law : ndarray, shape (S,)
-        Where laws restricted to a graph start from.
-    n_threads : int
-    """
-
-    data: WorkingData
-    parameters: MeasurementParameters
-    space: StateSpace
-    law: Array
-    n_threads: int = 1
-
-    def law_under(self, graph: CPDAG) -> tuple[Array, float]:
-        """Return the best law over the graph and its log-likelihood."""
-        law_step = partial(factorised, parents=graph.to_dag().parents, space=self.space)
-        return fit_law(
-            self.parameters,
-            law_step(self.law),
-            self.data,
-            self.parameters.terms.features(self.space.states()),
-            law_step,
-            tolerance=LAW_TOLERANCE,
-            max_steps=MAX_LAW_STEPS,
-            n_threads=self.n_threads,
-        )
-
-    def work(self) -> float:
-        """Return about how many multiplications an E-step takes."""
-        return float(self.data.n_samples) * self.data.n_items * self.space.n_states
 
 
 @dataclass(frozen=True)
@@ -252,6 +204,3 @@ def _doubtful(found: SearchResult, score: LocalScore, most: float) -> NDArray[np
 def _keep_apart(given: Knowledge, pairs: list[tuple[int, int]]) -> Knowledge:
     both = [edge for a, b in pairs for edge in ((a, b), (b, a))]
     return replace(given, forbidden=(*given.forbidden, *both))
-
-
-__all__ = ["Confirmed", "EdgeTest", "ObservedFit", "confirm_edges"]

@@ -1,0 +1,66 @@
+"""The items' side of a fit, held while laws over graphs are compared on the observed data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.discover import CPDAG
+from hidag.estimate.fixed_items import fit_law
+from hidag.estimate.working import WorkingData
+from hidag.latent import Parents, StateSpace
+from hidag.latent.factorise import factorised
+from hidag.measurement import MeasurementParameters
+
+Array = NDArray[np.float64]
+
+#: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
+LAW_TOLERANCE = 0.05
+MAX_LAW_STEPS = 40
+
+
+@dataclass(frozen=True)
+class ObservedFit:
+    """The items' side of the fit, held while laws are compared.
+
+    Attributes
+    ----------
+    data : WorkingData
+    parameters : MeasurementParameters
+        On the working scale.
+    space : StateSpace
+    law : ndarray, shape (S,)
+        Where laws restricted to a graph start from.
+    n_threads : int
+    """
+
+    data: WorkingData
+    parameters: MeasurementParameters
+    space: StateSpace
+    law: Array
+    n_threads: int = 1
+
+    def law_under(self, graph: CPDAG) -> tuple[Array, float]:
+        """Return the best law over the graph and its log-likelihood."""
+        return self.law_over(graph.to_dag().parents, self.law)
+
+    def law_over(self, parents: Parents, begin: Array) -> tuple[Array, float]:
+        """Return the best law over a graph by EM from another law, and its log-likelihood."""
+        law_step = partial(factorised, parents=parents, space=self.space)
+        return fit_law(
+            self.parameters,
+            law_step(begin),
+            self.data,
+            self.parameters.terms.features(self.space.states()),
+            law_step,
+            tolerance=LAW_TOLERANCE,
+            max_steps=MAX_LAW_STEPS,
+            n_threads=self.n_threads,
+        )
+
+    def work(self) -> float:
+        """Return about how many multiplications an E-step takes."""
+        return float(self.data.n_samples) * self.data.n_items * self.space.n_states
