@@ -14,7 +14,14 @@ from hidag.discover.score_cache import ScoreCache
 from hidag.discover.scores import make_score
 from hidag.discover.search import prior_weight, score_for
 from hidag.errors import SettingError
-from hidag.evidence import Confirmed, EdgeTest, ObservedFit, confirm_edges
+from hidag.evidence import (
+    Confirmed,
+    EdgeTest,
+    ObservedFit,
+    better_by_likelihood,
+    confirm_edges,
+    goes_by_likelihood,
+)
 from hidag.latent import (
     LatentCounts,
     LatentLaw,
@@ -88,7 +95,8 @@ def find_graph(
     """Return Stage III's graph and what the observed data said about its weakest edges.
 
     Edges are put to that test when ``observed`` is given and the search is one of ours; ``n_rows``
-    is the number of rows that the observed data are worth.
+    is the number of rows that the observed data are worth. Where items hardly show latents, the
+    graph goes on from there by the observed data's likelihood.
     """
     if counts.n_variables == 1:
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
@@ -106,6 +114,8 @@ def find_graph(
     found = run(knowledge)
     if observed is None or callable(search):
         return Confirmed(found.graph, (), None)
+    if goes_by_likelihood(observed, n_rows / observed.data.n_counted):
+        return better_by_likelihood(found, observed, made, knowledge)
     return confirm_edges(
         found,
         run,

@@ -167,7 +167,7 @@ def search_graph(
     elif search == "exact":
         dag = best_dag(cache, n, rules=rules, required=required, max_parents=max_parents)
         member = DAG(dag)
-        adjacency = _directed_further(member.to_cpdag().adjacency, rules)
+        adjacency = directed_further(member.to_cpdag().adjacency, rules)
     elif search in ("ges", "xges"):
         engine = Engine(made, n, rules, max_parents, cache)
         state = (ges if search == "ges" else xges)(engine, required)
@@ -276,9 +276,10 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def _directed_further(
+def directed_further(
     completed: NDArray[np.int8], rules: NDArray[np.uint8] | None
 ) -> NDArray[np.int8]:
+    """Return a completed graph with the directions that background knowledge gives it."""
     if rules is None:
         return completed
     out = direct_by_rules(completed, rules)
@@ -298,7 +299,7 @@ def _own_search(
         raise GraphError(
             f"the search returned a graph of shape {adjacency.shape} for {len(names)} variables"
         )
-    return _directed_further(CPDAG(adjacency, names).to_dag().to_cpdag().adjacency, rules)
+    return directed_further(CPDAG(adjacency, names).to_dag().to_cpdag().adjacency, rules)
 
 
 __all__ = ["GraphSearch", "SearchResult", "as_counts", "discover", "search_graph"]

@@ -23,6 +23,9 @@ ROWS_FOR_AVERAGES = 2000
 SMALLEST_SHARE = 1e-3
 #: A mean over all pairs of latents needs fewer.
 ROWS_FOR_RATIO = 1000
+#: Where items carry a smaller share of latents' information than this they hardly show them: starts
+#: that agree prove little, and counts from a fitted law are no ground for a graph.
+HARDLY_SEEN = 0.1
 
 
 def _blocks(

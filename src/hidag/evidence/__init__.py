@@ -1,6 +1,16 @@
 """Evidence of the observed data about the graph among latents, the items held."""
 
 from hidag.evidence.edge_tests import Confirmed, EdgeTest, confirm_edges
+from hidag.evidence.likelihood_graph import better_by_likelihood
+from hidag.evidence.likelihood_search import LikelihoodSearch, goes_by_likelihood
 from hidag.evidence.observed import ObservedFit
 
-__all__ = ["Confirmed", "EdgeTest", "ObservedFit", "confirm_edges"]
+__all__ = [
+    "Confirmed",
+    "EdgeTest",
+    "LikelihoodSearch",
+    "ObservedFit",
+    "better_by_likelihood",
+    "confirm_edges",
+    "goes_by_likelihood",
+]

@@ -15,7 +15,7 @@ from hidag.estimate.level_order import all_in_line
 from hidag.estimate.loop import Estimate
 from hidag.estimate.posterior import information_ratio, rows_worth
 from hidag.estimate.working import WorkingData
-from hidag.evidence import ObservedFit
+from hidag.evidence import LikelihoodSearch, ObservedFit, goes_by_likelihood
 from hidag.latent import (
     LatentCounts,
     LatentLaw,
@@ -216,10 +216,14 @@ def parents_by_search(space: StateSpace, knowledge: Knowledge | None = None) -> 
             parameters = parameters.relevelled(orders)
             probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
         law = SaturatedLaw(space, probabilities / probabilities.sum())
-        worth = rows_worth(information_ratio(parameters, law, data), n_steps)
-        counts = expected_counts(law, max(worth * data.n_counted, 1.0), names)
+        ratio = information_ratio(parameters, law, data)
+        counts = expected_counts(law, max(rows_worth(ratio, n_steps) * data.n_counted, 1.0), names)
         found = search_graph(counts, score=score_for(space.levels), knowledge=knowledge)
-        return found.dag.parents
+        observed = ObservedFit(data, parameters, space, np.asarray(law.probabilities))
+        if not goes_by_likelihood(observed, ratio):
+            return found.dag.parents
+        rules = None if knowledge is None else knowledge.rules(names)
+        return LikelihoodSearch(observed, rules).best_from(found.dag.parents).parents
 
     return learn
 

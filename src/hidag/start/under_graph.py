@@ -20,7 +20,7 @@ from hidag.estimate.law_rounds import (
 )
 from hidag.estimate.loop import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
 from hidag.estimate.maximise import Basis, permissions
-from hidag.estimate.posterior import information_ratio
+from hidag.estimate.posterior import HARDLY_SEEN, information_ratio
 from hidag.estimate.working import WorkingData
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Penalty, Terms
@@ -52,8 +52,6 @@ BRIEF_TOLERANCE = 200.0
 SAME_DIRECTIONS = 0.92
 #: Starts that are tried when the first two do not agree, if the user does not say.
 STARTS_IN_DOUBT = 8
-#: Starts that agree prove little where items carry less than this share of latents' information.
-HARDLY_SEEN = 0.1
 
 
 def estimate_under_graph(

@@ -1,0 +1,54 @@
+"""Stage III where items hardly show latents: the graph that the observed data speak for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hidag.discover import CPDAG, DAG, Knowledge, SearchResult
+from hidag.discover.scores import LocalScore
+from hidag.discover.search import directed_further
+from hidag.evidence.edge_tests import Confirmed, EdgeTest
+from hidag.evidence.likelihood_search import FittedGraph, LikelihoodSearch, adjacency_of
+from hidag.evidence.observed import ObservedFit
+
+
+def better_by_likelihood(
+    found: SearchResult, observed: ObservedFit, score: LocalScore, knowledge: Knowledge | None
+) -> Confirmed:
+    """Return the graph that a search by likelihood leads to from one that counts have shown.
+
+    Every edge of it comes with its test: what the likelihood loses without it, and what the law's
+    fewer numbers save.
+
+    Parameters
+    ----------
+    found : SearchResult
+    observed : ObservedFit
+    score : LocalScore
+        Of the counts.
+    knowledge : Knowledge or None
+    """
+    names = found.graph.names
+    rules = None if knowledge is None else knowledge.rules(names)
+    search = LikelihoodSearch(observed, rules)
+    best = search.best_from(found.dag.parents)
+    completed = DAG(adjacency_of(best.parents), names).to_cpdag().adjacency
+    graph = CPDAG(directed_further(completed, rules), names)
+    return Confirmed(graph, _tests(search, best, score, names), best.law)
+
+
+def _tests(
+    search: LikelihoodSearch, best: FittedGraph, score: LocalScore, names: tuple[str, ...]
+) -> tuple[EdgeTest, ...]:
+    """Return the tests of the edges that may be taken out, the weakest first."""
+    tests = []
+    for a, k in np.argwhere(adjacency_of(best.parents)).tolist():
+        parents = search.without(best.parents, a, k)
+        if parents is None:
+            continue
+        other = search.fitted(parents, best.law)
+        lost = best.log_likelihood - other.log_likelihood
+        saved = lost - (best.criterion - other.criterion)
+        loss = score.local(k, best.parents[k]) - score.local(k, parents[k])
+        tests.append(EdgeTest((names[a], names[k]), float(loss), lost, saved, bool(lost > saved)))
+    return tuple(sorted(tests, key=lambda test: test.likelihood_loss - test.saved))

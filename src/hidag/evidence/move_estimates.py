@@ -1,0 +1,157 @@
+"""What single changes of a graph would do to the observed data's likelihood, before any is fitted.
+
+One pass over rows under the best law over a graph gives the observed scores of that law's numbers
+and of an edge between every two latents that have none, with their information: second moments over
+rows. An edge that is not there gains about what its score test says, one that is there loses about
+what its Wald test says. Both are good enough to tell which changes are worth a fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.estimate.expectation import expect_states
+from hidag.estimate.posterior import ROWS_FOR_AVERAGES
+from hidag.estimate.posterior_blocks import PosteriorBlocks
+from hidag.evidence.observed import ObservedFit
+from hidag.latent import Parents
+
+Array = NDArray[np.float64]
+Pair = tuple[int, int]
+
+#: Conditional probabilities nearer to 0 or 1 than this are taken for this.
+NEAR_CERTAIN = 1e-3
+#: What keeps information invertible where rows say nothing.
+LEAST_INFORMATION = 1e-6
+
+
+@dataclass(frozen=True)
+class MoveEstimates:
+    """About what log-likelihood changes by.
+
+    Attributes
+    ----------
+    gains : dict from pair to float
+        Of joining two latents that are not joined, the smaller number first.
+    losses : dict from (cause, effect) to float
+        Of taking an edge out.
+    """
+
+    gains: dict[Pair, float]
+    losses: dict[Pair, float]
+
+
+def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveEstimates:
+    """Return what adding or taking out an edge would do, for binary latents.
+
+    Parameters
+    ----------
+    observed : ObservedFit
+    parents : tuple of tuples of int
+    law : ndarray, shape (S,)
+        The best one over the graph.
+    """
+    tables = _Tables.of(parents, law, observed.space.states())
+    joined = {frozenset((a, k)) for k, causes in enumerate(parents) for a in causes}
+    n_latents = len(parents)
+    apart = [
+        (a, b)
+        for a in range(n_latents)
+        for b in range(a + 1, n_latents)
+        if frozenset((a, b)) not in joined
+    ]
+    together = [tables.residuals[:, a] * tables.residuals[:, b] for a, b in apart]
+    columns = np.column_stack([tables.scores, *together])
+    total, information = _observed(observed, law, columns)
+    n_own = tables.scores.shape[1]
+    own = information[:n_own, :n_own] + LEAST_INFORMATION * np.eye(n_own)
+    inverse: Array = np.linalg.inv(own).astype(np.float64)
+    cross = information[:n_own, n_own:]
+    left = np.diag(information)[n_own:] - (cross * (inverse @ cross)).sum(axis=0)
+    score = total[n_own:] - cross.T @ (inverse @ total[:n_own])
+    gain = 0.5 * score**2 / np.maximum(left, LEAST_INFORMATION)
+    return MoveEstimates(
+        dict(zip(apart, gain.tolist(), strict=True)), tables.losses(parents, inverse)
+    )
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """The conditional tables of a law as free numbers.
+
+    Attributes
+    ----------
+    probabilities : ndarray, shape (F,)
+        P(latent = 1) in each configuration of its parents: latent by latent, the last parent
+        changing fastest.
+    first : list of int
+        Where each latent's begin.
+    scores : ndarray, shape (S, F)
+        Derivative of the law's logarithm in each of them, by state.
+    residuals : ndarray, shape (S, K)
+        What each latent is above its conditional mean, by state.
+    """
+
+    probabilities: Array
+    first: list[int]
+    scores: Array
+    residuals: Array
+
+    @classmethod
+    def of(cls, parents: Parents, law: Array, states: NDArray[np.integer]) -> _Tables:
+        z = states.astype(np.float64)
+        first: list[int] = []
+        probabilities: list[float] = []
+        scores: list[Array] = []
+        means = np.empty(z.shape)
+        for k, causes in enumerate(parents):
+            first.append(len(probabilities))
+            place = np.zeros(len(z), dtype=np.intp)
+            for a in causes:
+                place = 2 * place + states[:, a]
+            size = 2 ** len(causes)
+            occurs = np.bincount(place, law, size)
+            upper = np.bincount(place, law * z[:, k], size)
+            share = np.where(occurs > 0, upper / np.where(occurs > 0, occurs, 1.0), 0.5)
+            share = np.clip(share, NEAR_CERTAIN, 1.0 - NEAR_CERTAIN)
+            means[:, k] = share[place]
+            slope = (z[:, k] - means[:, k]) / (means[:, k] * (1.0 - means[:, k]))
+            scores += [np.where(place == c, slope, 0.0) for c in range(size)]
+            probabilities += share.tolist()
+        return cls(np.array(probabilities), first, np.column_stack(scores), z - means)
+
+    def losses(self, parents: Parents, inverse: Array) -> dict[Pair, float]:
+        """Return half the Wald statistic of each edge: that its cause makes no difference."""
+        out = {}
+        for k, causes in enumerate(parents):
+            for place, cause in enumerate(causes):
+                bit = 1 << (len(causes) - 1 - place)
+                low = [c for c in range(2 ** len(causes)) if not c & bit]
+                contrast = np.zeros((len(low), len(self.probabilities)))
+                rows = np.arange(len(low))
+                contrast[rows, self.first[k] + np.array(low)] = -1.0
+                contrast[rows, self.first[k] + np.array(low) + bit] = 1.0
+                difference = contrast @ self.probabilities
+                spread = contrast @ inverse @ contrast.T
+                out[cause, k] = float(0.5 * difference @ np.linalg.solve(spread, difference))
+        return out
+
+
+def _observed(observed: ObservedFit, law: Array, columns: Array) -> tuple[Array, Array]:
+    """Return sums over rows of expected functions of the state, and sums of their products.
+
+    The sums are over all rows; products are taken from some thousands. ``columns`` has the
+    functions' values, shape (S, q); their mean under the law is zero.
+    """
+    data, items = observed.data, observed.parameters
+    features = np.ascontiguousarray(items.terms.features(observed.space.states()))
+    counts, _ = expect_states(items, law, data, features, n_threads=observed.n_threads)
+    some = data.first_rows(ROWS_FOR_AVERAGES)
+    products = np.zeros((columns.shape[1],) * 2)
+    for rows, means in PosteriorBlocks.of(items, law, features, some).means(columns):
+        weighed = means if some.weights is None else means * some.weights[rows][:, None]
+        products += means.T @ weighed
+    return counts @ columns, products * (data.n_counted / some.n_counted)
