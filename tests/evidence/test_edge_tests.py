@@ -9,25 +9,12 @@ import pytest
 
 from hidag.discover import DAG, search_graph
 from hidag.discover.scores import CountScore
-from hidag.estimate.working import WorkingData
-from hidag.evidence import ObservedFit, confirm_edges
+from hidag.evidence import confirm_edges
 from hidag.evidence.edge_tests import BEYOND_DOUBT
-from hidag.latent import LatentCounts, SaturatedLaw, StateSpace
+from hidag.latent import LatentCounts
 from hidag.latent.factorise import factorised, n_free_probabilities
-from hidag.measurement import MeasurementParameters
 
-SPACE = StateSpace.binary(3)
-CHAIN = ((), (0,), (1,))
-
-
-def chain_law(strength: float = 0.35) -> np.ndarray:
-    up, down = 0.5 + strength, 0.5 - strength
-    p = np.ones((2, 2, 2)) * 0.5
-    for a in range(2):
-        for b in range(2):
-            for c in range(2):
-                p[a, b, c] *= (up if a == b else down) * (up if b == c else down)
-    return p.ravel()
+from .tables import CHAIN, SPACE, bent_law, chain_law, observed_chain
 
 
 def test_factorising_over_the_true_graph_changes_nothing():
@@ -45,16 +32,7 @@ def test_factorising_over_a_complete_graph_changes_nothing():
 @pytest.fixture(scope="module")
 def noisy():
     """A chain of latents seen through items that tell little about the third."""
-    rng = np.random.default_rng(1)
-    q = np.repeat(np.eye(3), 4, axis=0)
-    loadings = q * np.array([3.0, 3.0, 1.0])
-    families = ("bernoulli",) * 12
-    parameters = MeasurementParameters(families, -0.5 * loadings.sum(axis=1), loadings, np.ones(12))
-    states = SaturatedLaw(SPACE, chain_law()).sample(2000, rng)
-    eta = parameters.intercept + states @ loadings.T
-    values = (rng.random(eta.shape) < 1 / (1 + np.exp(-eta))).astype(float)
-    data = WorkingData.from_values(values, families)
-    return ObservedFit(data, parameters, SPACE, chain_law())
+    return observed_chain((3.0, 3.0, 1.0), 2000, 1)
 
 
 def test_restricting_the_law_never_raises_the_likelihood(noisy):
@@ -69,20 +47,16 @@ def test_restricting_the_law_never_raises_the_likelihood(noisy):
 
 
 def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
-    # A law with a spurious dependence between the ends of the chain, as a fit might leave it.
-    bent = chain_law().reshape(2, 2, 2).copy()
-    bent[0, 1, 0] *= 2.2
-    bent[1, 1, 0] *= 0.4
-    bent /= bent.sum()
+    bent = bent_law()
     states = SPACE.states().astype(np.uint8)
-    counts = LatentCounts(states, 1000 * bent.ravel(), SPACE.levels, ("a", "b", "c"))
+    counts = LatentCounts(states, 1000 * bent, SPACE.levels, ("a", "b", "c"))
 
     def search(knowledge):
         return search_graph(counts, knowledge=knowledge)
 
     found = search(None)
     assert ((found.graph.adjacency + found.graph.adjacency.T) > 0).sum() == 6
-    observed = replace(noisy, law=bent.ravel())
+    observed = replace(noisy, law=bent)
     confirmed = confirm_edges(
         found,
         search,
@@ -106,12 +80,9 @@ def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
 
 def test_an_edge_that_overstated_counts_put_beyond_doubt_is_tested_all_the_same(noisy):
     # The same spurious dependence, but the score counts on five times the rows that it should.
-    bent = chain_law().reshape(2, 2, 2).copy()
-    bent[0, 1, 0] *= 2.2
-    bent[1, 1, 0] *= 0.4
-    bent /= bent.sum()
+    bent = bent_law()
     states = SPACE.states().astype(np.uint8)
-    counts = LatentCounts(states, 5000 * bent.ravel(), SPACE.levels, ("a", "b", "c"))
+    counts = LatentCounts(states, 5000 * bent, SPACE.levels, ("a", "b", "c"))
 
     def search(knowledge):
         return search_graph(counts, knowledge=knowledge)
@@ -121,7 +92,7 @@ def test_an_edge_that_overstated_counts_put_beyond_doubt_is_tested_all_the_same(
             search(None),
             search,
             None,
-            replace(noisy, law=bent.ravel()),
+            replace(noisy, law=bent),
             CountScore(counts),
             n_rows=1000,
             n_scored=n_scored,

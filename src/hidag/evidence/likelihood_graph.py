@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hidag.discover import CPDAG, DAG, Knowledge, SearchResult
 from hidag.discover.scores import LocalScore
 from hidag.discover.search import directed_further
 from hidag.evidence.edge_tests import Confirmed, EdgeTest
-from hidag.evidence.likelihood_search import FittedGraph, LikelihoodSearch, adjacency_of
+from hidag.evidence.likelihood_search import FittedGraph, LikelihoodSearch
 from hidag.evidence.observed import ObservedFit
+from hidag.evidence.single_changes import SingleChanges, adjacency_of, edges_of
 
 
 def better_by_likelihood(
@@ -30,7 +29,7 @@ def better_by_likelihood(
     """
     names = found.graph.names
     rules = None if knowledge is None else knowledge.rules(names)
-    search = LikelihoodSearch(observed, rules)
+    search = LikelihoodSearch(observed, SingleChanges(rules))
     best = search.best_from(found.dag.parents)
     completed = DAG(adjacency_of(best.parents), names).to_cpdag().adjacency
     graph = CPDAG(directed_further(completed, rules), names)
@@ -42,8 +41,8 @@ def _tests(
 ) -> tuple[EdgeTest, ...]:
     """Return the tests of the edges that may be taken out, the weakest first."""
     tests = []
-    for a, k in np.argwhere(adjacency_of(best.parents)).tolist():
-        parents = search.without(best.parents, a, k)
+    for a, k in edges_of(best.parents):
+        parents = search.changes.parted(best.parents, a, k)
         if parents is None:
             continue
         other = search.fitted(parents, best.law)

@@ -16,13 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover.knowledge import FORBIDDEN, KEPT
-from hidag.discover.orientation import find_cycle
 from hidag.estimate.posterior import HARDLY_SEEN
-from hidag.evidence.move_estimates import Pair, move_estimates
+from hidag.evidence.move_estimates import move_estimates
 from hidag.evidence.observed import ObservedFit
+from hidag.evidence.single_changes import SingleChanges, edges_of
 from hidag.latent import Parents
-from hidag.latent.factorise import equivalent, n_free_probabilities
+from hidag.latent.factorise import Class, class_of, n_free_probabilities
 
 Array = NDArray[np.float64]
 
@@ -84,13 +83,13 @@ class LikelihoodSearch:
     ----------
     observed : ObservedFit
         With the law that the first graph's begins from.
-    rules : ndarray of uint8, shape (K, K), or None
-        Of the background knowledge.
+    changes : SingleChanges
+        Those that may be made.
     """
 
     observed: ObservedFit
-    rules: NDArray[np.uint8] | None = None
-    _known: dict[Parents, FittedGraph] = field(default_factory=dict)
+    changes: SingleChanges = field(default_factory=SingleChanges)
+    _known: dict[Class, FittedGraph] = field(default_factory=dict)
 
     @property
     def price(self) -> float:
@@ -99,13 +98,12 @@ class LikelihoodSearch:
 
     def fitted(self, parents: Parents, begin: Array) -> FittedGraph:
         """Return the graph with the best law over it, by EM from a law of another graph."""
-        known = self._known.get(parents)
-        if known is None:
+        which = class_of(parents)
+        if which not in self._known:
             law, value = self.observed.law_over(parents, begin)
-            numbers = n_free_probabilities(parents, self.observed.space)
-            known = FittedGraph(parents, law, value, value - self.price * numbers)
-            self._known[parents] = known
-        return known
+            criterion = value - self.price * self._numbers(parents)
+            self._known[which] = FittedGraph(parents, law, value, criterion)
+        return self._known[which]
 
     def best_from(self, parents: Parents) -> FittedGraph:
         """Return the graph from which no single change leads to a better one."""
@@ -113,77 +111,50 @@ class LikelihoodSearch:
         while len(self._known) < fits_allowed(self.observed):
             better = self._first_better(best, self._estimated(best), MOST_TRIED)
             if better is None:
-                turns = (self._turned(best.parents, a, k) for a, k in _edges(best.parents))
-                better = self._first_better(best, turns, MOST_FITS)
+                turned = self.changes.all_turned(best.parents)
+                better = self._first_better(best, turned, MOST_FITS)
             if better is None:
                 break
             best = better
         return best
 
     def _first_better(
-        self, best: FittedGraph, graphs: Iterator[Parents | None], most: int
+        self, best: FittedGraph, graphs: Iterator[Parents], most: int
     ) -> FittedGraph | None:
-        """Return the first of some graphs that is better, or None; equivalent ones are one."""
-        tried = [best.parents]
+        """Return the first of some graphs that is better, or None."""
+        tried = {class_of(best.parents)}
         for parents in graphs:
+            which = class_of(parents)
+            if which in tried:
+                continue
             if len(tried) > most or len(self._known) >= fits_allowed(self.observed):
                 break
-            if parents is None or any(equivalent(parents, old) for old in tried):
-                continue
-            tried.append(parents)
+            tried.add(which)
             found = self.fitted(parents, best.law)
             if found.criterion > best.criterion + LEAST_GAIN:
                 return found
         return None
 
-    def _estimated(self, best: FittedGraph) -> Iterator[Parents | None]:
+    def _estimated(self, best: FittedGraph) -> Iterator[Parents]:
         """Yield graphs with an edge more or less, the most promising first."""
         estimates = move_estimates(self.observed, best.parents, best.law)
-        now = n_free_probabilities(best.parents, self.observed.space)
+        now = self._numbers(best.parents)
         moves: list[tuple[float, Parents]] = []
-        changed = [
-            (self.without(best.parents, *edge), -loss) for edge, loss in estimates.losses.items()
-        ]
-        for (a, b), gain in estimates.gains.items():
-            changed += [(self._with(best.parents, *edge), gain) for edge in ((a, b), (b, a))]
-        for parents, gain in changed:
-            if parents is None:
-                continue
-            more = n_free_probabilities(parents, self.observed.space) - now
-            moves.append((gain - self.price * more, parents))
+        for member in self.changes.members(best.parents):
+            changed = [
+                (self.changes.parted(member, *edge), -estimates.loss(member, *edge))
+                for edge in edges_of(member)
+            ]
+            for (a, b), gain in estimates.gains.items():
+                if gain > self.price - WITHIN_REACH:
+                    both = (self.changes.joined(member, *edge) for edge in ((a, b), (b, a)))
+                    changed += [(one, gain) for one in both]
+            for parents, gain in changed:
+                if parents is not None:
+                    more = self._numbers(parents) - now
+                    moves.append((gain - self.price * more, parents))
         moves.sort(key=lambda move: -move[0])
         return (parents for value, parents in moves if value > -WITHIN_REACH)
 
-    def _with(self, parents: Parents, cause: int, effect: int) -> Parents | None:
-        """Return the graph with one more edge; None if there may be none."""
-        if self.rules is not None and self.rules[cause, effect] & FORBIDDEN:
-            return None
-        out = _replaced(parents, effect, {*parents[effect], cause})
-        return out if find_cycle(adjacency_of(out)) is None else None
-
-    def without(self, parents: Parents, cause: int, effect: int) -> Parents | None:
-        """Return the graph without an edge; None if it has to stay."""
-        if self.rules is not None and self.rules[cause, effect] & KEPT:
-            return None
-        return _replaced(parents, effect, set(parents[effect]) - {cause})
-
-    def _turned(self, parents: Parents, cause: int, effect: int) -> Parents | None:
-        """Return the graph with an edge the other way round; None if that may not be."""
-        return self._with(_replaced(parents, effect, set(parents[effect]) - {cause}), effect, cause)
-
-
-def _edges(parents: Parents) -> list[Pair]:
-    return [(a, k) for k, causes in enumerate(parents) for a in causes]
-
-
-def _replaced(parents: Parents, k: int, causes: set[int]) -> Parents:
-    """Return the graph with other parents of one latent."""
-    return (*parents[:k], tuple(sorted(causes)), *parents[k + 1 :])
-
-
-def adjacency_of(parents: Parents) -> NDArray[np.int8]:
-    """Return the graph as an adjacency, shape (K, K)."""
-    out = np.zeros((len(parents),) * 2, dtype=np.int8)
-    for a, k in _edges(parents):
-        out[a, k] = 1
-    return out
+    def _numbers(self, parents: Parents) -> int:
+        return n_free_probabilities(parents, self.observed.space)

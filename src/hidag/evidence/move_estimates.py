@@ -9,18 +9,20 @@ what its Wald test says. Both are good enough to tell which changes are worth a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.posterior import ROWS_FOR_AVERAGES
 from hidag.estimate.posterior_blocks import PosteriorBlocks
 from hidag.evidence.observed import ObservedFit
+from hidag.evidence.single_changes import Pair
 from hidag.latent import Parents
 
 Array = NDArray[np.float64]
-Pair = tuple[int, int]
 
 #: Conditional probabilities nearer to 0 or 1 than this are taken for this.
 NEAR_CERTAIN = 1e-3
@@ -38,10 +40,47 @@ class MoveEstimates:
         Of joining two latents that are not joined, the smaller number first.
     losses : dict from (cause, effect) to float
         Of taking an edge out.
+    parents : tuple of tuples of int
+        The graph that both are about.
+    expected : ndarray, shape (2,) * K
+        Rows of each state, were latents seen.
     """
 
     gains: dict[Pair, float]
     losses: dict[Pair, float]
+    parents: Parents
+    expected: Array
+
+    def loss(self, parents: Parents, cause: int, effect: int) -> float:
+        """Return about what it costs to take an edge out of a graph with the same laws.
+
+        Where the edge stands as in ``parents`` that was estimated. Elsewhere it is what seen
+        latents would lose, times the share of such losses that the observed data show.
+        """
+        if parents[effect] == self.parents[effect]:
+            return self.losses[cause, effect]
+        return self._seen(parents, cause, effect) * self._share
+
+    @cached_property
+    def _share(self) -> float:
+        """The share of what seen latents would lose that the observed data do, on average."""
+        seen = sum(self._seen(self.parents, *edge) for edge in self.losses)
+        return sum(self.losses.values()) / seen if seen > 0 else 0.0
+
+    def _seen(self, parents: Parents, cause: int, effect: int) -> float:
+        """Return what the likelihood of seen latents would lose without an edge."""
+        others = tuple(a for a in parents[effect] if a != cause)
+        keep = {cause, effect, *others}
+        away = tuple(a for a in range(self.expected.ndim) if a not in keep)
+        joint = self.expected.sum(axis=away, keepdims=True)
+
+        def entropy(counts: Array) -> float:
+            return float(-xlogy(counts, counts).sum())
+
+        without_cause = joint.sum(axis=cause, keepdims=True)
+        without_effect = joint.sum(axis=effect, keepdims=True)
+        neither = without_cause.sum(axis=effect, keepdims=True)
+        return entropy(without_cause) + entropy(without_effect) - entropy(joint) - entropy(neither)
 
 
 def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveEstimates:
@@ -74,7 +113,10 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
     score = total[n_own:] - cross.T @ (inverse @ total[:n_own])
     gain = 0.5 * score**2 / np.maximum(left, LEAST_INFORMATION)
     return MoveEstimates(
-        dict(zip(apart, gain.tolist(), strict=True)), tables.losses(parents, inverse)
+        dict(zip(apart, gain.tolist(), strict=True)),
+        tables.losses(parents, inverse),
+        parents,
+        (law * observed.data.n_counted).reshape(observed.space.levels),
     )
 
 

@@ -11,6 +11,8 @@ from hidag.latent.laws import NetworkLaw, Parents
 from hidag.latent.state_space import StateSpace
 
 Array = NDArray[np.float64]
+#: Neighbours and colliders: see :func:`class_of`.
+Class = tuple[frozenset[frozenset[int]], frozenset[tuple[frozenset[int], int]]]
 
 #: Counts below this are zero: dividing by them would overflow.
 NEVER = 1e-200
@@ -47,22 +49,21 @@ def network_of_counts(counts: Array, parents: Parents, space: StateSpace) -> Net
     return NetworkLaw(space, parents, tuple(tables))
 
 
+def class_of(parents: Parents) -> Class:
+    """Return what all graphs have in common over which laws are the same.
+
+    These are the pairs of neighbours, and the pairs of causes that are none, with their effect.
+    """
+    joined = frozenset(frozenset((a, k)) for k, causes in enumerate(parents) for a in causes)
+    pairs = (
+        (frozenset(pair), k) for k, causes in enumerate(parents) for pair in combinations(causes, 2)
+    )
+    return joined, frozenset((pair, k) for pair, k in pairs if pair not in joined)
+
+
 def equivalent(one: Parents, other: Parents) -> bool:
     """Return whether laws over two graphs are the same: same neighbours, same colliders."""
-
-    def neighbours(parents: Parents) -> set[frozenset[int]]:
-        return {frozenset((a, k)) for k, causes in enumerate(parents) for a in causes}
-
-    def colliders(parents: Parents) -> set[tuple[frozenset[int], int]]:
-        joined = neighbours(parents)
-        pairs = (
-            (frozenset(pair), k)
-            for k, causes in enumerate(parents)
-            for pair in combinations(causes, 2)
-        )
-        return {(pair, k) for pair, k in pairs if pair not in joined}
-
-    return neighbours(one) == neighbours(other) and colliders(one) == colliders(other)
+    return class_of(one) == class_of(other)
 
 
 def n_free_probabilities(parents: Parents, space: StateSpace) -> int:

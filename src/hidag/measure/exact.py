@@ -15,7 +15,7 @@ from hidag.estimate.level_order import all_in_line
 from hidag.estimate.loop import Estimate
 from hidag.estimate.posterior import information_ratio, rows_worth
 from hidag.estimate.working import WorkingData
-from hidag.evidence import LikelihoodSearch, ObservedFit, goes_by_likelihood
+from hidag.evidence import LikelihoodSearch, ObservedFit, SingleChanges, goes_by_likelihood
 from hidag.latent import (
     LatentCounts,
     LatentLaw,
@@ -223,7 +223,7 @@ def parents_by_search(space: StateSpace, knowledge: Knowledge | None = None) -> 
         if not goes_by_likelihood(observed, ratio):
             return found.dag.parents
         rules = None if knowledge is None else knowledge.rules(names)
-        return LikelihoodSearch(observed, rules).best_from(found.dag.parents).parents
+        return LikelihoodSearch(observed, SingleChanges(rules)).best_from(found.dag.parents).parents
 
     return learn
 
