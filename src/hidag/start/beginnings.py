@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.loop import Estimate, Schedule, run_em, run_saem
+from hidag.estimate.loop import Estimate, LawStep, Schedule, any_law, run_em, run_saem
 from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
@@ -153,6 +153,8 @@ def on_own_support(
     basis: Basis,
     schedule: Schedule,
     n_threads: int,
+    *,
+    law_step: LawStep = any_law,
 ) -> Estimate:
     """Return EM's estimate from an even law with just the loadings that the items have.
 
@@ -160,4 +162,14 @@ def on_own_support(
     """
     own = np.hstack([np.ones((data.n_items, 1)), items.loadings != 0]).astype(np.uint8)
     even = np.full(space.n_states, 1.0 / space.n_states)
-    return run_em(items, even, data, basis, own, NO_SPARSITY, schedule, n_threads=n_threads)
+    return run_em(
+        items,
+        even,
+        data,
+        basis,
+        own,
+        NO_SPARSITY,
+        schedule,
+        law_step=law_step,
+        n_threads=n_threads,
+    )

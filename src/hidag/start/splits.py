@@ -76,7 +76,10 @@ def better_when_split(end: FirstLook, problem: Problem, observer: Observer) -> F
     for _ in range(MOST_ROUNDS):
         idle, splits = promising_splits(end.estimate, problem)
         found = [_taken_apart(end, s, idle, problem, observer) for s in splits[:MOST_SPLITS]]
-        best = max(found, key=lambda one: one.criterion, default=end)
+        if not found:
+            break
+        # Hops cost several times what a split does: only the best of them goes on.
+        best = after_hops(max(found, key=lambda one: one.criterion), problem, observer)
         if best.criterion <= end.criterion + LEAST_GAIN:
             break
         end = best
@@ -164,7 +167,7 @@ def begun_as_half(
 def _taken_apart(
     end: FirstLook, split: Split, idle: int, problem: Problem, observer: Observer
 ) -> FirstLook:
-    """Return where it leads to take a latent apart, and hops from there."""
+    """Return where it leads to take a latent apart."""
     items, law = begun_as_half(end.estimate, split, idle, problem)
     run = partial(run_em, n_threads=problem.n_threads, observer=observer)
     plan = so_many_steps(problem.schedule, STEPS_APART)
@@ -175,4 +178,4 @@ def _taken_apart(
         steps.parameters, steps.probabilities, problem.data, max(steps.n_iter, 1)
     )
     begun = replace(end, estimate=continued(end.estimate, steps), parents=parents)
-    return after_hops(taken_to_its_end(begun, problem, observer), problem, observer)
+    return taken_to_its_end(begun, problem, observer)

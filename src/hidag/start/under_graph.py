@@ -34,6 +34,7 @@ from hidag.start.beginnings import (
 )
 from hidag.start.crossing import Problem, ends_of, starts_agree
 from hidag.start.exchange_levels import with_better_levels
+from hidag.start.graph_first import look_graph_first
 from hidag.start.hops import best_after_hops
 from hidag.start.one_direction import better_in_one_direction
 from hidag.start.points import StartPoint
@@ -85,6 +86,9 @@ def estimate_under_graph(
     """
     terms = Terms.main(space.levels)
     basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
+    problem = Problem(
+        data, space, basis, allowed, penalty, schedule, learn_parents, adapt, n_threads
+    )
     some = data.first_rows(ROWS_FOR_FIRST_STEPS)
     wanted = STARTS_IN_DOUBT if isinstance(n_starts, str) else n_starts
     generators = generators_of(seed, wanted)
@@ -130,16 +134,16 @@ def estimate_under_graph(
             observer=observer_of(progress, index, len(points)),
         )
 
-    looks = [look(index) for index in range(len(points))]
-    if further is not None and _hardly_seen(looks[0], space):
+    looks = [look(0)]
+    hardly = begin is None and _hardly_seen(looks[0], space)
+    if hardly and further is not None:
         # Both starts were made from the same correlations: they agree about the noise in them too.
         points, warm_up = [*points, *further, *made], True
-        looks += [look(index) for index in range(1, len(points))]
+    if hardly and max(space.levels) == 2:
+        looks = _looks_graph_first(points, problem, progress) or looks
+    looks += [look(index) for index in range(len(looks), len(points))]
     count = len(points)
     best = max(range(count), key=lambda i: looks[i].criterion)
-    problem = Problem(
-        data, space, basis, allowed, penalty, schedule, learn_parents, adapt, n_threads
-    )
     observers = [observer_of(progress, index, count) for index in range(count)]
     ends = ends_of(looks, problem, observers)
     in_doubt = len(ends) > 1
@@ -170,7 +174,7 @@ def estimate_under_graph(
             one.estimate.log_likelihood,
             one.estimate.n_iter,
             one.estimate.converged,
-            0 if some is data else some.n_samples,
+            0 if one.data is data else one.data.n_samples,
         )
         for p, one in zip(points, looks, strict=True)
     )
@@ -184,6 +188,33 @@ def _hardly_seen(look: FirstLook, space: StateSpace) -> bool:
     law = look.estimate.probabilities
     seen = SaturatedLaw(space, law / law.sum())
     return information_ratio(look.estimate.parameters, seen, look.data) < HARDLY_SEEN
+
+
+def _looks_graph_first(
+    points: list[StartPoint], problem: Problem, progress: StartProgress | None
+) -> list[FirstLook]:
+    """Return a look from each start with the graph learned first.
+
+    None where the first of them shows no edge: a bridge that a free law makes may show more.
+    """
+    looks: list[FirstLook] = []
+    for index, point in enumerate(points):
+        found = look_graph_first(
+            point,
+            problem.data,
+            problem.space,
+            problem.basis,
+            problem.allowed,
+            problem.penalty,
+            problem.schedule,
+            problem.learn_parents,
+            n_threads=problem.n_threads,
+            observer=observer_of(progress, index, len(points)),
+        )
+        looks.append(found)
+        if not any(looks[0].parents):
+            return []
+    return looks
 
 
 def _with_better_levels(now: FirstLook, problem: Problem, observer: Observer) -> FirstLook:

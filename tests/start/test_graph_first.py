@@ -1,0 +1,131 @@
+"""First looks with the graph learned before items may move, where items hardly show latents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.estimate.posterior import HARDLY_SEEN, information_ratio
+from hidag.latent import SaturatedLaw, StateSpace
+from hidag.latent.factorise import equivalent, factorised
+from hidag.measurement import default_penalty
+from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.start import graph_first, under_graph
+from hidag.start.graph_first import look_graph_first
+from hidag.start.points import StartPoint
+from hidag.start.under_graph import estimate_under_graph
+
+from .problems import open_problem
+
+K, N = 4, 5000
+SPACE = StateSpace.binary(K)
+CHAIN = ((), (0,), (1,), (2,))
+EVEN = np.full(SPACE.n_states, 1.0 / SPACE.n_states)
+
+
+@pytest.fixture(scope="module")
+def weak():
+    """Binary items that say little, three for each latent of a chain, and their truth."""
+    rng = np.random.default_rng(11)
+    law = random_law(chain_dag(K), rng=rng)
+    q = np.vstack([np.eye(K)] * 3)
+    truth = make_truth(law, q, "bernoulli", coefficients="text", rng=rng)
+    return truth, open_problem(simulate(truth, N, rng=rng).X, truth.families, K)
+
+
+def look(truth, problem, learn_parents=None):
+    return look_graph_first(
+        StartPoint(truth.items, EVEN, "the truth's items"),
+        problem.data,
+        SPACE,
+        problem.basis,
+        problem.allowed,
+        problem.penalty,
+        problem.schedule,
+        learn_parents or problem.learn_parents,
+    )
+
+
+def test_items_say_little_here(weak):
+    truth, problem = weak
+    law = SaturatedLaw(SPACE, np.asarray(truth.law.probabilities))
+    assert information_ratio(truth.items, law, problem.data) < HARDLY_SEEN
+
+
+def test_from_the_true_items_and_an_even_law_the_true_graph_is_found(weak):
+    truth, problem = weak
+    found = look(truth, problem)
+    assert equivalent(found.parents, CHAIN)
+    law = found.estimate.probabilities
+    np.testing.assert_allclose(factorised(law, found.parents, SPACE), law, atol=1e-12)
+    assert ((found.estimate.parameters.loadings != 0) == (truth.q_matrix == 1)).mean() > 0.9
+
+
+def test_the_graph_is_learned_from_independent_latents_with_the_starts_own_items(weak):
+    truth, problem = weak
+    told = []
+
+    def learn(parameters, probabilities, data, n_steps):
+        told.append((parameters.loadings != 0, probabilities, data, n_steps))
+        return CHAIN
+
+    found = look(truth, problem, learn)
+    assert found.parents == CHAIN
+    support, law, data, n_steps = told[0]
+    np.testing.assert_array_equal(support, truth.q_matrix == 1)
+    np.testing.assert_allclose(factorised(law, ((),) * K, SPACE), law, atol=1e-12)
+    assert n_steps == 1
+    assert data is problem.data
+
+
+def test_large_tables_are_looked_at_in_part(weak, monkeypatch):
+    truth, problem = weak
+    monkeypatch.setattr(graph_first, "ROWS_FOR_GRAPH", 500)
+    assert look(truth, problem, lambda *_: CHAIN).data.n_samples == 500
+
+
+def run(problem, learn_parents, **settings):
+    return estimate_under_graph(
+        problem.data,
+        SPACE,
+        np.full((3 * K, K), -1, dtype=np.int8),
+        default_penalty("tlp", N, K),
+        problem.schedule,
+        seed=3,
+        learn_parents=learn_parents,
+        **settings,
+    )
+
+
+def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, monkeypatch):
+    _, problem = weak
+    first = under_graph.look_graph_first
+    asked = []
+
+    def counted(point, *given, **settings):
+        asked.append(point.label)
+        return first(point, *given, **settings)
+
+    monkeypatch.setattr(under_graph, "look_graph_first", counted)
+    found = run(problem, problem.learn_parents, n_starts=2)
+    assert asked == [record.label for record in found.records]
+    # They were compared on all rows.
+    assert [record.n_rows for record in found.records] == [0, 0]
+    # Where no edge is seen, or items say enough, a free law is the bridge.
+    asked.clear()
+    bridged = run(problem, lambda *_: ((),) * K, n_starts=2)
+    assert asked == [found.records[0].label]
+    assert all(record.n_rows > 0 for record in bridged.records)
+    asked.clear()
+    monkeypatch.setattr(under_graph, "information_ratio", lambda *_: HARDLY_SEEN)
+    run(problem, problem.learn_parents, n_starts=2)
+    assert asked == []
+
+
+def test_threads_change_no_bit(weak):
+    _, problem = weak
+    one, two = (run(problem, problem.learn_parents, n_starts=2, n_threads=n) for n in (1, 2))
+    np.testing.assert_array_equal(
+        one.network.estimate.parameters.loadings, two.network.estimate.parameters.loadings
+    )
+    assert one.network.parents == two.network.parents
