@@ -58,8 +58,7 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str) -> dict:
         nonlocal n_fits
         n_fits += 1
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
-        found = model.fit(values).result_
-        return JudgedFit(information_criteria(found).bic, found.settings["penalty_strength_used"])
+        return JudgedFit.of(model.fit(values).result_)
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
     chosen = choose_number(count, fit_of).n_latents

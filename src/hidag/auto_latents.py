@@ -11,13 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from hidag.common_strength import best_bic, refit_at_common_strength
+from hidag.common_strength import refit_at_common_strength
+from hidag.criteria import information_criteria
 from hidag.measurement import Responses
-from hidag.number_rule import NEAR_TIE, next_to_fit, settled_number
+from hidag.number_rule import (
+    LEAST_ITEMS,
+    NEAR_TIE,
+    Comparison,
+    count_active,
+    next_both_ways,
+    next_to_fit,
+)
 from hidag.observations import Observations, check_values, read_q_matrix, resolve_families
+from hidag.result import FitResult
 from hidag.start.factor_count import FactorCount, count_factors
 
-#: Numbers that are fitted at most, where parallel analysis and factor BIC disagree.
+#: Numbers that are fitted at most, where parallel analysis and factor BIC disagree and items show
+#: their latents.
 MOST_NUMBERS = 4
 
 
@@ -76,10 +86,31 @@ class JudgedFit:
         NaN if the fit has none.
     strength : float
         Of the penalty that it ended with.
+    n_parameters : int
+        Its free numbers.
+    information_ratio : float
+        Share of the latents' information that the items carry.
+    n_active : int
+        Latents with two items or more.
     """
 
     bic: float
     strength: float
+    n_parameters: int = 0
+    information_ratio: float = 1.0
+    n_active: int = 1
+
+    @classmethod
+    def of(cls, result: FitResult, n_rows: float | None = None) -> JudgedFit:
+        """Return what counts of a fit; ``n_rows`` is the sum of the weights, if it had any."""
+        criteria = information_criteria(result, n_rows)
+        return cls(
+            criteria.bic,
+            float(result.settings["penalty_strength_used"]),
+            criteria.n_parameters,
+            result.information_ratio,
+            count_active(result.q_matrix),
+        )
 
 
 def choose_number(
@@ -88,8 +119,9 @@ def choose_number(
     """Return the number of latents that a fit takes of its own accord.
 
     Where parallel analysis and factor BIC agree nothing needs to be fitted. Where they do not, the
-    larger number stands unless fits do with fewer: see :mod:`hidag.number_rule`. Penalties do not
-    decide: see :mod:`hidag.common_strength`.
+    larger number stands unless fits do with fewer, or, where items hardly show their latents, with
+    another: see :mod:`hidag.number_rule`. Penalties do not decide: see
+    :mod:`hidag.common_strength`.
 
     Parameters
     ----------
@@ -100,21 +132,38 @@ def choose_number(
     said = count.in_words()
     if count.agreed:
         return NumberChoice(count.by_factor_bic, said)
-    low, high = count.span
+    high = count.span[1]
     fits = {high: [fit_of(high, None)]}
     if isnan(fits[high][0].bic):
         chosen = count.by_parallel_analysis
         return NumberChoice(chosen, f"{said}; fits of {high} latents have no likelihood to compare")
-    values = {high: best_bic(fits[high])}
-    while len(fits) < MOST_NUMBERS and (k := next_to_fit(high, low, values)) is not None:
+    compared = Comparison(high, fits)
+    while (k := _next_number(count, compared)) is not None:
         fits[k] = [fit_of(k, None)]
-        refit_at_common_strength(fits, fit_of)
-        values = {k: best_bic(ones) for k, ones in fits.items()}
-    chosen = settled_number(high, values) or high
+        refit_at_common_strength(fits, fit_of, compared.ratio)
+    chosen = compared.settled or high
+    values = compared.standing
     best = min(values.values())
     behind = ", ".join(f"{k} by {values[k] - best:.1f}" for k in sorted(values, reverse=True))
-    return NumberChoice(
-        chosen,
-        f"{said}; of fits, {chosen} is the largest number with a BIC within {NEAR_TIE:g} of the "
-        f"best (behind it: {behind})",
-    )
+    if compared.hardly_seen:
+        found = (
+            f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "
+            f"more than correlations; of fits, {chosen} latents with at least {LEAST_ITEMS} items "
+            f"have the best BIC at that share of the rows (behind it: {behind})"
+        )
+    else:
+        found = (
+            f"of fits, {chosen} is the largest number with a BIC within {NEAR_TIE:g} of the best "
+            f"(behind it: {behind})"
+        )
+    return NumberChoice(chosen, f"{said}; {found}")
+
+
+def _next_number(count: FactorCount, compared: Comparison) -> int | None:
+    """Return the number of latents to fit next, None when there were enough."""
+    if compared.hardly_seen:
+        return next_both_ways(compared.bic, 1, count.largest)
+    if len(compared.fits) >= MOST_NUMBERS:
+        return None
+    low, high = count.span
+    return next_to_fit(high, low, compared.bic)

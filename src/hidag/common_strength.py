@@ -8,7 +8,7 @@ lose to another for its penalty alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf, isnan
+from math import inf, isnan, log
 from typing import Protocol, TypeVar
 
 
@@ -23,22 +23,46 @@ class Contender(Protocol):
     def strength(self) -> float:
         """Strength of the penalty that the fit ended with."""
 
+    @property
+    def n_parameters(self) -> int:
+        """How many free numbers the fit has."""
+
+    @property
+    def information_ratio(self) -> float:
+        """Which share of the latents' information the items carry, by this fit."""
+
+    @property
+    def n_active(self) -> int:
+        """Latents that have items enough to be told from noise in one item."""
+
 
 Fit = TypeVar("Fit", bound=Contender)
 
 
-def best_bic(fits: Sequence[Contender]) -> float:
-    """Return the best BIC of several fits with one number of latents; infinite if none has one."""
-    return min((one.bic for one in fits if not isnan(one.bic)), default=inf)
+def best_bic(fits: Sequence[Contender], ratio: float = 1.0) -> float:
+    """Return the best BIC of several fits with one number of latents; infinite if none has one.
+
+    Parameters
+    ----------
+    fits : sequence of Contender
+    ratio : float
+        Share of the rows that parameters are charged for.
+    """
+    return min((bic_at(one, ratio) for one in fits if not isnan(one.bic)), default=inf)
 
 
-def best_number(fits: Mapping[int, Sequence[Contender]]) -> int:
+def bic_at(one: Contender, ratio: float) -> float:
+    """Return a fit's BIC with parameters charged for a share of the rows."""
+    return one.bic + log(ratio) * one.n_parameters
+
+
+def best_number(fits: Mapping[int, Sequence[Contender]], ratio: float = 1.0) -> int:
     """Return the number of latents whose best fit has the best BIC, the smaller of two equal."""
-    return min(fits, key=lambda k: (best_bic(fits[k]), k))
+    return min(fits, key=lambda k: (best_bic(fits[k], ratio), k))
 
 
 def refit_at_common_strength(
-    fits: dict[int, list[Fit]], fit_again: Callable[[int, float], Fit]
+    fits: dict[int, list[Fit]], fit_again: Callable[[int, float], Fit], ratio: float = 1.0
 ) -> None:
     """Add fits, so that no number of latents has lost for a stronger penalty than the best one's.
 
@@ -52,12 +76,14 @@ def refit_at_common_strength(
         By number of latents; fits are added to it.
     fit_again : callable
         Fits with a number of latents and a strength.
+    ratio : float
+        Share of the rows that parameters are charged for.
     """
-    first = best_number(fits)
-    best = best_bic(fits[first])
+    first = best_number(fits, ratio)
+    best = best_bic(fits[first], ratio)
     if best == inf:
         return
-    strength = min(one.strength for one in fits[first] if one.bic == best)
+    strength = min(one.strength for one in fits[first] if bic_at(one, ratio) == best)
     for k, ones in fits.items():
         known = [one.strength for one in ones if not isnan(one.bic)]
         if k != first and known and min(known) > strength:

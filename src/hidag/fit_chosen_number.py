@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from hidag.auto_latents import JudgedFit, choose_number, count_in_table, number_told
-from hidag.criteria import information_criteria
 from hidag.observations import Observations
 from hidag.result import FitResult
 from hidag.settings import weighted_rows
@@ -48,8 +47,7 @@ def fit_chosen_number(
             result = fit_number(n_latents, strength)
         # A second fit with another number's penalty is for the comparison alone.
         fits.setdefault(n_latents, (result, caught))
-        bic = information_criteria(result, n_rows).bic
-        return JudgedFit(bic, float(result.settings["penalty_strength_used"]))
+        return JudgedFit.of(result, n_rows)
 
     choice = number_told(
         settings["q_matrix"], settings["levels"], settings["latent_names"], table.names

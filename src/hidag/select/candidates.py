@@ -14,6 +14,7 @@ from hidag.criteria import InformationCriteria, information_criteria
 from hidag.errors import HidagError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimator import DCRL
+from hidag.number_rule import count_active
 from hidag.observations import Observations
 from hidag.result import FitResult
 
@@ -70,6 +71,21 @@ class Candidate:
         if self.result is not None:
             return float(self.result.settings["penalty_strength_used"])
         return float("nan") if self.penalty_strength is None else self.penalty_strength
+
+    @property
+    def n_parameters(self) -> int:
+        """How many free numbers the fit has; 0 if there is none."""
+        return 0 if self.criteria is None else self.criteria.n_parameters
+
+    @property
+    def information_ratio(self) -> float:
+        """Share of the latents' information that the items carry; 1 without a fit."""
+        return 1.0 if self.result is None else self.result.information_ratio
+
+    @property
+    def n_active(self) -> int:
+        """Latents with two items or more; without a fit, as many as were asked for."""
+        return self.n_latents if self.result is None else count_active(self.result.q_matrix)
 
     @property
     def mean_held_out(self) -> float:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from hidag.auto_latents import count_in_table
-from hidag.common_strength import best_bic, refit_at_common_strength
+from hidag.common_strength import refit_at_common_strength
 from hidag.errors import SettingError
-from hidag.number_rule import nearest, next_to_fit
+from hidag.number_rule import Comparison, nearest, next_both_ways, next_to_fit
 from hidag.observations import Observations, read_table, resolve_families
 from hidag.select.candidates import (
     Candidate,
@@ -22,7 +22,8 @@ from hidag.select.selection import Selection
 from hidag.settings import checked_count, root_seed, weighted_rows
 from hidag.start.factor_count import FactorCount, largest_count
 
-#: Numbers of latents that are fitted at most when fits go where they are needed.
+#: Numbers of latents that are fitted at most when fits go where they are needed and items show
+#: their latents.
 MOST_NUMBERS = 7
 FITS = ("near", "all", "none")
 #: Settings of the estimator that a comparison over numbers of latents cannot have.
@@ -56,7 +57,7 @@ def select(
         number loses for a stronger penalty than the best one's: it is fitted with that one too.
     fits : {"near", "all", "none"}
         Which numbers are fitted: what the correlations say and its neighbours, and fewer while
-        these are better; all; or none.
+        these are better (or more, where items hardly show their latents); all; or none.
     folds : int
         Of the cross-validation, which the best number of latents and its two neighbours go
         through; 0 or 1 leaves it out.
@@ -145,23 +146,36 @@ def _fitted(
     if fits == "none":
         return ()
     done: dict[int, list[Candidate]] = {}
+    compared = Comparison(count.span[1], done)
     if fits == "all":
-        done = {k: fit_number(k) for k in numbers}
-        refit_at_common_strength(done, fit_again)
+        done.update({k: fit_number(k) for k in numbers})
+        refit_at_common_strength(done, fit_again, compared.ratio)
     else:
-        # The number that stands unless fewer do, what one more would bring, and the way down.
-        low, high = (numbers.index(nearest(k, numbers)) for k in count.span)
+        # The number that stands unless fewer do, what one more would bring, and the way from there.
+        high = numbers.index(nearest(count.span[1], numbers))
         for place in range(max(high - 1, 0), min(high + 1, len(numbers) - 1) + 1):
             done[numbers[place]] = fit_number(numbers[place])
-        refit_at_common_strength(done, fit_again)
-        while len(done) < MOST_NUMBERS:
-            bic = {numbers.index(k): best_bic(ones) for k, ones in done.items()}
-            further = next_to_fit(high, low, bic)
-            if further is None:
-                break
-            done[numbers[further]] = fit_number(numbers[further])
-            refit_at_common_strength(done, fit_again)
+        refit_at_common_strength(done, fit_again, compared.ratio)
+        while (k := _next_number(numbers, count, compared)) is not None:
+            done[k] = fit_number(k)
+            refit_at_common_strength(done, fit_again, compared.ratio)
     return tuple(one for k in sorted(done) for one in done[k])
+
+
+def _next_number(numbers: tuple[int, ...], count: FactorCount, compared: Comparison) -> int | None:
+    """Return the number of latents to fit next, None when there were enough."""
+    bic = {numbers.index(k): value for k, value in compared.bic.items()}
+    further = None
+    if compared.hardly_seen:
+        settled = nearest(compared.settled or compared.counted, numbers)
+        further = next_both_ways(bic, 0, len(numbers) - 1)
+        if further is None and settled not in compared.fits:
+            # Some latents of the best fit have no items: the fit without them is the answer.
+            return settled
+    elif len(bic) < MOST_NUMBERS:
+        low, high = (numbers.index(nearest(k, numbers)) for k in count.span)
+        further = next_to_fit(high, low, bic)
+    return None if further is None else numbers[further]
 
 
 def _cross_validated(

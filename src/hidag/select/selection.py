@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hidag.number_rule import NEAR_TIE, nearest, settled_number
+from hidag.number_rule import NEAR_TIE, Comparison, nearest
 from hidag.result import FitResult
 from hidag.select.candidates import Candidate
 from hidag.start.factor_count import FactorCount
@@ -70,13 +70,22 @@ class Selection:
         """The number of latents: what correlations count, less what fits do without.
 
         Of the numbers up to what parallel analysis or factor BIC says, the largest whose fits have
-        a BIC within 10 of the best: see :mod:`hidag.number_rule`. Without fits that can be
-        compared it is what parallel analysis says.
+        a BIC within 10 of the best; where items hardly show their latents, the number of the best
+        fit: see :mod:`hidag.number_rule`. Without fits that can be compared it is what parallel
+        analysis says.
         """
-        settled = settled_number(self.count.span[1], self._fits_bic)
-        return (
-            nearest(self.count.by_parallel_analysis, self.latents) if settled is None else settled
+        settled = self.compared.settled
+        return nearest(
+            self.count.by_parallel_analysis if settled is None else settled, self.latents
         )
+
+    @property
+    def compared(self) -> Comparison:
+        """The fits, held against each other and against what the correlations count."""
+        fits: dict[int, list[Candidate]] = {}
+        for one in self.candidates:
+            fits.setdefault(one.n_latents, []).append(one)
+        return Comparison(self.count.span[1], fits)
 
     @property
     def runner_up(self) -> int | None:
@@ -89,6 +98,7 @@ class Selection:
     def margin(self) -> float:
         """By how much the recommended number is better than the next: BIC, or factor BIC.
 
+        BIC is that of the rule, charged for fewer rows where items hardly show their latents.
         Negative where that alone would have chosen another number; NaN if nothing was compared.
         """
         values, other = self._values, self.runner_up
@@ -97,19 +107,15 @@ class Selection:
         return values[other] - values[self.recommended]
 
     @property
-    def _fits_bic(self) -> dict[int, float]:
-        """The best BIC of the fits with each number of latents that has one."""
-        out: dict[int, float] = {}
-        for one in self.candidates:
-            if not isnan(one.bic):
-                out[one.n_latents] = min(one.bic, out.get(one.n_latents, one.bic))
-        return dict(sorted(out.items()))
-
-    @property
     def _values(self) -> dict[int, float]:
-        fitted = self._fits_bic
-        if fitted:
-            return fitted
+        """What decides, by number of latents: the BIC of fits, or factor BIC without any."""
+        standing = self.compared.standing
+        if standing:
+            allowed: dict[int, float] = {}
+            for k, value in standing.items():
+                near = nearest(k, self.latents)
+                allowed[near] = min(value, allowed.get(near, value))
+            return allowed
         known = {
             k: float(self.count.factor_bic[k]) for k in self.latents if k <= self.count.largest
         }
@@ -212,6 +218,12 @@ class Selection:
             out = (
                 f"{words}: the correlations speak for no more, though fits with {other} are better "
                 f"by {-self.margin:.1f} of BIC."
+            )
+        compared = self.compared
+        if compared.hardly_seen and other is not None:
+            out += (
+                f" Items carry {compared.ratio:.0%} of the latents' information, so fits decide, "
+                "and BIC charges for that share of the rows."
             )
         if len(self.latents) > 1 and chosen in (self.latents[0], self.latents[-1]) and chosen > 1:
             end = "fewest" if chosen == self.latents[0] else "most"
