@@ -89,6 +89,43 @@ def test_without_a_likelihood_parallel_analysis_decides():
     assert choice.reason.endswith("fits of 6 latents have no likelihood to compare")
 
 
+def weak_fits(bic: dict[int, float], idle: dict[int, int], asked: list[int]):
+    """Return a function that fits items which hardly show their latents."""
+
+    def fit_of(k: int, strength: float | None) -> JudgedFit:
+        asked.append(k)
+        return JudgedFit(bic[k], 3.0, 40, 0.06, k - idle.get(k, 0))
+
+    return fit_of
+
+
+def test_where_items_hardly_show_latents_fits_may_add():
+    asked: list[int] = []
+    bic = {3: 40.0, 4: 30.0, 5: 20.0, 6: 8.0, 7: 9.0, 8: 25.0}
+    choice = choose_number(count(5, 2), weak_fits(bic, {}, asked))
+    assert (choice.n_latents, asked) == (6, [5, 6, 7, 8, 4])
+    assert choice.reason == (
+        "parallel analysis says 5, factor BIC 2; the largest spectral gap is after 5; items carry "
+        "6% of the latents' information, where fits count for more than correlations; of fits, 6 "
+        "latents with at least 2 items have the best BIC at that share of the rows (behind it: 8 "
+        "by 17.0, 7 by 1.0, 6 by 0.0, 5 by 12.0, 4 by 22.0)"
+    )
+
+
+def test_latents_that_hardly_have_items_there_are_not_counted():
+    asked: list[int] = []
+    bic = dict.fromkeys(range(1, 9), 30.0) | {5: 20.0}
+    assert choose_number(count(5, 2), weak_fits(bic, {5: 2}, asked)).n_latents == 3
+    assert asked == [5, 6, 7, 4, 3]
+
+
+def test_fits_that_get_better_and_better_end():
+    asked: list[int] = []
+    bic = {k: -20.0 * k for k in range(1, 20)}
+    assert choose_number(count(3, 2, most=19), weak_fits(bic, {}, asked)).n_latents == 10
+    assert asked == list(range(3, 11))
+
+
 @pytest.fixture(scope="module")
 def data():
     truth = design("Chain-5", "Q1", "gaussian", rng=1)

@@ -41,3 +41,19 @@ def test_a_second_fit_may_be_worse_than_the_first_and_fits_may_fail():
     assert (best_number(fits), best_bic(fits[3])) == (2, 40.0)
     nothing, asked = settled({2: JudgedFit(NAN, NAN), 3: JudgedFit(NAN, NAN)}, {})
     assert (best_number(nothing), asked) == (2, [])
+
+
+def test_the_best_is_that_of_the_comparison():
+    # Charged for a twentieth of the rows, the larger fit is the best, and its strength is common.
+    fits = {2: [JudgedFit(20.0, 5.0, 10)], 3: [JudgedFit(30.0, 3.0, 20)]}
+    assert (best_number(fits), best_number(fits, 0.05)) == (2, 3)
+    asked = []
+
+    def fit_again(k: int, strength: float) -> JudgedFit:
+        asked.append((k, strength))
+        return JudgedFit(20.0, strength, 10)
+
+    refit_at_common_strength(fits, fit_again)
+    assert asked == []
+    refit_at_common_strength(fits, fit_again, 0.05)
+    assert asked == [(2, 3.0)]

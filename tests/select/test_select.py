@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,15 +13,23 @@ from matplotlib.figure import Figure
 
 import hidag
 from hidag import design, simulate
+from hidag.criteria import criteria_of
 from hidag.errors import SettingError
 from hidag.observations import read_table
 from hidag.plots import plot_selection, render_figure
 from hidag.plots.selection import SIZE
-from hidag.select import Candidate, Selection, select
+from hidag.select import Candidate, Selection, run, select
 from hidag.select.candidates import Table, folds_of
 from hidag.select.selection import COLUMNS
+from hidag.start.factor_count import FactorCount
 
 QUICK = {"family": "gaussian", "random_state": 0, "n_starts": 1}
+
+
+def counted(k: int, most: int = 7) -> FactorCount:
+    """Return a count in which parallel analysis says k, and factor BIC 1."""
+    eigenvalues = np.where(np.arange(1, most + 1) <= k, 1.0, 0.1)
+    return FactorCount(eigenvalues, np.full(most, 0.5), np.abs(np.arange(most + 1.0) - 1), 100.0)
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +175,52 @@ def test_correlations_are_believed_up_to_a_near_tie_of_fewer(found, other, more,
     five = replace(found.fitted[5], held_out=None)
     judged = Selection(found.latents, found.count, (five, with_bic(five, other, more)), 0)
     assert (judged.recommended, judged.verdict()) == (chosen, verdict)
+
+
+def weakly(one: Candidate, q_matrix: np.ndarray) -> Candidate:
+    """Return the candidate as one whose items hardly show its latents."""
+    settings = {"penalty_strength_used": 3.0}
+    result = SimpleNamespace(q_matrix=q_matrix, information_ratio=0.05, settings=settings)
+    return replace(one, result=result, held_out=None)
+
+
+def test_where_items_hardly_show_latents_fits_may_add(found):
+    q = np.kron(np.eye(6, dtype=np.int8), np.ones((2, 1), dtype=np.int8))
+    five = weakly(found.fitted[5], q[:, :5])
+    six = weakly(with_bic(five, 6, -40.0), q)
+    judged = Selection(found.latents, found.count, (five, six), 0)
+    assert (judged.recommended, judged.runner_up, judged.margin) == (6, 5, pytest.approx(40.0))
+    assert judged.verdict().startswith(
+        "6 latents, by 40.0 of BIC before 5. Items carry 5% of the latents' information, so fits "
+        "decide, and BIC charges for that share of the rows."
+    )
+    # Of six one has a single item: the fit counts for five.
+    judged = Selection(found.latents, found.count, (five, weakly(six, q[:-1])), 0)
+    assert (judged.recommended, judged.runner_up) == (5, None)
+    assert judged.verdict().startswith("5 latents; no fit has items for another number, and")
+
+
+def test_the_number_that_is_recommended_is_fitted_and_both_ways_are_gone(monkeypatch):
+    values = np.array(simulate(design("Chain-5", "Q1", "bernoulli", rng=5), 60, rng=6).X)
+    asked = []
+
+    def fake(table, k, strength, settings):
+        asked.append(k)
+        q = np.zeros((15, k), dtype=np.int8)
+        # The best fit is one of six latents of which three have items.
+        q[:, : 3 if k == 6 else k] = 1
+        criteria = criteria_of(0.0 if k == 6 else -10.0 - k, 20, 0.0, 60.0)
+        return weakly(Candidate(k, strength, criteria=criteria), q)
+
+    monkeypatch.setattr(run, "fit_candidate", fake)
+    monkeypatch.setattr(run, "count_in_table", lambda *args, **kwargs: counted(5))
+    found = select(values, range(1, 8), family="bernoulli", folds=0)
+    assert asked == [4, 5, 6, 7, 3]
+    assert (found.recommended, found.result.q_matrix.shape[1]) == (3, 3)
+    asked.clear()
+    # What may not be chosen is not taken: the nearest that may is.
+    found = select(values, range(4, 7), family="bernoulli", folds=0)
+    assert (found.recommended, asked) == (4, [4, 5, 6])
 
 
 def test_equal_rows_are_dealt_to_different_folds():

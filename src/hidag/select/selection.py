@@ -205,7 +205,10 @@ class Selection:
         if not self.fitted:
             out = f"{words}, by the correlations alone: {self.count.in_words()}."
         elif other is None:
-            out = f"{words}; no other number was fitted, and {self.count.in_words()}."
+            lone = "no fit has items for another number"
+            if len(self.fitted) == 1:
+                lone = "no other number was fitted"
+            out = f"{words}; {lone}, and {self.count.in_words()}."
         elif self.margin >= 0:
             tie = ", a near tie" if self.margin < NEAR_TIE else ""
             out = f"{words}, by {self.margin:.1f} of BIC before {other}{tie}."
