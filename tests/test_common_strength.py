@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hidag.auto_latents import JudgedFit
-from hidag.common_strength import best_bic, best_number, refit_at_common_strength
+from hidag.common_strength import best_bic, best_number, bic_at, refit_at_common_strength
+from hidag.criteria import criteria_of
 
 NAN = float("nan")
 
@@ -57,3 +60,11 @@ def test_the_best_is_that_of_the_comparison():
     assert asked == []
     refit_at_common_strength(fits, fit_again, 0.05)
     assert asked == [(2, 3.0)]
+
+
+def test_a_parameter_is_charged_for_at_least_what_noise_gains():
+    # 40 rows at a share of .05 are 2: their logarithm would be less than AIC's 2.
+    criteria = criteria_of(-100.0, 10, 0.0, 40.0)
+    one = JudgedFit(criteria.bic, 3.0, 10, 0.05, 3, criteria.aic)
+    assert (bic_at(one, 0.05), bic_at(one, 1.0)) == (criteria.aic, criteria.bic)
+    assert bic_at(one, 0.5) == pytest.approx(criteria_of(-100.0, 10, 0.0, 20.0).bic)

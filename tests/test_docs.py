@@ -278,7 +278,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.measure import effects
     from hidag.measure.run import STATES_FOR_SAMPLED_START
     from hidag.measure.sampled import MOST_PARENTS
-    from hidag.number_rule import NEAR_TIE
+    from hidag.number_rule import LEAST_ITEMS, LOOK_BEYOND, MOST_BOTH_WAYS, NEAR_TIE
     from hidag.result import MOST_EXACT_STATES
     from hidag.select.run import MOST_NUMBERS
     from hidag.start import (
@@ -351,6 +351,9 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"have a BIC within {NEAR_TIE:g} of the best is taken",
         f"while fewer are better, {auto_latents.MOST_NUMBERS} numbers at the most",
         f"goes down likewise, up to {MOST_NUMBERS} numbers, and",
+        f"counting only latents with at least {LEAST_ITEMS} items",
+        f"until {LOOK_BEYOND} numbers on either side of the best are worse, {MOST_BOTH_WAYS} "
+        "numbers at the most",
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())

@@ -92,6 +92,8 @@ class JudgedFit:
         Share of the latents' information that the items carry.
     n_active : int
         Latents with two items or more.
+    aic : float
+        NaN if the fit has none; the least that it is charged where rows count for little.
     """
 
     bic: float
@@ -99,6 +101,7 @@ class JudgedFit:
     n_parameters: int = 0
     information_ratio: float = 1.0
     n_active: int = 1
+    aic: float = float("-inf")
 
     @classmethod
     def of(cls, result: FitResult, n_rows: float | None = None) -> JudgedFit:
@@ -110,6 +113,7 @@ class JudgedFit:
             criteria.n_parameters,
             result.information_ratio,
             count_active(result.q_matrix),
+            criteria.aic,
         )
 
 

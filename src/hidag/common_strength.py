@@ -24,6 +24,10 @@ class Contender(Protocol):
         """Strength of the penalty that the fit ended with."""
 
     @property
+    def aic(self) -> float:
+        """AIC; NaN if the fit has none."""
+
+    @property
     def n_parameters(self) -> int:
         """How many free numbers the fit has."""
 
@@ -52,8 +56,11 @@ def best_bic(fits: Sequence[Contender], ratio: float = 1.0) -> float:
 
 
 def bic_at(one: Contender, ratio: float) -> float:
-    """Return a fit's BIC with parameters charged for a share of the rows."""
-    return one.bic + log(ratio) * one.n_parameters
+    """Return a fit's BIC with parameters charged for a share of the rows, but no less than AIC's 2.
+
+    So much even a parameter without any meaning gains.
+    """
+    return max(one.bic + log(ratio) * one.n_parameters, one.aic) if ratio < 1.0 else one.bic
 
 
 def best_number(fits: Mapping[int, Sequence[Contender]], ratio: float = 1.0) -> int:

@@ -56,6 +56,11 @@ class Candidate:
     again: bool = False
 
     @property
+    def aic(self) -> float:
+        """AIC; NaN if there is none."""
+        return float("nan") if self.criteria is None else self.criteria.aic
+
+    @property
     def bic(self) -> float:
         """BIC; NaN if there is none."""
         return float("nan") if self.criteria is None else self.criteria.bic
