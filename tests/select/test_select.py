@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import hidag
-from hidag import design, simulate
+from hidag import DCRL, design, simulate
 from hidag.criteria import criteria_of
 from hidag.errors import SettingError
 from hidag.observations import read_table
@@ -21,6 +21,7 @@ from hidag.plots.selection import SIZE
 from hidag.select import Candidate, Selection, run, select
 from hidag.select.candidates import Table, folds_of
 from hidag.select.selection import COLUMNS
+from hidag.simulate import Truth, chain_dag, random_law
 from hidag.start.factor_count import FactorCount
 
 QUICK = {"family": "gaussian", "random_state": 0, "n_starts": 1}
@@ -221,6 +222,21 @@ def test_the_number_that_is_recommended_is_fitted_and_both_ways_are_gone(monkeyp
     # What may not be chosen is not taken: the nearest that may is.
     found = select(values, range(4, 7), family="bernoulli", folds=0)
     assert (found.recommended, asked) == (4, [4, 5, 6])
+
+
+def test_select_and_auto_settle_a_table_of_weak_items_alike():
+    rng = np.random.default_rng(1)
+    q = np.eye(3, dtype=np.int8)[np.arange(15) % 3]
+    law = random_law(chain_dag(3), rng=rng)
+    truth = Truth(q, np.full(15, -0.5), 1.0 * q, np.ones(15), ("bernoulli",) * 15, law)
+    values = np.array(simulate(truth, 3000, rng=rng).X)
+    quick = {**QUICK, "family": "bernoulli"}
+    found = select(values, folds=0, **quick)
+    auto = DCRL("auto", **quick).fit(values).result_
+    assert found.compared.hardly_seen
+    assert "items carry 5% of the latents' information" in auto.settings["n_latents_reason"]
+    assert found.recommended == auto.settings["n_latents_chosen"] == 3
+    assert auto.q_matrix.shape == found.result.q_matrix.shape == (15, 3)
 
 
 def test_equal_rows_are_dealt_to_different_folds():
