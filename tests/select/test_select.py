@@ -224,6 +224,7 @@ def test_the_number_that_is_recommended_is_fitted_and_both_ways_are_gone(monkeyp
     assert (found.recommended, asked) == (4, [4, 5, 6])
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_select_and_auto_settle_a_table_of_weak_items_alike():
     rng = np.random.default_rng(1)
     q = np.eye(3, dtype=np.int8)[np.arange(15) % 3]
