@@ -30,6 +30,7 @@ import numpy as np
 from hidag import DCRL, design, simulate
 from hidag.auto_latents import JudgedFit, choose_number
 from hidag.criteria import InformationCriteria, information_criteria
+from hidag.neighbour_fits import Place
 from hidag.select import select
 from hidag.simulate.designs import GRAPHS
 from hidag.start.factor_count import count_factors
@@ -59,14 +60,15 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str) -> dict:
     count = count_factors(values, families)
     n_fits = 0
 
-    def fit_of(k: int, strength: float | None) -> JudgedFit:
+    def fit_of(k: int, strength: float | None, place: Place | None = None) -> JudgedFit:
         nonlocal n_fits
-        n_fits += 1
+        n_fits += place is None
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
+        model._begun_at(place)
         return JudgedFit.of(model.fit(values).result_)
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
-    chosen = choose_number(count, fit_of).n_latents
+    chosen = choose_number(count, fit_of, values).n_latents
     out = {
         "gap": count.by_gap,
         "parallel": count.by_parallel_analysis,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
 
@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from hidag.common_strength import refit_at_common_strength
 from hidag.criteria import information_criteria
 from hidag.measurement import Responses
+from hidag.neighbour_fits import Neighbours
 from hidag.number_rule import (
     LEAST_ITEMS,
     NEAR_TIE,
@@ -94,6 +95,8 @@ class JudgedFit:
         Latents with two items or more.
     aic : float
         NaN if the fit has none; the least that it is charged where rows count for little.
+    result : FitResult or None
+        The whole fit, where it is at hand.
     """
 
     bic: float
@@ -102,6 +105,7 @@ class JudgedFit:
     information_ratio: float = 1.0
     n_active: int = 1
     aic: float = float("-inf")
+    result: FitResult | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, result: FitResult, n_rows: float | None = None) -> JudgedFit:
@@ -114,11 +118,15 @@ class JudgedFit:
             result.information_ratio,
             count_active(result.q_matrix),
             criteria.aic,
+            result,
         )
 
 
 def choose_number(
-    count: FactorCount, fit_of: Callable[[int, float | None], JudgedFit]
+    count: FactorCount,
+    fit_of: Callable[..., JudgedFit],
+    values: NDArray[np.float64] | None = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> NumberChoice:
     """Return the number of latents that a fit takes of its own accord.
 
@@ -131,7 +139,11 @@ def choose_number(
     ----------
     count : FactorCount
     fit_of : callable
-        Fits with so many latents and a strength of the penalty, or its own for None.
+        Fits with so many latents and a strength of the penalty, or its own for None; called with
+        a third argument it begins at that place.
+    values : ndarray, shape (N, J), optional
+        With them, fits may begin where others ended: see :mod:`hidag.neighbour_fits`.
+    weights : ndarray, shape (N,), optional
     """
     said = count.in_words()
     if count.agreed:
@@ -142,13 +154,20 @@ def choose_number(
         chosen = count.by_parallel_analysis
         return NumberChoice(chosen, f"{said}; fits of {high} latents have no likelihood to compare")
     compared = Comparison(high, fits)
-    while (k := _next_number(count, compared)) is not None:
-        fits[k] = [fit_of(k, None)]
-        refit_at_common_strength(fits, fit_of, compared.ratio)
+    neighbours = None
+    if values is not None:
+        neighbours = Neighbours(fits, lambda k, place: fit_of(k, None, place), values, weights)
+    while True:
+        k = _next_number(count, compared)
+        if k is not None:
+            fits[k] = [fit_of(k, None)]
+            refit_at_common_strength(fits, fit_of, compared.ratio)
+        elif neighbours is None or not neighbours.tell(compared):
+            break
     chosen = compared.settled or high
-    values = compared.standing
-    best = min(values.values())
-    behind = ", ".join(f"{k} by {values[k] - best:.1f}" for k in sorted(values, reverse=True))
+    standing = compared.standing
+    best = min(standing.values())
+    behind = ", ".join(f"{k} by {standing[k] - best:.1f}" for k in sorted(standing, reverse=True))
     if compared.hardly_seen:
         found = (
             f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, isnan, log
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from hidag.result import FitResult
 
 
 class Contender(Protocol):
@@ -34,6 +37,10 @@ class Contender(Protocol):
     @property
     def information_ratio(self) -> float:
         """Which share of the latents' information the items carry, by this fit."""
+
+    @property
+    def result(self) -> FitResult | None:
+        """The whole fit, where it is at hand."""
 
     @property
     def n_active(self) -> int:

@@ -136,6 +136,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     result_ : FitResult
     """
 
+    _place: tuple[MeasurementParameters, Array] | None = None
+
     def __init__(
         self,
         n_latents: int | str,
@@ -211,7 +213,9 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 table,
                 sample_weight,
                 self.get_params(),
-                lambda k, strength: self._fit_number(k, strength, seed, X, sample_weight),
+                lambda k, strength, place: self._fit_number(
+                    k, strength, place, seed, X, sample_weight
+                ),
                 tell=self._tell,
             )
         else:
@@ -229,21 +233,33 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_number(
-        self, n_latents: int, strength: float | None, seed: int, X: Any, sample_weight: Any
+        self,
+        n_latents: int,
+        strength: float | None,
+        place: tuple[MeasurementParameters, Array] | None,
+        seed: int,
+        X: Any,
+        sample_weight: Any,
     ) -> FitResult:
-        """Return the fit with so many latents, that penalty if any, otherwise the same settings."""
+        """Return the fit with so many latents, that penalty and from that place, if any."""
         settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
         if strength is not None:
             settings["penalty_strength"] = strength
-        fitted: DCRL = type(self)(**settings).fit(X, sample_weight=sample_weight)
-        return fitted.result_
+        model: DCRL = type(self)(**settings)._begun_at(place)
+        return model.fit(X, sample_weight=sample_weight).result_
 
     def _begin(self) -> tuple[MeasurementParameters, Array] | None:
         """Return items and a law (S,) to begin from; None looks for starts, as every user wants.
 
-        Refits of one table to slightly others can say where the first fit ended.
+        Refits of one table to slightly others can say where the first fit ended, and fits with one
+        latent more or fewer where they did.
         """
-        return None
+        return self._place
+
+    def _begun_at(self, place: tuple[MeasurementParameters, Array] | None) -> Self:
+        """Begin at a place, or wherever starts lead for None."""
+        self._place = place
+        return self
 
     def _tell(self, text: str) -> None:
         """Log a message, and write it to standard error when the user asked for words."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hidag.auto_latents import JudgedFit, choose_number, count_in_table, number_told
+from hidag.neighbour_fits import Place
 from hidag.observations import Observations
 from hidag.result import FitResult
 from hidag.settings import weighted_rows
@@ -20,7 +21,7 @@ def fit_chosen_number(
     table: Observations,
     sample_weight: Any,
     settings: Mapping[str, Any],
-    fit_number: Callable[[int, float | None], FitResult],
+    fit_number: Callable[[int, float | None, Place | None], FitResult],
     *,
     tell: Callable[[str], None],
 ) -> FitResult:
@@ -33,7 +34,8 @@ def fit_chosen_number(
     settings : mapping
         As the estimator takes them.
     fit_number : callable
-        Fits with so many latents and a strength of the penalty, as the settings say for None.
+        Fits with so many latents, a strength of the penalty, as the settings say for None, and a
+        place to begin at, if any.
     tell : callable
         Takes a sentence on what was chosen.
     """
@@ -41,19 +43,21 @@ def fit_chosen_number(
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     fits: dict[int, tuple[FitResult, list[warnings.WarningMessage]]] = {}
 
-    def fit_of(n_latents: int, strength: float | None) -> JudgedFit:
+    def fit_of(n_latents: int, strength: float | None, place: Place | None = None) -> JudgedFit:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = fit_number(n_latents, strength)
-        # A second fit with another number's penalty is for the comparison alone.
-        fits.setdefault(n_latents, (result, caught))
+            result = fit_number(n_latents, strength, place)
+        # A second fit with another number's penalty, or from its fit, is for the comparison alone.
+        if place is None:
+            fits.setdefault(n_latents, (result, caught))
         return JudgedFit.of(result, n_rows)
 
     choice = number_told(
         settings["q_matrix"], settings["levels"], settings["latent_names"], table.names
     )
     if choice is None:
-        choice = choose_number(count_in_table(counted, settings["family"], weights), fit_of)
+        count = count_in_table(counted, settings["family"], weights)
+        choice = choose_number(count, fit_of, counted.values, weights)
     tell(f"{choice.n_latents} latents: {choice.reason}")
     if choice.n_latents not in fits:
         fit_of(choice.n_latents, None)

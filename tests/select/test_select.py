@@ -181,7 +181,9 @@ def test_correlations_are_believed_up_to_a_near_tie_of_fewer(found, other, more,
 def weakly(one: Candidate, q_matrix: np.ndarray) -> Candidate:
     """Return the candidate as one whose items hardly show its latents."""
     settings = {"penalty_strength_used": 3.0}
-    result = SimpleNamespace(q_matrix=q_matrix, information_ratio=0.05, settings=settings)
+    # Latents with three levels do not tell other numbers where to begin.
+    law = SimpleNamespace(space=SimpleNamespace(levels=(3,)))
+    result = SimpleNamespace(q_matrix=q_matrix, information_ratio=0.05, settings=settings, law=law)
     return replace(one, result=result, held_out=None)
 
 

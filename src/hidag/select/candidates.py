@@ -14,6 +14,7 @@ from hidag.criteria import InformationCriteria, information_criteria
 from hidag.errors import HidagError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimator import DCRL
+from hidag.neighbour_fits import Place
 from hidag.number_rule import count_active
 from hidag.observations import Observations
 from hidag.result import FitResult
@@ -43,6 +44,8 @@ class Candidate:
         Why there are no numbers.
     again : bool
         Whether it was fitted for the comparison alone, with the strength of another number's fit.
+    begun : bool
+        Whether it began where another number's fit ended, for the comparison alone too.
     """
 
     n_latents: int
@@ -54,6 +57,7 @@ class Candidate:
     n_idle: int = 0
     reason: str | None = None
     again: bool = False
+    begun: bool = False
 
     @property
     def aic(self) -> float:
@@ -145,6 +149,7 @@ class Table:
         strength: float | None,
         settings: Mapping[str, Any],
         rows: NDArray[np.bool_] | None = None,
+        place: Place | None = None,
     ) -> DCRL:
         """Return a fit to some of the rows, or to all; what it warns of is not passed on."""
         kept = np.ones(len(self.values), dtype=bool) if rows is None else rows
@@ -154,17 +159,21 @@ class Table:
         weights = None if self.weights is None else self.weights[kept]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model.fit(
+            return model._begun_at(place).fit(
                 replace(self.observations, values=self.values[kept]), sample_weight=weights
             )
 
 
 def fit_candidate(
-    table: Table, n_latents: int, strength: float | None, settings: Mapping[str, Any]
+    table: Table,
+    n_latents: int,
+    strength: float | None,
+    settings: Mapping[str, Any],
+    place: Place | None = None,
 ) -> Candidate:
     """Return the candidate with its criteria; a fit that fails becomes one with a reason."""
     try:
-        result = table.fit(n_latents, strength, settings).result_
+        result = table.fit(n_latents, strength, settings, place=place).result_
     except HidagError as error:
         return Candidate(n_latents, strength, reason=str(error))
     return Candidate(
@@ -174,6 +183,7 @@ def fit_candidate(
         result=result,
         weights=table.weights,
         n_idle=int((~result.q_matrix.any(axis=0)).sum()),
+        begun=place is not None,
     )
 
 

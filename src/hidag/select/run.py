@@ -9,6 +9,7 @@ from typing import Any
 from hidag.auto_latents import count_in_table
 from hidag.common_strength import refit_at_common_strength
 from hidag.errors import SettingError
+from hidag.neighbour_fits import Neighbours, Place
 from hidag.number_rule import Comparison, nearest, next_both_ways, next_to_fit
 from hidag.observations import Observations, read_table, resolve_families
 from hidag.select.candidates import (
@@ -106,7 +107,12 @@ def select(
         say(f"fitting {k} {'latent' if k == 1 else 'latents'} with the best fit's penalty")
         return replace(fit_candidate(rows, k, strength, shared), again=True)
 
-    candidates = _fitted(fits, numbers, count, fit_number, fit_again)
+    def begun(k: int, place: Place) -> Candidate:
+        return fit_candidate(rows, k, strengths[0], shared, place)
+
+    done: dict[int, list[Candidate]] = {}
+    neighbours = Neighbours(done, begun, counted.values, weights)
+    candidates = _fitted(fits, numbers, count, fit_number, fit_again, neighbours)
     if folds > 1 and candidates:
         candidates = _cross_validated(
             Selection(numbers, count, candidates, 0), rows, shared, folds, say
@@ -138,6 +144,7 @@ def _fitted(
     count: FactorCount,
     fit_number: Callable[[int], list[Candidate]],
     fit_again: Callable[[int, float], Candidate],
+    neighbours: Neighbours[Candidate],
 ) -> tuple[Candidate, ...]:
     """Return the candidates that are to be fitted, by number of latents.
 
@@ -145,20 +152,26 @@ def _fitted(
     """
     if fits == "none":
         return ()
-    done: dict[int, list[Candidate]] = {}
+    done = neighbours.fits
     compared = Comparison(count.span[1], done)
     if fits == "all":
         done.update({k: fit_number(k) for k in numbers})
         refit_at_common_strength(done, fit_again, compared.ratio)
+        while neighbours.tell(compared):
+            pass
     else:
         # The number that stands unless fewer do, what one more would bring, and the way from there.
         high = numbers.index(nearest(count.span[1], numbers))
         for place in range(max(high - 1, 0), min(high + 1, len(numbers) - 1) + 1):
             done[numbers[place]] = fit_number(numbers[place])
         refit_at_common_strength(done, fit_again, compared.ratio)
-        while (k := _next_number(numbers, count, compared)) is not None:
-            done[k] = fit_number(k)
-            refit_at_common_strength(done, fit_again, compared.ratio)
+        while True:
+            k = _next_number(numbers, count, compared)
+            if k is not None:
+                done[k] = fit_number(k)
+                refit_at_common_strength(done, fit_again, compared.ratio)
+            elif not neighbours.tell(compared):
+                break
     return tuple(one for k in sorted(done) for one in done[k])
 
 
@@ -194,7 +207,7 @@ def _cross_validated(
     folds = folds_of(table, n_folds)
     out = []
     for one in found.candidates:
-        if one.n_latents in near and one.criteria is not None:
+        if one.n_latents in near and one.criteria is not None and not one.begun:
             say(f"cross-validating {one.n_latents} in {n_folds} folds")
             held_out = held_out_likelihood(
                 table, one.n_latents, one.penalty_strength, settings, folds

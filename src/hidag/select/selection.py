@@ -153,9 +153,13 @@ class Selection:
         """Return the fit with a number of latents as the estimator would return it, or None.
 
         Its strength is the one that was asked for or learned, the best by EBIC of several: what
-        was fitted with another number's was for the comparison alone.
+        was fitted with another number's, or from its fit, was for the comparison alone.
         """
-        own = [one for one in self.candidates if one.n_latents == n_latents and not one.again]
+        own = [
+            one
+            for one in self.candidates
+            if one.n_latents == n_latents and not (one.again or one.begun)
+        ]
         known = [one for one in own if not isnan(one.ebic)]
         return min(known, key=lambda one: one.ebic).result if known else None
 
