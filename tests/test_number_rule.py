@@ -71,9 +71,12 @@ def test_the_nearest_of_two_is_the_smaller():
 
 
 def test_where_items_hardly_show_latents_the_best_fit_decides_in_both_directions():
-    fits = {3: [weak(100.0, 30, 3)], 4: [weak(103.0, 32, 4)], 5: [weak(107.0, 34, 5)]}
+    fits = {3: [weak(100.0, 30, 3)], 4: [weak(103.0, 32, 4)], 5: [weak(106.0, 34, 5)]}
     compared = Comparison(3, fits)
     assert (compared.hardly_seen, compared.ratio, compared.settled) == (True, 0.05, 5)
+    # Up to 2 is no evidence: of such numbers the nearest to the count is taken.
+    level = {4: [weak(100.0, 30, 4)], 5: [weak(102.0, 30, 5)], 7: [weak(101.0, 30, 7)]}
+    assert [Comparison(k, level).settled for k in (3, 5, 9)] == [4, 5, 7]
     # Down as well, and not only beyond a near tie.
     assert Comparison(5, {3: [weak(100.0, 30, 3)], 5: [weak(107.0, 30, 5)]}).settled == 3
 

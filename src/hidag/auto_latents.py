@@ -18,6 +18,7 @@ from hidag.neighbour_fits import Neighbours
 from hidag.number_rule import (
     LEAST_ITEMS,
     NEAR_TIE,
+    NO_EVIDENCE,
     Comparison,
     count_active,
     next_both_ways,
@@ -169,10 +170,13 @@ def choose_number(
     best = min(standing.values())
     behind = ", ".join(f"{k} by {standing[k] - best:.1f}" for k in sorted(standing, reverse=True))
     if compared.hardly_seen:
+        place = "are the best"
+        if standing[chosen] > best:
+            place = f"are, of those within {NO_EVIDENCE:g} of the best, nearest to the count"
         found = (
             f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "
-            f"more than correlations; of fits, {chosen} latents with at least {LEAST_ITEMS} items "
-            f"have the best BIC at that share of the rows (behind it: {behind})"
+            f"more than correlations; by BIC at that share of the rows {chosen} latents with at "
+            f"least {LEAST_ITEMS} items {place} (behind: {behind})"
         )
     else:
         found = (

@@ -10,7 +10,8 @@ their BIC whether fewer would do, and, where items show their latents, no more t
   do not hold so many latents apart.
 
 Where items hardly show their latents (they carry less than a tenth of the latents' information),
-fits are heard both ways, and the best BIC decides:
+fits are heard both ways, and the best BIC decides (of numbers within 2 of it, which is no evidence,
+the one that is nearest to the count):
 
 - Parallel analysis has no power there: the last latents do not stand out from chance.
 - Fits have no reason to add. Only what items have in common two at a time tells anything, and in
@@ -41,6 +42,8 @@ from hidag.start.under_graph import HARDLY_SEEN
 
 #: Differences of BIC up to this are a near tie: odds of 150 to 1, as BIC approximates them.
 NEAR_TIE = 10.0
+#: Differences of BIC up to this say nothing: "not worth more than a bare mention" (Kass, Raftery).
+NO_EVIDENCE = 2.0
 #: A latent with fewer items than this does not count where fits decide alone.
 LEAST_ITEMS = 2
 #: Where fits are heard both ways, so many numbers on either side of the best have to be worse: the
@@ -108,7 +111,9 @@ class Comparison:
         """The number of latents that is taken, None if there is nothing to compare."""
         standing = self.standing
         if self.hardly_seen:
-            return min(standing, key=lambda k: (standing[k], k))
+            best = min(standing.values())
+            level = [k for k, value in standing.items() if value <= best + NO_EVIDENCE]
+            return nearest(self.counted, level)
         return settled_number(self.counted, standing)
 
 
