@@ -25,7 +25,7 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.number_rule import settled_number
+from hidag.number_rule import Comparison
 from hidag.select import select
 from hidag.simulate import Truth, random_law, random_q, tree_dag
 
@@ -78,13 +78,13 @@ def one_table(
     out: dict = {}
     if numbers:
         found = select(values, family=family, folds=0, random_state=seed)
-        learned = {one.n_latents: one.bic for one in found.candidates if not one.again}
+        learned = {one.n_latents: [one] for one in found.candidates if not (one.again or one.begun)}
         out = {
             "parallel": found.count.by_parallel_analysis - k,
             "factor BIC": found.count.by_factor_bic - k,
             "EBIC": found.votes["EBIC"] - k,
             "BIC": found.votes["BIC"] - k,
-            "own": settled_number(found.count.span[1], learned) - k,
+            "own": Comparison(found.count.span[1], learned).settled - k,
             "select": found.recommended - k,
         }
     least = 0.5 * np.log(n)

@@ -269,7 +269,7 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
-    from hidag import auto_latents, evidence, pipeline
+    from hidag import auto_latents, evidence, neighbour_fits, pipeline
     from hidag.cli.tables import LISTED_STATES
     from hidag.discover.search import FEW_VARIABLES, MOST_LEAN_STATES, PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
@@ -278,7 +278,13 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.measure import effects
     from hidag.measure.run import STATES_FOR_SAMPLED_START
     from hidag.measure.sampled import MOST_PARENTS
-    from hidag.number_rule import LEAST_ITEMS, LOOK_BEYOND, MOST_BOTH_WAYS, NEAR_TIE
+    from hidag.number_rule import (
+        LEAST_ITEMS,
+        LOOK_BEYOND,
+        MOST_BOTH_WAYS,
+        NEAR_TIE,
+        NO_EVIDENCE,
+    )
     from hidag.result import MOST_EXACT_STATES
     from hidag.select.run import MOST_NUMBERS
     from hidag.start import (
@@ -352,6 +358,9 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"while fewer are better, {auto_latents.MOST_NUMBERS} numbers at the most",
         f"goes down likewise, up to {MOST_NUMBERS} numbers, and",
         f"counting only latents with at least {LEAST_ITEMS} items",
+        f"of numbers within {NO_EVIDENCE:g} of the best, the nearest to what was counted",
+        f"At most {neighbour_fits.MOST_TRIED} latents of a fit are tried each way, in at most "
+        f"{neighbour_fits.MOST_ROUNDS} rounds",
         f"until {LOOK_BEYOND} numbers on either side of the best are worse, {MOST_BOTH_WAYS} "
         "numbers at the most",
     ]
