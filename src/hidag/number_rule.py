@@ -38,7 +38,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hidag.common_strength import Contender, best_bic, bic_at
-from hidag.start.under_graph import HARDLY_SEEN
+from hidag.estimate.posterior import HARDLY_SEEN
 
 #: Differences of BIC up to this are a near tie: odds of 150 to 1, as BIC approximates them.
 NEAR_TIE = 10.0
