@@ -24,7 +24,7 @@ from hidag.measurement import MeasurementParameters
 from hidag.number_rule import LOOK_BEYOND, Comparison
 from hidag.result import MOST_EXACT_STATES, FitResult
 from hidag.start.points import spread_law
-from hidag.start.splits import FEWEST_ITEMS, HALVES_AGREE
+from hidag.start.splits import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides
 
 Array = NDArray[np.float64]
 #: Items and a law to begin from.
@@ -57,18 +57,16 @@ def taken_apart(result: FitResult, values: Array, weights: Array | None = None) 
         NaN in missing cells.
     weights : ndarray, shape (N,), optional
     """
-    excess = _excess_correlations(result, values, weights)
+    x = result.responses.expand(values)
+    means = result.item_means(result.law.space.states()).T
+    law = np.asarray(result.law.probabilities)
+    excess = beyond_the_fit(x, (~np.isnan(x)).astype(np.float64), weights, means, law)
     found = []
     for latent in range(result.law.space.n_latents):
         own = np.flatnonzero(result.parameters.loadings[:, latent])
         if len(own) >= FEWEST_ITEMS:
-            sizes, directions = np.linalg.eigh(excess[np.ix_(own, own)])
-            # An eigenvector's sign is arbitrary: the first item stays.
-            main = directions[:, -1]
-            leaving = main * main[0] < 0
-            if not leaving.any():
-                leaving = np.abs(main) < np.median(np.abs(main))
-            found.append((-float(sizes[-1]), latent, own[leaving]))
+            leaving, size = two_sides(excess, own)
+            found.append((-size, latent, leaving))
     for _, latent, leaving in sorted(found, key=lambda one: one[:2])[:MOST_TRIED]:
         yield _halved(result, latent, leaving)
 
@@ -105,24 +103,6 @@ def _moved(result: FitResult, loadings: Array, law: Array) -> Place:
         items.families, intercept, loadings, items.dispersion, cutpoints=items.cutpoints
     )
     return moved, spread_law(law)
-
-
-def _excess_correlations(result: FitResult, values: Array, weights: Array | None) -> Array:
-    """Return what responses' correlations are beyond the fit's, (R, R), zero on the diagonal."""
-    law = np.asarray(result.law.probabilities)
-    means = result.item_means(result.law.space.states()).T
-    middle = means @ law
-    means = means - middle[:, None]
-    x = result.responses.expand(values) - middle
-    seen = (~np.isnan(x)).astype(np.float64)
-    x = np.where(seen > 0, x, 0.0)
-    counts = np.ones(len(x)) if weights is None else weights
-    rows = np.maximum((seen * counts[:, None]).T @ seen, 1e-12)
-    total = (x * counts[:, None]).T @ x / rows
-    spread = np.sqrt(np.maximum(np.diag(total), 1e-12))
-    out: Array = (total - (means * law) @ means.T) / np.outer(spread, spread)
-    np.fill_diagonal(out, 0.0)
-    return out
 
 
 @dataclass

@@ -105,13 +105,63 @@ def promising_splits(estimate: Estimate, problem: Problem) -> tuple[int, list[Sp
         own = np.flatnonzero((loadings[:, latent] != 0) & judged)
         if latent == idle or len(own) < FEWEST_ITEMS:
             continue
-        values, vectors = np.linalg.eigh(residual[np.ix_(own, own)])
-        # An eigenvector's sign is arbitrary: the first item stays.
-        apart = vectors[:, -1] * vectors[0, -1] < 0
-        if not apart.any():
-            apart = np.abs(vectors[:, -1]) < np.median(np.abs(vectors[:, -1]))
-        out.append(Split(int(latent), own[apart], float(values[-1])))
+        leaving, excess = two_sides(residual, own)
+        out.append(Split(int(latent), leaving, excess))
     return idle, sorted(out, key=lambda one: -one.excess)
+
+
+def two_sides(residual: Array, own: NDArray[np.intp]) -> tuple[NDArray[np.intp], float]:
+    """Return which of a latent's items would go to its other half, and what speaks for two halves.
+
+    Parameters
+    ----------
+    residual : ndarray, shape (J, J)
+        What items' correlations are beyond the fit's.
+    own : ndarray of int
+        The latent's items.
+
+    Returns
+    -------
+    ndarray of int, float
+        The items, and the leading eigenvalue of the residual correlations.
+    """
+    values, vectors = np.linalg.eigh(residual[np.ix_(own, own)])
+    main = vectors[:, -1]
+    # An eigenvector's sign is arbitrary: the first item stays.
+    apart = main * main[0] < 0
+    if not apart.any():
+        apart = np.abs(main) < np.median(np.abs(main))
+    return own[apart], float(values[-1])
+
+
+def beyond_the_fit(x: Array, seen: Array, weights: Array | None, means: Array, law: Array) -> Array:
+    """Return what responses' correlations are beyond those that a law gives them, shape (R, R).
+
+    Parameters
+    ----------
+    x : ndarray, shape (N, R)
+        Responses; anything where they are missing.
+    seen : ndarray, shape (N, R)
+        1 where they are not.
+    weights : ndarray, shape (N,), or None
+    means : ndarray, shape (R, S)
+        Of the responses in each state.
+    law : ndarray, shape (S,)
+
+    Returns
+    -------
+    ndarray
+        Zero on the diagonal.
+    """
+    middle = means @ law
+    means, x = means - middle[:, None], np.where(seen > 0, x - middle, 0.0)
+    counted = np.ones(len(x)) if weights is None else weights
+    rows = np.maximum((seen * counted[:, None]).T @ seen, 1e-12)
+    total = (x * counted[:, None]).T @ x / rows
+    spread = np.sqrt(np.maximum(np.diag(total), 1e-12))
+    out: Array = (total - (means * law) @ means.T) / np.outer(spread, spread)
+    np.fill_diagonal(out, 0.0)
+    return out
 
 
 def residual_correlations(estimate: Estimate, problem: Problem) -> Array:
@@ -130,14 +180,8 @@ def residual_correlations(estimate: Estimate, problem: Problem) -> Array:
             means[members] = family.mean(items.coefficients[members] @ problem.basis.design.T)
             x[:, members] = data.x[:, data.columns.of(family, members)]
             judged[members] = True
-    middle = means @ law
-    means, x = means - middle[:, None], x - middle
     seen = np.ones(x.shape) if data.observed is None else data.observed.astype(np.float64)
-    x *= seen
-    rows = np.maximum(seen.T @ data.weighted(seen), 1e-12)
-    total = x.T @ data.weighted(x) / rows
-    spread = np.sqrt(np.maximum(np.diag(total), 1e-12))
-    out: Array = (total - (means * law) @ means.T) / np.outer(spread, spread)
+    out = beyond_the_fit(x, seen, data.weights, means, law)
     out[~judged] = out[:, ~judged] = 0.0
     np.fill_diagonal(out, np.where(judged, 0.0, np.nan))
     return out
