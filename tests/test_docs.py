@@ -269,11 +269,12 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
-    from hidag import auto_latents, evidence, neighbour_fits, pipeline
+    from hidag import auto_latents, neighbour_fits, pipeline
     from hidag.cli.tables import LISTED_STATES
     from hidag.discover.search import FEW_VARIABLES, MOST_LEAN_STATES, PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
     from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
+    from hidag.evidence import edge_tests, likelihood_search, single_changes
     from hidag.latent.state_space import MAX_LISTED_STATES
     from hidag.measure import effects
     from hidag.measure.run import STATES_FOR_SAMPLED_START
@@ -293,10 +294,12 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         crossing,
         exchange_levels,
         factor_count,
+        graph_first,
         hops,
         levels,
         network_start,
         one_direction,
+        splits,
         under_graph,
         with_law,
     )
@@ -340,8 +343,20 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"at most {by_sampling.THICKEST:g} N",
         f"for {words[by_sampling.MOST_CHOICES]} choices at the most",
         f"a latent at most {words[MOST_PARENTS]} parents",
-        f"beyond doubt ({evidence.BEYOND_DOUBT:g} units",
+        f"beyond doubt ({edge_tests.BEYOND_DOUBT:g} units",
         f"or {pipeline.MAX_EDGE_TESTS} tests were made",
+        f"Below r = {posterior.HARDLY_SEEN:g} a test".replace("0.", "."),
+        f"cheap enough for {words[likelihood_search.FEWEST_FITS]} fits or more",
+        f"members of the graph's class (up to {single_changes.MOST_MEMBERS})",
+        f"after {words[likelihood_search.MOST_TRIED]} that are not, edges are turned round",
+        f"or {likelihood_search.MOST_FITS} graphs were fitted",
+        f"in {graph_first.STEPS_ALONE} steps under *independent* latents",
+        f"taken on up to {graph_first.ROWS_FOR_GRAPH:,} rows",
+        f"in the same state in {splits.HALVES_AGREE:g} of the rows".replace("0.", "."),
+        f"their side in {splits.STEPS_APART} steps without penalty",
+        f"{words[splits.MOST_SPLITS].capitalize()} latents are tried",
+        f"for up to {words[splits.MOST_ROUNDS]} rounds",
+        f"costs another {crossing.PRICE_OF_IDLE:g} units",
         f"up to K = {MOST_EXACT_STATES.bit_length() - 1} | beyond: `predict_proba`",
         f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
         f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
