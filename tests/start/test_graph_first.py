@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from hidag.start.graph_first import look_graph_first
 from hidag.start.points import StartPoint
 from hidag.start.under_graph import estimate_under_graph
 
-from .problems import open_problem
+from .problems import open_problem, silent
 
 K, N = 4, 5000
 SPACE = StateSpace.binary(K)
@@ -34,16 +36,10 @@ def weak():
 
 
 def look(truth, problem, learn_parents=None):
-    return look_graph_first(
-        StartPoint(truth.items, EVEN, "the truth's items"),
-        problem.data,
-        SPACE,
-        problem.basis,
-        problem.allowed,
-        problem.penalty,
-        problem.schedule,
-        learn_parents or problem.learn_parents,
-    )
+    point = StartPoint(truth.items, EVEN, "the truth's items")
+    if learn_parents is not None:
+        problem = replace(problem, learn_parents=learn_parents)
+    return look_graph_first(point, problem, silent)
 
 
 def test_items_say_little_here(weak):
@@ -102,9 +98,9 @@ def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, 
     first = under_graph.look_graph_first
     asked = []
 
-    def counted(point, *given, **settings):
+    def counted(point, problem, observer):
         asked.append(point.label)
-        return first(point, *given, **settings)
+        return first(point, problem, observer)
 
     monkeypatch.setattr(under_graph, "look_graph_first", counted)
     found = run(problem, problem.learn_parents, n_starts=2)

@@ -12,17 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hidag.estimate.law_rounds import FirstLook, LearnParents, look_under_network
-from hidag.estimate.loop import Observer, Schedule
-from hidag.estimate.maximise import Basis
-from hidag.estimate.working import WorkingData
-from hidag.latent import StateSpace
+from hidag.estimate.law_rounds import FirstLook, look_under_network
+from hidag.estimate.loop import Observer
 from hidag.latent.factorise import factorised
-from hidag.measurement import Penalty
 from hidag.start.beginnings import on_own_support
+from hidag.start.crossing import Problem
 from hidag.start.points import StartPoint
 from hidag.start.several import ROUGH_TOLERANCE
 
@@ -32,49 +26,38 @@ STEPS_ALONE = 15
 ROWS_FOR_GRAPH = 10_000
 
 
-def look_graph_first(
-    point: StartPoint,
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    allowed: NDArray[np.uint8],
-    penalty: Penalty,
-    schedule: Schedule,
-    learn_parents: LearnParents,
-    *,
-    n_threads: int = 1,
-    observer: Observer | None = None,
-) -> FirstLook:
+def look_graph_first(point: StartPoint, problem: Problem, observer: Observer) -> FirstLook:
     """Return the estimate under the law over the graph that a start's items show when held.
 
     Parameters
     ----------
     point : StartPoint
-    data, space, basis, allowed, penalty, schedule, learn_parents
-        As in ``estimate_under_graph``.
+    problem : Problem
+    observer : callable
+        Told of the steps.
     """
-    some = data.first_rows(ROWS_FOR_GRAPH)
-    apart = ((),) * space.n_latents
+    some = problem.data.first_rows(ROWS_FOR_GRAPH)
+    space, schedule = problem.space, problem.schedule
     alone = on_own_support(
         point.parameters,
         some,
         space,
-        basis,
+        problem.basis,
         replace(schedule, max_iter=min(STEPS_ALONE, schedule.max_iter), tolerance=0.0),
-        n_threads,
-        law_step=partial(factorised, parents=apart, space=space),
+        problem.n_threads,
+        law_step=partial(factorised, parents=((),) * space.n_latents, space=space),
     )
     return look_under_network(
         alone,
         some,
         space,
-        basis,
-        allowed,
-        penalty,
+        problem.basis,
+        problem.allowed,
+        problem.penalty,
         replace(schedule, tolerance=ROUGH_TOLERANCE * schedule.tolerance),
-        learn_parents,
+        problem.learn_parents,
         # The law has never been free: its counts show no dependence that it lacks.
         n_steps=1,
-        n_threads=n_threads,
+        n_threads=problem.n_threads,
         observer=observer,
     )

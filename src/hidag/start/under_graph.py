@@ -199,19 +199,8 @@ def _looks_graph_first(
     """
     looks: list[FirstLook] = []
     for index, point in enumerate(points):
-        found = look_graph_first(
-            point,
-            problem.data,
-            problem.space,
-            problem.basis,
-            problem.allowed,
-            problem.penalty,
-            problem.schedule,
-            problem.learn_parents,
-            n_threads=problem.n_threads,
-            observer=observer_of(progress, index, len(points)),
-        )
-        looks.append(found)
+        observer = observer_of(progress, index, len(points))
+        looks.append(look_graph_first(point, problem, observer))
         if not any(looks[0].parents):
             return []
     return looks
