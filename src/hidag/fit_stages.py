@@ -143,6 +143,7 @@ def _result(
             **settings,
             # What is asked of the fit later has to know, or say that it does not.
             **({} if task.weights is None else {"weighted": True}),
+            **({"graph_by_likelihood": True} if found.by_likelihood else {}),
         },
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,

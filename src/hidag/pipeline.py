@@ -145,6 +145,8 @@ class GraphFound:
         Stage I's law when that is saturated; otherwise the law over the graph found.
     log_likelihood : float
         Of the observed data under ``law``; NaN when joint states were not listed.
+    by_likelihood : bool
+        Whether the graph went on from what counts show by the observed data's likelihood.
     """
 
     graph: CPDAG
@@ -153,6 +155,7 @@ class GraphFound:
     n_rows: float
     law: LatentLaw
     log_likelihood: float
+    by_likelihood: bool
 
 
 def latent_graph(
@@ -205,7 +208,7 @@ def latent_graph(
     )
     adjacency[np.ix_(busy, busy)] = found.graph.adjacency
     known = found.law if len(idle) == 0 else None
-    whole = Confirmed(CPDAG(adjacency, names), found.tests, known)
+    whole = Confirmed(CPDAG(adjacency, names), found.tests, known, found.by_likelihood)
     return _with_law(measurement, whole, ratio, counts.total)
 
 
@@ -215,4 +218,4 @@ def _with_law(
     """Return what was found with the law over its graph and that law's likelihood."""
     law = measurement.law_over(found.graph, found.law)
     value = measurement.log_likelihood_of(law)
-    return GraphFound(found.graph, found.tests, ratio, n_rows, law, value)
+    return GraphFound(found.graph, found.tests, ratio, n_rows, law, value, found.by_likelihood)

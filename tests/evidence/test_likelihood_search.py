@@ -93,6 +93,7 @@ def test_a_graph_comes_with_a_test_of_each_edge(weak):
     full = DAG(adjacency_of(FULL), NAMES)
     found = SearchResult(full.to_cpdag(), 0.0, 0, 0, full)
     confirmed = better_by_likelihood(found, weak, score, None)
+    assert confirmed.by_likelihood
     assert confirmed.graph.undirected_edges == [("a", "b"), ("b", "c")]
     assert {frozenset(test.pair) for test in confirmed.tests} == {
         frozenset(("a", "b")),

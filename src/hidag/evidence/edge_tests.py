@@ -74,11 +74,14 @@ class Confirmed:
         The comparisons that were made.
     law : ndarray, shape (S,), or None
         The law over the graph, when it was fitted on the way.
+    by_likelihood : bool
+        Whether the graph was found by the observed data's likelihood, not tested by it alone.
     """
 
     graph: CPDAG
     tests: tuple[EdgeTest, ...]
     law: Array | None
+    by_likelihood: bool = False
 
 
 @dataclass(frozen=True)

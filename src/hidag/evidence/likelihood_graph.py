@@ -33,7 +33,7 @@ def better_by_likelihood(
     best = search.best_from(found.dag.parents)
     completed = DAG(adjacency_of(best.parents), names).to_cpdag().adjacency
     graph = CPDAG(directed_further(completed, rules), names)
-    return Confirmed(graph, _tests(search, best, score, names), best.law)
+    return Confirmed(graph, _tests(search, best, score, names), best.law, by_likelihood=True)
 
 
 def _tests(

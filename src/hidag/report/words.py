@@ -60,6 +60,11 @@ def what_was_fitted(result: FitResult) -> list[str]:
         if n_latents > 1
         else "With a single cause there is no graph to search."
     )
+    if result.settings.get("graph_by_likelihood"):
+        rows += (
+            " Because the items say little about the causes, the search went on from there by the "
+            "likelihood of the table itself."
+        )
     return [
         f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
