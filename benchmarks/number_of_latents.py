@@ -29,12 +29,13 @@ import numpy as np
 
 from hidag import DCRL, design, simulate
 from hidag.auto_latents import JudgedFit, choose_number
+from hidag.common_strength import bic_at
 from hidag.criteria import InformationCriteria, information_criteria
+from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.neighbour_fits import Place
 from hidag.select import select
 from hidag.simulate.designs import GRAPHS
 from hidag.start.factor_count import count_factors
-from hidag.start.under_graph import HARDLY_SEEN
 from hidag.studies import truth_started_fit
 
 CRITERIA = ("gap", "parallel", "factor BIC", "auto")
@@ -96,7 +97,7 @@ def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]
 
     def criterion(name: str, one: InformationCriteria) -> float:
         if name == "rule":
-            return max(one.bic + np.log(ratio) * one.n_parameters, one.aic)
+            return bic_at(one, ratio)
         return getattr(one, name)
 
     out = {}
