@@ -12,6 +12,7 @@ import pytest
 
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
+from hidag.cli.printed import q_lines
 from hidag.simulate import design
 from hidag.simulate.truth_file import read_truth, write_truth
 
@@ -225,3 +226,11 @@ def test_a_demo_that_does_not_exist_is_refused(hidag, tmp_path):
     assert ran.exit_code == 2
     for word in ("juggling", "seesaw", "assessment"):
         assert f"'{word}'" in ran.stderr
+
+
+def test_long_names_that_begin_alike_stay_apart_on_the_terminal():
+    names = [f"During the past 30 days, did you feel {word}" for word in ("sad", "calm")]
+    lines = q_lines([[1], [1]], names, ["Z1"])[1:]
+    assert [line.split("...")[0] for line in lines] == ["During the"] * 2
+    assert lines[0].split()[-2:] == ["sad", "1"]
+    assert lines[1].split()[-2:] == ["calm", "1"]

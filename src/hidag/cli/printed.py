@@ -15,6 +15,7 @@ from hidag.report import (
     marginals_of,
 )
 from hidag.result import FitResult
+from hidag.shown_text import shortened
 
 #: Longer matrices are cut on the terminal; the files hold them whole.
 _SHOWN_ITEMS = 40
@@ -151,4 +152,5 @@ def say_result(result: FitResult) -> None:
 
 def cut(name: str) -> str:
     """Return a name short enough for a column."""
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
+    # Points, as not every terminal has the letter for them.
+    return shortened(name, _LONGEST_NAME, "...")

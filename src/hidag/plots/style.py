@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hidag.shown_text import shortened
+
 #: Okabe and Ito's colours, which readers with any common colour blindness can tell apart.
 INK = "#1b2a41"
 FAINT = "#8a94a6"
@@ -34,7 +36,7 @@ def shown_name(name: str, longest: int = LONGEST_NAME) -> str:
     plain = "".join(
         " " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in name
     )
-    return plain if len(plain) <= longest else plain[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return shortened(plain, longest)
 
 
 def name_in_lines(name: str, longest: int = LONGEST_LINE) -> str:

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from hidag.plots.style import name_in_lines, shown_name
+from hidag.shown_text import shortened
+
+QUESTIONS = [f"During the past 30 days, how often did you feel {word}" for word in ("sad", "calm")]
+
+
+def test_names_that_begin_alike_stay_apart():
+    assert [shown_name(name) for name in QUESTIONS] == [
+        "During the pas…you feel sad",
+        "During the pas…you feel calm",
+    ]
+    assert len({name_in_lines(name) for name in QUESTIONS}) == 2
+
+
+def test_names_that_end_alike_stay_apart():
+    assert shortened("sleep_in_the_first_wave", 12) != shortened("meals_in_the_first_wave", 12)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3, 5, 12, 40])
+def test_nothing_is_longer_than_asked_for(longest):
+    assert len(shortened("a name of some length", longest)) <= longest
+    assert shortened("ab", 2) == "ab"
+
+
+def test_a_terminal_gets_points():
+    assert shortened("depression_score", 11, "...") == "depr...core"
