@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hidag.plots.style import name_in_lines, shown_name
-from hidag.shown_text import shortened
+from hidag.shown_text import hidden, shortened, visible
 
 QUESTIONS = [f"During the past 30 days, how often did you feel {word}" for word in ("sad", "calm")]
 
@@ -28,3 +28,10 @@ def test_nothing_is_longer_than_asked_for(longest):
 
 def test_a_terminal_gets_points():
     assert shortened("depression_score", 11, "...") == "depr...core"
+
+
+def test_hidden_characters_are_seen_in_pictures():
+    assert visible("a\u202eb\u2067c\x1b") == "a\ufffdb\ufffdc\ufffd"
+    assert visible("a\tb\nc") == "a\tb\nc"
+    assert shown_name("\u202eabc\x07") == "\ufffdabc\ufffd"
+    assert not any(map(hidden, "plain \u05d0 \u00e4"))

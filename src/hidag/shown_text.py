@@ -2,8 +2,38 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 #: Stands for what was cut out.
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+#: Bidirectional classes of characters that turn the text after them around.
+_TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
+
+def hidden(letter: str) -> bool:
+    """Return whether a character is not seen itself but steers what shows it."""
+    return unicodedata.category(letter) == "Cc" or unicodedata.bidirectional(letter) in _TURNING
+
+
+def visible(text: str, keep: str = "\n\t") -> str:
+    """Return a text in which a mark that readers see stands for each hidden character.
+
+    A name can hold a character that turns around all that follows (U+202E): what is read is then
+    not what is there.
+
+    Parameters
+    ----------
+    text : str
+    keep : str
+        Hidden characters that may stay.
+    """
+    # Pages have many thousand cells, nearly all of them plain.
+    if text.isprintable():
+        return text
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if letter not in keep and hidden(letter) else letter
+        for letter in text
+    )
 
 
 def shortened(name: str, longest: int, mark: str = ELLIPSIS) -> str:

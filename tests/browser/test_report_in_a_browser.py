@@ -16,6 +16,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
 HOSTILE = "<script>document.title='owned'</script>\"'\u202eabc"
+SEEN = HOSTILE.replace("\u202e", "\ufffd")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_it_opens_without_a_word_on_the_console_and_fits_the_screen(page):
     assert page.title() == "A study"
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= page.viewport_size["width"]
-    assert HOSTILE in page.locator("#loadings").inner_text()
+    assert SEEN in page.locator("#loadings").inner_text()
 
 
 def test_tables_sort_and_filter(page):
@@ -97,7 +98,7 @@ def test_pointing_shows_tables_and_dragging_moves(page):
     node.scroll_into_view_if_needed()
     node.hover()
     panel = page.locator("#graph-panel")
-    assert HOSTILE in panel.inner_text()
+    assert SEEN in panel.inner_text()
     assert "P(1)" in panel.inner_text()
     before = node.get_attribute("transform")
     box = node.bounding_box()

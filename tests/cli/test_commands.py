@@ -13,6 +13,7 @@ import pytest
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
 from hidag.cli.printed import q_lines
+from hidag.cli.wording import as_typed
 from hidag.simulate import design
 from hidag.simulate.truth_file import read_truth, write_truth
 
@@ -234,3 +235,10 @@ def test_long_names_that_begin_alike_stay_apart_on_the_terminal():
     assert [line.split("...")[0] for line in lines] == ["During the"] * 2
     assert lines[0].split()[-2:] == ["sad", "1"]
     assert lines[1].split()[-2:] == ["calm", "1"]
+
+
+def test_a_command_can_be_typed_again_and_hides_nothing():
+    words = ["hidag", "fit", "t.csv", "--require", "\u202eevil->b"]
+    typed = as_typed(words)
+    assert typed == "hidag fit t.csv --require ''$'\\u202e''evil->b'"
+    assert as_typed(words[:3]) == "hidag fit t.csv"

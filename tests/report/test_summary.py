@@ -107,7 +107,7 @@ def test_names_are_escaped_wherever_they_stand(result):
     assert len(outline.images) == 3
     assert "<script" not in page
     assert "&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;" in page
-    assert "<bdi>\u202eRTL &amp; &#39;quotes&#39;</bdi>" in page
+    assert "<bdi>\ufffdRTL &amp; &#39;quotes&#39;</bdi>" in page
 
 
 def test_what_was_fitted_is_said_in_words(result):

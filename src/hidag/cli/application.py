@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from hidag.applications import Outcome, Picture, Table, render_outcome
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, steps_told
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.tables import number, write_csv
+from hidag.cli.wording import as_typed
 from hidag.plots import render_figure
 from hidag.plots.canvas import Format
 from hidag.report import edges_in_words
@@ -147,4 +147,4 @@ def _written_before(folder: Path) -> list[str]:
 
 
 def _command() -> str:
-    return shlex.join(["hidag", *sys.argv[1:]])
+    return as_typed(["hidag", *sys.argv[1:]])

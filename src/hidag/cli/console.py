@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from hidag.errors import HidagWarning
+from hidag.shown_text import visible
 
 if TYPE_CHECKING:
     from hidag.progress import Progress
@@ -20,22 +20,9 @@ if TYPE_CHECKING:
 _PATIENCE = 0.7
 
 
-#: Bidirectional classes of what turns the rest of a line around.
-_TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-
-
 def clean(text: str) -> str:
     """Return text without characters that could steer the reader's terminal or turn its lines."""
-    return "".join(
-        letter
-        if letter == "\n"
-        or (
-            unicodedata.category(letter) != "Cc"
-            and unicodedata.bidirectional(letter) not in _TURNING
-        )
-        else "\N{REPLACEMENT CHARACTER}"
-        for letter in text
-    )
+    return visible(text, keep="\n")
 
 
 def one_line(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from hidag.cli.console import say
 from hidag.cli.evaluate import load_result
+from hidag.cli.wording import as_typed
 from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
 from hidag.report import ReportParts, Section, read_parts, write_report
@@ -126,7 +126,7 @@ def _command() -> str:
             next(wanted, None)
         elif not word.startswith("--out="):
             words.append(word)
-    return shlex.join(["hidag", *words])
+    return as_typed(["hidag", *words])
 
 
 def run_report(fit: Path, out: Path | None, title: str | None) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from ast import literal_eval
+from collections.abc import Iterable
 
 from hidag.errors import HidagError
+from hidag.shown_text import hidden
 
 _SHOWN_OPTIONS = 3
 #: Settings as the library's sentences name them, and the options that set them.
@@ -44,6 +46,14 @@ def in_options(error: HidagError) -> HidagError:
     elif "not supported yet" in text or "use family=" in text:
         text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
     return type(error)(text)
+
+
+def as_typed(words: Iterable[str]) -> str:
+    """Return a command as it can be typed again, hidden characters written out as bash has them."""
+    # All that is hidden stands inside the quotes that the shell needs, which are ended for it.
+    return "".join(
+        f"'$'\\u{ord(letter):04x}''" if hidden(letter) else letter for letter in shlex.join(words)
+    )
 
 
 def _family_options(mapping: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hidag.shown_text import shortened
+from hidag.shown_text import shortened, visible
 
 #: Okabe and Ito's colours, which readers with any common colour blindness can tell apart.
 INK = "#1b2a41"
@@ -32,11 +31,9 @@ LONGEST_LINE = 22
 
 
 def shown_name(name: str, longest: int = LONGEST_NAME) -> str:
-    """Return a name as figures show it: one line, no control characters, not too long."""
-    plain = "".join(
-        " " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in name
-    )
-    return shortened(plain, longest)
+    """Return a name as figures show it: one line, no hidden characters, not too long."""
+    spaced = "".join(" " if letter.isspace() else letter for letter in name)
+    return shortened(visible(spaced), longest)
 
 
 def name_in_lines(name: str, longest: int = LONGEST_LINE) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hidag.errors import FileError
 from hidag.report.direction import keeper_of
+from hidag.shown_text import visible
 
 
 def render_page(template: str, *, names: Iterable[str] = (), **content: object) -> str:
@@ -25,7 +26,8 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
         Names that sentences may quote; those written from right to left leave their neighbours in
         order.
     **content
-        What the template shows. Text is escaped wherever it stands.
+        What the template shows. Text is escaped wherever it stands, and hidden characters are
+        shown as marks.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
@@ -42,6 +44,8 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
         trim_blocks=True,
         finalize=finalize,
     )
+    # For what is to be copied: hidden characters are seen, and nothing is put around names.
+    environment.filters["visible"] = visible
     return environment.get_template(template).render(**content)
 
 
