@@ -73,5 +73,10 @@ def test_the_panel_of_a_given_q_says_what_the_data_would_change(fitted, wrong):
 
 
 def test_small_chances_are_not_shown_as_none():
-    table = Table("t", "", ("p",), ((0.0,), (0.00012,), (0.25,), (float("nan"),)))
-    assert shown_table(table)["rows"] == [["0.000"], ["0.00012"], ["0.250"], [""]]
+    table = Table("t", "", ("p",), ((0.0,), (0.00012,), (0.25,), (2e-15,), (float("nan"),)))
+    assert shown_table(table)["rows"] == [["0"], ["0.00012"], ["0.250"], ["2e-15"], [""]]
+
+
+def test_what_rounding_leaves_of_zero_is_zero():
+    table = Table("t", "", ("expected correlation",), ((-5.5e-18,), (1e-4,), (-0.25,)))
+    assert shown_table(table)["rows"] == [["0"], ["0.0001"], ["-0.250"]]

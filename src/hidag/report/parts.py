@@ -11,6 +11,9 @@ from typing import Any
 OPEN_TABLE_ROWS = 30
 #: A page shows no more rows than these; files hold all of them.
 MOST_TABLE_ROWS = 1000
+#: Smaller numbers are what rounding leaves of zero, except chances, which can be that small.
+ROUNDING = 1e-12
+_CHANCES = frozenset({"p", "p value"})
 
 
 @dataclass(frozen=True)
@@ -74,19 +77,26 @@ def shown_table(table: Table) -> dict[str, Any]:
             for c in range(len(table.header))
         ],
         "rows": [
-            [_cell(value, table.decimals) for value in row] for row in table.rows[:MOST_TABLE_ROWS]
+            [
+                _cell(value, table.decimals, 0.0 if head in _CHANCES else ROUNDING)
+                for head, value in zip(table.header, row, strict=True)
+            ]
+            for row in table.rows[:MOST_TABLE_ROWS]
         ],
         "n_rows": len(table.rows),
         "folded": len(table.rows) > OPEN_TABLE_ROWS,
     }
 
 
-def _cell(value: object, decimals: int) -> str:
+def _cell(value: object, decimals: int, least: float) -> str:
+    """Return a cell as text; numbers up to ``least`` in size are zero."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
+        if abs(value) <= least:
+            return "0"
         # A small chance is not none.
         small = 0 < abs(value) < 0.5 * 10.0**-decimals
         return f"{value:.2g}" if small else f"{value:,.{decimals}f}"
