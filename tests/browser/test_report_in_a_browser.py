@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 
 import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.report import ReportParts, write_report
+from hidag.report import ReportParts, Section, Table, write_report
 from hidag.simulate import design, simulate
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -63,6 +64,37 @@ def test_it_opens_without_a_word_on_the_console_and_fits_the_screen(page):
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= page.viewport_size["width"]
     assert SEEN in page.locator("#loadings").inner_text()
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory, as_result):
+    """A page with one item in one long word and others in long sentences."""
+    truth = design("Chain-5", rng=1)
+    sentence = "How often did you feel so sad that nothing could cheer you up, as a rule"
+    names = ("x" * 150, *(f"{sentence} ({j})?" for j in range(1, truth.n_items)))
+    result = dataclasses.replace(as_result(truth), item_names=names)
+    path = tmp_path_factory.mktemp("long") / "report.html"
+    pairs = Table("pairs", "Pairs", ("first", "second", "p value"), ((names[0], names[1], 0.5),))
+    parts = ReportParts(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(pairs,))
+    write_report(result, path, parts)
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_leave_room_for_the_numbers_and_are_not_squeezed(browser, long_names, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(long_names.as_uri())
+    table = page.locator("#loadings table.sortable")
+    room = page.locator("#loadings .scroll").bounding_box()["width"]
+    for row in table.locator("tbody th[scope=row]").all():
+        box = row.bounding_box()
+        assert 120 < box["width"] < 0.6 * room
+        assert box["height"] < 250
+    for head in table.locator("th button").all():
+        head.click(timeout=2000)
+    cells = page.locator("#part-0 tbody th, #part-0 tbody td").all()
+    assert all(cell.bounding_box()["width"] < 0.6 * room for cell in cells)
+    page.close()
 
 
 def test_tables_sort_and_filter(page):
