@@ -139,3 +139,25 @@ def test_pointing_shows_tables_and_dragging_moves(page):
     page.mouse.move(box["x"] + box["width"] / 2 + 25, box["y"] + box["height"] / 2 + 15, steps=3)
     page.mouse.up()
     assert node.get_attribute("transform") != before
+
+
+def test_a_tap_shows_what_was_tapped_and_it_stays(browser, report):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(report[0].as_uri())
+    panel = page.locator("#graph-panel")
+    for k in (0, 2):
+        page.locator("g.node").nth(k).tap()
+        assert panel.locator("h3").inner_text() == page.locator("g.node").nth(k).get_attribute(
+            "aria-label"
+        )
+    middle = page.evaluate(
+        "() => { const line = document.querySelector('g.edge path.line');"
+        " const at = line.getPointAtLength(line.getTotalLength() / 2);"
+        " const on = at.matrixTransform(line.getScreenCTM()); return [on.x, on.y]; }"
+    )
+    page.touchscreen.tap(*middle)
+    assert "Strength" in panel.inner_text()
+    page.touchscreen.tap(5, 5)
+    assert "Strength" in panel.inner_text()
+    context.close()

@@ -94,18 +94,16 @@
     target: Number(group.dataset.target),
   }));
   const panel = document.getElementById("graph-panel");
-  const resting = panel.firstElementChild;
 
+  // What was shown last stays: a finger that is lifted leaves the drawing, and so does a mouse on
+  // its way to the panel.
   function show(id) {
-    const found = id === null ? resting : document.getElementById(id);
+    const found = document.getElementById(id);
     if (!found) return;
-    if (id === null) panel.replaceChildren(resting);
-    else {
-      const copy = found.cloneNode(true);
-      copy.removeAttribute("id");
-      copy.hidden = false;
-      panel.replaceChildren(copy);
-    }
+    const copy = found.cloneNode(true);
+    copy.removeAttribute("id");
+    copy.hidden = false;
+    panel.replaceChildren(copy);
   }
 
   function border(from, to) {
@@ -159,7 +157,6 @@
     edge.group.addEventListener("pointerenter", () => show(`edge-${e}`));
     edge.group.addEventListener("focus", () => show(`edge-${e}`));
   });
-  drawing.addEventListener("pointerleave", () => show(null));
 
   const threshold = document.getElementById("threshold");
   const measure = document.getElementById("measure");
