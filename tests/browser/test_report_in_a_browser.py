@@ -112,14 +112,16 @@ def test_tables_sort_and_filter(page):
     assert first is not None
 
 
-def test_the_threshold_fades_edges(page, report):
+def test_the_threshold_hides_edges(page, report):
     n_edges = report[1]
     page.evaluate(
         "() => { const t = document.getElementById('threshold'); t.value = 55;"
         " t.dispatchEvent(new Event('input')); }"
     )
     kept = sum((e + 1) / n_edges >= 0.55 for e in range(n_edges))
-    assert page.locator("g.edge.weak").count() == n_edges - kept
+    drawn = "edges => edges.filter(edge => getComputedStyle(edge).display !== 'none').length"
+    assert page.locator("g.edge").evaluate_all(drawn) == kept
+    assert page.locator("g.node:visible").count() == 5
     assert f"{kept} of {n_edges} edges" in page.locator("#threshold-said").inner_text()
     page.select_option("#measure", "strength")
     assert "edges" in page.locator("#threshold-said").inner_text()

@@ -12,7 +12,7 @@ from hidag import DCRL
 from hidag.errors import FileError
 from hidag.report import ReportParts, Section, Table, read_parts, render_report, write_parts
 from hidag.report.graph_panel import graph_panel
-from hidag.simulate import design, simulate
+from hidag.simulate import dag_from_parents, design, make_truth, random_law, simulate
 
 HOSTILE = '<script>alert("1")</script>'
 
@@ -82,6 +82,16 @@ def test_the_drawing_has_all_latents_and_edges(result, page):
             assert sum(chances) == pytest.approx(1.0)
     assert page.count('<g class="node"') == 5
     assert page.count('<g class="edge"') == result.graph.n_edges
+
+
+def test_a_small_graph_has_room_to_be_dragged(as_result):
+    law = random_law(dag_from_parents([(), (0,)]), rng=0)
+    panel = graph_panel(as_result(make_truth(law, np.eye(2, dtype=int))))
+    assert panel.width >= 300
+    assert panel.height >= 200
+    xs, ys = ([getattr(node, axis) for node in panel.nodes] for axis in "xy")
+    assert (min(xs) + max(xs)) / 2 == pytest.approx(panel.width / 2)
+    assert (min(ys) + max(ys)) / 2 == pytest.approx(panel.height / 2)
 
 
 def test_support_is_found_in_either_order_of_a_pair(result):

@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 
 #: Room around the drawing, for labels that are dragged a little.
 _MARGIN = 14.0
+#: A small graph gets at least this much, so that there is room to drag. Pages draw one and a half
+#: times as large, about 480 by 320 pixels.
+_LEAST_WIDTH, _LEAST_HEIGHT = 320.0, 214.0
 #: A latent with more combinations of causes has its table in the files only.
 _MOST_CONFIGURATIONS = 64
 
@@ -107,6 +110,9 @@ def graph_panel(
     law = network_law(result)
     strengths = edge_strengths(result)
     a = graph.adjacency
+    width = max(layout.width + 2 * _MARGIN, _LEAST_WIDTH)
+    height = max(layout.height + 2 * _MARGIN, _LEAST_HEIGHT)
+    left, top = (width - layout.width) / 2, (height - layout.height) / 2
     edges = []
     for (i, j), route in layout.routes.items():
         source, target, points = (i, j, route) if a[i, j] else (j, i, route[::-1])
@@ -117,7 +123,7 @@ def graph_panel(
                 source,
                 target,
                 not a[target, source],
-                _path([(x + _MARGIN, layout.height - y + _MARGIN) for x, y in points]),
+                _path([(x + left, layout.height - y + top) for x, y in points]),
                 strengths[(graph.names[min(i, j)], graph.names[max(i, j)])],
                 share,
             )
@@ -126,18 +132,17 @@ def graph_panel(
         PanelNode(
             name,
             shown_name(name),
-            float(x) + _MARGIN,
-            float(layout.height - y) + _MARGIN,
-            width,
-            height,
+            float(x) + left,
+            float(layout.height - y) + top,
+            *size,
             tuple(range(result.terms.levels[k])),
             _table(law, k, graph.names),
         )
-        for k, (name, (x, y), (width, height)) in enumerate(
+        for k, (name, (x, y), size) in enumerate(
             zip(graph.names, layout.centres, layout.sizes, strict=True)
         )
     )
-    return GraphPanel(layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN, nodes, tuple(edges))
+    return GraphPanel(width, height, nodes, tuple(edges))
 
 
 def _table(

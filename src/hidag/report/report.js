@@ -129,7 +129,14 @@
     return point.matrixTransform(drawing.getScreenCTM().inverse());
   }
 
-  const box = drawing.viewBox.baseVal;
+  // The drawing may be higher or wider than what it was made for; all of it can be used.
+  function room() {
+    const scale = drawing.getScreenCTM();
+    const box = drawing.getBoundingClientRect();
+    const left = (box.left - scale.e) / scale.a, top = (box.top - scale.f) / scale.d;
+    return [left, top, left + box.width / scale.a, top + box.height / scale.d];
+  }
+
   nodes.forEach((node, k) => {
     let held = null;
     node.group.addEventListener("pointerdown", (event) => {
@@ -143,8 +150,9 @@
       if (held === null) return;
       const at = pointIn(event);
       const half = [node.width / 2, node.height / 2];
-      node.x = Math.min(Math.max(at.x - held[0], half[0]), box.width - half[0]);
-      node.y = Math.min(Math.max(at.y - held[1], half[1]), box.height - half[1]);
+      const [left, top, right, bottom] = room();
+      node.x = Math.min(Math.max(at.x - held[0], left + half[0]), right - half[0]);
+      node.y = Math.min(Math.max(at.y - held[1], top + half[1]), bottom - half[1]);
       node.group.setAttribute("transform", `translate(${node.x},${node.y})`);
       redraw(k);
     });
