@@ -163,3 +163,22 @@ def test_a_tap_shows_what_was_tapped_and_it_stays(browser, report):
     page.touchscreen.tap(5, 5)
     assert "Strength" in panel.inner_text()
     context.close()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_what_is_folded_is_printed(browser, report, scripts):
+    context = browser.new_context(java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto(report[0].as_uri())
+    folded = page.locator("details.held table").first
+    assert not folded.is_visible()
+    if scripts:
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert folded.bounding_box()["height"] > 50
+        page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+        assert not folded.is_visible()
+    page.emulate_media(media="print")
+    assert folded.bounding_box()["height"] > 50
+    # What only the panel shows stays away.
+    assert not page.locator("#edge-0").is_visible()
+    context.close()

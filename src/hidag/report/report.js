@@ -79,6 +79,17 @@
     makeFilterable(table);
   });
 
+  // Paper has nothing to click: what is folded is unfolded for it, and folded again after.
+  let unfolded = [];
+  window.addEventListener("beforeprint", () => {
+    unfolded = Array.from(document.querySelectorAll("details:not([open])"));
+    unfolded.forEach((details) => { details.open = true; });
+  });
+  window.addEventListener("afterprint", () => {
+    unfolded.forEach((details) => { details.open = false; });
+    unfolded = [];
+  });
+
   const drawing = document.getElementById("graph");
   if (!drawing) return;
   const nodes = Array.from(drawing.querySelectorAll("g.node")).map((group) => ({
