@@ -182,3 +182,14 @@ def test_what_is_folded_is_printed(browser, report, scripts):
     # What only the panel shows stays away.
     assert not page.locator("#edge-0").is_visible()
     context.close()
+
+
+def test_a_dark_screen_has_a_dark_page_with_pictures_on_white(browser, report):
+    page = browser.new_page(color_scheme="dark")
+    page.goto(report[0].as_uri())
+    ground = "element => getComputedStyle(element).backgroundColor"
+    assert page.locator("body").evaluate(ground) == "rgb(20, 24, 31)"
+    assert page.locator("img").first.evaluate(ground) == "rgb(255, 255, 255)"
+    page.emulate_media(media="print")
+    assert page.locator("body").evaluate(ground) == "rgb(255, 255, 255)"
+    page.close()
