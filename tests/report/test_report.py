@@ -10,6 +10,7 @@ import pytest
 
 from hidag import DCRL
 from hidag.errors import FileError
+from hidag.latent import NetworkLaw, StateSpace
 from hidag.report import ReportParts, Section, Table, read_parts, render_report, write_parts
 from hidag.report.graph_panel import graph_panel
 from hidag.simulate import dag_from_parents, design, make_truth, random_law, simulate
@@ -78,8 +79,9 @@ def test_the_drawing_has_all_latents_and_edges(result, page):
         assert edge.arrow == (pair in result.graph.directed_edges)
     for node in panel.nodes:
         assert node.width / 2 <= node.x <= panel.width - node.width / 2
-        for _, chances in node.rows:
-            assert sum(chances) == pytest.approx(1.0)
+        for row in node.rows:
+            assert sum(row.chances) == pytest.approx(1.0)
+        assert sum(row.share for row in node.rows) == pytest.approx(1.0)
     assert page.count('<g class="node"') == 5
     assert page.count('<g class="edge"') == result.graph.n_edges
 
@@ -92,6 +94,39 @@ def test_a_small_graph_has_room_to_be_dragged(as_result):
     xs, ys = ([getattr(node, axis) for node in panel.nodes] for axis in "xy")
     assert (min(xs) + max(xs)) / 2 == pytest.approx(panel.width / 2)
     assert (min(ys) + max(ys)) / 2 == pytest.approx(panel.height / 2)
+
+
+def test_tables_over_undecided_directions_say_so(as_result):
+    law = random_law(dag_from_parents([(), (0,)]), rng=0)
+    result = as_result(make_truth(law, np.eye(2, dtype=int)), latent_names=("<one>", "two"))
+    assert [node.undecided for node in graph_panel(result).nodes] == [("two",), ("<one>",)]
+    page = render_report(result)
+    assert page.count("This is its table in one of the graphs that fit equally well.") == 2
+    assert "In others <bdi>&lt;one&gt;</bdi> may be on the other side" in page
+    assert "given its causes" not in page
+
+
+def test_tables_over_known_directions_need_no_caveat(as_result):
+    law = random_law(dag_from_parents([(), (), (0, 1)]), rng=0)
+    result = as_result(make_truth(law, np.eye(3, dtype=int)))
+    assert all(node.undecided == () for node in graph_panel(result).nodes)
+    page = render_report(result)
+    assert "given its causes" in page
+    assert "one of the graphs" not in page
+
+
+def test_combinations_that_hardly_occur_are_pale(as_result):
+    common, rare = np.array([0.5, 0.5]), np.array([0.999, 0.001])
+    given = np.array([[[0.8, 0.2], [0.5, 0.5]], [[0.3, 0.7], [0.5, 0.5]]])
+    law = NetworkLaw(StateSpace((2, 2, 2)), ((), (), (0, 1)), (common, rare, given))
+    result = as_result(make_truth(law, np.eye(3, dtype=int)))
+    rows = graph_panel(result).nodes[2].rows
+    assert [row.share for row in rows] == pytest.approx([0.4995, 0.0005, 0.4995, 0.0005])
+    assert [row.thin for row in rows] == [False, True, False, True]
+    page = render_report(result)
+    assert page.count('<tr class="thin">') == 2
+    assert '<td class="n">50.0%</td><td class="n">0.800</td>' in page
+    assert "Hardly any row is where lines are pale" in page
 
 
 def test_support_is_found_in_either_order_of_a_pair(result):

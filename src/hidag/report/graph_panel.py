@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hidag.explain.edge_strengths import edge_strengths
 from hidag.explain.exports import network_law
+from hidag.explain.inference import Beliefs, beliefs
 from hidag.plots.graph import graph_layout
 from hidag.plots.layout import Point
 from hidag.plots.style import shown_name
@@ -26,13 +27,37 @@ _MARGIN = 14.0
 #: A small graph gets at least this much, so that there is room to drag. Pages draw one and a half
 #: times as large, about 480 by 320 pixels.
 _LEAST_WIDTH, _LEAST_HEIGHT = 320.0, 214.0
-#: A latent with more combinations of causes has its table in the files only.
+#: A latent with more combinations of parents has its table in the files only.
 _MOST_CONFIGURATIONS = 64
+#: A line of a table that stands for fewer rows than this says next to nothing.
+_FEW_ROWS = 5.0
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """A line of a latent's table.
+
+    Attributes
+    ----------
+    given : str
+        Levels of the parents; empty where there are none.
+    share : float
+        Of the rows of the table that are expected at these levels.
+    thin : bool
+        Whether that is hardly any row.
+    chances : tuple of float
+        Probability of each level.
+    """
+
+    given: str
+    share: float
+    thin: bool
+    chances: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class PanelNode:
-    """A latent: its label, where it stands, and its table given its causes.
+    """A latent: its label, where it stands, and its table given its parents in one of the graphs.
 
     Attributes
     ----------
@@ -41,8 +66,10 @@ class PanelNode:
     x, y, width, height : float
         Centre and size, y growing downwards.
     levels : tuple of int
-    rows : tuple of (str, tuple of float)
-        What is given, and the probability of each level.
+    rows : tuple of PanelRow
+    undecided : tuple of str
+        Neighbours that may be its causes or its effects: in the table they are one or the other
+        only because one graph had to be chosen.
     """
 
     name: str
@@ -52,7 +79,8 @@ class PanelNode:
     width: float
     height: float
     levels: tuple[int, ...]
-    rows: tuple[tuple[str, tuple[float, ...]], ...]
+    rows: tuple[PanelRow, ...]
+    undecided: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -108,6 +136,7 @@ def graph_panel(
     """
     graph, layout = result.graph, graph_layout(result.graph)
     law = network_law(result)
+    known = beliefs(law)
     strengths = edge_strengths(result)
     a = graph.adjacency
     width = max(layout.width + 2 * _MARGIN, _LEAST_WIDTH)
@@ -136,7 +165,8 @@ def graph_panel(
             float(layout.height - y) + top,
             *size,
             tuple(range(result.terms.levels[k])),
-            _table(law, k, graph.names),
+            _table(law, k, graph.names, known, result.n_samples),
+            tuple(graph.names[other] for other in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))),
         )
         for k, (name, (x, y), size) in enumerate(
             zip(graph.names, layout.centres, layout.sizes, strict=True)
@@ -146,15 +176,18 @@ def graph_panel(
 
 
 def _table(
-    law: NetworkLaw, latent: int, names: tuple[str, ...]
-) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """Return a latent's table given its causes in the law, line by line."""
-    table, causes = law.tables[latent], law.parents[latent]
+    law: NetworkLaw, latent: int, names: tuple[str, ...], known: Beliefs, n_rows: int
+) -> tuple[PanelRow, ...]:
+    """Return a latent's table given its parents in the law, line by line; empty if it is long."""
+    table, parents = law.tables[latent], law.parents[latent]
     if table[..., 0].size > _MOST_CONFIGURATIONS:
         return ()
+    shares = known.marginal(parents) if parents else np.array(1.0)
     return tuple(
-        (
-            ", ".join(f"{names[c]} = {level}" for c, level in zip(causes, levels, strict=True)),
+        PanelRow(
+            ", ".join(f"{names[c]} = {level}" for c, level in zip(parents, levels, strict=True)),
+            float(shares[levels]),
+            bool(shares[levels] * n_rows < _FEW_ROWS),
             tuple(table[levels].tolist()),
         )
         for levels in np.ndindex(*table.shape[:-1])
