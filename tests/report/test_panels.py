@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from hidag import DCRL, classify, fit_statistics, standard_errors, validate_q
+from hidag import DCRL, bootstrap, classify, fit_statistics, standard_errors, validate_q
 from hidag.report import Table
 from hidag.report.errors_panel import errors_panel
-from hidag.report.panels import fit_panel, placement_panel
+from hidag.report.panels import bootstrap_panel, fit_panel, placement_panel
 from hidag.report.parts import shown_table
 from hidag.report.q_panel import q_panel
 
@@ -70,6 +72,23 @@ def test_the_panel_of_a_given_q_says_what_the_data_would_change(fitted, wrong):
     else:
         assert "would change none of the 16 entries" in section.paragraphs[0]
         assert tables == ()
+
+
+@pytest.mark.parametrize(("n_refits", "level"), [(6, "71%"), (30, "90%")])
+def test_captions_give_the_level_that_so_few_refits_reach(fitted, n_refits, level):
+    few = bootstrap(*fitted, n_resamples=2, start="fitted", random_state=0)
+    again = np.arange(n_refits) % 2
+    arrays = {
+        field.name: getattr(few, field.name)[again]
+        for field in dataclasses.fields(few)
+        if isinstance(getattr(few, field.name), np.ndarray)
+    }
+    _, tables = bootstrap_panel(dataclasses.replace(few, **arrays))
+    captions = [table.caption for table in tables if "intervals" in table.name]
+    assert captions == [
+        f"How common each level of each latent is, with {level} intervals",
+        f"Intercepts and loadings with {level} intervals",
+    ]
 
 
 def test_small_chances_are_not_shown_as_none():

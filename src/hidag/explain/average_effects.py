@@ -201,4 +201,4 @@ def average_effects(
     reached = level_reached(len(lows), level)
     if reached < level:
         how += f" (so few make intervals of {reached:.0%} at most)"
-    return replace(found, lower=lower, upper=upper, level=level, how=how)
+    return replace(found, lower=lower, upper=upper, level=reached, how=how)

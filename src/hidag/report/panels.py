@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics
-from hidag.explain.intervals import interval_cautions
+from hidag.explain.intervals import interval_cautions, level_reached
 from hidag.report.errors_panel import HEADING
 from hidag.report.parts import Section, Table, in_words
 
@@ -109,6 +109,7 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             f"instance: {found.failures[0]}"
         )
     words += [f"{caution}." for caution in interval_cautions(found.n_refits, found.q_given)]
+    intervals = f"{level_reached(found.n_refits):.0%} intervals"
     unsure = [row for row in found.q_table() if 0.05 < row["probability"] < 0.95]
     tables = [
         _of_rows(
@@ -121,11 +122,11 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
         ),
         _of_rows(
             "law_intervals",
-            "How common each level of each latent is, with 90 % intervals",
+            f"How common each level of each latent is, with {intervals}",
             found.law_table(),
         ),
         _of_rows(
-            "intervals", "Intercepts and loadings with 90 % intervals", found.coefficient_table()
+            "intervals", f"Intercepts and loadings with {intervals}", found.coefficient_table()
         ),
     ]
     if not found.q_given:
