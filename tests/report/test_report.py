@@ -69,6 +69,12 @@ def test_parts_findings_and_the_command_are_there(page):
         assert words in page
 
 
+def test_assumptions_carry_the_mark_that_the_verdict_speaks_of(page):
+    assert "given the assumptions marked ? below" in page
+    assert "<td>? is assumed</td>" in page
+    assert "<td>+ holds</td>" in page
+
+
 def test_the_drawing_has_all_latents_and_edges(result, page):
     panel = graph_panel(result)
     assert [node.name for node in panel.nodes] == list(result.latent_names)

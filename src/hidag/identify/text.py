@@ -146,9 +146,14 @@ def finding_in_words(found: Finding) -> tuple[str, str]:
     return _TITLES[found.name], status
 
 
+def mark_of(found: Finding) -> str:
+    """Return the mark that verdicts refer to: + holds, - fails, ? is open or assumed."""
+    return _MARKS[found.status]
+
+
 def _finding_lines(found: Finding) -> list[str]:
     title, status = finding_in_words(found)
-    lines = [f"{_MARKS[found.status]} {title}: {status} [{found.source}]"]
+    lines = [f"{mark_of(found)} {title}: {status} [{found.source}]"]
     lines += _wrapped("    ", sentence_case(found.sentence) + ".")
     if found.name == "blocks" and found.status == "holds":
         lines += _block_lines(found)

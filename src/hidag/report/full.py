@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hidag.identify.findings import sentence_case
-from hidag.identify.text import finding_in_words, verdict_sentences
+from hidag.identify.text import finding_in_words, mark_of, verdict_sentences
 from hidag.report.graph_panel import graph_panel
 from hidag.report.page import render_page, write_page
 from hidag.report.parts import shown_table
@@ -62,7 +62,9 @@ def render_report(result: FitResult, parts: ReportParts | None = None) -> str:
         sections=sections,
         contents=_contents(sections),
         verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],
-        findings=[(*finding_in_words(found), found) for found in certificate.findings],
+        findings=[
+            (mark_of(found), *finding_in_words(found), found) for found in certificate.findings
+        ],
         command=parts.command,
         # The digest is that of the very text between the tags.
         script=Markup(script),
