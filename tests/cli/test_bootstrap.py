@@ -49,3 +49,48 @@ def test_a_bootstrap_needs_the_table_that_was_fitted(hidag, table, tmp_path, ans
         "bootstrap needs the table that was fitted, 400 rows and 8 items, got 49 and 8"
         in ran.stderr
     )
+
+
+def test_another_fit_in_the_folder_leaves_no_bootstrap_of_the_first(hidag, table, tmp_path):
+    out = tmp_path / "fit"
+    words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples", 2)
+    assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
+    before = {path.name for path in out.iterdir()}
+    assert hidag(*words).exit_code == 0
+    (out / "resamples" / "notes.txt").write_text("mine")
+    ran = hidag("fit", table, "-k", 1, "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert (
+        "removed what a bootstrap of the fit before had left there: edge_support.csv, "
+        "q_support.csv, intervals.csv, law_intervals.csv, effect_intervals.csv, bootstrap.npz, "
+        "resamples"
+    ) in ran.stdout
+    assert {path.name for path in out.iterdir()} == {*before, "resamples"}
+    assert [path.name for path in (out / "resamples").iterdir()] == ["notes.txt"]
+    again = hidag(*words)
+    assert again.exit_code == 0, again.stderr
+
+
+def test_the_same_fit_again_keeps_the_refits_which_take_long(hidag, table, tmp_path):
+    out = tmp_path / "fit"
+    fit = ("fit", table, "-k", 2, "--out", out)
+    assert hidag(*fit).exit_code == 0
+    words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples", 2)
+    assert hidag(*words).exit_code == 0
+    kept = {path.name for path in (out / "resamples").iterdir()}
+    assert hidag(*fit).exit_code == 0
+    assert not (out / "bootstrap.npz").exists()
+    assert {path.name for path in (out / "resamples").iterdir()} == kept
+    assert hidag(*words).exit_code == 0
+
+
+def test_files_of_the_same_names_that_no_bootstrap_wrote_stay(hidag, table, tmp_path):
+    out = tmp_path / "fit"
+    assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
+    (out / "intervals.csv").write_text("mine")
+    (out / "resamples").mkdir()
+    ran = hidag("fit", table, "-k", 1, "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert (out / "intervals.csv").read_text() == "mine"
+    assert (out / "resamples").is_dir()
+    assert "removed" not in ran.stdout

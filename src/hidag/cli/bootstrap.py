@@ -11,6 +11,7 @@ from hidag.cli.bars import counting_bar
 from hidag.cli.console import collected_warnings, say
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.leftovers import BOOTSTRAP_FILES, RESAMPLES
 from hidag.cli.tables import number, write_csv
 from hidag.cli.weights import survey_weights
 from hidag.cli.wording import in_options
@@ -23,13 +24,6 @@ from hidag.report import ReportParts, read_parts, write_parts, write_report
 from hidag.report.effects_panel import LATENTS_WITH_ITEMS, MOST_CHOICES, effects_panel
 from hidag.report.panels import Panel, bootstrap_panel
 from hidag.result import FitResult
-
-#: Written beside the fit; resamples stay in a folder of their own, so that more can be added.
-FILES = (
-    "edge_support.csv", "q_support.csv", "intervals.csv", "law_intervals.csv",
-    "effect_intervals.csv", "bootstrap.npz",
-)  # fmt: skip
-RESAMPLES = "resamples"
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     weights = None
     if order.weights is not None:
         weights = survey_weights(labels[order.weights], order.weights)
-    check_folder(folder, FILES, [order.table], sign=FILES[-1])
+    check_folder(folder, BOOTSTRAP_FILES, [order.table], sign=BOOTSTRAP_FILES[-1])
     try:
         with collected_warnings(), counting_bar() as draw:
             found = bootstrap(
@@ -88,11 +82,11 @@ def run_bootstrap(order: BootstrapOrder) -> None:
                 [number(c) if isinstance(c, float) else c for c in row.values()] for row in table
             ],
         )
-        for name, table in zip(FILES, tables, strict=False)
+        for name, table in zip(BOOTSTRAP_FILES, tables, strict=False)
         if table
     }
-    files: dict[str, Callable[[Path], object]] = {**writers, FILES[-1]: found.save}
-    fill_folder(folder, files, FILES)
+    files: dict[str, Callable[[Path], object]] = {**writers, BOOTSTRAP_FILES[-1]: found.save}
+    fill_folder(folder, files, BOOTSTRAP_FILES)
     say(found.summary())
     page = folder / "report.html"
     kept = folder / "report.json"

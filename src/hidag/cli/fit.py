@@ -11,6 +11,7 @@ import typer
 
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.leftovers import is_another_fit, remove_bootstrap
 from hidag.cli.printed import say_result
 from hidag.cli.report import report_parts
 from hidag.cli.sources import (
@@ -108,8 +109,12 @@ def run_fit(order: FitOrder) -> None:
         weights=source.weights,
     )
     files = fit_files(result, values, parts=parts, plots=order.plots, ids=source.ids)
+    another = is_another_fit(order.out, result)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")
+    gone = remove_bootstrap(order.out, refits=another)
+    if gone:
+        say(f"removed what a bootstrap of the fit before had left there: {', '.join(gone)}")
 
 
 def _number_of_latents(order: FitOrder, source: Source) -> int | str:

@@ -19,6 +19,7 @@ from hidag.versions import versions_used
 
 _SIGN = "bootstrap.json"
 _HOLDS = "resample"
+_NAMED = "resample-{}.npz"
 
 
 class RefitStore:
@@ -63,7 +64,21 @@ class RefitStore:
         os.replace(aside, file)
 
     def _file(self, index: int) -> Path:
-        return self.path / f"resample-{index:05d}.npz"
+        return self.path / _NAMED.format(f"{index:05d}")
+
+
+def remove_refits(path: Path) -> bool:
+    """Remove the resamples that a bootstrap kept in a folder, and return whether there were any.
+
+    Other files there stay, and with them the folder.
+    """
+    if not (path / _SIGN).is_file():
+        return False
+    for file in (*path.glob(_NAMED.format("*")), path / _SIGN):
+        file.unlink()
+    if not any(path.iterdir()):
+        path.rmdir()
+    return True
 
 
 def _signature(task: Task) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""What a bootstrap of an earlier fit left in a folder that a new fit is written into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hidag.cli.evaluate import load_result
+from hidag.errors import HidagError
+from hidag.explain.refit_store import remove_refits
+from hidag.result import FitResult
+
+#: What `hidag bootstrap` writes beside a fit; the last tells that the others are its own.
+BOOTSTRAP_FILES = (
+    "edge_support.csv", "q_support.csv", "intervals.csv", "law_intervals.csv",
+    "effect_intervals.csv", "bootstrap.npz",
+)  # fmt: skip
+#: Refits stay in a folder of their own, so that more can be added.
+RESAMPLES = "resamples"
+
+
+def is_another_fit(folder: Path, result: FitResult) -> bool:
+    """Return whether a folder holds a fit whose refits are none of this one's."""
+    try:
+        old = load_result(folder)
+    except HidagError:
+        return True
+    pairs = [
+        (getattr(old, name), getattr(result, name))
+        for name in ("intercept", "loadings", "q_matrix")
+    ]
+    return not all(np.array_equal(one, other) for one, other in pairs)
+
+
+def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
+    """Remove what a bootstrap left beside a fit, and return the names of what is gone.
+
+    Parameters
+    ----------
+    folder : Path
+    refits : bool
+        Whether its refits go as well: they take long, and are as good for the same fit made again.
+    """
+    gone = []
+    # Without it, files of these names are somebody else's.
+    if (folder / BOOTSTRAP_FILES[-1]).is_file():
+        for name in BOOTSTRAP_FILES:
+            if (folder / name).is_file():
+                (folder / name).unlink()
+                gone.append(name)
+    if refits and remove_refits(folder / RESAMPLES):
+        gone.append(RESAMPLES)
+    return gone
