@@ -19,7 +19,7 @@ from hidag.cli.app import app
 from hidag.errors import GraphError, HidagWarning, SettingError
 from hidag.measure.labels import same_class
 from hidag.plots import plot_graph, plot_trace
-from hidag.report import write_summary
+from hidag.report import write_report
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
 
 K, N = 18, 300
@@ -128,8 +128,8 @@ def test_habits_of_scikit_learn(table, fitted):
 def test_figures_and_page_show_no_missing_number(fitted, tmp_path):
     assert plot_graph(fitted.result_.graph) is not None
     assert plot_trace(fitted.result_) is not None
-    page = tmp_path / "summary.html"
-    write_summary(fitted.result_, page)
+    page = tmp_path / "report.html"
+    write_report(fitted.result_, page)
     words = re.sub(r"<(style|script|svg).*?</\1>|<[^>]*>", " ", page.read_text("utf-8"), flags=re.S)
     words = re.sub(r"data:\S+", " ", words)
     assert "the log-likelihood was not computed" in words

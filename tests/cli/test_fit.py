@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -73,6 +74,17 @@ def test_a_second_fit_leaves_no_files_of_the_first(hidag, table, tmp_path):
     assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
     expected = {*FIT_FILES, "notes.txt"} - {"q.png", "graph.png"}
     assert {p.name for p in out.iterdir()} == expected
+
+
+def test_without_pictures_the_report_lacks_nothing_but_them(hidag, table, tmp_path):
+    pages = {}
+    for name, more in (("with", ()), ("without", ("--no-plots",))):
+        ran = hidag("fit", table, "-k", 2, "--out", tmp_path / name, *more)
+        assert ran.exit_code == 0, ran.stderr
+        pages[name] = (tmp_path / name / "report.html").read_text("utf-8")
+    assert pages["with"].count("<img") == 2
+    assert "<img" not in pages["without"]
+    assert re.sub(r"<figure>.*?</figure>", "", pages["with"]) == pages["without"]
 
 
 def test_a_folder_brings_its_types_and_its_q(hidag, table, q_file, tmp_path):

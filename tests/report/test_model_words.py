@@ -15,7 +15,7 @@ from hidag.report import (
     interactions_of,
     latents_in_words,
     marginals_of,
-    render_summary,
+    render_report,
     what_was_fitted,
 )
 from hidag.simulate import design, simulate
@@ -65,7 +65,7 @@ def test_levels_of_the_causes_are_said(binary, levels, words):
 
 def test_nothing_is_called_yes_or_no_with_three_levels(binary):
     fit = rewritten(binary, (3, 2))
-    page = render_summary(fit, plots=False)
+    page = render_report(fit, plots=False)
     assert "hidden yes/no" not in " ".join(what_was_fitted(fit)) + page
     assert "P(latent = 1)" not in page
     shares = marginals_of(fit)
@@ -127,11 +127,11 @@ def test_interactions_come_with_the_rarest_combination(binary):
     assert (found.item, found.term, found.coefficient) == (binary.item_names[1], "A>=2*B", -1.25)
     # A below 2 and B = 0 has 1 + 3, B = 1 has 2 + 4; A = 2 has 5 and 6 of 21.
     assert found.rarest == pytest.approx(4 / 21)
-    page = render_summary(fit, plots=False)
+    page = render_report(fit, plots=False)
     assert "<h2>What latents do together</h2>" in page
     assert '<td><bdi>A&gt;=2*B</bdi></td><td class="n">-1.250</td><td class="n">19.0%</td>' in page
     assert "averaged over even levels of the item's other causes" in page.replace("&#39;", "'")
-    assert "What latents do together" not in render_summary(binary, plots=False)
+    assert "What latents do together" not in render_report(binary, plots=False)
 
 
 def test_numbers_that_are_no_variances_are_explained():
@@ -142,7 +142,7 @@ def test_numbers_that_are_no_variances_are_explained():
     X = np.column_stack([amounts, choice])
     X[:, 5] = X[:, 5] % 3
     fit = DCRL(1, family=["gamma"] * 5 + ["categorical"], random_state=0, n_starts=1).fit(X).result_
-    page = render_summary(fit, plots=False)
+    page = render_report(fit, plots=False)
     assert '<th scope="col" class="n">dispersion</th>' in page
     assert (
         "The dispersion of an item is for gamma: squared ratio of standard deviation and mean."

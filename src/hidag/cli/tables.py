@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.cli.folders import Writer
 from hidag.latent import NetworkLaw
 from hidag.plots import plot_graph, plot_q, render_png, size_of_graph, size_of_q
-from hidag.report import ReportParts, all_binary, write_parts, write_report, write_summary
+from hidag.report import ReportParts, all_binary, write_parts, write_report
 from hidag.result import FitResult
 
 #: The latent law is written state by state up to this many joint states.
@@ -98,13 +98,7 @@ def fit_files(
             rows=([i + 1, *(number(v) for v in row)] for i, row in enumerate(result.trace)),
         ),
         "report.json": partial(_write_parts, parts=parts),
-        "report.html": lambda path: (
-            write_report(result, path, parts)
-            if plots
-            else write_summary(
-                result, path, title=parts.title, warnings=parts.warnings, plots=False
-            )
-        ),
+        "report.html": lambda path: write_report(result, path, parts, plots=plots),
         "result.npz": result.save,
     }
     if result.law.space.n_states <= LISTED_STATES:

@@ -12,7 +12,6 @@ from hidag.report.model_words import (
 )
 from hidag.report.parts import Section, Table
 from hidag.report.parts_file import ReportParts, read_parts, write_parts
-from hidag.report.summary import render_summary, write_summary
 from hidag.report.words import concerns, edges_in_words, family_counts, what_was_fitted
 
 __all__ = [
@@ -29,9 +28,7 @@ __all__ = [
     "marginals_of",
     "read_parts",
     "render_report",
-    "render_summary",
     "what_was_fitted",
     "write_parts",
     "write_report",
-    "write_summary",
 ]

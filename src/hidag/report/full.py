@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 _TEMPLATE, _SCRIPT = "report.html.jinja", "report.js"
 
 
-def render_report(result: FitResult, parts: ReportParts | None = None) -> str:
+def render_report(
+    result: FitResult, parts: ReportParts | None = None, *, plots: bool = True
+) -> str:
     """Return the report of a fit as one self-contained HTML page.
 
     Parameters
     ----------
     result : FitResult
     parts : ReportParts, optional
+    plots : bool
+        Whether to draw Q and the trace; all else is there without pictures too.
 
     Returns
     -------
@@ -53,7 +57,7 @@ def render_report(result: FitResult, parts: ReportParts | None = None) -> str:
     certificate = result.identifiability
     support = {(a, b): share for a, b, share in parts.support} if parts.support else None
     script = files("hidag.report").joinpath(_SCRIPT).read_text(encoding="utf-8")
-    content = summary_content(result, warnings=parts.warnings, leave_out=("graph",))
+    content = summary_content(result, warnings=parts.warnings, plots=plots)
     return render_page(
         _TEMPLATE,
         names=(*result.item_names, *result.latent_names),
@@ -73,9 +77,14 @@ def render_report(result: FitResult, parts: ReportParts | None = None) -> str:
     )
 
 
-def write_report(result: FitResult, path: str | Path, parts: ReportParts | None = None) -> Path:
-    """Write the report of a fit and return its path; parameters as in `render_report`."""
-    return write_page(render_report(result, parts), path)
+def write_report(
+    result: FitResult, path: str | Path, parts: ReportParts | None = None, *, plots: bool = True
+) -> Path:
+    """Write the report of a fit and return its path; parameters as in `render_report`.
+
+    The file appears whole or not at all.
+    """
+    return write_page(render_report(result, parts, plots=plots), path)
 
 
 def _contents(sections: Sequence[Mapping[str, object]]) -> Iterable[tuple[str, str]]:

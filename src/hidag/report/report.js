@@ -2,8 +2,6 @@
 // Everything on the page can be read without this script; it adds sorting, filtering and a graph
 // that can be taken hold of. Text is only ever moved or cloned, never parsed.
 (function () {
-  const SVG = "http://www.w3.org/2000/svg";
-
   function numberOf(text) {
     const plain = text.replace(/[,%\s]/g, "");
     return plain === "" || isNaN(plain) ? NaN : Number(plain);

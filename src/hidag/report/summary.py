@@ -1,15 +1,14 @@
-"""The summary page: one HTML file with its pictures inside."""
+"""What the report says of the fit itself: its numbers, its words and its pictures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q
+from hidag.plots import plot_q, plot_trace, render_png, size_of_q
 from hidag.plots.canvas import Size
 from hidag.plots.trace import SIZE as TRACE_SIZE
 from hidag.report.model_words import (
@@ -19,7 +18,7 @@ from hidag.report.model_words import (
     loadings_in_words,
     marginals_of,
 )
-from hidag.report.page import as_data_address, render_page, write_page
+from hidag.report.page import as_data_address
 from hidag.report.words import (
     concerns,
     edges_in_words,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from hidag.result import FitResult
 
-_TEMPLATE = "summary.html.jinja"
 #: A table of more rows than this is folded away behind a line to click.
 _OPEN_TABLE_ITEMS = 60
 #: Starts may be many where Q is given; longer lists of them are folded.
@@ -41,46 +39,21 @@ _OPEN_STARTS = 12
 _LONGEST_SETTING = 160
 
 
-def render_summary(
-    result: FitResult,
-    *,
-    title: str = "Hidden causes and their graph",
-    warnings: Iterable[str] = (),
-    plots: bool = True,
-) -> str:
-    """Return the summary of a fit as one self-contained HTML page.
-
-    Parameters
-    ----------
-    result : FitResult
-    title : str
-        For instance the name of the study.
-    warnings : iterable of str
-        Warnings of the fit, shown with those that the result itself gives reason for.
-    plots : bool
-        Whether to draw the graph, Q and the trace.
-
-    Returns
-    -------
-    str
-        Without scripts and without links to anything outside. Names of items and latents are
-        escaped wherever they stand.
-    """
-    content = summary_content(result, warnings=warnings, plots=plots)
-    names = (*result.item_names, *result.latent_names)
-    return render_page(_TEMPLATE, names=names, title=title, **content)
-
-
 def summary_content(
     result: FitResult,
     *,
     warnings: Iterable[str] = (),
     plots: bool = True,
-    leave_out: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what the template of the summary shows, besides its title.
 
-    ``leave_out`` names pictures that are not needed.
+    Parameters
+    ----------
+    result : FitResult
+    warnings : iterable of str
+        Warnings of the fit, shown with those that the result itself gives reason for.
+    plots : bool
+        Whether to draw Q and the trace.
     """
     return {
         "result": result,
@@ -103,41 +76,19 @@ def summary_content(
         "dispersion": dispersions_in_words(result),
         "nested": len(result.response_names) > len(result.item_names),
         "has_cutpoints": bool(np.isfinite(result.cutpoints).any()),
-        "pictures": _pictures(result, leave_out) if plots else {},
+        "pictures": _pictures(result) if plots else {},
         "settings": sorted((str(k), _plain(v)) for k, v in result.settings.items()),
         "versions": sorted(result.versions.items()),
     }
 
 
-def write_summary(
-    result: FitResult,
-    path: str | Path,
-    *,
-    title: str = "Hidden causes and their graph",
-    warnings: Iterable[str] = (),
-    plots: bool = True,
-) -> Path:
-    """Write the summary of a fit as one self-contained HTML file and return its path.
-
-    The file appears whole or not at all. Parameters as in `render_summary`.
-    """
-    text = render_summary(result, title=title, warnings=warnings, plots=plots)
-    return write_page(text, path)
-
-
-def _pictures(result: FitResult, leave_out: Sequence[str]) -> dict[str, str]:
+def _pictures(result: FitResult) -> dict[str, str]:
     """Return the figures as data addresses."""
     drawn: dict[str, tuple[Callable[[Axes], object], Size]] = {
         "q": (lambda ax: plot_q(result, ax), size_of_q(*result.q_matrix.shape)),
         "trace": (lambda ax: plot_trace(result, ax), TRACE_SIZE),
     }
-    if len(result.latent_names) > 1:
-        drawn["graph"] = (lambda ax: plot_graph(result.graph, ax), size_of_graph(result.graph))
-    return {
-        name: as_data_address(render_png(draw, size, fill=name == "graph"))
-        for name, (draw, size) in drawn.items()
-        if name not in leave_out
-    }
+    return {name: as_data_address(render_png(draw, size)) for name, (draw, size) in drawn.items()}
 
 
 def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
