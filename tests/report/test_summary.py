@@ -79,6 +79,7 @@ def _outline(text: str) -> _Outline:
 def test_the_page_is_well_formed_and_needs_nothing_beside_it(page):
     outline = _outline(page)
     assert outline.headings == [
+        "What was found",
         "What was fitted",
         "The graph among the latents",
         "How common each latent is",

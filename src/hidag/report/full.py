@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hidag.identify.findings import sentence_case
 from hidag.identify.text import finding_in_words, mark_of, verdict_sentences
+from hidag.report.found_words import what_was_found
 from hidag.report.graph_panel import graph_panel
 from hidag.report.page import render_page, write_page
 from hidag.report.parts import shown_table
@@ -63,6 +64,7 @@ def render_report(
         names=(*result.item_names, *result.latent_names),
         title=parts.title,
         panel=graph_panel(result, support) if len(result.latent_names) > 1 else None,
+        found=what_was_found(result, support),
         sections=sections,
         contents=_contents(sections),
         verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],
@@ -90,6 +92,7 @@ def write_report(
 def _contents(sections: Sequence[Mapping[str, object]]) -> Iterable[tuple[str, str]]:
     """Return the places of the page that its head leads to, with their names."""
     return [
+        ("found", "What was found"),
         ("fitted", "What was fitted"),
         ("graph-section", "Graph"),
         ("loadings", "Items"),

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hidag import CPDAG
+from hidag.report import render_report
+from hidag.report.found_words import what_was_found
+from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
+
+Q = np.vstack([np.eye(3, dtype=int)] * 4)
+
+
+@pytest.fixture
+def result(as_result):
+    truth = make_truth(random_law(chain_dag(3), rng=0), Q)
+    loadings = truth.items.loadings * np.arange(1, 13)[:, None]
+    items = dataclasses.replace(truth.items, loadings=loadings)
+    return dataclasses.replace(
+        as_result(truth, latent_names=("A", "B", "C")),
+        parameters=items,
+        item_names=tuple(f"item{j}" for j in range(12)),
+    )
+
+
+ITEMS = (
+    "A shows in 4 items, most strongly in item9, item6 and item3. "
+    "B shows in 4 items, most strongly in item10, item7 and item4. "
+    "C shows in 4 items, most strongly in item11, item8 and item5."
+)
+
+
+def with_graph(result, directed, undirected):
+    return dataclasses.replace(result, graph=CPDAG.from_edges("ABC", directed, undirected))
+
+
+def test_directions_are_told_or_said_to_be_open(result):
+    assert what_was_found(result) == [
+        "Joined, with the data leaving open which is the cause: A and B; B and C.",
+        ITEMS,
+    ]
+    collider = with_graph(result, [("A", "C"), ("B", "C")], [])
+    assert what_was_found(collider)[0] == (
+        "As the data and the model have it, A causes C and B causes C."
+    )
+    assert what_was_found(with_graph(result, [], []))[0] == (
+        "No cause was found to be joined to another: they look independent."
+    )
+
+
+@pytest.mark.parametrize(
+    ("support", "words"),
+    [
+        ({("A", "B"): 0.97, ("B", "C"): 1.0}, "Each of these pairs is joined in at least 95%"),
+        (
+            {("B", "A"): 0.64, ("B", "C"): 1.0},
+            "1 of these 2 pairs is joined in at least 95% of the resampled tables; least sure are "
+            "A and B, joined in 64%.",
+        ),
+    ],
+)
+def test_support_is_told_where_tables_were_resampled(result, support, words):
+    assert words in what_was_found(result, support)[0]
+
+
+def test_a_single_edge_and_its_support(result):
+    one = with_graph(result, [], [("A", "B")])
+    assert what_was_found(one, {("A", "B"): 0.5})[0].endswith(
+        "The two are joined in 50% of the resampled tables."
+    )
+
+
+def test_long_names_are_cut_and_idle_latents_named(result):
+    names = ("During the past 30 days, how often were you sad", *result.item_names[1:])
+    loadings = np.zeros_like(result.loadings)
+    loadings[0, 0] = 1.0
+    bare = dataclasses.replace(
+        result,
+        item_names=names,
+        parameters=dataclasses.replace(result.parameters, loadings=loadings),
+    )
+    assert what_was_found(bare)[1] == (
+        "A shows in 1 item: During the past 30 d\N{HORIZONTAL ELLIPSIS}often were you sad. "
+        "B shows in no item. C shows in no item."
+    )
+
+
+def test_many_edges_and_latents_are_counted(as_result):
+    law = random_law(dag_from_parents([(), *((k,) for k in range(11))]), rng=0)
+    found = what_was_found(as_result(make_truth(law, np.vstack([np.eye(12, dtype=int)] * 2))))
+    assert found == [
+        "Of the 66 pairs of causes 11 are joined, none of them with a direction that the data settle.",
+        "Each cause shows in 2 items.",
+    ]
+
+
+def test_findings_come_before_how_they_were_found(result):
+    page = render_report(result, plots=False)
+    assert page.index("A shows in 4 items") < page.index("<h2>What was fitted</h2>")
