@@ -87,6 +87,15 @@ def test_without_pictures_the_report_lacks_nothing_but_them(hidag, table, tmp_pa
     assert re.sub(r"<figure>.*?</figure>", "", pages["with"]) == pages["without"]
 
 
+def test_a_report_says_which_command_computes_what_takes_long(hidag, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("hidag.cli.report.WORK_OF_ERRORS", 0)
+    out = tmp_path / "fit"
+    assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
+    page = (out / "report.html").read_text("utf-8")
+    assert "<h2>How sure it is</h2>" in page
+    assert "Standard errors take longer than the fit here; `hidag errors` computes them" in page
+
+
 def test_a_folder_brings_its_types_and_its_q(hidag, table, q_file, tmp_path):
     study = tmp_path / "study"
     study.mkdir()

@@ -91,7 +91,8 @@ def test_many_edges_and_latents_are_counted(as_result):
     law = random_law(dag_from_parents([(), *((k,) for k in range(11))]), rng=0)
     found = what_was_found(as_result(make_truth(law, np.vstack([np.eye(12, dtype=int)] * 2))))
     assert found == [
-        "Of the 66 pairs of causes 11 are joined, none of them with a direction that the data settle.",
+        "Of the 66 pairs of causes 11 are joined, none of them with a direction that the data "
+        "settle.",
         "Each cause shows in 2 items.",
     ]
 

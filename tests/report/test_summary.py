@@ -84,6 +84,7 @@ def test_the_page_is_well_formed_and_needs_nothing_beside_it(page):
         "The graph among the latents",
         "How common each latent is",
         "Which latent drives which item",
+        "What is not here",
         "Can it be identified?",
         "Types of the items",
         "How the estimate settled",

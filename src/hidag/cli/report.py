@@ -16,8 +16,9 @@ from hidag.cli.wording import as_typed
 from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
 from hidag.report import ReportParts, Section, read_parts, write_report
+from hidag.report.absent import FIT_HEADING
 from hidag.report.effects_panel import effects_panel
-from hidag.report.errors_panel import errors_panel
+from hidag.report.errors_panel import HEADING, errors_panel
 from hidag.report.panels import Panel, fit_panel, placement_panel
 from hidag.report.q_panel import q_panel
 from hidag.result import FitResult
@@ -67,7 +68,7 @@ def report_parts(
         panels.append(
             (
                 Section(
-                    "How well it fits",
+                    FIT_HEADING,
                     (
                         "Not computed here, as it takes longer than the fit; `hidag fit "
                         "--statistics` does so, and `hidag goodness` for a fit that is there.",
@@ -89,11 +90,15 @@ def report_parts(
 def _how_sure(
     result: FitResult, values: NDArray[np.float64], weights: NDArray[np.float64] | None
 ) -> list[Panel]:
-    """Return standard errors where they are quick; nothing else."""
+    """Return standard errors where they are quick, else which command computes them."""
     n_responses = len(result.response_names)
     n_states = result.law.space.n_states
     if float(len(values)) * n_states * n_responses**2 > WORK_OF_ERRORS:
-        return []
+        wait = (
+            "Standard errors take longer than the fit here; `hidag errors` computes them for this "
+            "Q and this graph, and `hidag bootstrap` fits resampled tables, with its answer here."
+        )
+        return [(Section(HEADING, (wait,)), ())]
     kind = "louis" if weights is None else "sandwich"
     return [errors_panel(standard_errors(result, values, sample_weight=weights, kind=kind))]
 

@@ -7,6 +7,7 @@ from typing import Any
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.inference import DrawnLaw, beliefs
 from hidag.explain.law_draws import draws_of_law
+from hidag.report.absent import EFFECTS_HEADING
 from hidag.report.parts import Section, Table
 from hidag.result import FitResult
 
@@ -43,7 +44,7 @@ def effects_panel(
     """
     if found is None and isinstance(beliefs(result.law), DrawnLaw):
         wait = "The graph is so dense that effects take long to compute: hidag whatif does so."
-        return Section("What if", (wait,)), ()
+        return Section(EFFECTS_HEADING, (wait,)), ()
     found = effects_of(result) if found is None else found
     words = [
         "What setting a latent from its lowest to its highest level in everybody would add, on "
@@ -91,7 +92,7 @@ def effects_panel(
             )
         )
     names = tuple(table.name for table in tables)
-    return Section("What if", tuple(words), (), names), tuple(tables)
+    return Section(EFFECTS_HEADING, tuple(words), (), names), tuple(tables)
 
 
 def _size(row: dict[str, Any]) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hidag.identify.findings import sentence_case
 from hidag.identify.text import finding_in_words, mark_of, verdict_sentences
+from hidag.report.absent import absent_section
 from hidag.report.found_words import what_was_found
 from hidag.report.graph_panel import graph_panel
 from hidag.report.page import render_page, write_page
@@ -46,6 +47,8 @@ def render_report(
 
     parts = parts or ReportParts()
     tables = {table.name: shown_table(table) for table in parts.tables}
+    headings = [section.heading for section in parts.sections]
+    absent = absent_section(headings, len(result.latent_names))
     sections = [
         {
             "id": f"part-{number}",
@@ -53,7 +56,7 @@ def render_report(
             "paragraphs": section.paragraphs,
             "tables": [tables[name] for name in section.tables],
         }
-        for number, section in enumerate(parts.sections)
+        for number, section in enumerate((*parts.sections, *([absent] if absent else [])))
     ]
     certificate = result.identifiability
     support = {(a, b): share for a, b, share in parts.support} if parts.support else None

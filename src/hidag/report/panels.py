@@ -10,6 +10,7 @@ from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics
 from hidag.explain.intervals import interval_cautions, level_reached
+from hidag.report.absent import FIT_HEADING, PLACEMENT_HEADING
 from hidag.report.errors_panel import HEADING
 from hidag.report.parts import Section, Table, in_words
 
@@ -57,7 +58,7 @@ def fit_panel(found: FitStatistics) -> Panel:
             tables.append(_worst_first(name, caption, part, most))
     words += [f"{note[0].upper()}{note[1:]}." for note in found.notes]
     names = tuple(table.name for table in tables)
-    return Section("How well it fits", tuple(words), (), names), tuple(tables)
+    return Section(FIT_HEADING, tuple(words), (), names), tuple(tables)
 
 
 def placement_panel(found: Classification) -> Panel:
@@ -87,7 +88,7 @@ def placement_panel(found: Classification) -> Panel:
             shares.rows[:_SHOWN_PROFILES],
         ),
     )
-    return Section("Who is where", tuple(words), (), ("placement", "profiles")), tables
+    return Section(PLACEMENT_HEADING, tuple(words), (), ("placement", "profiles")), tables
 
 
 def bootstrap_panel(found: BootstrapResult) -> Panel:
