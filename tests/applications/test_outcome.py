@@ -77,7 +77,7 @@ def test_a_second_run_leaves_nothing_of_the_first(result, tmp_path):
 
 def test_files_that_no_application_wrote_stay(result, tmp_path):
     (tmp_path / "page.html").write_text("mine")
-    with pytest.raises(FileError, match="which no fit has written"):
+    with pytest.raises(FileError, match="which no earlier run has written"):
         run_application(lambda: outcome(result), tmp_path)
     assert (tmp_path / "page.html").read_text() == "mine"
 

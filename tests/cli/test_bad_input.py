@@ -220,8 +220,8 @@ def test_a_file_that_no_fit_wrote_is_not_overwritten(hidag, table, tmp_path):
     ran = hidag("fit", table, "-k", 2, "--out", study)
     assert ran.exit_code == 1
     assert ran.stderr == (
-        f"hidag: the results would overwrite {study / 'q.csv'}, which no fit has written; choose "
-        "another folder with --out\n"
+        f"hidag: the results would overwrite {study / 'q.csv'}, which no earlier run has written; "
+        "choose another folder with --out\n"
     )
     assert (study / "q.csv").read_text() == "item,skill\nx,1\n"
 

@@ -127,7 +127,7 @@ def test_the_folder_of_the_data_is_not_overwritten(hidag, table, q_file, tmp_pat
     ran = hidag("fit", study, "--out", study)
     assert ran.exit_code == 1
     assert ran.stderr == (
-        f"hidag: the results would overwrite {study / 'q.csv'}, which the fit reads; choose "
+        f"hidag: the results would overwrite {study / 'q.csv'}, which this command reads; choose "
         "another folder with --out\n"
     )
     assert (study / "q.csv").read_bytes() == before

@@ -12,6 +12,7 @@ from hidag.cli.console import collected_warnings, say
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.leftovers import BOOTSTRAP_FILES, RESAMPLES
+from hidag.cli.outputs import files_read
 from hidag.cli.tables import number, write_csv
 from hidag.cli.weights import survey_weights
 from hidag.cli.wording import in_options
@@ -49,7 +50,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     weights = None
     if order.weights is not None:
         weights = survey_weights(labels[order.weights], order.weights)
-    check_folder(folder, BOOTSTRAP_FILES, [order.table], sign=BOOTSTRAP_FILES[-1])
+    check_folder(folder, BOOTSTRAP_FILES, files_read(order.table), sign=BOOTSTRAP_FILES[-1])
     try:
         with collected_warnings(), counting_bar() as draw:
             found = bootstrap(

@@ -36,8 +36,8 @@ def run_assessment(out: Path, seed: int) -> None:
     """Carry out `hidag demo assessment`."""
     begun = time.monotonic()
     data_folder = out / "data"
-    check_folder(data_folder, SIMULATION_FILES)
-    check_folder(out, (*FIT_FILES, *COMPARISONS))
+    check_folder(data_folder, SIMULATION_FILES, sign=SIMULATION_FILES[-1])
+    check_folder(out, (*FIT_FILES, *COMPARISONS), sign="result.npz")
     for_rows, for_fit = np.random.SeedSequence(seed).generate_state(2)
     truth = assessment()
     data = simulate(truth, N_ROWS, rng=int(for_rows), missing=MISSING)

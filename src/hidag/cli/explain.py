@@ -12,6 +12,7 @@ from typing import Any
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.outputs import check_file, files_read
 from hidag.cli.sources import chosen_families, names_for_all, read_source, show_repeated_names
 from hidag.cli.tables import number, write_csv
 from hidag.cli.weights import numbers_of
@@ -38,6 +39,7 @@ def run_errors(
     as_json: bool,
 ) -> None:
     """Carry out `hidag errors`."""
+    check_file(out, [fit, table])
     result, rows, labels = _read(fit, table, [] if weights is None else [weights])
     counts = None
     if weights is not None:
@@ -54,7 +56,9 @@ def run_goodness(
 ) -> None:
     """Carry out `hidag goodness`."""
     if out is not None:
-        check_folder(out, GOODNESS_FILES, [table], sign=GOODNESS_FILES[-1])
+        check_folder(
+            out, GOODNESS_FILES, [*files_read(fit), *files_read(table)], sign=GOODNESS_FILES[-1]
+        )
     result, rows, _ = _read(fit, table)
     found = fit_statistics(result, rows, n_tables=n_tables, random_state=seed)
     persons = person_fit(result, rows, random_state=seed)
@@ -79,6 +83,7 @@ def run_classify(
     fit: Path, table: Path, out: Path | None, ids: str | None, *, as_json: bool
 ) -> None:
     """Carry out `hidag classify`."""
+    check_file(out, [fit, table])
     result, rows, labels = _read(fit, table, [] if ids is None else [ids])
     if ids is not None:
         show_repeated_names(labels[ids], ids)
@@ -118,6 +123,7 @@ class ValidationOrder:
 
 def run_validate_q(order: ValidationOrder) -> None:
     """Carry out `hidag validate-q`."""
+    check_file(order.out, [order.table, order.q, order.types])
     source = read_source(
         order.table,
         order.types,

@@ -50,21 +50,31 @@ def check_folder(
             f"cannot write into the folder {folder}: {error.strerror or error}; choose another one "
             "with --out"
         ) from error
-    read = {path.resolve() for path in inputs if path is not None}
+    read = [path for path in inputs if path is not None]
     for name in names:
         target = (folder / name).resolve()
-        if target in read:
+        if is_one_of(target, read):
             raise FileError(
-                f"the results would overwrite {folder / name}, which the fit reads; choose another "
-                "folder with --out"
+                f"the results would overwrite {folder / name}, which this command reads; choose "
+                "another folder with --out"
             )
         if target.is_dir():
             raise FileError(f"cannot write {folder / name}: there is a folder of that name")
         if sign is not None and target.exists() and not (folder / sign).exists():
             raise FileError(
-                f"the results would overwrite {folder / name}, which no fit has written; choose "
-                "another folder with --out"
+                f"the results would overwrite {folder / name}, which no earlier run has written; "
+                "choose another folder with --out"
             )
+
+
+def is_one_of(target: Path, files: Iterable[Path]) -> bool:
+    """Return whether a path leads to one of these files, links of either kind followed."""
+    for file in files:
+        if target.resolve() == file.resolve():
+            return True
+        if target.exists() and file.exists() and target.samefile(file):
+            return True
+    return False
 
 
 def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> list[Path]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hidag.cli.console import say
 from hidag.cli.evaluate import load_result
+from hidag.cli.outputs import check_file
 from hidag.cli.wording import as_typed
 from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
@@ -147,4 +148,5 @@ def run_report(fit: Path, out: Path | None, title: str | None) -> None:
         target = target / "report.html"
     if not target.parent.is_dir():
         raise FileError(f"there is no folder {target.parent}; make it, or choose another --out")
+    check_file(target, [fit], own=folder / "report.html")
     say(f"wrote {write_report(result, target, parts)}")

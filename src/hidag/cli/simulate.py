@@ -32,7 +32,7 @@ def run_simulate(
     seed: int,
 ) -> None:
     """Carry out `hidag simulate`."""
-    check_folder(out, SIMULATION_FILES)
+    check_folder(out, SIMULATION_FILES, sign=SIMULATION_FILES[-1])
     # Tables and rows have seeds of their own: more rows of the same model are the same model.
     for_truth, for_rows = np.random.SeedSequence(seed).spawn(2)
     chosen: Any = version

@@ -79,7 +79,7 @@ def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     say_report(report, path)
     target = path / "report" if out is None else out
     files = study_files(report)
-    check_folder(target, files)
+    check_folder(target, files, sign="report.md")
     writers = {name: partial(_write, data=data) for name, data in files.items()}
     fill_folder(target, writers, ())
     say()

@@ -11,6 +11,7 @@ import numpy as np
 
 from hidag.cli.console import columns, say
 from hidag.cli.evaluate import load_result
+from hidag.cli.outputs import check_file
 from hidag.cli.printed import cut
 from hidag.cli.tables import number, write_csv
 from hidag.errors import FileError, SettingError
@@ -43,6 +44,7 @@ def run_whatif(
         )
     if effects and (do or given):
         raise SettingError("--effects asks for all average effects: leave --do and --given out")
+    check_file(out, [path])
     result = load_result(path)
     if effects:
         _run_effects(result, draws, out, as_json)
@@ -196,6 +198,7 @@ def run_export(path: Path, kind: str, out: Path | None, *, items: bool) -> None:
     """Carry out `hidag export`."""
     if kind not in EXPORTS:
         raise SettingError(f"--format must be one of {', '.join(sorted(EXPORTS))}, got {kind!r}")
+    check_file(out, [path])
     result = load_result(path)
     text = EXPORTS[kind](result, items=items)
     n_open = len(result.graph.undirected_edges)
