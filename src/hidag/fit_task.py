@@ -184,9 +184,11 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
 def _check_number(n_latents: int, n_items: int) -> None:
     """Refuse more latents than items, warn of more than the items can identify."""
     if n_latents > n_items:
+        fewer = max(1, (n_items - 1) // 2)
         raise SettingError(
-            f"n_latents={n_latents} is more than the {n_items} items of the table; each latent "
-            f"needs items of its own: ask for at most {max(1, (n_items - 1) // 2)} latents"
+            f"n_latents={n_latents} is more than the {n_items} items of the table, and each latent "
+            f"needs an item of its own to be fitted at all; ask for {fewer}, the most that "
+            f"{n_items} items can identify"
         )
     if n_items < least_items(n_latents):
         warnings.warn(

@@ -110,8 +110,8 @@ def test_impossible_numbers_of_latents(hidag, table):
     _refused(hidag("fit", table, "-k", 0), "--latents must be a whole number of at least 1, got 0")
     _refused(
         hidag("fit", table, "-k", 9),
-        "--latents 9 is more than the 8 items of the table; each latent needs items of its own: "
-        "ask for at most 3 latents",
+        "--latents 9 is more than the 8 items of the table, and each latent needs an item of its "
+        "own to be fitted at all; ask for 3, the most that 8 items can identify",
     )
 
 

@@ -79,6 +79,14 @@ def test_validate_q_finds_a_wrong_entry(hidag, study, tmp_path):
     assert len(read_rows(out)) == 17
 
 
+def test_only_what_has_the_option_names_it(hidag, tmp_path, answers):
+    write_rows(tmp_path / "responses.csv", ITEMS, answers.tolist())
+    rows = [[name, int(j < 4), int(j >= 4)] for j, name in enumerate(ITEMS)]
+    write_rows(tmp_path / "q.csv", ["item", "Verbal", "Spatial"], rows)
+    ran = hidag("validate-q", tmp_path, "--changes", 1)
+    assert ran.stdout.startswith(f"Q-matrix from {tmp_path / 'q.csv'}\n")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

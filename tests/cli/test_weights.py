@@ -94,9 +94,21 @@ def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, sur
 @pytest.mark.parametrize(
     ("cell", "sentence"),
     [
-        ("-1", "weights must be finite numbers >= 0, but column 'w' has -1 in row 2 (1 of 3 rows)"),
-        ("", "column 'w' must hold a number in every row"),
-        ("much", "column 'w' must hold a number in every row"),
+        (
+            "-1",
+            "weights must be finite numbers >= 0, but column 'w' has -1 in row 2 "
+            "below the names (1 of 3 rows); use 0 to leave a row out",
+        ),
+        (
+            "",
+            "column 'w' must hold a number in every row, but it has nothing in row 2 below the "
+            "names (1 of 3 rows); fill it in, or use 0 to leave a row out",
+        ),
+        (
+            "much",
+            "column 'w' must hold a number in every row, but it has 'much' in row 2 below the "
+            "names (1 of 3 rows); fill it in, or use 0 to leave a row out",
+        ),
     ],
 )
 def test_weights_that_are_none_are_refused_in_words(hidag, tmp_path, cell, sentence):

@@ -175,6 +175,27 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
             "cells must be numbers, but {} has the text '2,5' in column 'b', line 2 (1 of 1 cells "
             "of this column; 1 of 2 columns); write decimals with a point",
         ),
+        (
+            "a;b\n1;0,125\n",
+            "cells must be numbers, but {} has the text '0,125' in column 'b', line 2 (1 of 1 "
+            "cells of this column; 1 of 2 columns); write decimals with a point",
+        ),
+        (
+            'a,b\n1,"1,234"\n2,"12,345.5"\n3,7\n',
+            "cells must be numbers, but {} has the text '1,234' in column 'b', line 2 (2 of 3 "
+            "cells of this column; 1 of 2 columns); write 1234 if its commas separate thousands, "
+            "1.234 if they mark decimals",
+        ),
+        (
+            'a,b\n1,"1,234,567"\n',
+            "cells must be numbers, but {} has the text '1,234,567' in column 'b', line 2 (1 of 1 "
+            "cells of this column; 1 of 2 columns); write 1234567 if its commas separate thousands",
+        ),
+        (
+            "a,b\n1,2\n2,inf\n",
+            "numbers must be finite, but {} has inf in column 'b', line 3 (1 of 2 cells of this "
+            "column); leave the cell empty if the answer is missing",
+        ),
     ],
 )
 def test_cells_that_are_no_numbers(tmp_path: Path, content: str, sentence: str) -> None:

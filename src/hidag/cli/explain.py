@@ -129,6 +129,7 @@ def run_validate_q(order: ValidationOrder) -> None:
         order.types,
         order.q,
         use_folder_types=not names_for_all(order.family),
+        optional_q=False,
         id_column=order.id_column,
         weights_column=order.weights_column,
     )

@@ -57,10 +57,14 @@ def read_source(
     *,
     use_folder_types: bool = True,
     use_folder_q: bool = True,
+    optional_q: bool = True,
     id_column: str | None = None,
     weights_column: str | None = None,
 ) -> Source:
-    """Return the table at a path; files named by the user win over those in its folder."""
+    """Return the table at a path; files named by the user win over those in its folder.
+
+    What is about Q alone has no use for a table without it: ``optional_q=False``.
+    """
     leave_out = tuple(name for name in (id_column, weights_column) if name is not None)
     try:
         found = read_folder(_existing_source(path), leave_out=leave_out)
@@ -91,7 +95,8 @@ def read_source(
         files.append(types)
     if matrix is not None and q is None:
         if use_folder_q:
-            notes.append(f"Q-matrix from {path / 'q.csv'} (ignore it with --no-q)")
+            ignore = " (ignore it with --no-q)" if optional_q else ""
+            notes.append(f"Q-matrix from {path / 'q.csv'}{ignore}")
         else:
             matrix = None
     if q is not None:

@@ -15,10 +15,24 @@ Array = NDArray[np.float64]
 
 def numbers_of(cells: Sequence[Any], name: str) -> list[float]:
     """Return the cells of a column as numbers; an empty one is refused."""
+    numbers = [_number_or_none(cell) for cell in cells]
+    bad = [row for row, number in enumerate(numbers) if number is None]
+    if bad:
+        first = cells[bad[0]]
+        came = "nothing" if first is None or first == "" else repr(first)
+        raise DataError(
+            f"column {name!r} must hold a number in every row, but it has {came} in row "
+            f"{bad[0] + 1} below the names ({len(bad)} of {len(cells)} rows); fill it in, or use 0 "
+            "to leave a row out"
+        )
+    return [number for number in numbers if number is not None]
+
+
+def _number_or_none(cell: Any) -> float | None:
     try:
-        return [float(cell) for cell in cells]
+        return float(cell)
     except (TypeError, ValueError):
-        raise DataError(f"column {name!r} must hold a number in every row") from None
+        return None
 
 
 def survey_weights(cells: Sequence[Any], name: str) -> Array:
@@ -40,7 +54,8 @@ def survey_weights(cells: Sequence[Any], name: str) -> Array:
     if len(bad):
         raise DataError(
             f"weights must be finite numbers >= 0, but column {name!r} has {weights[bad[0]]:g} in "
-            f"row {bad[0] + 1} ({len(bad)} of {len(weights)} rows)"
+            f"row {bad[0] + 1} below the names ({len(bad)} of {len(weights)} rows); use 0 to leave "
+            "a row out"
         )
     if (weights > 0).sum() < 2:
         raise DataError(f"column {name!r} must have weights above zero in at least 2 rows")

@@ -21,6 +21,9 @@ from hidag.observations.csv_text import (
 )
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
 
+#: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+
 
 def read_file(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> Any:
     """Return the table of numbers in a file, ready for `read_table`.
@@ -126,20 +129,45 @@ def _numbers(table: Any, file: Path, n_columns: int) -> Any:
                 bad[name] = found
     if bad:
         raise DataError(_bad_cell_sentence(bad, table, file, n_columns))
+    _refuse_infinite(columns, table, file, n_columns)
     return arrow.table(columns, names=table.column_names)
+
+
+def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: int) -> None:
+    """Raise the sentence about the first number that is not finite, where the file has it."""
+    for name, column in zip(table.column_names, columns, strict=True):
+        rows = np.flatnonzero(np.isinf(np.asarray(column)))
+        if len(rows):
+            line = line_of_row(file, int(rows[0]), n_columns, delimiter_of(file))
+            raise DataError(
+                f"numbers must be finite, but {file} has {table.column(name)[int(rows[0])]} in "
+                f"column {name!r}, line {line} ({len(rows)} of {table.num_rows} cells of this "
+                "column); leave the cell empty if the answer is missing"
+            )
 
 
 def _bad_cell_sentence(bad: dict[str, BadCells], table: Any, file: Path, n_columns: int) -> str:
     name, cells = next(iter(bad.items()))
     line = line_of_row(file, cells.row, n_columns, delimiter_of(file))
     advice = "recode the text as numbers, or leave the cell empty if the answer is missing"
-    if re.fullmatch(r"'[+-]?[0-9]+,[0-9]+'", cells.content):
+    if "," in cells.content and _separates_thousands(table.column(name).to_pylist()):
+        written = cells.content.strip("'")
+        advice = f"write {written.replace(',', '')} if its commas separate thousands"
+        if written.count(",") == 1 and "." not in written:
+            advice += f", {written.replace(',', '.')} if they mark decimals"
+    elif re.fullmatch(r"'[+-]?[0-9]+,[0-9]+'", cells.content):
         advice = "write decimals with a point"
     return (
         f"cells must be numbers, but {file} has the text {cells.content} in column {name!r}, line "
         f"{line} ({cells.count} of {table.num_rows} cells of this column; {len(bad)} of "
         f"{table.num_columns} columns); {advice}"
     )
+
+
+def _separates_thousands(cells: Sequence[str | None]) -> bool:
+    """Return whether every cell with a comma may be a number whose commas separate thousands."""
+    with_commas = [cell.strip() for cell in cells if cell is not None and "," in cell]
+    return bool(with_commas) and all(_THOUSANDS.fullmatch(cell) for cell in with_commas)
 
 
 def _read_parquet(file: Path) -> Any:
