@@ -71,9 +71,23 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
         "--jobs", 1,
     )  # fmt: skip
     assert ran.exit_code == 0, ran.stderr
-    ran = hidag("errors", out, survey, "--weights", "stands_for", "--kind", "sandwich")
-    assert ran.exit_code == 0, ran.stderr
     assert "the fit counted rows by weights" in hidag("goodness", out, survey, "--tables", 2).stdout
+
+
+def test_standard_errors_are_those_for_weights_whatever_the_unit_of_the_weights(
+    hidag, fitted, survey, answers, weights
+):
+    out, _ = fitted
+    ran = hidag("errors", out, survey, "--weights", "stands_for", "--json")
+    assert ran.exit_code == 0, ran.stderr
+    result = library.load(out / "result.npz")
+    scaled = weights * weights.sum() / (weights**2).sum()
+    right = library.standard_errors(result, answers, sample_weight=scaled, kind="sandwich")
+    told = [row["standard_error"] for row in json.loads(ran.stdout)]
+    np.testing.assert_allclose(told, [row["standard_error"] for row in right.to_rows()])
+    chosen = hidag("errors", out, survey, "--weights", "stands_for", "--kind", "louis")
+    worth = weights.sum() ** 2 / (weights**2).sum()
+    assert f"by the observed information: {worth:.6g} rows" in chosen.stdout
 
 
 def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, survey, weights):

@@ -14,7 +14,7 @@ from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.leftovers import BOOTSTRAP_FILES, RESAMPLES
 from hidag.cli.outputs import files_read
 from hidag.cli.tables import number, write_csv
-from hidag.cli.weights import survey_weights
+from hidag.cli.weights import weights_beside
 from hidag.cli.wording import in_options
 from hidag.errors import HidagError
 from hidag.explain.average_effects import AverageEffects, average_effects
@@ -47,9 +47,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     folder = order.fit if order.fit.is_dir() else order.fit.parent
     beside = () if order.weights is None else (order.weights,)
     rows, labels = read_columns(order.table, result.item_names, beside)
-    weights = None
-    if order.weights is not None:
-        weights = survey_weights(labels[order.weights], order.weights)
+    weights = weights_beside(labels, order.weights)
     check_folder(folder, BOOTSTRAP_FILES, files_read(order.table), sign=BOOTSTRAP_FILES[-1])
     try:
         with collected_warnings(), counting_bar() as draw:

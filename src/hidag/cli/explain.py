@@ -15,7 +15,7 @@ from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.outputs import check_file, files_read
 from hidag.cli.sources import chosen_families, names_for_all, read_source, show_repeated_names
 from hidag.cli.tables import number, write_csv
-from hidag.cli.weights import numbers_of
+from hidag.cli.weights import kind_of_errors, weights_beside
 from hidag.cli.wording import in_options
 from hidag.errors import FileError, HidagError
 from hidag.estimator import DCRL
@@ -31,21 +31,20 @@ GOODNESS_FILES = ("pairs.csv", "items.csv", "checks.csv", "persons.csv")
 def run_errors(
     fit: Path,
     table: Path,
-    kind: str,
+    kind: str | None,
     weights: str | None,
     level: float,
     out: Path | None,
     *,
     as_json: bool,
 ) -> None:
-    """Carry out `hidag errors`."""
+    """Carry out `hidag errors`; without a kind, the weights say which."""
     check_file(out, [fit, table])
     result, rows, labels = _read(fit, table, [] if weights is None else [weights])
-    counts = None
-    if weights is not None:
-        counts = numbers_of(labels[weights], weights)
+    counts = weights_beside(labels, weights)
+    chosen = kind_of_errors(counts) if kind is None else kind
     try:
-        found = standard_errors(result, rows, sample_weight=counts, kind=kind, level=level)
+        found = standard_errors(result, rows, sample_weight=counts, kind=chosen, level=level)
     except HidagError as error:
         raise in_options(error) from error
     _answer(found.table, out, found.to_rows() if as_json else found.summary())

@@ -23,18 +23,14 @@ def errors(
     result: FitFile,
     table: Rows,
     kind: Annotated[
-        str,
-        typer.Option(
-            help="louis (observed information), sandwich (right for weights and wrong models), or "
-            "scores (the cheapest)."
-        ),
-    ] = "louis",
-    weights: Annotated[
         str | None,
         typer.Option(
-            help="Column that says how many rows each row counts for.", show_default=False
+            help="louis (observed information), sandwich (right for weights and wrong models), or "
+            "scores (the cheapest).",
+            show_default="louis, with --weights sandwich",
         ),
     ] = None,
+    weights: WeightsColumn = None,
     level: Annotated[float, typer.Option(help="Chance that an interval holds the truth.")] = 0.9,
     out: NumbersFile = None,
     json: Json = False,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hidag.cli.console import say
 from hidag.cli.evaluate import load_result
 from hidag.cli.outputs import check_file
+from hidag.cli.weights import kind_of_errors
 from hidag.cli.wording import as_typed
 from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
@@ -100,7 +101,7 @@ def _how_sure(
             "Q and this graph, and `hidag bootstrap` fits resampled tables, with its answer here."
         )
         return [(Section(HEADING, (wait,)), ())]
-    kind = "louis" if weights is None else "sandwich"
+    kind = kind_of_errors(weights)
     return [errors_panel(standard_errors(result, values, sample_weight=weights, kind=kind))]
 
 

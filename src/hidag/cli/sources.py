@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import show_warning
-from hidag.cli.weights import survey_weights, weights_in_words
+from hidag.cli.weights import weights_beside, weights_in_words
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
 from hidag.observations.files import read_columns
@@ -79,9 +79,8 @@ def read_source(
     items = tuple(found.table.column_names)
     files = [path] if path.is_file() else _files_in(path)
     notes = []
-    weights = None
-    if weights_column is not None:
-        weights = survey_weights(beside[weights_column], weights_column)
+    weights = weights_beside(beside, weights_column)
+    if weights is not None and weights_column is not None:
         notes.append(weights_in_words(weights, weights_column))
     words, matrix = found.types, found.q
     if words is not None and types is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,26 @@ def _number_or_none(cell: Any) -> float | None:
         return float(cell)
     except (TypeError, ValueError):
         return None
+
+
+def weights_beside(columns: Mapping[str, Sequence[Any]], name: str | None) -> Array | None:
+    """Return the weights of the column that was named, scaled as fits take them; None for no name.
+
+    Parameters
+    ----------
+    columns : mapping from str to sequence
+        Columns beside the items, as they stand in the file.
+    name : str or None
+    """
+    return None if name is None else survey_weights(columns[name], name)
+
+
+def kind_of_errors(weights: Array | None) -> str:
+    """Return the kind of standard errors that rows with such weights call for.
+
+    A survey's weights are no counts of rows: the observed information would take them for that.
+    """
+    return "louis" if weights is None else "sandwich"
 
 
 def survey_weights(cells: Sequence[Any], name: str) -> Array:
