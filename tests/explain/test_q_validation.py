@@ -11,6 +11,8 @@ from hidag.errors import DataError, SettingError
 from hidag.explain import validate_q
 from hidag.explain.given_q import changed, given_q
 from hidag.explain.q_screening import screened_entries
+from hidag.explain.q_verdict import QValidation
+from hidag.explain.tables import Table
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.measurement.effects import Effects
@@ -174,3 +176,23 @@ def test_a_weighted_fit_is_not_judged_without_its_weights(provisional):
         "the fit counted rows by weights, and judging its Q without them would be about another "
         "fit; give the same weights as sample_weight"
     )
+
+
+def test_headings_say_what_each_change_is_judged_in():
+    entries = Table.of(
+        [
+            *("item", "latent", "provisional", "suggested", "action"),
+            *("screening", "likelihood_ratio", "price", "support"),
+        ],
+        [["x2", "Speed", 0, 1, "add", 0.1, 0.009, 6.0, float("nan")]],
+    )
+    steps = Table.of(
+        ["item", "latent", "action", "gain", "price"], [["x2", "Speed", "add", 7.9, 6.0]]
+    )
+    nothing, added = np.zeros((1, 1), np.int8), np.ones((1, 1), np.int8)
+    found = QValidation(
+        entries, nothing, added, None, steps, -10.0, -6.05, 300, 0, ("x2",), ("Speed",)
+    )
+    lines = found.summary().split("\n")
+    assert "changes, one after another, each judged in the Q that those before it made" in lines
+    assert "entries in doubt, each judged as the only change to the provisional Q" in lines

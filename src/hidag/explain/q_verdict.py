@@ -70,10 +70,12 @@ class QValidation:
             f"changed, to {self.suggested_log_likelihood:,.2f}"
         ]
         if len(self.steps):
-            lines += ["", "changes, one at a time", *self.steps.lines()]
+            heading = "changes, one after another, each judged in the Q that those before it made"
+            lines += ["", heading, *self.steps.lines()]
         doubtful = self.doubtful()
         if len(doubtful):
-            lines += ["", "entries in doubt", *doubtful.lines(n_shown)]
+            heading = "entries in doubt, each judged as the only change to the provisional Q"
+            lines += ["", heading, *doubtful.lines(n_shown)]
         lines += ["", "Q side by side (+ added, - dropped by the data)", *self.side_by_side()]
         return "\n".join(lines)
 
