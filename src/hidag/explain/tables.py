@@ -8,6 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from hidag.shown_text import shortened
+
+#: Letters of a cell in lines of text; files have all of them.
+LONGEST_CELL = 32
+
 
 @dataclass(frozen=True)
 class Table:
@@ -51,9 +56,15 @@ class Table:
         return Table(self.columns, tuple(kept))
 
     def lines(self, n_shown: int | None = None, *, digits: int = 3) -> list[str]:
-        """Return the first rows as lines with aligned columns, the header first."""
+        """Return the first rows as lines with aligned columns, the header first.
+
+        Long names are cut, or a single one would make every line too wide to read.
+        """
         shown = self.rows if n_shown is None else self.rows[:n_shown]
-        cells = [list(self.columns)] + [[written(cell, digits) for cell in row] for row in shown]
+        cells = [
+            [shortened(cell, LONGEST_CELL, "...") for cell in row]
+            for row in (self.columns, *([written(cell, digits) for cell in row] for row in shown))
+        ]
         number = [
             all(not isinstance(row[c], str) for row in shown) for c in range(len(self.columns))
         ]
