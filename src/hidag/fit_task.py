@@ -26,6 +26,7 @@ from hidag.observations import (
     read_q_matrix,
     resolve_families,
 )
+from hidag.observations.missing_codes import warn_of_codes
 from hidag.pipeline import effective_share
 from hidag.settings import (
     check_search,
@@ -128,6 +129,7 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     _check_stages(settings, table.n_samples)
     families = resolve_families(counted, settings["family"], weights)
     check_values(counted, families.families)
+    warn_of_codes(counted, families.families)
     q_spec = None
     if settings["q_matrix"] is not None:
         q_spec = read_q_matrix(settings["q_matrix"], table.names, n_latents)

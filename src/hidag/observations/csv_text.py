@@ -46,7 +46,7 @@ def read_text_columns(path: Path) -> Any:
     """
     arrow = import_arrow("pyarrow")
     arrow_csv = import_arrow("pyarrow.csv")
-    header, delimiter = _read_header(path)
+    header, delimiter = read_header(path)
     text = arrow.string()
     try:
         return arrow_csv.read_csv(
@@ -83,11 +83,11 @@ def line_of_row(path: Path, row: int, n_columns: int, delimiter: str) -> int:
 
 def delimiter_of(path: Path) -> str:
     """Return the character between the cells of the file, as its first line shows it."""
-    return _read_header(path)[1]
+    return read_header(path)[1]
 
 
-def _read_header(path: Path) -> tuple[list[str], str]:
-    """Return the column names and the delimiter."""
+def read_header(path: Path) -> tuple[list[str], str]:
+    """Return the column names and the delimiter, as the first line of the file shows them."""
     try:
         with _open(path) as file:
             first = file.readline()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,22 @@ from hidag.observations.csv_text import (
     delimiter_of,
     import_arrow,
     line_of_row,
+    read_header,
     read_text_columns,
 )
+from hidag.observations.missing_codes import without_codes
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
 
 #: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 
 
-def read_file(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> Any:
+def read_file(
+    path: str | PathLike[str],
+    *,
+    leave_out: Sequence[str] = (),
+    missing: Mapping[str, Sequence[str]] | None = None,
+) -> Any:
     """Return the table of numbers in a file, ready for `read_table`.
 
     Parameters
@@ -36,6 +43,8 @@ def read_file(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> An
         semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
     leave_out : sequence of str
         Columns that are no items, such as names of the rows; they need not be numbers.
+    missing : mapping from column to codes, optional
+        What stands for a missing answer there, as it would be typed: "99", "refused".
 
     Returns
     -------
@@ -50,14 +59,18 @@ def read_file(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> An
         If a cell is not a number; the sentence says in which line.
     """
     file = existing_file(Path(path))
-    table = read_cells(file)
+    table = without_codes(read_cells(file), missing or {})
     for name in leave_out:
         _refuse_unknown_column(file, name, table.column_names)
     return numbers_of(file, table, [n for n in table.column_names if n not in leave_out])
 
 
 def read_columns(
-    path: str | PathLike[str], items: Sequence[str], labels: Sequence[str] = ()
+    path: str | PathLike[str],
+    items: Sequence[str],
+    labels: Sequence[str] = (),
+    *,
+    missing: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Return some columns of a table as numbers, and others as they stand.
 
@@ -69,6 +82,8 @@ def read_columns(
         Columns of numbers; others need not be numbers, and are left out.
     labels : sequence of str
         Columns of anything, such as names of the rows.
+    missing : mapping from column to codes, optional
+        As in `read_file`.
 
     Returns
     -------
@@ -80,15 +95,28 @@ def read_columns(
     FileError, DataError
         As `read_folder` does, and if a column is not there.
     """
-    given = Path(path)
-    file = (find_part(given, "responses") or given) if given.is_dir() else existing_file(given)
-    if file.is_dir():
-        raise FileError(f"the folder {given} must hold a table named responses.csv")
+    file = _table_file(path)
     table = read_cells(file)
     for name in (*items, *labels):
         _refuse_unknown_column(file, name, table.column_names)
     cells = {name: table.column(name).to_pylist() for name in labels}
-    return numbers_of(file, table, items), cells
+    return numbers_of(file, without_codes(table, missing or {}), items), cells
+
+
+def column_names(path: str | PathLike[str]) -> list[str]:
+    """Return the names of the columns of a file, or of the table in a folder."""
+    file = _table_file(path)
+    if ending_of(file) in BINARY_ENDINGS:
+        return list(_read_parquet(file, import_arrow("pyarrow.parquet").read_schema).names)
+    return read_header(file)[0]
+
+
+def _table_file(path: str | PathLike[str]) -> Path:
+    given = Path(path)
+    file = (find_part(given, "responses") or given) if given.is_dir() else existing_file(given)
+    if file.is_dir():
+        raise FileError(f"the folder {given} must hold a table named responses.csv")
+    return file
 
 
 def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
@@ -101,7 +129,7 @@ def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
 def read_cells(file: Path) -> Any:
     """Return a table whose columns may be text."""
     if ending_of(file) in BINARY_ENDINGS:
-        return _read_parquet(file)
+        return _read_parquet(file, import_arrow("pyarrow.parquet").read_table)
     return read_text_columns(file)
 
 
@@ -170,11 +198,10 @@ def _separates_thousands(cells: Sequence[str | None]) -> bool:
     return bool(with_commas) and all(_THOUSANDS.fullmatch(cell) for cell in with_commas)
 
 
-def _read_parquet(file: Path) -> Any:
+def _read_parquet(file: Path, read: Callable[[str], Any]) -> Any:
     arrow = import_arrow("pyarrow")
-    parquet = import_arrow("pyarrow.parquet")
     try:
-        return parquet.read_table(str(file))
+        return read(str(file))
     except (arrow.ArrowInvalid, OSError) as error:
         raise FileError(
             f"{file} cannot be read as a Parquet file; it may be cut off or of another format"

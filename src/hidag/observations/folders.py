@@ -40,7 +40,12 @@ class TableSource:
     title: str
 
 
-def read_folder(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> TableSource:
+def read_folder(
+    path: str | PathLike[str],
+    *,
+    leave_out: Sequence[str] = (),
+    missing: Mapping[str, Sequence[str]] | None = None,
+) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
 
     Parameters
@@ -49,6 +54,10 @@ def read_folder(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> 
         A folder with responses.csv (or any other ending that `read_file` knows), and perhaps
         types.csv (columns item, type) and q.csv (column item, then one column per latent). A
         file in place of a folder is read as a table without types and Q-matrix.
+    leave_out : sequence of str
+        Columns that are no items; types.csv and q.csv may name them.
+    missing : mapping from column to codes, optional
+        As in `read_file`.
 
     Returns
     -------
@@ -64,9 +73,8 @@ def read_folder(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> 
     folder = Path(path)
     if folder.is_file():
         title = folder.name[: -len(ending_of(folder))] if ending_of(folder) else folder.name
-        return TableSource(
-            table=read_file(folder, leave_out=leave_out), types=None, q=None, title=title
-        )
+        table = read_file(folder, leave_out=leave_out, missing=missing)
+        return TableSource(table=table, types=None, q=None, title=title)
     if not folder.exists():
         raise FileError(f"there is no folder {folder}{near_names(folder)}")
     responses = find_part(folder, "responses")
@@ -77,15 +85,21 @@ def read_folder(path: str | PathLike[str], *, leave_out: Sequence[str] = ()) -> 
             f"the folder {folder} must hold a table named responses.csv or responses.parquet, but "
             f"it holds {listed or 'nothing'}"
         )
-    table = read_file(responses, leave_out=leave_out)
+    table = read_file(responses, leave_out=leave_out, missing=missing)
     types_file, q_file = find_part(folder, "types"), find_part(folder, "q")
-    types = None if types_file is None else read_types(types_file, tuple(table.column_names))
-    q = None if q_file is None else read_q(q_file)
+    items = tuple(table.column_names)
+    types = None if types_file is None else read_types(types_file, items, leave_out)
+    q = None if q_file is None else read_q(q_file, leave_out)
     return TableSource(table=table, types=types, q=q, title=folder.resolve().name)
 
 
-def read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
-    """Return item -> type, after checking that the items are those of the table."""
+def read_types(
+    file: Path, items: tuple[str, ...], leave_out: Sequence[str] = ()
+) -> Mapping[str, str]:
+    """Return item -> type, after checking that the items are those of the table.
+
+    Lines about columns that are left out are, too.
+    """
     table = read_cells(file)
     names = [name.strip().lower() for name in table.column_names]
     if not {_ITEM, _TYPE} <= set(names):
@@ -107,6 +121,8 @@ def read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
             )
         if item in types:
             raise DataError(f"{file} must name each item once, but item {item!r} occurs twice")
+        if item in leave_out:
+            continue
         if item not in known:
             near = difflib.get_close_matches(item, items, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "drop the line"
@@ -117,8 +133,8 @@ def read_types(file: Path, items: tuple[str, ...]) -> Mapping[str, str]:
     return MappingProxyType(types)
 
 
-def read_q(file: Path) -> Any:
-    """Return the Q-matrix as a table: item names as text, then numbers."""
+def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
+    """Return the Q-matrix as a table: item names as text, then numbers; some items left out."""
     table = read_cells(file)
     if table.column_names[0].strip().lower() != _ITEM:
         raise FileError(
@@ -131,11 +147,12 @@ def read_q(file: Path) -> Any:
             f"{file} must have a column per latent beside the column {table.column_names[0]}, but "
             "it has none"
         )
-    if ending_of(file) in BINARY_ENDINGS:
-        return table
-    numbers = numbers_of(file, table, latents)
-    arrow = import_arrow("pyarrow")
-    return numbers.add_column(0, table.column_names[0], arrow.array(_item_names(table.column(0))))
+    names = _item_names(table.column(0))
+    if ending_of(file) not in BINARY_ENDINGS:
+        arrow = import_arrow("pyarrow")
+        numbers = numbers_of(file, table, latents)
+        table = numbers.add_column(0, table.column_names[0], arrow.array(names))
+    return table.take([row for row, name in enumerate(names) if name not in leave_out])
 
 
 def _item_names(column: Any) -> list[Any]:

@@ -5,8 +5,9 @@ The rules, in order, for the observed values of one item:
 1. Only 0 and 1: bernoulli.
 2. Two other whole numbers (1 and 2, -1 and 1): a two-valued answer that has to be recoded.
 3. Whole numbers of which the largest is 9, 99, 999 or 9999 and stands apart from the rest (twice
-   the next one; among many values, also more frequent than it), or the only negative one is -9,
-   -99, -999 or -9999, or -1 beside 0 and 1: a code for missing answers, perhaps; not guessed.
+   the next one; among many values, also more frequent than it; beyond a gap above few grades), or
+   the only negative one is -9, -99, -999 or -9999, or -1 beside 0 and 1: a code for missing
+   answers, perhaps; not guessed.
 4. Any fraction: gaussian, unless all values are positive, their skewness exceeds 2 and that of
    their logarithms is within 1: then gaussian and lognormal are both plausible; not guessed.
 5. Whole numbers with a negative one: gaussian.
@@ -35,6 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from hidag.observations.missing_codes import code_beside_grades, code_in_words, suspected_code
+
 RAW_SKEWNESS = 2.0
 """An exponential law has skewness 2; few items that are meant as normal are more skewed."""
 LOG_SKEWNESS = 1.0
@@ -55,7 +58,6 @@ PLAIN_ROWS = 200
 """Rows below which the test of a plain Poisson law would not notice a scale of grades."""
 _GRID_SIZE = 60
 _GRID_STEPS = 300
-_MISSING_CODES = (9.0, 99.0, 999.0, 9999.0)
 
 
 @dataclass(frozen=True)
@@ -96,15 +98,13 @@ def infer_family(values: NDArray[np.float64]) -> Guess:
             f"holds only {low:g} and {high:g}: recode it as 0 and 1 (for a binary item)",
             "bernoulli",
         )
-    if (code := _missing_code(distinct, counts)) is not None:
-        rest = distinct[distinct != code]
-        return Guess(
-            None,
-            f"holds {code:g} in {counts[distinct == code][0]} of {len(values)} cells, apart from "
-            f"the other values ({rest[0]:g} to {rest[-1]:g}): replace it with NaN if it stands "
-            "for a missing answer",
-            infer_family(values[values != code]).suggestion,
-        )
+    code = suspected_code(values)
+    if code is None and (distinct[0] > 0 or len(distinct) < COUNT_DISTINCT):
+        # So few values are not guessed anyway; what stands beside a scale is worth a word.
+        code = code_beside_grades(values) if len(distinct) < RATING_DISTINCT else None
+    if code is not None:
+        suggestion = infer_family(values[values != code]).suggestion
+        return Guess(None, f"holds {code_in_words(values, code)}", suggestion)
     if distinct[0] < 0:
         return Guess("gaussian", f"holds whole numbers down to {distinct[0]:g}", "gaussian")
     return _infer_counts(values, distinct, counts)
@@ -191,19 +191,6 @@ def _poisson_test(values: NDArray[np.float64], means: NDArray[np.float64]) -> fl
     ratio = observed / (len(values) * (law @ weights))
     statistic = 2 * float(observed @ np.log(ratio))
     return float(stats.chi2.sf(statistic, max(1, len(points) - 2)))
-
-
-def _missing_code(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
-    """Return the value that looks like a code for missing answers, or None."""
-    apart = distinct[-1] in _MISSING_CODES and distinct[-2] <= distinct[-1] / 2
-    # Among many values a lone 99 may be the largest of the counts; a code comes up often.
-    if apart and (len(distinct) <= COUNT_DISTINCT or counts[-1] > max(1, counts[-2])):
-        return float(distinct[-1])
-    if -distinct[0] in _MISSING_CODES and distinct[1] >= 0:
-        return float(distinct[0])
-    if np.array_equal(distinct, (-1, 0, 1)):
-        return -1.0
-    return None
 
 
 def _skewness(values: NDArray[np.float64]) -> float:

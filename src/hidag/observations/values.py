@@ -8,6 +8,7 @@ import numpy as np
 
 from hidag.errors import DataError, SettingError
 from hidag.measurement import categorical_named, family_named
+from hidag.observations.missing_codes import code_beside_grades, code_in_words, suspected_code
 from hidag.observations.table import Observations
 
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
@@ -40,16 +41,22 @@ def check_values(
     for family in dict.fromkeys(families):
         kind = categorical_named(family) or family_named(family)
         found: dict[str, tuple[str, str]] = {}
+        codes: dict[str, str] = {}
         for item, name in enumerate(observations.names):
             if families[item] == family:
-                finding = kind.finding(observations.column(item))
+                values = observations.column(item)
+                finding = kind.finding(values)
                 if finding is not None:
                     found[name] = finding
+                    code = suspected_code(values) or code_beside_grades(values)
+                    codes[name] = (
+                        "" if code is None else f"; it holds {code_in_words(values, code)}"
+                    )
         if found:
             name, (problem, advice) = next(iter(found.items()))
             raise DataError(
                 f"family={family!r} needs {kind.need}, but item {name!r} has {problem} "
-                f"({len(found)} of {observations.n_items} items); {advice}"
+                f"({len(found)} of {observations.n_items} items); {advice}{codes[name]}"
             )
     _refuse_extreme(observations)
     if not allow_constant:

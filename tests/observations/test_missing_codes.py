@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from hidag.errors import DataError, HidagWarning
+from hidag.observations import check_values, read_file, read_table, resolve_families
+from hidag.observations.infer import infer_family
+from hidag.observations.missing_codes import suspected_code, warn_of_codes, without_codes
+
+RNG = np.random.default_rng(5)
+TIMES = RNG.lognormal(3.0, 0.5, 300)
+
+
+def grades(code: float) -> np.ndarray:
+    return np.array([1, 2, 3, 4, 5] * 20 + [code] * 3, dtype=float)
+
+
+@pytest.mark.parametrize("code", [9.0, 99.0, -9.0])
+def test_what_stands_beside_grades_may_be_a_code(code):
+    sentence = (
+        f"{code:g} in 3 of 103 cells, apart from the other values (1 to 5): replace it with NaN if "
+        "it stands for a missing answer"
+    )
+    guess = infer_family(grades(code))
+    assert (guess.family, guess.reason, guess.suggestion) == (None, f"holds {sentence}", "ordinal")
+    table = read_table(grades(code)[:, None])
+    shown = "-9, 1, 2, 3, 4, 5" if code < 0 else f"1, 2, 3, 4, 5, {code:g}"
+    with pytest.raises(DataError) as caught:
+        resolve_families(table, "ordinal")
+    assert str(caught.value) == (
+        "family='ordinal' takes its number of grades from values that are whole numbers without "
+        f"gaps, at least 3 of them, but item 'item_0' holds {shown}; recode the item, or say what "
+        f"may occur, as 'ordinal(5)'; it holds {sentence}"
+    )
+    with pytest.raises(DataError, match="; it holds"):
+        check_values(table, ["ordinal(5)"])
+
+
+def test_a_code_among_times_or_counts_is_told():
+    coded = np.where(np.arange(300) % 20 == 0, 9999.0, TIMES)
+    counts = np.where(np.arange(300) % 20 == 0, 99.0, RNG.poisson(4, 300))
+    table = read_table(np.column_stack([TIMES, coded, counts]))
+    rest = coded[coded < 9999]
+    with pytest.warns(HidagWarning) as caught:
+        warn_of_codes(table, ["lognormal", "lognormal", "poisson"])
+    assert [str(warning.message) for warning in caught] == [
+        f"item 'item_1' holds 9999 in 15 of 300 cells, apart from the other values ({rest.min():g} "
+        f"to {rest.max():g}): replace it with NaN if it stands for a missing answer (2 of 3 items)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "family"),
+    [
+        (np.append(RNG.poisson(4, 999), 99.0), "poisson"),  # once, as the end of a tail
+        (np.round(RNG.normal(60, 20, 500).clip(0, 99)), "gaussian"),  # the end of a scale
+        (np.array([-1.0, 0, 1] * 50), "gaussian"),
+        (np.array([1.0, 2, 3, 9] * 50), "categorical(1, 2, 3, 9)"),
+    ],
+)
+def test_ordinary_values_are_not_remarked_upon(values, family):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_codes(read_table(values[:, None]), [family])
+
+
+def test_two_values_are_no_code():
+    assert suspected_code(np.array([0.0, 9.0])) is None
+
+
+def test_codes_are_taken_out_of_text_and_numbers(tmp_path: Path):
+    table = pa.table({"a": ["99", " 99.0", "7", None], "b": [99.0, 1.0, 2.0, None]})
+    found = without_codes(table, {"a": ["99", "x"], "b": ["99"]})
+    assert found.to_pydict() == {"a": [None, None, "7", None], "b": [None, 1.0, 2.0, None]}
+    words = pa.table({"a": pa.array(["1", "refused", "0"]).dictionary_encode()})
+    parquet.write_table(words, tmp_path / "t.parquet")
+    found = read_file(tmp_path / "t.parquet", missing={"a": ["refused"]})
+    np.testing.assert_array_equal(read_table(found).values, [[1.0], [np.nan], [0.0]])
