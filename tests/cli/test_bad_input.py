@@ -50,7 +50,7 @@ def test_text_in_a_column_of_numbers(hidag, tmp_path, answers):
         hidag("fit", path, "-k", 2),
         f"cells must be numbers, but {path} has the text 'yes' in column 'item1', line 2 (1 of 400 "
         "cells of this column; 1 of 8 columns); recode the text as numbers, or leave the cell "
-        "empty if the answer is missing",
+        "empty or say --missing yes if the answer is missing",
     )
 
 
@@ -80,13 +80,13 @@ def test_constant_and_empty_columns(hidag, tmp_path, answers):
     _refused(
         hidag("fit", path, "-k", 2),
         "each item needs at least two different values, but item 'item3' is 1 in all observed rows "
-        "(1 of 8 items); drop the column",
+        "(1 of 8 items); leave the column out with --drop",
     )
     path = _changed(tmp_path, "missing.csv", answers, 3, [""] * 400)
     _refused(
         hidag("fit", path, "-k", 2),
         "each item needs at least one observed cell, but item 'item3' has none in 400 rows (1 of 8 "
-        "items); drop the column",
+        "items); leave the column out with --drop",
     )
 
 

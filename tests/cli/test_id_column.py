@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from .conftest import ITEMS, write_rows
+from .conftest import ITEMS, read_rows, write_rows
 
 
 def named(tmp_path, answers):
@@ -12,14 +12,46 @@ def test_names_that_occur_twice_are_told(hidag, tmp_path, answers):
     rows = [[f"pupil {i // 2}", *row] for i, row in enumerate(answers[:100].tolist())]
     table = write_rows(tmp_path / "twice.csv", ["who", *ITEMS], rows)
     said = (
-        "hidag: warning: column 'who' names 2 rows alike, 'pupil 0' (50 of 50 names are used more "
-        "than once): rows cannot be told apart by it\n"
+        "hidag: warning: column 'who' names rows 1 and 2 alike, 'pupil 0' (50 of 50 names are used "
+        "more than once): rows cannot be told apart by it\n"
     )
     ran = hidag("fit", table, "--latents", 1, "--id", "who", "--no-plots", "--out", tmp_path / "f")
     assert said in ran.stderr
     ran = hidag("classify", tmp_path / "f", table, "--id", "who")
     assert ran.exit_code == 0
     assert ran.stderr == said
+
+
+def test_rows_without_a_name_are_told(hidag, tmp_path, answers):
+    rows = [["" if i in (3, 7, 9) else i, *row] for i, row in enumerate(answers[:100].tolist())]
+    table = write_rows(tmp_path / "blank.csv", ["who", *ITEMS], rows)
+    assert (
+        "hidag: warning: column 'who' has no name for rows 4, 8 and 1 more (3 of 100 rows)\n"
+        in hidag("fit", table, "--latents", 1, "--id", "who").stderr
+    )
+
+
+def test_goodness_and_classify_know_the_names_of_the_fit(hidag, tmp_path, answers):
+    table = named(tmp_path, answers[:100])
+    fit = tmp_path / "fit"
+    words = ("--latents", 1, "--id", "who", "--no-plots", "--no-statistics", "--out", fit)
+    assert hidag("fit", table, *words).exit_code == 0
+    ran = hidag("goodness", fit, table, "--tables", 2, "--out", tmp_path / "goodness")
+    assert ran.exit_code == 0, ran.stderr
+    assert read_rows(tmp_path / "goodness" / "persons.csv")[1][0] == "pupil 0"
+    assert hidag("classify", fit, table, "--out", tmp_path / "people.csv").exit_code == 0
+    assert read_rows(tmp_path / "people.csv")[1][0] == "pupil 0"
+    bare = write_rows(tmp_path / "bare.csv", ITEMS, answers[:100].tolist())
+    assert hidag("classify", fit, bare, "--out", tmp_path / "rows.csv").exit_code == 0
+    assert read_rows(tmp_path / "rows.csv")[1][0] == "1"
+    other = write_rows(
+        tmp_path / "other.csv",
+        ["nick", *ITEMS],
+        [[f"nick {i}", *row] for i, row in enumerate(answers[:100].tolist())],
+    )
+    words = ("--tables", 2, "--id", "nick", "--out", tmp_path / "nicks")
+    assert hidag("goodness", fit, other, *words).exit_code == 0
+    assert read_rows(tmp_path / "nicks" / "persons.csv")[1][0] == "nick 0"
 
 
 def test_a_folder_without_a_fit_is_told_as_such(hidag, tmp_path):

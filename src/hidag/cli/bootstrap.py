@@ -13,6 +13,7 @@ from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.leftovers import BOOTSTRAP_FILES, RESAMPLES
 from hidag.cli.outputs import files_read
+from hidag.cli.reading import read_again
 from hidag.cli.tables import number, write_csv
 from hidag.cli.weights import weights_beside
 from hidag.cli.wording import in_options
@@ -20,7 +21,6 @@ from hidag.errors import HidagError
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
-from hidag.observations.files import read_columns
 from hidag.report import ReportParts, read_parts, write_parts, write_report
 from hidag.report.effects_panel import LATENTS_WITH_ITEMS, MOST_CHOICES, effects_panel
 from hidag.report.panels import Panel, bootstrap_panel
@@ -39,6 +39,7 @@ class BootstrapOrder:
     jobs: int
     seed: int
     weights: str | None = None
+    missing: tuple[str, ...] = ()
 
 
 def run_bootstrap(order: BootstrapOrder) -> None:
@@ -46,7 +47,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     result = load_result(order.fit)
     folder = order.fit if order.fit.is_dir() else order.fit.parent
     beside = () if order.weights is None else (order.weights,)
-    rows, labels = read_columns(order.table, result.item_names, beside)
+    rows, labels = read_again(result, order.table, beside, order.missing)
     weights = weights_beside(labels, order.weights)
     check_folder(folder, BOOTSTRAP_FILES, files_read(order.table), sign=BOOTSTRAP_FILES[-1])
     try:

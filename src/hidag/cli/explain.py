@@ -13,15 +13,15 @@ from hidag.cli.console import collected_warnings, progress_bar, say, show_warnin
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.outputs import check_file, files_read
-from hidag.cli.sources import chosen_families, names_for_all, read_source, show_repeated_names
+from hidag.cli.reading import Reading, id_column_of, read_again, show_doubtful_names
+from hidag.cli.sources import chosen_families, names_for_all, read_source
 from hidag.cli.tables import number, write_csv
 from hidag.cli.weights import kind_of_errors, weights_beside
-from hidag.cli.wording import in_options
+from hidag.cli.wording import in_options, options_for_settings
 from hidag.errors import FileError, HidagError
 from hidag.estimator import DCRL
 from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
 from hidag.explain.tables import Table
-from hidag.observations.files import read_columns
 from hidag.result import FitResult
 
 #: Files of `hidag goodness`; the last one tells that the others are there.
@@ -35,12 +35,14 @@ def run_errors(
     weights: str | None,
     level: float,
     out: Path | None,
+    missing: Sequence[str],
     *,
     as_json: bool,
 ) -> None:
     """Carry out `hidag errors`; without a kind, the weights say which."""
     check_file(out, [fit, table])
-    result, rows, labels = _read(fit, table, [] if weights is None else [weights])
+    result = load_result(fit)
+    rows, labels = read_again(result, table, [] if weights is None else [weights], missing)
     counts = weights_beside(labels, weights)
     chosen = kind_of_errors(counts) if kind is None else kind
     try:
@@ -51,16 +53,25 @@ def run_errors(
 
 
 def run_goodness(
-    fit: Path, table: Path, n_tables: int, seed: int, out: Path | None, *, as_json: bool
+    fit: Path,
+    table: Path,
+    n_tables: int,
+    seed: int,
+    out: Path | None,
+    ids: str | None,
+    missing: Sequence[str],
+    *,
+    as_json: bool,
 ) -> None:
     """Carry out `hidag goodness`."""
     if out is not None:
         check_folder(
             out, GOODNESS_FILES, [*files_read(fit), *files_read(table)], sign=GOODNESS_FILES[-1]
         )
-    result, rows, _ = _read(fit, table)
+    result = load_result(fit)
+    rows, names = _rows_and_names(result, table, ids, missing)
     found = fit_statistics(result, rows, n_tables=n_tables, random_state=seed)
-    persons = person_fit(result, rows, random_state=seed)
+    persons = person_fit(result, rows, ids=names, random_state=seed)
     if as_json:
         say(json.dumps(_jsonable({**found.to_dict(), "persons": persons.to_rows()}), indent=1))
     else:
@@ -79,14 +90,19 @@ def run_goodness(
 
 
 def run_classify(
-    fit: Path, table: Path, out: Path | None, ids: str | None, *, as_json: bool
+    fit: Path,
+    table: Path,
+    out: Path | None,
+    ids: str | None,
+    missing: Sequence[str],
+    *,
+    as_json: bool,
 ) -> None:
     """Carry out `hidag classify`."""
     check_file(out, [fit, table])
-    result, rows, labels = _read(fit, table, [] if ids is None else [ids])
-    if ids is not None:
-        show_repeated_names(labels[ids], ids)
-    found = classify(result, rows, ids=None if ids is None else labels[ids])
+    result = load_result(fit)
+    rows, names = _rows_and_names(result, table, ids, missing)
+    found = classify(result, rows, ids=names)
     _answer(found.people(), out, found.to_rows() if as_json else found.summary())
 
 
@@ -97,7 +113,7 @@ class ValidationOrder:
     Attributes
     ----------
     table, q, types, out : Path or None
-    id_column, weights_column : str or None
+    reading : Reading
     family : tuple of str
     levels, effects : as `DCRL` takes them
     resamples, changes, seed : int
@@ -107,8 +123,7 @@ class ValidationOrder:
     table: Path
     q: Path | None
     types: Path | None
-    id_column: str | None
-    weights_column: str | None
+    reading: Reading
     family: tuple[str, ...]
     levels: int | list[int]
     effects: str | int
@@ -129,8 +144,7 @@ def run_validate_q(order: ValidationOrder) -> None:
         order.q,
         use_folder_types=not names_for_all(order.family),
         optional_q=False,
-        id_column=order.id_column,
-        weights_column=order.weights_column,
+        reading=order.reading,
     )
     if source.q is None:
         raise FileError(
@@ -166,17 +180,20 @@ def run_validate_q(order: ValidationOrder) -> None:
         except HidagError as error:
             raise in_options(error) from error
     for sentence in warnings:
-        show_warning(sentence)
+        show_warning(options_for_settings(sentence))
     _answer(found.entries, order.out, found.to_rows() if order.as_json else found.summary())
 
 
-def _read(
-    fit: Path, table: Path, labels: Sequence[str] = ()
-) -> tuple[FitResult, Any, dict[str, list[Any]]]:
-    """Return a saved fit, the columns of its items in a table, and other columns as they stand."""
-    result = load_result(fit)
-    rows, cells = read_columns(table, result.item_names, labels)
-    return result, rows, cells
+def _rows_and_names(
+    result: FitResult, table: Path, ids: str | None, missing: Sequence[str]
+) -> tuple[Any, list[Any] | None]:
+    """Return the columns of a fit's items in a table, and the rows' names if a column has them."""
+    column = id_column_of(result, table, ids)
+    rows, labels = read_again(result, table, [] if column is None else [column], missing)
+    if column is None:
+        return rows, None
+    show_doubtful_names(labels[column], column)
+    return rows, labels[column]
 
 
 def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) -> None:

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from hidag.cli.numbers import effects_of, levels_of
-from hidag.cli.options import FitFile, IdColumn, Json, NumbersFile, Seed, Types, WeightsColumn
+from hidag.cli.options import (
+    DroppedColumns,
+    FitFile,
+    IdAgain,
+    IdColumn,
+    Json,
+    MissingAgain,
+    MissingCodes,
+    NumbersFile,
+    Seed,
+    Types,
+    WeightsColumn,
+)
 
 Rows = Annotated[
     Path,
@@ -32,13 +44,14 @@ def errors(
     ] = None,
     weights: WeightsColumn = None,
     level: Annotated[float, typer.Option(help="Chance that an interval holds the truth.")] = 0.9,
+    missing: MissingAgain = None,
     out: NumbersFile = None,
     json: Json = False,
 ) -> None:
     """Print standard errors and intervals of a fit, Q taken as known."""
     from hidag.cli.explain import run_errors
 
-    run_errors(result, table, kind, weights, level, out, as_json=json)
+    run_errors(result, table, kind, weights, level, out, missing or (), as_json=json)
 
 
 def goodness(
@@ -52,12 +65,14 @@ def goodness(
             help="Folder for pairs.csv, items.csv, checks.csv and persons.csv.", show_default=False
         ),
     ] = None,
+    ids: IdAgain = None,
+    missing: MissingAgain = None,
     json: Json = False,
 ) -> None:
     """Say how well a fit describes a table: criteria, M2, pairs, items, checks, persons."""
     from hidag.cli.explain import run_goodness
 
-    run_goodness(result, table, tables, seed, out, as_json=json)
+    run_goodness(result, table, tables, seed, out, ids, missing or (), as_json=json)
 
 
 def classify(
@@ -66,16 +81,14 @@ def classify(
     out: Annotated[
         Path | None, typer.Option(help="CSV file with a line for each row.", show_default=False)
     ] = None,
-    ids: Annotated[
-        str | None,
-        typer.Option("--id", help="Column with the names of the rows.", show_default="row numbers"),
-    ] = None,
+    ids: IdAgain = None,
+    missing: MissingAgain = None,
     json: Json = False,
 ) -> None:
     """Place each row on the latents, and say how far such placements can be trusted."""
     from hidag.cli.explain import run_classify
 
-    run_classify(result, table, out, ids, as_json=json)
+    run_classify(result, table, out, ids, missing or (), as_json=json)
 
 
 def validate_q(
@@ -89,6 +102,8 @@ def validate_q(
     ] = None,
     id_column: IdColumn = None,
     weights: WeightsColumn = None,
+    missing: MissingCodes = None,
+    drop: DroppedColumns = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -112,11 +127,12 @@ def validate_q(
 ) -> None:
     """Say which entries of a provisional Q-matrix the data would add or drop."""
     from hidag.cli.explain import ValidationOrder, run_validate_q
+    from hidag.cli.reading import Reading
 
     run_validate_q(
         ValidationOrder(
-            table, q, types, id_column, weights, tuple(family or ()), levels_of(levels),
-            effects_of(effects), resamples,
+            table, q, types, Reading(id_column, weights, tuple(missing or ()), tuple(drop or ())),
+            tuple(family or ()), levels_of(levels), effects_of(effects), resamples,
             changes, estimate, seed, out, json,
         )
     )  # fmt: skip
@@ -147,13 +163,15 @@ def bootstrap(
             show_default="all rows alike",
         ),
     ] = None,
+    missing: MissingAgain = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all processors.")] = -1,
     seed: Seed = 0,
 ) -> None:
     """Refit resampled tables: how sure each edge, entry of Q and number is."""
     from hidag.cli.bootstrap import BootstrapOrder, run_bootstrap
 
-    run_bootstrap(BootstrapOrder(result, table, resamples, kind, start, jobs, seed, weights))
+    codes = tuple(missing or ())
+    run_bootstrap(BootstrapOrder(result, table, resamples, kind, start, jobs, seed, weights, codes))
 
 
 def add_explain_commands(app: typer.Typer) -> None:

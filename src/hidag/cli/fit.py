@@ -13,16 +13,11 @@ from hidag.cli.console import collected_warnings, progress_bar, say, show_warnin
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.leftovers import is_another_fit, remove_bootstrap
 from hidag.cli.printed import say_result
+from hidag.cli.reading import Reading, show_doubtful_names, with_reading
 from hidag.cli.report import report_parts
-from hidag.cli.sources import (
-    Source,
-    chosen_families,
-    names_for_all,
-    read_source,
-    show_repeated_names,
-)
+from hidag.cli.sources import Source, chosen_families, names_for_all, read_source
 from hidag.cli.tables import FIT_FILES, fit_files
-from hidag.cli.wording import in_options
+from hidag.cli.wording import in_options, options_for_settings
 from hidag.errors import HidagError
 from hidag.estimator import DCRL
 from hidag.observations import read_table
@@ -47,8 +42,8 @@ class FitOrder:
         Whether the report says how well the model fits; None where that is quick.
     settings : mapping
         Of the estimator.
-    id_column, weights_column : str or None
-        Columns that name the rows and say how much they count; no items.
+    reading : Reading
+        What is said about the columns.
     """
 
     table: Path
@@ -62,8 +57,7 @@ class FitOrder:
     plots: bool
     statistics: bool | None
     settings: Mapping[str, Any]
-    id_column: str | None = None
-    weights_column: str | None = None
+    reading: Reading
 
 
 def run_fit(order: FitOrder) -> None:
@@ -74,18 +68,18 @@ def run_fit(order: FitOrder) -> None:
         order.q,
         use_folder_types=not names_for_all(order.family),
         use_folder_q=order.use_folder_q,
-        id_column=order.id_column,
-        weights_column=order.weights_column,
+        reading=order.reading,
     )
     if order.out is not None:
         check_folder(order.out, FIT_FILES, source.files, sign="result.npz")
     n_latents = _number_of_latents(order, source)
     for note in source.notes:
         say(note)
-    if source.ids is not None and order.id_column is not None:
-        show_repeated_names(source.ids, order.id_column)
+    if source.ids is not None and order.reading.id_column is not None:
+        show_doubtful_names(source.ids, order.reading.id_column)
     settings = {**order.settings, "levels": order.levels}
     result, values, warnings = fit_source(source, n_latents, order.family, settings)
+    result = with_reading(result, order.reading)
     say(
         f"{order.table}: {result.n_samples:,} rows, {len(result.item_names)} items, "
         f"{result.missing_share:.1%} of the cells missing"
@@ -148,4 +142,5 @@ def fit_source(
             ).fit(source.table, sample_weight=source.weights)
     except HidagError as error:
         raise in_options(error) from error
-    return model.result_, read_table(source.table).values, warnings
+    told = [options_for_settings(sentence) for sentence in warnings]
+    return model.result_, read_table(source.table).values, told

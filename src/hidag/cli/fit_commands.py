@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from hidag.cli.numbers import effects_of, latents_of, levels_of
-from hidag.cli.options import IdColumn, Jobs, NoPlots, Seed, Types, WeightsColumn
+from hidag.cli.options import (
+    DroppedColumns,
+    IdColumn,
+    Jobs,
+    MissingCodes,
+    NoPlots,
+    Seed,
+    Types,
+    WeightsColumn,
+)
 
 _FIT_EXAMPLES = (
     "Examples:\n\n"
@@ -57,6 +66,8 @@ def fit(
     ] = "main",
     id_column: IdColumn = None,
     weights: WeightsColumn = None,
+    missing: MissingCodes = None,
+    drop: DroppedColumns = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -162,6 +173,7 @@ def fit(
     """Fit the model to a table and write the results into a folder."""
     from hidag.cli.fit import FitOrder, run_fit
     from hidag.cli.knowledge import read_knowledge
+    from hidag.cli.reading import Reading
 
     run_fit(
         FitOrder(
@@ -175,8 +187,7 @@ def fit(
             out=out,
             plots=not no_plots,
             statistics=statistics,
-            id_column=id_column,
-            weights_column=weights,
+            reading=Reading(id_column, weights, tuple(missing or ()), tuple(drop or ())),
             settings={
                 "effects": effects_of(effects),
                 "random_state": seed,

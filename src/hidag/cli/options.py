@@ -25,6 +25,40 @@ WeightsColumn = Annotated[
         show_default="all rows alike",
     ),
 ]
+MissingCodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        help="Codes for missing answers, with commas between (99,-9), or COLUMN=CODES for one "
+        "column or a pattern; may be given several times.",
+        show_default="empty cells and NA",
+    ),
+]
+MissingAgain = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        help="Codes for missing answers, as in `hidag fit`.",
+        show_default="those of the fit",
+    ),
+]
+DroppedColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        help="Columns to leave out, with commas between, or patterns such as 'note_*'; may be "
+        "given several times.",
+        show_default=False,
+    ),
+]
+IdAgain = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Column with the names of the rows.",
+        show_default="that of the fit, or row numbers",
+    ),
+]
 Types = Annotated[
     Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
 ]

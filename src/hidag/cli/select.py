@@ -11,6 +11,7 @@ from typing import Any
 
 from hidag.cli.console import collected_warnings, columns, say
 from hidag.cli.folders import Writer, check_folder, fill_folder
+from hidag.cli.reading import Reading
 from hidag.cli.sources import chosen_families, names_for_all, read_source
 from hidag.cli.tables import number, write_csv
 from hidag.cli.wording import in_options
@@ -49,8 +50,8 @@ class SelectOrder:
     table, types, out : Path or None
     latents : sequence of int or None
         Numbers to choose from.
-    id_column, weights_column : str or None
-        Columns that name the rows and have their weights.
+    reading : Reading
+        What is said about the columns.
     family : tuple of str
         As `chosen_families` takes them.
     plots, as_json : bool
@@ -60,8 +61,7 @@ class SelectOrder:
 
     table: Path
     latents: tuple[int, ...] | None
-    id_column: str | None
-    weights_column: str | None
+    reading: Reading
     types: Path | None
     family: tuple[str, ...]
     out: Path | None
@@ -78,8 +78,7 @@ def run_select(order: SelectOrder) -> None:
         None,
         use_folder_types=not names_for_all(order.family),
         use_folder_q=False,
-        id_column=order.id_column,
-        weights_column=order.weights_column,
+        reading=order.reading,
     )
     if order.out is not None:
         check_folder(order.out, SELECT_FILES, source.files, sign=SELECT_FILES[-1])

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from hidag.cli.numbers import range_of, strengths_of
-from hidag.cli.options import IdColumn, Jobs, Json, NoPlots, Seed, Types, WeightsColumn
+from hidag.cli.options import (
+    DroppedColumns,
+    IdColumn,
+    Jobs,
+    Json,
+    MissingCodes,
+    NoPlots,
+    Seed,
+    Types,
+    WeightsColumn,
+)
 
 _SELECT_EXAMPLES = (
     "Examples:\n\n"
@@ -37,6 +47,8 @@ def select(
     ] = None,
     id_column: IdColumn = None,
     weights: WeightsColumn = None,
+    missing: MissingCodes = None,
+    drop: DroppedColumns = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -67,14 +79,14 @@ def select(
     json: Json = False,
 ) -> None:
     """Say how many hidden causes a table speaks for, by several criteria side by side."""
+    from hidag.cli.reading import Reading
     from hidag.cli.select import SelectOrder, run_select
 
     run_select(
         SelectOrder(
             table=table,
             latents=range_of(latents),
-            id_column=id_column,
-            weights_column=weights,
+            reading=Reading(id_column, weights, tuple(missing or ()), tuple(drop or ())),
             types=types,
             family=tuple(family or ()),
             out=out,

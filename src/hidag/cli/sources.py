@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections import Counter
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from hidag.cli.console import show_warning
+from hidag.cli.reading import Reading, codes_of, dropped_of, matching
 from hidag.cli.weights import weights_beside, weights_in_words
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
-from hidag.observations.files import read_columns
+from hidag.observations.files import column_names, read_columns
 from hidag.observations.folders import read_q, read_types
 from hidag.observations.paths import existing_file, find_part
 
@@ -58,30 +56,32 @@ def read_source(
     use_folder_types: bool = True,
     use_folder_q: bool = True,
     optional_q: bool = True,
-    id_column: str | None = None,
-    weights_column: str | None = None,
+    reading: Reading | None = None,
 ) -> Source:
     """Return the table at a path; files named by the user win over those in its folder.
 
     What is about Q alone has no use for a table without it: ``optional_q=False``.
     """
-    leave_out = tuple(name for name in (id_column, weights_column) if name is not None)
+    said = reading or Reading()
+    place = _existing_source(path)
+    beside = tuple(name for name in (said.id_column, said.weights_column) if name is not None)
+    leave_out, codes = beside, {}
+    if said.drop or said.missing:
+        names = column_names(place)
+        leave_out = (*beside, *(n for n in dropped_of(said.drop, names) if n not in beside))
+        codes = codes_of(said.missing, [name for name in names if name not in leave_out])
     try:
-        found = read_folder(_existing_source(path), leave_out=leave_out)
+        found = read_folder(place, leave_out=leave_out, missing=codes)
     except DataError as error:
-        # Not one number in a column of many lines: mostly names of the rows.
-        if id_column is None and re.search(r"\((\d\d+) of \1 cells", str(error)):
-            sentence = f"{error}; a column that names the rows is left out with --id COLUMN"
-            raise DataError(sentence) from error
-        raise
-    beside = read_columns(path, (), leave_out)[1] if leave_out else {}
-    ids = None if id_column is None else tuple(beside[id_column])
+        raise _with_options(error, said) from error
+    labels = read_columns(path, (), beside)[1] if beside else {}
+    ids = None if said.id_column is None else tuple(labels[said.id_column])
     items = tuple(found.table.column_names)
     files = [path] if path.is_file() else _files_in(path)
     notes = []
-    weights = weights_beside(beside, weights_column)
-    if weights is not None and weights_column is not None:
-        notes.append(weights_in_words(weights, weights_column))
+    weights = weights_beside(labels, said.weights_column)
+    if weights is not None and said.weights_column is not None:
+        notes.append(weights_in_words(weights, said.weights_column))
     words, matrix = found.types, found.q
     if words is not None and types is None:
         if use_folder_types:
@@ -90,7 +90,7 @@ def read_source(
             words = None
             notes.append(f"{path / 'types.csv'} ignored, as --family names a type for all items")
     if types is not None:
-        words = read_types(existing_file(types), items)
+        words = read_types(existing_file(types), items, leave_out)
         files.append(types)
     if matrix is not None and q is None:
         if use_folder_q:
@@ -99,20 +99,26 @@ def read_source(
         else:
             matrix = None
     if q is not None:
-        matrix = read_q(existing_file(q))
+        matrix = read_q(existing_file(q), leave_out)
         files.append(q)
     return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes), ids, weights)
 
 
-def show_repeated_names(ids: Sequence[Any], column: str) -> None:
-    """Warn of rows that a column names alike; they may be right, one person at two times."""
-    counts = Counter(ids)
-    often = [name for name, count in counts.items() if count > 1]
-    if often:
-        show_warning(
-            f"column {column!r} names {counts[often[0]]} rows alike, {often[0]!r} ({len(often)} of "
-            f"{len(counts)} names are used more than once): rows cannot be told apart by it"
-        )
+def _with_options(error: DataError, said: Reading) -> DataError:
+    """Return the error about a cell with the options that may help."""
+    text = str(error)
+    # Not one number in a column of many lines: names of the rows, mostly, or no item.
+    if re.search(r"\((\d\d+) of \1 cells", text):
+        rows = "" if said.id_column else "a column that names the rows is left out with --id COLUMN"
+        other = "any other" if rows else "a column that is no item is left out"
+        other += " with --drop COLUMN"
+        return DataError(f"{text}; {', '.join(part for part in (rows, other) if part)}")
+    cell = re.search(r"has the text '([^',]*)' in column", text)
+    if cell:
+        code = shlex.quote(cell[1])
+        instead = f"leave the cell empty or say --missing {code} if the answer is missing"
+        return DataError(text.replace("leave the cell empty if the answer is missing", instead))
+    return error
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:
@@ -145,14 +151,7 @@ def chosen_families(
         if "=" not in word:
             continue
         pattern, _, family = word.rpartition("=")
-        matching = [name for name in items if name == pattern or fnmatchcase(name, pattern)]
-        if not matching:
-            near = difflib.get_close_matches(pattern, items, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the first item is {items[0]!r}"
-            raise SettingError(
-                f"--family names the item {pattern!r}, which the table does not have; {hint}"
-            )
-        out |= dict.fromkeys(matching, family)
+        out |= dict.fromkeys(matching(pattern, items, "--family"), family)
     if general and not types and len(asked) == 1:
         return general[0]
     return out or "auto"

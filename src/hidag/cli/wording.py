@@ -33,13 +33,15 @@ _OPTIONS = {
 }
 #: A list of levels at the end of a sentence, which options take without brackets.
 _LIST = re.compile(r"(?<=got )\[([\d, ]+)\]\Z")
+#: A code for missing answers, and what the library says to do about it.
+_CODE = re.compile(r"(-?\d+)( in \d+ of \d+ cells, apart from [^:]*: )replace it with NaN if")
+#: The remedy for a column that cannot be used, at the end of a sentence.
+_DROP = re.compile(r"drop the column\Z")
 
 
 def in_options(error: HidagError) -> HidagError:
     """Return the error with options in place of the settings that its sentence names."""
-    text = _LIST.sub(lambda found: found[1].replace(" ", ""), str(error))
-    for setting, option in _OPTIONS.items():
-        text = text.replace(setting, option)
+    text = options_for_settings(_LIST.sub(lambda found: found[1].replace(" ", ""), str(error)))
     pasted = re.search(r"family=(\{.*?\});", text)
     if pasted:
         text = text.replace(pasted[0], _family_options(pasted[1]) + ";")
@@ -54,6 +56,14 @@ def as_typed(words: Iterable[str]) -> str:
     return "".join(
         f"'$'\\u{ord(letter):04x}''" if hidden(letter) else letter for letter in shlex.join(words)
     )
+
+
+def options_for_settings(text: str) -> str:
+    """Return a sentence with options in place of the settings and remedies that it names."""
+    for setting, option in _OPTIONS.items():
+        text = text.replace(setting, option)
+    text = _CODE.sub(r"\1\2say --missing \1 if", text)
+    return _DROP.sub("leave the column out with --drop", text)
 
 
 def _family_options(mapping: str) -> str:

@@ -1,0 +1,120 @@
+"""What is said about columns once, at the fit: codes for missing answers, columns left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.cli.reading import codes_of, dropped_of
+from hidag.errors import SettingError
+from hidag.result import load
+
+from .conftest import ITEMS, read_rows, write_rows
+
+QUICK = ("--latents", 1, "--no-plots", "--no-statistics")
+
+
+@pytest.fixture
+def coded(tmp_path, answers):
+    """A table with codes for missing answers and a remark, and the same with empty cells."""
+    rows, empty = answers[:120].tolist(), answers[:120].tolist()
+    for row, code in ((0, "99"), (5, " 99.0 "), (9, "-9"), (11, "refused")):
+        rows[row][2], empty[row][2] = code, ""
+    remarks = [["?", *row] for row in rows]
+    table = write_rows(tmp_path / "coded.csv", ["remark", *ITEMS], remarks)
+    return table, write_rows(tmp_path / "empty.csv", ITEMS, empty)
+
+
+def test_codes_are_missing_answers_in_the_fit_and_ever_after(hidag, coded, tmp_path):
+    table, empty = coded
+    said = ("--missing", "99,-9", "--missing", "item2=refused", "--drop", "rem*")
+    ran = hidag("fit", table, *QUICK, *said, "--out", tmp_path / "fit")
+    assert ran.exit_code == 0, ran.stderr
+    assert hidag("fit", empty, *QUICK, "--out", tmp_path / "same").exit_code == 0
+    ours, theirs = load(tmp_path / "fit" / "result.npz"), load(tmp_path / "same" / "result.npz")
+    assert ours.item_names == theirs.item_names == tuple(ITEMS)
+    np.testing.assert_array_equal(ours.loadings, theirs.loadings)
+    assert ours.settings["reading"] == {"missing": ["99,-9", "item2=refused"], "drop": ["rem*"]}
+    for words in (
+        ("classify", "FIT", table, "--out", "OUT"),
+        ("errors", "FIT", table, "--out", "OUT"),
+        ("goodness", "FIT", table, "--tables", 2, "--json"),
+    ):
+        outputs = []
+        for fit, read in ((tmp_path / "fit", table), (tmp_path / "same", empty)):
+            out = tmp_path / f"{fit.name}.csv"
+            named = {"FIT": fit, "OUT": out, table: read}
+            ran = hidag(*(named.get(word, word) for word in words))
+            assert ran.exit_code == 0, ran.stderr
+            outputs.append(read_rows(out) if "OUT" in words else ran.stdout)
+        assert outputs[0] == outputs[1]
+    ran = hidag("bootstrap", tmp_path / "fit", table, "-r", 2, "--jobs", 1, "--start", "fitted")
+    assert ran.exit_code == 0, ran.stderr
+
+
+def test_other_commands_take_the_same_options(hidag, coded, q_file):
+    table, _ = coded
+    said = ("--missing", "99,-9,refused", "--drop", "remark")
+    for words in (
+        ("select", table, "--fits", "none", "--folds", 0),
+        ("validate-q", table, "--q", q_file, "--changes", 0),
+    ):
+        ran = hidag(*words, *said)
+        assert ran.exit_code == 0, ran.stderr
+
+
+def test_types_and_q_may_speak_of_what_is_left_out(hidag, tmp_path, answers):
+    write_rows(tmp_path / "responses.csv", ITEMS, answers[:120].tolist())
+    write_rows(tmp_path / "types.csv", ["item", "type"], [[name, "binary"] for name in ITEMS])
+    rows = [[name, int(j < 4), int(j >= 4)] for j, name in enumerate(ITEMS)]
+    write_rows(tmp_path / "q.csv", ["item", "Verbal", "Spatial"], rows)
+    ran = hidag("fit", tmp_path, "--drop", "item3,item7")
+    assert ran.exit_code == 0, ran.stderr
+    assert "120 rows, 6 items" in ran.stdout
+
+
+def test_sentences_name_the_options(hidag, coded, tmp_path, answers):
+    table, _ = coded
+    assert hidag("fit", table, *QUICK).stderr == (
+        f"hidag: cells must be numbers, but {table} has the text '?' in column 'remark', line 2 "
+        "(120 of 120 cells of this column; 2 of 9 columns); recode the text as numbers, or leave "
+        "the cell empty if the answer is missing; a column that names the rows is left out with "
+        "--id COLUMN, any other with --drop COLUMN\n"
+    )
+    assert hidag("fit", table, *QUICK, "--drop", "remark").stderr == (
+        f"hidag: cells must be numbers, but {table} has the text 'refused' in column 'item2', line "
+        "13 (1 of 120 cells of this column; 1 of 8 columns); recode the text as numbers, or leave "
+        "the cell empty or say --missing refused if the answer is missing\n"
+    )
+    rows = answers[:120].tolist()
+    for row in range(9):
+        rows[row][2] = -9
+    table = write_rows(tmp_path / "nine.csv", ITEMS, rows)
+    code = (
+        "-9 in 9 of 120 cells, apart from the other values (0 to 1): say --missing -9 if it stands "
+        "for a missing answer"
+    )
+    assert hidag("fit", table, *QUICK).stderr == (
+        "hidag: family='auto' cannot tell the type of 1 of 8 items: 'item2': holds " + code + "; "
+        "say what they are, for instance --family item2=bernoulli; the other items stay 'auto'\n"
+    )
+    ran = hidag("fit", table, *QUICK, "--family", "item2=bernoulli")
+    assert ran.stderr == (
+        "hidag: family='bernoulli' needs 0 and 1, but item 'item2' has -9 in 9 of 120 cells "
+        "(1 of 8 items); recode the item as 0 and 1, or use another family; it holds " + code + "\n"
+    )
+    ran = hidag("fit", table, *QUICK, "--family", "item2=gaussian")
+    assert f"hidag: warning: item 'item2' holds {code} (1 of 8 items)\n" in ran.stderr
+    assert hidag("fit", table, *QUICK, "--missing", "-9").exit_code == 0
+
+
+def test_codes_are_read_item_by_item():
+    assert codes_of(["99, -9", "b*=7"], ["a", "b1"]) == {"a": ["99", "-9"], "b1": ["99", "-9", "7"]}
+    with pytest.raises(SettingError) as caught:
+        codes_of(["x="], ["a"])
+    assert str(caught.value) == "--missing takes CODES or COLUMN=CODES, such as 99,-9, got 'x='"
+    with pytest.raises(SettingError) as caught:
+        dropped_of(["nam"], ["name", "a"])
+    assert str(caught.value) == (
+        "--drop names the item 'nam', which the table does not have; did you mean 'name'?"
+    )
