@@ -104,6 +104,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs : int, optional
         Threads over rows; never changes a result.
     latent_names : sequence of str, optional
+        None of them an item's. Unless given, those of ``q_matrix`` or Z1, Z2 and so on; ZZ1 and so
+        on where items have such names.
     random_state : int, RandomState or None
     verbose : int
         1 writes the items' types, the method and progress to standard error.

@@ -137,6 +137,7 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         settings["latent_names"],
         n_latents,
         q_spec.latent_names if q_spec is not None and q_spec.named else None,
+        table.names,
     )
     check_search(
         settings["search"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -163,16 +163,38 @@ def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain_value(value) for name, value in given.items() if name not in elsewhere}
 
 
-def latent_names_of(given: Any, n_latents: int, from_q: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the latents' names: those given, else those of Q, else Z1, Z2 and so on."""
+def latent_names_of(
+    given: Any, n_latents: int, from_q: tuple[str, ...] | None, items: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the latents' names: those given, else those of Q, else Z1, Z2 and so on.
+
+    None of them is an item's, or what is asked of a name could be asked of two things: where items
+    are called Z1, latents are ZZ1 and so on.
+    """
+    if given is None and from_q is None:
+        letters = "Z"
+        while set(items) & {f"{letters}{k + 1}" for k in range(n_latents)}:
+            letters += "Z"
+        return tuple(f"{letters}{k + 1}" for k in range(n_latents))
     if given is None:
-        return from_q or tuple(f"Z{k + 1}" for k in range(n_latents))
+        _refuse_names_of_items(from_q or (), items, "its column of the Q-matrix")
+        return from_q or ()
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise SettingError(f"latent_names must be {n_latents} different names, got {given!r}")
     names = tuple(str(name) for name in given)
     if len(names) != n_latents or len(set(names)) != n_latents:
         raise SettingError(f"latent_names must be {n_latents} different names, got {list(names)}")
+    _refuse_names_of_items(names, items, "the latent")
     return names
+
+
+def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str) -> None:
+    both = [name for name in names if name in set(items)]
+    if both:
+        raise SettingError(
+            f"latents and items must have different names, but {both[0]!r} is the name of both "
+            f"({len(both)} of {len(names)} latents); rename {what} or the item"
+        )
 
 
 def check_search(
