@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,32 @@ def test_sentences_name_the_options(hidag, coded, tmp_path, answers):
     ran = hidag("fit", table, *QUICK, "--family", "item2=gaussian")
     assert f"hidag: warning: item 'item2' holds {code} (1 of 8 items)\n" in ran.stderr
     assert hidag("fit", table, *QUICK, "--missing", "-9").exit_code == 0
+
+
+def test_yes_and_no_are_read_as_1_and_0_throughout(hidag, tmp_path, answers):
+    rows = answers[:120].tolist()
+    plain = write_rows(tmp_path / "plain.csv", ITEMS, rows)
+    words = [["", *row[1:]] if i == 4 else row for i, row in enumerate(rows)]
+    for row in words:
+        row[0] = {1: "Yes", 0: "no"}.get(row[0], row[0])
+        row[1] = "T" if row[1] else "f"
+    table = write_rows(tmp_path / "words.csv", ITEMS, words)
+    ran = hidag("fit", table, *QUICK, "--out", tmp_path / "fit")
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.startswith("yes or true is read as 1 and no or false as 0 in item0, item1\n")
+    reasons = load(tmp_path / "fit" / "result.npz").family_reasons
+    assert reasons[1:3] == ("holds only 0 and 1, read from yes and no or so", "holds only 0 and 1")
+    for command in ("classify", "errors"):
+        assert hidag(command, tmp_path / "fit", table).exit_code == 0
+    assert hidag("goodness", tmp_path / "fit", table, "--tables", 2).exit_code == 0
+    words = ("-r", 2, "--jobs", 1, "--start", "fitted")
+    assert hidag("bootstrap", tmp_path / "fit", table, *words).exit_code == 0
+    assert hidag("report", tmp_path / "fit").exit_code == 0
+    placed = [
+        json.loads(hidag("classify", tmp_path / "fit", file, "--json").stdout)[0]["P(Z1=1)"]
+        for file in (table, plain)
+    ]
+    assert placed[0] == pytest.approx(placed[1])
 
 
 def test_codes_are_read_item_by_item():

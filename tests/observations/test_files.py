@@ -161,14 +161,20 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
         (
             "a,b\n1,2\n\n3,often\n4,never\n",
             "cells must be numbers, but {} has the text 'often' in column 'b', line 4 (2 of 3 "
-            "cells of this column; 1 of 2 columns); recode the text as numbers, or leave the cell "
-            "empty if the answer is missing",
+            "cells of this column; 1 of 2 columns); recode 'never' and 'often' as numbers, or "
+            "leave the cell empty if the answer is missing",
         ),
         (
             'a,b\n"1\n",2\n3,x\n',
             "cells must be numbers, but {} has the text 'x' in column 'b', line 4 (1 of 2 cells "
             "of this column; 1 of 2 columns); recode the text as numbers, or leave the cell empty "
             "if the answer is missing",
+        ),
+        (
+            "sex,b\nfemale,1\nmale,0\n,1\n",
+            "cells must be numbers, but {} has the text 'female' in column 'sex', line 2 (2 of 3 "
+            "cells of this column; 1 of 2 columns); recode 'female' and 'male' as numbers, or "
+            "leave the cell empty if the answer is missing",
         ),
         (
             "a;b\n1;2,5\n",
@@ -325,9 +331,9 @@ def test_a_folder_of_parquet_files_and_a_single_file(tmp_path: Path) -> None:
             "but it is called 'G'",
         ),
         (
-            {"responses.csv": "a\n1\n", "q.csv": "item,G\na,yes\n"},
+            {"responses.csv": "a\n1\n", "q.csv": "item,G\na,often\n"},
             DataError,
-            "cells must be numbers, but {0}/q.csv has the text 'yes' in column 'G', line 2 (1 of "
+            "cells must be numbers, but {0}/q.csv has the text 'often' in column 'G', line 2 (1 of "
             "1 cells of this column; 1 of 1 columns); recode the text as numbers, or leave the "
             "cell empty if the answer is missing",
         ),

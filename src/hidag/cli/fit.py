@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,13 @@ from hidag.cli.leftovers import is_another_fit, remove_bootstrap
 from hidag.cli.printed import say_result
 from hidag.cli.reading import Reading, show_doubtful_names, with_reading
 from hidag.cli.report import report_parts
-from hidag.cli.sources import Source, chosen_families, names_for_all, read_source
+from hidag.cli.sources import (
+    Source,
+    chosen_families,
+    names_for_all,
+    read_source,
+    truth_columns,
+)
 from hidag.cli.tables import FIT_FILES, fit_files
 from hidag.cli.wording import in_options, options_for_settings
 from hidag.errors import HidagError
@@ -142,5 +148,17 @@ def fit_source(
             ).fit(source.table, sample_weight=source.weights)
     except HidagError as error:
         raise in_options(error) from error
+    result = _with_truths(model.result_, truth_columns(source.table))
     told = [options_for_settings(sentence) for sentence in warnings]
-    return model.result_, read_table(source.table).values, told
+    return result, read_table(source.table).values, told
+
+
+def _with_truths(result: FitResult, truths: Sequence[str]) -> FitResult:
+    """Return a fit whose reasons for items' types say where words were read as 1 and 0."""
+    reasons = (
+        f"{reason}, read from yes and no or so"
+        if name in truths and reason != "set by the user"
+        else reason
+        for name, reason in zip(result.item_names, result.family_reasons, strict=True)
+    )
+    return replace(result, family_reasons=tuple(reasons))

@@ -17,6 +17,8 @@ from hidag.observations.files import column_names, read_columns
 from hidag.observations.folders import read_q, read_types
 from hidag.observations.paths import existing_file, find_part
 
+_SHOWN_NAMES = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -82,6 +84,10 @@ def read_source(
     weights = weights_beside(labels, said.weights_column)
     if weights is not None and said.weights_column is not None:
         notes.append(weights_in_words(weights, said.weights_column))
+    truths = truth_columns(found.table)
+    if truths:
+        shown = ", ".join(truths[:_SHOWN_NAMES]) + (", ..." if len(truths) > _SHOWN_NAMES else "")
+        notes.append(f"yes or true is read as 1 and no or false as 0 in {shown}")
     words, matrix = found.types, found.q
     if words is not None and types is None:
         if use_folder_types:
@@ -102,6 +108,11 @@ def read_source(
         matrix = read_q(existing_file(q), leave_out)
         files.append(q)
     return Source(found.table, words, matrix, found.title, tuple(files), tuple(notes), ids, weights)
+
+
+def truth_columns(table: Any) -> list[str]:
+    """Return the columns of a table that hold truth values and no numbers."""
+    return [field.name for field in table.schema if str(field.type) == "bool"]
 
 
 def _with_options(error: DataError, said: Reading) -> DataError:

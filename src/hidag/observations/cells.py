@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "null", "None", "."})
 """Text that stands for a missing answer, in files as well as in text columns of a table."""
 
-TRUTH_WORDS = {"true": 1.0, "false": 0.0}
+TRUTH_WORDS = {
+    "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0,
+}  # fmt: skip
 """Text (in any case) that is read as 1 and 0 when a column holds nothing else."""
 
 # float() alone would also read '1_000' and digits of other scripts, which no table writer means.
@@ -151,7 +153,7 @@ def _read_cell(cell: Any, na: tuple[Any, ...]) -> tuple[float, BadKind | None]:
 def _read_truth(
     listed: list[Any], bad_rows: list[int], values: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
-    """Return the column read as TRUE and FALSE, or None when it holds anything else."""
+    """Return the column read as yes and no or so, or None when it holds anything else."""
     if not np.isnan(values).all():
         return None
     truth = values.copy()

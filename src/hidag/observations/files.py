@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hidag.errors import DataError, FileError
-from hidag.observations.cells import BadCells, numbers_from_cells
+from hidag.observations.cells import TRUTH_WORDS, BadCells, numbers_from_cells, read_number
 from hidag.observations.csv_text import (
     delimiter_of,
     import_arrow,
@@ -23,6 +23,8 @@ from hidag.observations.csv_text import (
 from hidag.observations.missing_codes import without_codes
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
 
+#: Different cells of a column that are listed where some of them are text.
+_SHOWN_WORDS = 4
 #: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 
@@ -49,7 +51,8 @@ def read_file(
     Returns
     -------
     pyarrow.Table
-        For a text file all columns are float64, null where the answer is missing.
+        For a text file all columns are float64, or bool where they hold yes and no or so (in any
+        of `hidag.observations.cells.TRUTH_WORDS`); null where the answer is missing.
 
     Raises
     ------
@@ -142,7 +145,7 @@ def numbers_of(file: Path, table: Any, columns: Sequence[str]) -> Any:
 
 
 def _numbers(table: Any, file: Path, n_columns: int) -> Any:
-    """Return the table of text as a table of float64, or the sentence about a bad cell."""
+    """Return the table of text as a table of numbers, or the sentence about a bad cell."""
     arrow = import_arrow("pyarrow")
     columns = []
     bad: dict[str, BadCells] = {}
@@ -152,7 +155,12 @@ def _numbers(table: Any, file: Path, n_columns: int) -> Any:
         except arrow.ArrowInvalid:
             cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
             values, found = numbers_from_cells(cells)
-            columns.append(arrow.array(values, from_pandas=True))
+            truth = found is None and any(
+                str(cell).strip().lower() in TRUTH_WORDS for cell in cells
+            )
+            # Truth values stay what they are, so that it can be told that words were read as them.
+            plain = values == 1 if truth else values
+            columns.append(arrow.array(plain, mask=np.isnan(values)))
             if found is not None:
                 bad[name] = found
     if bad:
@@ -164,7 +172,7 @@ def _numbers(table: Any, file: Path, n_columns: int) -> Any:
 def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: int) -> None:
     """Raise the sentence about the first number that is not finite, where the file has it."""
     for name, column in zip(table.column_names, columns, strict=True):
-        rows = np.flatnonzero(np.isinf(np.asarray(column)))
+        rows = np.flatnonzero(np.isinf(np.asarray(column, dtype=np.float64)))
         if len(rows):
             line = line_of_row(file, int(rows[0]), n_columns, delimiter_of(file))
             raise DataError(
@@ -177,7 +185,12 @@ def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: 
 def _bad_cell_sentence(bad: dict[str, BadCells], table: Any, file: Path, n_columns: int) -> str:
     name, cells = next(iter(bad.items()))
     line = line_of_row(file, cells.row, n_columns, delimiter_of(file))
-    advice = "recode the text as numbers, or leave the cell empty if the answer is missing"
+    texts = {cell for cell in table.column(name).to_pylist() if cell is not None}
+    words = sorted(text for text in texts if read_number(text) is None)
+    what = "the text"
+    if 1 < len(words) <= _SHOWN_WORDS:
+        what = ", ".join(repr(word) for word in words[:-1]) + f" and {words[-1]!r}"
+    advice = f"recode {what} as numbers, or leave the cell empty if the answer is missing"
     if "," in cells.content and _separates_thousands(table.column(name).to_pylist()):
         written = cells.content.strip("'")
         advice = f"write {written.replace(',', '')} if its commas separate thousands"
