@@ -178,7 +178,7 @@ def run_validate_q(order: ValidationOrder) -> None:
                 random_state=order.seed,
             )
         except HidagError as error:
-            raise in_options(error) from error
+            raise in_options(error, source.table.column_names) from error
     for sentence in warnings:
         show_warning(options_for_settings(sentence))
     _answer(found.entries, order.out, found.to_rows() if order.as_json else found.summary())

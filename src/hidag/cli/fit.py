@@ -147,7 +147,7 @@ def fit_source(
                 **settings,
             ).fit(source.table, sample_weight=source.weights)
     except HidagError as error:
-        raise in_options(error) from error
+        raise in_options(error, source.table.column_names) from error
     result = _with_truths(model.result_, truth_columns(source.table))
     told = [options_for_settings(sentence) for sentence in warnings]
     return result, read_table(source.table).values, told

@@ -97,7 +97,7 @@ def run_select(order: SelectOrder) -> None:
                 **order.settings,
             )
     except HidagError as error:
-        raise in_options(error) from error
+        raise in_options(error, source.table.column_names) from error
     if order.as_json:
         say(json.dumps(found.to_dict(), indent=1))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from ast import literal_eval
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from hidag.errors import HidagError
 from hidag.shown_text import hidden
@@ -37,14 +37,19 @@ _LIST = re.compile(r"(?<=got )\[([\d, ]+)\]\Z")
 _CODE = re.compile(r"(-?\d+)( in \d+ of \d+ cells, apart from [^:]*: )replace it with NaN if")
 #: The remedy for a column that cannot be used, at the end of a sentence.
 _DROP = re.compile(r"drop the column\Z")
+#: What counts items of one kind, and what tells them apart after a mark.
+_NUMBER_AT_END, _AFTER_MARK = re.compile(r"\d+\Z"), re.compile(r"(?<=[_.\- ])[^_.\- ]+\Z")
 
 
-def in_options(error: HidagError) -> HidagError:
-    """Return the error with options in place of the settings that its sentence names."""
+def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
+    """Return the error with options in place of the settings that its sentence names.
+
+    With the names of all items, families are said by patterns where these match no other item.
+    """
     text = options_for_settings(_LIST.sub(lambda found: found[1].replace(" ", ""), str(error)))
     pasted = re.search(r"family=(\{.*?\});", text)
     if pasted:
-        text = text.replace(pasted[0], _family_options(pasted[1]) + ";")
+        text = text.replace(pasted[0], _family_options(pasted[1], items) + ";")
     elif "not supported yet" in text or "use family=" in text:
         text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
     return type(error)(text)
@@ -66,11 +71,34 @@ def options_for_settings(text: str) -> str:
     return _DROP.sub("leave the column out with --drop", text)
 
 
-def _family_options(mapping: str) -> str:
+def _family_options(mapping: str, items: Sequence[str]) -> str:
     """Return the options that say what a dictionary from item to family says, the first few."""
     try:
-        chosen = list(literal_eval(mapping).items())
+        chosen = dict(literal_eval(mapping))
     except (ValueError, SyntaxError):
         return "--family ITEM=TYPE"
-    options = [f"--family {shlex.quote(f'{item}={family}')}" for item, family in chosen]
+    if len(chosen) == len(items) and len(set(chosen.values())) == 1:
+        return f"--family {next(iter(chosen.values()))}"
+    words = [f"{name}={family}" for name, family in _by_patterns(chosen, items).items()]
+    options = [f"--family {shlex.quote(word)}" for word in words]
     return " ".join(options[:_SHOWN_OPTIONS]) + (" ..." if len(options) > _SHOWN_OPTIONS else "")
+
+
+def _by_patterns(chosen: Mapping[str, str], items: Sequence[str]) -> dict[str, str]:
+    """Return families by item, alike ones by the pattern that only they match."""
+    out: dict[str, str] = {}
+    covered: set[str] = set()
+    for item, family in chosen.items():
+        if item in covered:
+            continue
+        for start in (_NUMBER_AT_END.sub("", item), _AFTER_MARK.sub("", item)):
+            matched = [name for name in items if name.startswith(start)] if start else []
+            alike = len(matched) > 1 and all(chosen.get(name) == family for name in matched)
+            # Brackets and stars in a name mean something else in a pattern.
+            if alike and start != item and not set(start) & set("*?[]="):
+                out[f"{start}*"] = family
+                covered |= set(matched)
+                break
+        else:
+            out[item] = family
+    return out
