@@ -242,3 +242,14 @@ def test_a_command_can_be_typed_again_and_hides_nothing():
     typed = as_typed(words)
     assert typed == "hidag fit t.csv --require ''$'\\u202e''evil->b'"
     assert as_typed(words[:3]) == "hidag fit t.csv"
+
+
+def test_the_help_of_fit_begins_with_the_few_options_that_most_people_need(hidag):
+    text = hidag("fit", "--help").stdout
+    titles = ["Options", "Items and Q", "Estimation", "Latents and graph", "Output"]
+    places = [text.index(f"─ {title} ─") for title in titles]
+    assert places == sorted(places)
+    first = text[places[0] : places[1]]
+    words = {word for word in first.split() if word.startswith("--")}
+    assert words >= {"--latents", "--levels", "--out", "--seed", "--help"}
+    assert "--effects" not in first

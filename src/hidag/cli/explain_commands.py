@@ -9,6 +9,7 @@ import typer
 
 from hidag.cli.numbers import effects_of, levels_of
 from hidag.cli.options import (
+    ITEMS,
     DroppedColumns,
     FitFile,
     IdAgain,
@@ -107,7 +108,7 @@ def validate_q(
     types: Types = None,
     family: Annotated[
         list[str] | None,
-        typer.Option(help="As in `hidag fit`.", show_default="auto"),
+        typer.Option(help="As in `hidag fit`.", show_default="auto", rich_help_panel=ITEMS),
     ] = None,
     levels: Annotated[str, typer.Option(help="Levels per latent, as in `hidag fit`.")] = "2",
     effects: Annotated[

@@ -9,6 +9,10 @@ import typer
 
 from hidag.cli.numbers import effects_of, latents_of, levels_of
 from hidag.cli.options import (
+    ESTIMATION,
+    GRAPH,
+    ITEMS,
+    OUTPUT,
     DroppedColumns,
     IdColumn,
     Jobs,
@@ -61,7 +65,8 @@ def fit(
         typer.Option(
             help="What an item's causes do together: main or acdm (their effects add up), all or "
             "gdina (every interaction), 2, 3, ... (interactions of up to so many), dina (only all "
-            "of them together count), dino (any of them is enough)."
+            "of them together count), dino (any of them is enough).",
+            rich_help_panel=ITEMS,
         ),
     ] = "main",
     id_column: IdColumn = None,
@@ -76,6 +81,7 @@ def fit(
             "info` lists all; auto), or ITEM=TYPE for one item or a pattern such as "
             "'time_*=lognormal'; may be given several times.",
             show_default="auto",
+            rich_help_panel=ITEMS,
         ),
     ] = None,
     q: Annotated[
@@ -84,10 +90,14 @@ def fit(
             "--q",
             help="CSV with the column item, then one column per latent: 1, 0, or -1 (estimate).",
             show_default=False,
+            rich_help_panel=ITEMS,
         ),
     ] = None,
     no_q: Annotated[
-        bool, typer.Option("--no-q", help="Ignore the q.csv of a folder and estimate Q.")
+        bool,
+        typer.Option(
+            "--no-q", help="Ignore the q.csv of a folder and estimate Q.", rich_help_panel=ITEMS
+        ),
     ] = False,
     out: Annotated[
         Path | None,
@@ -99,48 +109,76 @@ def fit(
         typer.Option(
             help="Number of starts; the best is kept. [default: as many as are worth their cost]",
             show_default=False,
+            rich_help_panel=ESTIMATION,
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, em (exact) or saem (sampling).")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="auto, em (exact) or saem (sampling).", rich_help_panel=ESTIMATION)
+    ] = "auto",
     law: Annotated[
         str,
-        typer.Option(help="Latent law: auto, network (over a graph) or saturated (the paper's)."),
+        typer.Option(
+            help="Latent law: auto, network (over a graph) or saturated (the paper's).",
+            rich_help_panel=ESTIMATION,
+        ),
     ] = "auto",
     penalty: Annotated[
-        str, typer.Option(help="tlp, scad or none: what makes the loadings sparse.")
+        str,
+        typer.Option(
+            help="tlp, scad or none: what makes the loadings sparse.", rich_help_panel=ESTIMATION
+        ),
     ] = "tlp",
     penalty_strength: Annotated[
         float | None,
-        typer.Option(help="Weight of the penalty.", show_default="chosen from the table"),
+        typer.Option(
+            help="Weight of the penalty.",
+            show_default="chosen from the table",
+            rich_help_panel=ESTIMATION,
+        ),
     ] = None,
     score: Annotated[
-        str, typer.Option(help="Score of the graph: auto, bdeu, bic or lean.")
+        str,
+        typer.Option(help="Score of the graph: auto, bdeu, bic or lean.", rich_help_panel=GRAPH),
     ] = "auto",
-    search: Annotated[str, typer.Option(help="Search of the graph: xges, ges or exact.")] = "xges",
+    search: Annotated[
+        str, typer.Option(help="Search of the graph: xges, ges or exact.", rich_help_panel=GRAPH)
+    ] = "xges",
     resample: Annotated[
         str,
-        typer.Option(help="Rows the graph is searched on: expected, N, 2N, 3N or a number."),
+        typer.Option(
+            help="Rows the graph is searched on: expected, N, 2N, 3N or a number.",
+            rich_help_panel=GRAPH,
+        ),
     ] = "expected",
     effective_size: Annotated[
         str,
-        typer.Option(help="Rows that expected counts stand for: auto, all or a share of N."),
+        typer.Option(
+            help="Rows that expected counts stand for: auto, all or a share of N.",
+            rich_help_panel=GRAPH,
+        ),
     ] = "auto",
     require: Annotated[
         list[str] | None,
         typer.Option(
             help="An edge that must be there: 'Z1->Z2'; several with commas, or several times.",
             show_default=False,
+            rich_help_panel=GRAPH,
         ),
     ] = None,
     forbid: Annotated[
         list[str] | None,
-        typer.Option(help="A direction that must not occur: 'Z2->Z1'.", show_default=False),
+        typer.Option(
+            help="A direction that must not occur: 'Z2->Z1'.",
+            show_default=False,
+            rich_help_panel=GRAPH,
+        ),
     ] = None,
     tiers: Annotated[
         str | None,
         typer.Option(
             help="Order in which later ones cause no earlier ones: 'Z1,Z2;Z3'.",
             show_default=False,
+            rich_help_panel=GRAPH,
         ),
     ] = None,
     hierarchy: Annotated[
@@ -148,6 +186,7 @@ def fit(
         typer.Option(
             help="A prerequisite: with 'A->B' nobody has B without A. Needs a Q-matrix.",
             show_default=False,
+            rich_help_panel=GRAPH,
         ),
     ] = None,
     knowledge: Annotated[
@@ -155,11 +194,17 @@ def fit(
         typer.Option(
             help="JSON file with any of the lists required, forbidden, tiers and hierarchy.",
             show_default=False,
+            rich_help_panel=GRAPH,
         ),
     ] = None,
     jobs: Jobs = 1,
-    max_iter: Annotated[int, typer.Option(help="Most steps per start.")] = 300,
-    tol: Annotated[float, typer.Option(help="Gain per row below which a start ends.")] = 1e-4,
+    max_iter: Annotated[
+        int, typer.Option(help="Most steps per start.", rich_help_panel=ESTIMATION)
+    ] = 300,
+    tol: Annotated[
+        float,
+        typer.Option(help="Gain per row below which a start ends.", rich_help_panel=ESTIMATION),
+    ] = 1e-4,
     no_plots: NoPlots = False,
     statistics: Annotated[
         bool | None,
@@ -167,6 +212,7 @@ def fit(
             "--statistics/--no-statistics",
             help="Say in the report how well the model fits.",
             show_default="where it is quick",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
 ) -> None:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+#: Under which `--help` lists options beyond the first few that most people need.
+ITEMS, GRAPH, ESTIMATION, OUTPUT = "Items and Q", "Latents and graph", "Estimation", "Output"
+
 FitFile = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
 IdColumn = Annotated[
     str | None,
@@ -14,6 +17,7 @@ IdColumn = Annotated[
         "--id",
         help="Column that names the rows: no item; files with a line per row have it.",
         show_default="no such column",
+        rich_help_panel=ITEMS,
     ),
 ]
 WeightsColumn = Annotated[
@@ -23,6 +27,7 @@ WeightsColumn = Annotated[
         help="Column with the rows' weights, such as those of a survey: no item. They are scaled "
         "to add up to the number of equal rows that would tell as much.",
         show_default="all rows alike",
+        rich_help_panel=ITEMS,
     ),
 ]
 MissingCodes = Annotated[
@@ -32,6 +37,7 @@ MissingCodes = Annotated[
         help="Codes for missing answers, with commas between (99,-9), or COLUMN=CODES for one "
         "column or a pattern; may be given several times.",
         show_default="empty cells and NA",
+        rich_help_panel=ITEMS,
     ),
 ]
 MissingAgain = Annotated[
@@ -49,6 +55,7 @@ DroppedColumns = Annotated[
         help="Columns to leave out, with commas between, or patterns such as 'note_*'; may be "
         "given several times.",
         show_default=False,
+        rich_help_panel=ITEMS,
     ),
 ]
 IdAgain = Annotated[
@@ -60,11 +67,18 @@ IdAgain = Annotated[
     ),
 ]
 Types = Annotated[
-    Path | None, typer.Option(help="CSV with the columns item and type.", show_default=False)
+    Path | None,
+    typer.Option(
+        help="CSV with the columns item and type.", show_default=False, rich_help_panel=ITEMS
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
-Jobs = Annotated[int, typer.Option(help="Threads; never changes a result. -1: all.")]
-NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no pictures.")]
+Jobs = Annotated[
+    int, typer.Option(help="Threads; never changes a result. -1: all.", rich_help_panel=ESTIMATION)
+]
+NoPlots = Annotated[
+    bool, typer.Option("--no-plots", help="Draw no pictures.", rich_help_panel=OUTPUT)
+]
 NumbersFile = Annotated[
     Path | None, typer.Option(help="CSV file for all numbers.", show_default=False)
 ]

@@ -9,6 +9,7 @@ import typer
 
 from hidag.cli.numbers import range_of, strengths_of
 from hidag.cli.options import (
+    ITEMS,
     DroppedColumns,
     IdColumn,
     Jobs,
@@ -55,6 +56,7 @@ def select(
         typer.Option(
             help="Type of all items, or ITEM=TYPE, as in `hidag fit`; may be given several times.",
             show_default="auto",
+            rich_help_panel=ITEMS,
         ),
     ] = None,
     fits: Annotated[
