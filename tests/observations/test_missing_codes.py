@@ -46,12 +46,14 @@ def test_a_code_among_times_or_counts_is_told():
     coded = np.where(np.arange(300) % 20 == 0, 9999.0, TIMES)
     counts = np.where(np.arange(300) % 20 == 0, 99.0, RNG.poisson(4, 300))
     table = read_table(np.column_stack([TIMES, coded, counts]))
-    rest = coded[coded < 9999]
+    rest, most = coded[coded < 9999], counts[counts < 99].max()
     with pytest.warns(HidagWarning) as caught:
         warn_of_codes(table, ["lognormal", "lognormal", "poisson"])
     assert [str(warning.message) for warning in caught] == [
         f"item 'item_1' holds 9999 in 15 of 300 cells, apart from the other values ({rest.min():g} "
-        f"to {rest.max():g}): replace it with NaN if it stands for a missing answer (2 of 3 items)"
+        f"to {rest.max():g}): replace it with NaN if it stands for a missing answer (1 of 3 items)",
+        f"item 'item_2' holds 99 in 15 of 300 cells, apart from the other values (0 to {most:g}): "
+        "replace it with NaN if it stands for a missing answer (1 of 3 items)",
     ]
 
 

@@ -66,18 +66,18 @@ def code_in_words(values: NDArray[np.float64], code: float) -> str:
 
 def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
     """Warn of items that seem to hold a code for missing answers among counts or measurements."""
-    found: dict[str, str] = {}
+    found: dict[float, list[str]] = {}
     for item, name in enumerate(observations.names):
         # Categories were named one by one, and other families have no room for a code.
         if categorical_named(families[item]) is None:
             values = observations.column(item)
             code = suspected_code(values)
             if code is not None and abs(code) in SIZES and _comes_up(values, code):
-                found[name] = code_in_words(values, code)
-    if found:
-        name, words = next(iter(found.items()))
+                words = f"item {name!r} holds {code_in_words(values, code)}"
+                found.setdefault(code, []).append(words)
+    for sentences in found.values():
         warnings.warn(
-            f"item {name!r} holds {words} ({len(found)} of {observations.n_items} items)",
+            f"{sentences[0]} ({len(sentences)} of {observations.n_items} items)",
             HidagWarning,
             stacklevel=_STACK,
         )
