@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from hidag.free_coefficients import n_free_loadings
 from hidag.latent import LatentLaw, NetworkLaw
 from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import family_named
-from hidag.measurement.effects import Effects
 from hidag.result import FitResult
 
 #: Weight of the extended criterion's price for having chosen among so many supports.
@@ -27,7 +28,8 @@ class InformationCriteria:
     log_likelihood : float
         Of the observed cells; NaN, and the criteria with it, where joint states are not listed.
     n_parameters : int
-        Intercepts, loadings that are not zero, dispersions, cutpoints and the law's probabilities.
+        Intercepts, loadings that can be told apart, dispersions, cutpoints and the law's
+        probabilities, without what prerequisites rule out.
     n_rows : float
         Rows, or sum of weights, that were counted on.
     aic, bic : float
@@ -87,7 +89,7 @@ def criteria_of(
 def count_parameters(result: FitResult) -> int:
     """Return how many free numbers a fit has."""
     own = item_parameters(result.parameters.families)
-    return own + _n_loadings(result) + law_parameters(result.law)
+    return own + n_free_loadings(result) + law_parameters(result.law, result.ruled_out)
 
 
 def item_parameters(families: Sequence[str]) -> int:
@@ -96,21 +98,29 @@ def item_parameters(families: Sequence[str]) -> int:
     return sum(1 + family.has_dispersion + family.n_cutpoints for family in named)
 
 
-def _n_loadings(result: FitResult) -> int:
-    if Effects.of(result.settings.get("effects", "main")).conjunctive:
-        # Written in products, DINO's one effect has many coefficients that are tied.
-        steps = np.array(result.law.space.levels) - 1
-        support = result.parameters.support
-        each = np.where(support, steps, 1).prod(axis=1)
-        return int(each[support.any(axis=1)].sum())
-    return int(np.count_nonzero(result.loadings))
+def law_parameters(law: LatentLaw, ruled_out: NDArray[np.bool_] | None = None) -> int:
+    """Return how many free probabilities a law has.
 
-
-def law_parameters(law: LatentLaw) -> int:
-    """Return how many free probabilities a law has."""
-    if isinstance(law, NetworkLaw):
-        return n_free_probabilities(law.parents, law.space)
-    return law.space.n_states - 1
+    Parameters
+    ----------
+    law : LatentLaw
+    ruled_out : ndarray of bool, shape (S,), optional
+        Joint states that cannot occur, whatever the data: their probabilities are not free.
+    """
+    if ruled_out is None:
+        if isinstance(law, NetworkLaw):
+            return n_free_probabilities(law.parents, law.space)
+        return law.space.n_states - 1
+    if not isinstance(law, NetworkLaw):
+        return int((~ruled_out).sum()) - 1
+    possible = ~ruled_out.reshape(law.space.levels)
+    total = 0
+    for k, causes in enumerate(law.parents):
+        others = tuple(a for a in range(possible.ndim) if a != k and a not in causes)
+        outcomes = possible.any(axis=others, keepdims=True).sum(axis=k)
+        # A combination of the parents' levels that cannot occur has no distribution at all.
+        total += int(np.maximum(outcomes - 1, 0).sum())
+    return total
 
 
 def log_number_of_q(result: FitResult) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover import CPDAG
+from hidag.discover import CPDAG, Knowledge
 from hidag.errors import SettingError
 from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
 from hidag.estimate.posterior import (
@@ -199,6 +199,15 @@ class FitResult:
     def cutpoints(self) -> Array:
         """Cutpoints of ordered grades beyond the first, NaN where there are fewer, (J, C)."""
         return self.parameters.cutpoints[self.responses.starts]
+
+    @cached_property
+    def ruled_out(self) -> NDArray[np.bool_] | None:
+        """Joint states that prerequisites rule out, shape (S,); None where all may occur."""
+        told = self.settings.get("knowledge")
+        if not isinstance(told, Mapping) or not told.get("hierarchy"):
+            return None
+        known = Knowledge.from_dict({"hierarchy": told["hierarchy"]})
+        return ~known.possible_states(self.latent_names, self.law.space.levels).ravel()
 
     @property
     def latent_law(self) -> LatentLaw:

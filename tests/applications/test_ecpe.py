@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hidag.applications.ecpe import free_numbers_of_hierarchy, read_ecpe, run_ecpe
+from hidag.applications.ecpe import read_ecpe, run_ecpe
 from hidag.applications.ecpe_tables import HIERARCHY, item_responses
 from hidag.cli.application import outcome_files
 from hidag.errors import DataError
@@ -53,12 +53,6 @@ def em_with_profiles(answers: np.ndarray, q: np.ndarray) -> float:
     return value
 
 
-def test_free_numbers_of_the_hierarchy():
-    # Two for an item with one skill, three for one with two, and three shares.
-    assert free_numbers_of_hierarchy(np.array([[1, 0, 0], [0, 1, 1]])) == 2 + 3 + 3
-    assert free_numbers_of_hierarchy(np.array([[1, 1, 1]])) == 4 + 3
-
-
 def test_a_small_test_with_a_hierarchy(tmp_path):
     outcome = run_ecpe(write_test(tmp_path), seed=3)
     summary = outcome.summary()
@@ -70,6 +64,12 @@ def test_a_small_test_with_a_hierarchy(tmp_path):
         em_with_profiles(answers, Q), abs=0.02
     )
     files = outcome_files(outcome)
+    models = next(table for table in outcome.tables if table.name == "models")
+    line = next(
+        row for row in models.rows if row[0] == "all effects, profiles of the hierarchy only"
+    )
+    # A chance for each state of an item's own skills that occurs, and three shares.
+    assert line[2] == sum(len(np.unique(np.array(HIERARCHY) * row, axis=0)) for row in Q) + 3
     assert {"profiles.csv", "models.csv", "items.csv", "edge_tests.csv"} <= set(files)
     assert {f"{p}.{e}" for p in ("profiles", "graph", "items") for e in ("png", "svg")} <= set(
         files

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hidag.applications.ecpe_page import ecpe_outcome
 from hidag.applications.ecpe_tables import HIERARCHY, SKILLS, EcpeFits, HierarchyFit
 from hidag.applications.outcome import Outcome
+from hidag.criteria import count_parameters
 from hidag.discover import Knowledge
 from hidag.errors import DataError
 from hidag.estimator import DCRL
@@ -112,21 +112,6 @@ def run_ecpe(
     hierarchy = HierarchyFit(
         np.asarray(of_line.law.probabilities)[of_line.law.space.number(np.array(HIERARCHY))],
         of_line.log_likelihood,
-        free_numbers_of_hierarchy(of_line.q_matrix),
+        count_parameters(of_line),
     )
     return ecpe_outcome(EcpeFits(fits, MODELS, hierarchy), seed)
-
-
-def free_numbers_of_hierarchy(q: NDArray[np.int8]) -> int:
-    """Return how many free numbers the model with the hierarchy's profiles has, all effects in.
-
-    Each item has a chance of a right answer for each state of its own skills that occurs; the
-    profiles have shares that add up to one.
-
-    Parameters
-    ----------
-    q : ndarray, shape (J, K)
-    """
-    profiles = np.array(HIERARCHY)
-    chances = sum(len(np.unique(profiles * row, axis=0)) for row in q)
-    return chances + len(profiles) - 1

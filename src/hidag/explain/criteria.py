@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from hidag.criteria import law_parameters, log_number_of_q
+from hidag.criteria import count_parameters, law_parameters, log_number_of_q
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.row_scores import posterior_blocks
 
@@ -24,7 +24,8 @@ class Criteria:
     log_likelihood : float
         Of the observed cells.
     n_parameters : int
-        Free coefficients, dispersions, cutpoints and probabilities.
+        Free coefficients, dispersions, cutpoints and probabilities, as
+        :func:`hidag.criteria.count_parameters` counts them.
     n_at_edge : int
         Those of the law's probabilities that less than half a row is expected in; they are among
         ``n_parameters``.
@@ -56,12 +57,13 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
     result = free.result
     n_rows = len(values)
     log_likelihood = float(result.row_log_likelihood(values).sum())
-    n_parameters = free.n_of_items + law_parameters(result.law)
+    n_parameters = count_parameters(result)
+    n_of_law = free.n_parameters - free.n_of_items
     bic = -2.0 * log_likelihood + n_parameters * float(np.log(n_rows))
     return Criteria(
         log_likelihood=log_likelihood,
         n_parameters=n_parameters,
-        n_at_edge=n_parameters - free.n_parameters,
+        n_at_edge=law_parameters(result.law, result.ruled_out) - n_of_law,
         aic=-2.0 * log_likelihood + 2.0 * n_parameters,
         bic=bic,
         ebic=bic + 2.0 * log_number_of_q(result),

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hidag.estimate.working import WorkingData
 from hidag.explain.item_channels import Channel, channels_of
 from hidag.explain.law_blocks import LawBlock, law_blocks
-from hidag.measurement import MeasurementParameters, Terms
-from hidag.measurement.effects import Effects
+from hidag.free_coefficients import feature_names, item_designs
+from hidag.measurement import MeasurementParameters
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -133,51 +133,3 @@ class FreeParameters:
             given = f" | {block.given}" if block.given else ""
             out += [f"log ratio of {block.subject}={block.words[f]}{given}" for f in block.free]
         return tuple(out)
-
-
-def free_terms(result: FitResult) -> NDArray[np.bool_]:
-    """Return which terms each response has, shape (R, T).
-
-    With Q given all that it allows, otherwise the loadings that are not zero. Items of which any
-    latent is enough are written in the latents' absences: see :func:`item_designs`.
-    """
-    effects = Effects.of(result.settings.get("effects", "main"))
-    terms = result.parameters.terms
-    given = result.q_given is not None and bool((result.q_given >= 0).all())
-    if given or effects.conjunctive:
-        return effects.support(terms, result.responses.of_items(result.q_matrix))
-    return np.asarray(result.parameters.loadings != 0)
-
-
-def item_designs(result: FitResult) -> tuple[list[Array], tuple[Array, ...]]:
-    """Return each response's free features over states, (S, P_r), and its coefficient map.
-
-    The map, shape (1 + T, P_r), takes free coefficients to intercept and loadings. It only selects,
-    except for items of which any latent is enough: there the features are products of absences.
-    """
-    terms, free = result.parameters.terms, free_terms(result)
-    states = result.law.space.states()
-    turned = Effects.of(result.settings.get("effects", "main")).reversed
-    if turned:
-        states = np.array(terms.levels) - 1 - states
-    features = np.hstack([np.ones((len(states), 1)), terms.features(states)])
-    every = _turning(terms) if turned else np.eye(1 + terms.n_terms)
-    columns = [np.flatnonzero(np.concatenate([[True], row])) for row in free]
-    return [features[:, c] for c in columns], tuple(every[:, c] for c in columns)
-
-
-def feature_names(result: FitResult) -> list[list[str]]:
-    """Return the names of each response's free coefficients."""
-    names = np.array(["intercept", *result.terms.names(result.latent_names)], dtype=object)
-    if Effects.of(result.settings.get("effects", "main")).reversed:
-        names[1:] = [f"absence of {name}" for name in names[1:]]
-    return [["intercept", *names[1:][row].tolist()] for row in free_terms(result)]
-
-
-def _turning(terms: Terms) -> Array:
-    """Return what coefficients on reversed levels are on the levels, shape (1 + T, 1 + T)."""
-    units = np.eye(1 + terms.n_terms)
-    rows = MeasurementParameters(
-        ("gaussian",) * len(units), units[:, 0], units[:, 1:], np.ones(len(units)), terms
-    )
-    return rows.flipped(np.ones(terms.n_latents, dtype=bool)).coefficients.T

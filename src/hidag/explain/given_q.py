@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hidag.estimate.loop import Schedule, any_law, run_em
 from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
+from hidag.free_coefficients import all_features, n_told_apart
 from hidag.kernels.item_regression import FREE, ZERO
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.factorise import factorised, network_of_counts
@@ -69,9 +70,15 @@ class GivenQ:
         return terms, self.effects.support(terms, rows)
 
     def n_coefficients(self, q: Q, item: int) -> int:
-        """Return how many coefficients, intercepts aside, an item has under a Q."""
-        _, support = self.terms_of(q)
-        return int(support[self.result.responses.item == item].sum())
+        """Return how many coefficients, intercepts aside, can be told apart of an item."""
+        terms, support = self.terms_of(q)
+        own = support[self.result.responses.item == item]
+        ruled_out = self.result.ruled_out
+        if ruled_out is None:
+            return int(own.sum())
+        states = self.result.law.space.states()[~ruled_out]
+        features = all_features(terms, states, turned=self.effects.reversed)
+        return sum(n_told_apart(features[:, np.concatenate([[True], row])]) - 1 for row in own)
 
     def fitted(self, q: Q) -> GivenQ:
         """Return the model with another Q, refitted to the same rows from here."""

@@ -1,0 +1,89 @@
+"""Which coefficients the items of a fit have, and how many of them are free."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.measurement import MeasurementParameters, Terms
+from hidag.measurement.effects import Effects
+from hidag.result import FitResult
+
+Array = NDArray[np.float64]
+
+
+def free_terms(result: FitResult) -> NDArray[np.bool_]:
+    """Return which terms each response has, shape (R, T).
+
+    With Q given all that it allows, otherwise the loadings that are not zero. Items of which any
+    latent is enough are written in the latents' absences: see :func:`item_designs`.
+    """
+    effects = Effects.of(result.settings.get("effects", "main"))
+    terms = result.parameters.terms
+    given = result.q_given is not None and bool((result.q_given >= 0).all())
+    if given or effects.conjunctive:
+        return effects.support(terms, result.responses.of_items(result.q_matrix))
+    return np.asarray(result.parameters.loadings != 0)
+
+
+def item_designs(result: FitResult) -> tuple[list[Array], tuple[Array, ...]]:
+    """Return each response's free features over states, (S, P_r), and its coefficient map.
+
+    The map, shape (1 + T, P_r), takes free coefficients to intercept and loadings. It only selects,
+    except for items of which any latent is enough: there the features are products of absences.
+    """
+    terms, free = result.parameters.terms, free_terms(result)
+    turned = Effects.of(result.settings.get("effects", "main")).reversed
+    features = all_features(terms, result.law.space.states(), turned=turned)
+    every = _turning(terms) if turned else np.eye(1 + terms.n_terms)
+    columns = [np.flatnonzero(np.concatenate([[True], row])) for row in free]
+    return [features[:, c] for c in columns], tuple(every[:, c] for c in columns)
+
+
+def all_features(terms: Terms, states: NDArray[np.integer], *, turned: bool) -> Array:
+    """Return a one for the intercept and the terms' features in each state, shape (S, 1 + T).
+
+    Parameters
+    ----------
+    terms : Terms
+    states : ndarray of int, shape (S, K)
+    turned : bool
+        Whether features are products of the latents' absences.
+    """
+    if turned:
+        states = np.array(terms.levels) - 1 - states
+    return np.hstack([np.ones((len(states), 1)), terms.features(states)])
+
+
+def feature_names(result: FitResult) -> list[list[str]]:
+    """Return the names of each response's free coefficients."""
+    names = np.array(["intercept", *result.terms.names(result.latent_names)], dtype=object)
+    if Effects.of(result.settings.get("effects", "main")).reversed:
+        names[1:] = [f"absence of {name}" for name in names[1:]]
+    return [["intercept", *names[1:][row].tolist()] for row in free_terms(result)]
+
+
+def n_free_loadings(result: FitResult) -> int:
+    """Return how many loadings of a fit can be told apart.
+
+    Where prerequisites rule states out, some loadings are known in sum only: in a line of skills
+    nobody has the later one alone, so that its main effect and the interaction are one number.
+    """
+    if result.ruled_out is None:
+        return int(free_terms(result).sum())
+    designs, _ = item_designs(result)
+    return sum(n_told_apart(design[~result.ruled_out]) - 1 for design in designs)
+
+
+def n_told_apart(features: Array) -> int:
+    """Return how many coefficients of features over states, shape (S, P), can be told apart."""
+    return int(np.linalg.matrix_rank(features))
+
+
+def _turning(terms: Terms) -> Array:
+    """Return what coefficients on reversed levels are on the levels, shape (1 + T, 1 + T)."""
+    units = np.eye(1 + terms.n_terms)
+    rows = MeasurementParameters(
+        ("gaussian",) * len(units), units[:, 0], units[:, 1:], np.ones(len(units)), terms
+    )
+    return rows.flipped(np.ones(terms.n_latents, dtype=bool)).coefficients.T
