@@ -373,3 +373,41 @@ def test_absolute_fit_of_ecpe_is_what_another_program_finds():
 def test_scores_beyond_floating_point_explain_nothing():
     scores = np.array([[1.0, np.inf], [-1.0, 0.0], [0.5, 1.0]])
     assert ScoreSpace.of(scores).basis.shape == (3, 1)
+
+
+@pytest.mark.parametrize("law", ["saturated", "network"])
+def test_m2_tests_prerequisites_that_were_given_and_not_zeros_that_were_found(law):
+    families = ("bernoulli",) * 9
+    result = two_latents(families, effects="all")
+    parents = ((), (0,))
+    line = NetworkLaw(
+        result.law.space, parents, (np.array([0.4, 0.6]), np.array([[1.0, 0.0], [0.3, 0.7]]))
+    )
+    held = SaturatedLaw(line.space, line.probabilities) if law == "saturated" else line
+    found = replace(result, law=held)
+    known = {"knowledge": {"hierarchy": [["Z1", "Z2"]]}}
+    given = replace(found, settings={**found.settings, **known})
+    X, _ = drawn(found, 400, seed=3)
+
+    def degrees(fit) -> int:
+        free = FreeParameters.of(fit, X)
+        return limited_information(free, ScoredColumns.of(fit, X)).degrees
+
+    def moments(numbers: np.ndarray) -> np.ndarray:
+        """Return means and products of items by their chances in three profiles, and shares."""
+        shares = np.array([*numbers[:2], 1 - numbers[:2].sum()])
+        chance = np.empty((3, 9))
+        profiles, at = np.array([[0, 0], [1, 0], [1, 1]]), 2
+        for j, row in enumerate(result.q_given):
+            own, place = np.unique(profiles * row, axis=0, return_inverse=True)
+            chance[:, j] = numbers[at + place.ravel()]
+            at += len(own)
+        left, right = np.triu_indices(9, 1)
+        return np.concatenate([shares @ chance, shares @ (chance[:, left] * chance[:, right])])
+
+    n_free = 2 + sum(3 if row.all() else 2 for row in result.q_given)
+    middle = np.random.default_rng(0).uniform(0.2, 0.4, n_free)
+    slopes = [(moments(middle + h) - moments(middle - h)) / 2e-5 for h in 1e-5 * np.eye(n_free)]
+    assert degrees(given) == 45 - np.linalg.matrix_rank(np.array(slopes), tol=1e-6)
+    # A share that came out as zero might have come out otherwise.
+    assert degrees(found) < degrees(given)

@@ -92,7 +92,9 @@ class FreeParameters:
         eta = working.predictors(states)
         designs, maps = item_designs(result)
         channels = channels_of(working, eta)
-        blocks = law_blocks(result.law, result.latent_names, float(result.n_samples))
+        blocks = law_blocks(
+            result.law, result.latent_names, float(result.n_samples), result.ruled_out
+        )
         channel: list[int] = []
         parts: list[Array] = []
         for c, one in enumerate(channels):

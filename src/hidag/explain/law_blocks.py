@@ -32,7 +32,8 @@ class LawBlock:
     words : tuple of str, length m
         The outcomes.
     inside : ndarray of bool, shape (S,)
-        The joint states that the distribution is about.
+        The joint states that the distribution is about, without those that prerequisites rule
+        out.
     outcome : ndarray of int, shape (S,)
         The outcome that each joint state is.
     probabilities : ndarray, shape (m,)
@@ -48,6 +49,11 @@ class LawBlock:
     outcome: NDArray[np.intp]
     probabilities: Array
     free: NDArray[np.intp]
+
+    @property
+    def possible(self) -> NDArray[np.bool_]:
+        """Outcomes that prerequisites leave possible, whatever was estimated, shape (m,)."""
+        return np.bincount(self.outcome[self.inside], minlength=len(self.words)) > 0
 
     @property
     def estimated(self) -> NDArray[np.bool_]:
@@ -75,7 +81,12 @@ class LawBlock:
         return np.asarray(p[:, None] * (chosen - p[self.free]))
 
 
-def law_blocks(law: LatentLaw, names: Sequence[str], n_rows: float) -> list[LawBlock]:
+def law_blocks(
+    law: LatentLaw,
+    names: Sequence[str],
+    n_rows: float,
+    ruled_out: NDArray[np.bool_] | None = None,
+) -> list[LawBlock]:
     """Return the distributions that a law over listed states is made of.
 
     Parameters
@@ -84,18 +95,21 @@ def law_blocks(law: LatentLaw, names: Sequence[str], n_rows: float) -> list[LawB
     names : sequence of str, length K
     n_rows : float
         Rows that the law was estimated from.
+    ruled_out : ndarray of bool, shape (S,), optional
+        Joint states that prerequisites rule out.
     """
     states = law.space.states()
+    may_occur = np.ones(len(states), dtype=bool) if ruled_out is None else ~ruled_out
     if not isinstance(law, NetworkLaw):
-        everything = np.ones(len(states), dtype=bool)
         words = tuple("".join(map(str, state)) for state in states.tolist())
-        return [_block("profile", "", words, everything, np.arange(len(states)), law, n_rows, None)]
+        return [_block("profile", "", words, may_occur, np.arange(len(states)), law, n_rows, None)]
     out = []
     shares = np.asarray(law.probabilities)
     for k, causes in enumerate(law.parents):
         levels = [law.space.levels[a] for a in causes]
         for configuration in product(*(range(m) for m in levels)):
             inside = np.all(states[:, list(causes)] == np.array(configuration, dtype=int), axis=1)
+            inside &= may_occur
             given = ", ".join(
                 f"{names[a]}={level}" for a, level in zip(causes, configuration, strict=True)
             )

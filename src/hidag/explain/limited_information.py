@@ -156,13 +156,14 @@ def _slopes(free: FreeParameters, part: ScoredColumns, left: Indices, right: Ind
     moments = np.hstack([part.means, part.means[:, left] * part.means[:, right]])
     for block in free.blocks:
         top = int(np.argmax(block.probabilities))
-        for m in range(len(block.words)):
+        # What prerequisites rule out has no direction: mass cannot move there.
+        for m in np.flatnonzero(block.possible):
             if m != top:
                 out.append((_towards(block, m, p) - _towards(block, top, p)) @ moments)
     return np.array(out).T
 
 
-def _towards(block: LawBlock, outcome: int, p: Array) -> Array:
+def _towards(block: LawBlock, outcome: int | np.intp, p: Array) -> Array:
     """Return how the law moves when an outcome's probability grows, shape (S,)."""
     chosen = (block.outcome == outcome) & block.inside
     share = float(block.probabilities[outcome])
