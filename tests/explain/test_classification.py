@@ -33,6 +33,50 @@ def test_accuracy_and_consistency_are_what_two_tables_show():
     assert whole["consistency"] == pytest.approx(agreed.mean(), abs=0.012)
 
 
+def chain_of_three(n_weak: int):
+    """Return a fit of three latents in a chain; the last is mostly shown by its neighbour."""
+    tables = (np.array([0.5, 0.5]), *[np.array([[0.9, 0.1], [0.1, 0.9]])] * 2)
+    law = NetworkLaw(StateSpace.binary(3), ((), (0,), (1,)), tables)
+    q = np.repeat(np.eye(3), [4, 3, n_weak], axis=0)
+    slopes = np.repeat([2.8, 1.2], [7, n_weak])
+    parameters = MeasurementParameters(
+        ("bernoulli",) * len(q), -slopes / 2, slopes[:, None] * q, np.ones(len(q))
+    )
+    return result_at(parameters, law, n_samples=1000)
+
+
+def test_a_latent_that_others_help_to_place_is_placed_alike_by_two_tables():
+    result = chain_of_three(3)
+    rng = np.random.default_rng(1)
+    states = result.law.sample(20_000, rng)
+    first, second = (classify(result, result.sample_items(states, rng)) for _ in range(2))
+    agreed = (first.levels == second.levels).mean(axis=0)
+    for k, name in enumerate(result.latent_names):
+        told = first.quality.where(of=name).to_dicts()[0]
+        assert told["consistency"] == pytest.approx(agreed[k], abs=0.008)
+        share = first.levels[:, k].mean()
+        by_chance = share**2 + (1 - share) ** 2
+        right = (agreed[k] - by_chance) / (1 - by_chance)
+        assert told["kappa"] == pytest.approx(right, abs=0.016)
+
+
+def test_few_rows_do_not_agree_with_themselves():
+    result = chain_of_three(3)
+    rng = np.random.default_rng(2)
+    states = result.law.sample(20_000, rng)
+    first, second = (result.classify(result.sample_items(states, rng)) for _ in range(2))
+    right = (first == second).all(axis=1).mean()
+    told = [
+        classify(result, drawn(result, 30, seed)[0]).quality.where(of="(profile)")
+        for seed in range(200)
+    ]
+    average = np.mean([one.column("consistency")[0] for one in told])
+    # Where a profile has one row or two, pairs tell little, but nothing systematic.
+    assert average == pytest.approx(right, abs=0.03)
+    alone = classify(result, drawn(result, 1, seed=0)[0])
+    assert all(np.isnan(alone.quality.column("consistency")))
+
+
 def test_people_have_their_ids_and_all_levels():
     space = StateSpace((3, 2))
     law = NetworkLaw(space, ((), ()), (np.array([0.3, 0.4, 0.3]), np.array([0.5, 0.5])))
@@ -89,6 +133,7 @@ def test_many_latents_are_placed_by_sampling_and_it_is_said():
     assert np.mean(found.levels == states) > 0.95
     assert np.isnan(found.quality.where(of="(profile)").column("accuracy")[0])
     assert found.notes == (
-        "2^18 joint states are too many to list: posteriors are sampled, and the quality of whole "
-        "profiles is not computed",
+        "2^18 joint states are too many to list: posteriors are sampled, the quality of whole "
+        "profiles is not computed, and consistency is given each latent alone, which is less than "
+        "it would be given the whole profile",
     )

@@ -12,6 +12,7 @@ from scipy.special import xlogy
 
 from hidag.errors import DataError
 from hidag.estimate.posterior import state_posteriors
+from hidag.explain.placement_agreement import add_placements, consistency
 from hidag.explain.rows import MOST_STATES, rows_of, was_weighted
 from hidag.explain.tables import Table
 from hidag.result import FitResult
@@ -42,8 +43,8 @@ class Classification:
         Of that profile; NaN where latents are sampled.
     quality : Table
         For each latent and for the whole profile: accuracy (the chance that a placement is right),
-        consistency (that another such table would lead to the same), kappa (consistency beyond
-        chance), entropy (1: no doubt), and the number of rows.
+        consistency (that another such table of the same people would lead to the same), kappa
+        (consistency beyond chance), entropy (1: no doubt), and the number of rows.
     notes : tuple of str
     """
 
@@ -112,8 +113,9 @@ def profile_word(levels: NDArray[np.integer]) -> str:
 def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> Classification:
     """Return where each row is, and how far such placements can be trusted.
 
-    Accuracy and consistency are those of Wang et al. (2015) and Johnson and Sinharay (2018), made
-    of the rows' posteriors: they take the model for granted.
+    Accuracy and consistency are made of the rows' posteriors, as by Johnson and Sinharay (2018):
+    they take the model for granted. Consistency is given the whole profile, also that of a single
+    latent, because a second table is about the same people.
 
     Parameters
     ----------
@@ -137,20 +139,24 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
     )
     if space.n_states > MOST_STATES:
         probabilities = tuple(result.posterior_levels(values))
+        agreements = [_given_latent(table) for table in probabilities]
         profiles = result.classify(values)
         top = np.full(len(values), np.nan)
         whole: tuple[Any, ...] = (ALL_LATENTS, np.nan, np.nan, np.nan, np.nan, len(values))
         notes = (
             f"{space.count_in_words()} joint states are too many to list: posteriors are sampled, "
-            "and the quality of whole profiles is not computed",
+            "the quality of whole profiles is not computed, and consistency is given each latent "
+            "alone, which is less than it would be given the whole profile",
         )
     else:
-        probabilities, profiles, top, whole = _listed(result, values)
+        probabilities, profiles, top, agreements, whole = _listed(result, values)
     expected = np.column_stack([table @ np.arange(table.shape[1]) for table in probabilities])
     levels = np.column_stack([table.argmax(axis=1) for table in probabilities])
     rows = [
-        (name, *_quality(probabilities[k], levels[:, k]), len(values))
-        for k, name in enumerate(result.latent_names)
+        (name, _accuracy(table), *agreement, _entropy(table), len(values))
+        for name, table, agreement in zip(
+            result.latent_names, probabilities, agreements, strict=True
+        )
     ]
     header = ("of", "accuracy", "consistency", "kappa", "entropy", "n_rows")
     return Classification(
@@ -168,8 +174,11 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
 
 def _listed(
     result: FitResult, values: Array
-) -> tuple[tuple[Array, ...], Levels, Array, tuple[Any, ...]]:
-    """Return posteriors of levels, profiles, their probabilities, and the profiles' quality."""
+) -> tuple[tuple[Array, ...], Levels, Array, list[tuple[float, float]], tuple[Any, ...]]:
+    """Return posteriors of levels, profiles, their probabilities, and how far they are trusted.
+
+    That is each latent's consistency with its kappa, and the profiles' row of the table.
+    """
     space = result.law.space
     states = space.states()
     indicators = [
@@ -178,44 +187,40 @@ def _listed(
     tables = [np.empty((len(values), m)) for m in space.levels]
     place = np.empty(len(values), dtype=np.int64)
     top = np.empty(len(values))
-    # Rows placed in state a while they are in state b, in sum: only states that occur as a.
-    joint: dict[int, Array] = {}
-    doubt = 0.0
+    by_level: list[dict[int, Array]] = [{} for _ in space.levels]
+    by_profile: dict[int, Array] = {}
+    squares, doubt = np.zeros(space.n_states), 0.0
     expanded = result.responses.expand(values)
     for rows, posterior in state_posteriors(result.parameters, result.law, expanded):
-        for table, indicator in zip(tables, indicators, strict=True):
+        for table, indicator, sums in zip(tables, indicators, by_level, strict=True):
             table[rows] = posterior @ indicator
+            add_placements(sums, table[rows].argmax(axis=1), posterior)
         here = posterior.argmax(axis=1)
         place[rows] = here
         top[rows] = posterior[np.arange(len(here)), here]
         doubt -= float(xlogy(posterior, posterior).sum())
-        for a in np.unique(here):
-            more = posterior[here == a].sum(axis=0)
-            joint[int(a)] = joint.get(int(a), 0.0) + more
-    both = np.array([joint[a] for a in sorted(joint)])
-    consistency, kappa = _consistency(both)
+        squares += np.einsum("ns,ns->s", posterior, posterior)
+        add_placements(by_profile, here, posterior)
     entropy = 1.0 - doubt / (len(values) * float(np.log(space.n_states)))
-    whole = (ALL_LATENTS, float(top.mean()), consistency, kappa, entropy, len(values))
-    return tuple(tables), states[place], top, whole
+    whole = (
+        ALL_LATENTS, float(top.mean()), *consistency(by_profile, squares), entropy, len(values),
+    )  # fmt: skip
+    agreements = [consistency(sums, squares) for sums in by_level]
+    return tuple(tables), states[place], top, agreements, whole
 
 
-def _quality(probabilities: Array, levels: Levels) -> tuple[float, float, float, float]:
-    """Return accuracy, consistency, kappa and entropy of one latent, posteriors (N, M)."""
-    accuracy = float(probabilities.max(axis=1).mean())
-    both = np.array([probabilities[levels == a].sum(axis=0) for a in range(probabilities.shape[1])])
+def _given_latent(probabilities: Array) -> tuple[float, float]:
+    """Return consistency and kappa of one latent given its own level alone, posteriors (N, M)."""
+    sums: dict[int, Array] = {}
+    add_placements(sums, probabilities.argmax(axis=1), probabilities)
+    return consistency(sums, (probabilities**2).sum(axis=0))
+
+
+def _accuracy(probabilities: Array) -> float:
+    return float(probabilities.max(axis=1).mean())
+
+
+def _entropy(probabilities: Array) -> float:
+    """Return one less the mean uncertainty of a latent's level, as a share of the largest."""
     doubt = -float(xlogy(probabilities, probabilities).sum(axis=1).mean())
-    return (accuracy, *_consistency(both), 1.0 - doubt / float(np.log(probabilities.shape[1])))
-
-
-def _consistency(both: Array) -> tuple[float, float]:
-    """Return the chance that two tables lead to the same placement, and Cohen's kappa of it.
-
-    ``both`` (A, B) are rows by where they are placed and where they are. Given where a row is, two
-    tables place it independently and alike in law.
-    """
-    total = float(both.sum())
-    truth = both.sum(axis=0)
-    given = both / np.where(truth > 0, truth, 1.0)
-    same = float((given**2).sum(axis=0) @ truth) / total
-    by_chance = float(((both.sum(axis=1) / total) ** 2).sum())
-    return same, (same - by_chance) / (1.0 - by_chance) if by_chance < 1.0 else float("nan")
+    return 1.0 - doubt / float(np.log(probabilities.shape[1]))
