@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hidag import DCRL
+from hidag import DCRL, load
+from hidag.criteria import information_criteria
 from hidag.errors import DataError
 from hidag.estimate.expectation import expect
 from hidag.estimate.gibbs import GibbsSampler
@@ -129,6 +132,22 @@ def test_weights_of_one_change_nothing_and_rows_of_weight_zero_are_left_out(tabl
     some = DCRL(K, family=FAMILIES, random_state=0).fit(values, sample_weight=half * 1.0)
     first = DCRL(K, family=FAMILIES, random_state=0).fit(values[:300])
     np.testing.assert_allclose(some.loadings_, first.loadings_, atol=1e-9)
+    assert [model.result_.n_counted for model in (plain, ones, some)] == [500, 500, 300]
+
+
+def test_a_result_keeps_the_sum_of_the_weights(tables, tmp_path):
+    values, weights, repeated = tables
+    settings = {"family": FAMILIES, "q_matrix": np.tile(np.eye(K), (4, 1)), "random_state": 0}
+    weighted = DCRL(K, **settings).fit(values, sample_weight=weights).result_
+    found = load(weighted.save(tmp_path / "fit.npz"))
+    assert (found.n_samples, found.n_counted) == (500, weights.sum())
+    ours = information_criteria(found)
+    assert ours.bic == pytest.approx(
+        information_criteria(DCRL(K, **settings).fit(repeated).result_).bic, abs=1.0
+    )
+    # Files from before say that there were weights, and no more.
+    old = {name: value for name, value in found.settings.items() if name != "n_counted"}
+    assert np.isnan(replace(found, settings=old).n_counted)
 
 
 @pytest.mark.parametrize(

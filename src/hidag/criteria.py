@@ -53,9 +53,9 @@ def information_criteria(result: FitResult, n_rows: float | None = None) -> Info
     ----------
     result : FitResult
     n_rows : float, optional
-        Sum of the weights, where the fit had any; the number of rows by default.
+        What the likelihood counts on; by default the fit's rows, or the sum of their weights.
     """
-    rows = float(result.n_samples if n_rows is None else n_rows)
+    rows = result.n_counted if n_rows is None else float(n_rows)
     return criteria_of(
         result.log_likelihood, count_parameters(result), log_number_of_q(result), rows
     )

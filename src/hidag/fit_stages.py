@@ -141,10 +141,20 @@ def _result(
             "penalty_strength_used": record.penalty.strength,
             "penalty_threshold_used": record.penalty.threshold,
             **settings,
-            # What is asked of the fit later has to know, or say that it does not.
-            **({} if task.weights is None else {"weighted": True}),
+            **_weights_in_settings(task),
             **({"graph_by_likelihood": True} if found.by_likelihood else {}),
         },
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,
     )
+
+
+def _weights_in_settings(task: FitTask) -> dict[str, Any]:
+    """Return whether rows had weights and what these add up to; empty if every row counts once.
+
+    What is asked of the fit later has to know, or say that it does not.
+    """
+    if task.weights is not None:
+        return {"weighted": True, "n_counted": task.n_rows}
+    # Rows of weight zero are in the table, and in nothing that was estimated.
+    return {} if task.counted is task.table else {"n_counted": float(task.counted.n_samples)}

@@ -210,6 +210,12 @@ class FitResult:
         return ~known.possible_states(self.latent_names, self.law.space.levels).ravel()
 
     @property
+    def n_counted(self) -> float:
+        """Rows that the fit counted on, or the sum of their weights; NaN in files without it."""
+        known = np.nan if self.settings.get("weighted") else self.n_samples
+        return float(self.settings.get("n_counted", known))
+
+    @property
     def latent_law(self) -> LatentLaw:
         """The latents' joint law."""
         return self.law

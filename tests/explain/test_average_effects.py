@@ -68,6 +68,23 @@ def test_intervals_hold_the_estimate_and_shrink_with_the_root_of_rows(saturated,
     assert 3.0 < widths[0] / widths[1] < 5.3
 
 
+def test_intervals_count_rows_by_their_weights(as_result):
+    result = as_result(a_truth(levels=(2, 2, 2, 2)))
+    weighted = {**result.settings, "weighted": True}
+    few = replace(result, n_samples=16000, settings={**weighted, "n_counted": 1000.0})
+    alike = replace(result, n_samples=1000)
+    ours, theirs = (
+        average_effects(one, replicates=draws_of_law(one, 60), held=True) for one in (few, alike)
+    )
+    np.testing.assert_allclose(ours.lower, theirs.lower)
+    with pytest.raises(SettingError) as caught:
+        next(draws_of_law(replace(result, settings=weighted)))
+    assert str(caught.value) == (
+        "intervals from the information need the sum of the weights that rows were counted by, but "
+        "the fit was saved without it; give replicates of a bootstrap instead"
+    )
+
+
 def test_replicates_with_graphs_of_their_own_widen_the_interval(as_result):
     truth = a_truth(chain_dag(2), (2, 2))
     result = as_result(truth)

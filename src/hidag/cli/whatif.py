@@ -18,7 +18,7 @@ from hidag.errors import FileError, SettingError
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.exports import EXPORTS
 from hidag.explain.interventions import WhatIf, what_if
-from hidag.explain.law_draws import MOST_STATES, draws_of_law
+from hidag.explain.law_draws import draws_of_law, why_no_draws
 from hidag.result import FitResult
 
 _SHOWN_ROWS = 20
@@ -132,8 +132,8 @@ def _between(low: float, high: float) -> str:
 
 def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool) -> None:
     """Print all average effects, with intervals where the information can be computed."""
-    able = result.law.space.n_states <= MOST_STATES and result.responses.plain
-    replicates = draws_of_law(result, draws) if able and draws else None
+    reason = why_no_draws(result)
+    replicates = draws_of_law(result, draws) if reason is None and draws else None
     found = average_effects(result, replicates=replicates, held=True)
     rows = found.rows()
     names = ["cause", "effect", "kind", "low", "high"]
@@ -151,7 +151,7 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
             "unsure these are)"
         )
     elif draws:
-        say("no intervals: joint states are too many, or items have unordered categories")
+        say(f"no intervals: {reason}; hidag bootstrap makes them by refits")
     _say_effects(found, rows)
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")

@@ -92,9 +92,8 @@ class FreeParameters:
         eta = working.predictors(states)
         designs, maps = item_designs(result)
         channels = channels_of(working, eta)
-        blocks = law_blocks(
-            result.law, result.latent_names, float(result.n_samples), result.ruled_out
-        )
+        n_rows = data.n_counted if np.isnan(result.n_counted) else result.n_counted
+        blocks = law_blocks(result.law, result.latent_names, n_rows, result.ruled_out)
         channel: list[int] = []
         parts: list[Array] = []
         for c, one in enumerate(channels):

@@ -58,19 +58,12 @@ def draws_of_law(
     Raises
     ------
     SettingError
-        If joint states are too many to list, or an item is nominal.
+        If joint states are too many to list, an item is nominal, or the fit had weights and does
+        not say what they add up to.
     """
-    space = result.law.space
-    if space.n_states > MOST_STATES:
-        raise SettingError(
-            f"intervals from the information need joint states listed, at most {MOST_STATES}, but "
-            f"there are {space.count_in_words()}; give replicates of a bootstrap instead"
-        )
-    if not result.responses.plain:
-        raise SettingError(
-            "intervals from the information are not there for unordered categories; give "
-            "replicates of a bootstrap instead"
-        )
+    reason = why_no_draws(result)
+    if reason is not None:
+        raise SettingError(f"{reason}; give replicates of a bootstrap instead")
     rng = np.random.default_rng(random_state)
     law_score, families = _law_design(result.law)
     root, n_items = _covariance_root(result, law_score, random_state)
@@ -81,6 +74,24 @@ def draws_of_law(
             parameters=_moved_items(result.parameters, step[:n_items]),
             law=_moved_law(result.law, families, step[n_items:]),
         )
+
+
+def why_no_draws(result: FitResult) -> str | None:
+    """Return why there are no draws around a fit, in words; None where there are."""
+    space = result.law.space
+    if space.n_states > MOST_STATES:
+        return (
+            f"intervals from the information need joint states listed, at most {MOST_STATES}, but "
+            f"there are {space.count_in_words()}"
+        )
+    if not result.responses.plain:
+        return "intervals from the information are not there for unordered categories"
+    if np.isnan(result.n_counted):
+        return (
+            "intervals from the information need the sum of the weights that rows were counted by, "
+            "but the fit was saved without it"
+        )
+    return None
 
 
 def _law_design(law: LatentLaw) -> tuple[Array, list[_Family]]:
@@ -128,7 +139,7 @@ def _covariance_root(result: FitResult, law_score: Array, seed: int) -> tuple[Ar
     scale[scale == 0] = 1.0
     values, vectors = np.linalg.eigh((score / scale).T @ (score / scale))
     kept = values > FLAT * values[-1]
-    n_rows = result.n_samples * (1.0 - result.missing_share)
+    n_rows = result.n_counted * (1.0 - result.missing_share)
     root = vectors[:, kept] / np.sqrt(values[kept] * n_rows)
     return root / scale[:, None], n_items
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.inference import DrawnLaw, beliefs
-from hidag.explain.law_draws import draws_of_law
+from hidag.explain.law_draws import draws_of_law, why_no_draws
 from hidag.report.absent import EFFECTS_HEADING
 from hidag.report.parts import Section, Table
 from hidag.result import FitResult
@@ -25,7 +25,7 @@ _SHOWN_ITEMS = 200
 
 def effects_of(result: FitResult) -> AverageEffects:
     """Return the average effects that a page shows, with intervals where that is quick."""
-    quick = result.law.space.n_states <= STATES_FOR_INTERVALS and result.responses.plain
+    quick = result.law.space.n_states <= STATES_FOR_INTERVALS and why_no_draws(result) is None
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
     draws = draws_of_law(result, N_DRAWS) if quick else None
     return average_effects(result, items=items, replicates=draws, held=True, limit=MOST_CHOICES)
