@@ -8,6 +8,7 @@ import pytest
 import hidag
 from hidag import DCRL
 from hidag.errors import SettingError
+from hidag.explain import what_if
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulate import Truth, simulate
 
@@ -88,6 +89,26 @@ def test_a_saved_fit_answers_as_before(fit, tmp_path):
     assert again.families == FAMILIES
     np.testing.assert_array_equal(again.cutpoints, model.cutpoints_)
     np.testing.assert_array_equal(again.posterior(drawn.X[:50]), model.predict_proba(drawn.X[:50]))
+
+
+def test_a_single_row_is_scored_as_it_is_among_others(fit):
+    _, drawn, model = fit
+    result = model.result_
+    item = FAMILIES.index("censored-lognormal(3)")
+    rows = np.array(drawn.X)[:200]
+    # Times at the limit and beyond are censored, and a row of one such time is a row.
+    rows[0, item], rows[1, item] = 3.0, 7.5
+    for i in range(40):
+        one = rows[[i]]
+        np.testing.assert_allclose(model.predict_proba(one), model.predict_proba(rows)[[i]])
+        np.testing.assert_allclose(model.score_samples(one), model.score_samples(rows)[[i]])
+    alone = hidag.classify(result, rows[:1])
+    np.testing.assert_allclose(alone.expected, hidag.classify(result, rows).expected[:1])
+    assert len(hidag.person_fit(result, rows[:1]).table) == 1
+    given = {result.item_names[item]: 3.0}
+    longer = {result.item_names[item]: 9.0}
+    ours, theirs = (what_if(result, given=known) for known in (given, longer))
+    np.testing.assert_allclose(ours.items_before, theirs.items_before)
 
 
 def test_permuted_columns_permute_the_answer(fit):

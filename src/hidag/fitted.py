@@ -46,7 +46,7 @@ class FittedModel:
         check_is_fitted(self)
         table = read_table(X, allow_empty_items=True)
         validate_data(self, X if table.named else table.values, skip_check_array=True, reset=False)
-        check_values(table, self.result_.families, allow_constant=True)
+        check_values(table, self.result_.families, for_fitting=False)
         return table.values
 
     def predict_proba(self, X: Any) -> Array | list[Array]:

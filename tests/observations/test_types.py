@@ -489,9 +489,9 @@ def test_values_that_suit_the_family_pass() -> None:
 
 
 def test_new_samples_may_agree_on_an_item() -> None:
-    check_values(table(a=[1, 1], b=[2.5, 2.5]), ["bernoulli", "gaussian"], allow_constant=True)
+    check_values(table(a=[1, 1], b=[2.5, 2.5]), ["bernoulli", "gaussian"], for_fitting=False)
     with pytest.raises(DataError, match=r"item 'b' has 2\.5 in 1 of 1 cells"):
-        check_values(table(a=[1], b=[2.5]), ["bernoulli", "poisson"], allow_constant=True)
+        check_values(table(a=[1], b=[2.5]), ["bernoulli", "poisson"], for_fitting=False)
 
 
 def test_as_many_families_as_items() -> None:

@@ -46,7 +46,7 @@ def rows_of(result: FitResult, X: Any) -> Array:
             f"the table must have the {len(names)} items of the fit, but it has {table.n_items} "
             "columns; give the table that was fitted, or one with the same columns"
         )
-    check_values(table, result.families, allow_constant=True)
+    check_values(table, result.families, for_fitting=False)
     return table.values
 
 

@@ -90,6 +90,10 @@ class Categorical:
             "name all categories in the brackets, or recode the item",
         )
 
+    def column_finding(self, x: Array) -> Finding:
+        """Return nothing: fitting needs no more of a nominal item than of any."""
+        return None
+
     def expand(self, x: Array) -> Array:
         """Return the nested responses of an item (N,), shape (N, C - 1); NaN where not asked."""
         place = np.full(len(x), np.nan)

@@ -16,17 +16,17 @@ _LARGEST_SIZE, _SMALLEST_SPREAD = 1e100, 1e-100
 
 
 def check_values(
-    observations: Observations, families: Sequence[str], *, allow_constant: bool = False
+    observations: Observations, families: Sequence[str], *, for_fitting: bool = True
 ) -> None:
-    """Refuse items whose values do not suit their family, and items that never vary.
+    """Refuse items whose values do not suit their family, and columns that cannot be fitted.
 
     Parameters
     ----------
     observations : Observations
     families : sequence of str, length J
         Families by their own names, as `resolve_families` returns them.
-    allow_constant : bool, default=False
-        Whether items may never vary: fitting cannot use them, prediction for a few rows can.
+    for_fitting : bool, default=True
+        Whether columns have to vary as fitting needs it; prediction for a single row does not.
 
     Raises
     ------
@@ -46,6 +46,8 @@ def check_values(
             if families[item] == family:
                 values = observations.column(item)
                 finding = kind.finding(values)
+                if finding is None and for_fitting:
+                    finding = kind.column_finding(values)
                 if finding is not None:
                     found[name] = finding
                     code = suspected_code(values) or code_beside_grades(values)
@@ -58,19 +60,19 @@ def check_values(
                 f"family={family!r} needs {kind.need}, but item {name!r} has {problem} "
                 f"({len(found)} of {observations.n_items} items); {advice}{codes[name]}"
             )
-    _refuse_extreme(observations)
-    if not allow_constant:
+    _refuse_extreme(observations, for_fitting=for_fitting)
+    if for_fitting:
         _refuse_constant(observations)
 
 
-def _refuse_extreme(observations: Observations) -> None:
-    """Refuse sizes whose squares leave the range of floating point numbers."""
+def _refuse_extreme(observations: Observations, *, for_fitting: bool) -> None:
+    """Refuse sizes, and spreads to be fitted, whose squares leave the range of numbers."""
     for item, name in enumerate(observations.names):
         values = observations.column(item)
         if not len(values):
             continue
         largest, spread = float(np.abs(values).max()), float(np.ptp(values))
-        if largest > _LARGEST_SIZE or 0 < spread < _SMALLEST_SPREAD:
+        if largest > _LARGEST_SIZE or (for_fitting and 0 < spread < _SMALLEST_SPREAD):
             came = (
                 f"sizes up to {largest:.3g}" if largest > _LARGEST_SIZE else f"spread {spread:.3g}"
             )

@@ -71,7 +71,14 @@ class Family(ABC):
         return None
 
     def finding(self, x: Array) -> Finding:
-        """Return what is wrong with observed values (n,) of one item and what would help."""
+        """Return what is wrong with observed values (n,) of one item and what would help.
+
+        Each value by itself: a single row has to be as good for prediction as a table.
+        """
+        return None
+
+    def column_finding(self, x: Array) -> Finding:
+        """Return what a column (n,) of right values lacks that fitting needs, and what helps."""
         return None
 
     def to_working(self, x: Array) -> Array:

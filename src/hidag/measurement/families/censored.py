@@ -46,13 +46,17 @@ class CensoredLognormal(Family):
         return cls(number)
 
     def finding(self, x: Array) -> Finding:
-        """Return what is not positive, or that all times are censored."""
+        """Return what is not positive."""
+        return find_positive(x)
+
+    def column_finding(self, x: Array) -> Finding:
+        """Return that all times are censored."""
         if len(x) and x.min() >= self.limit:
             return (
                 f"minimum {x.min():g}, so that every time is censored",
                 "put the limit of the item's own units in the brackets",
             )
-        return find_positive(x)
+        return None
 
     def to_working(self, x: Array) -> Array:
         """Return the logarithm relative to the limit, and one where censored."""
