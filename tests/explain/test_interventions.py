@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -99,6 +100,26 @@ def test_choices_respect_directions_from_knowledge():
     found = parent_choices(graph, [0])
     assert {choice.dag.parents[0] for choice in found.choices} == {(), (3,)}
     assert {tuple(choice.dag.edges) for choice in found.choices} <= members
+
+
+def test_what_setting_does_not_reach_does_not_change(as_result):
+    truth = a_truth()
+    levels = truth.law.space.levels
+    noise = np.random.default_rng(2).dirichlet(np.ones(truth.law.space.n_states))
+    result = as_result(truth, law=SaturatedLaw(truth.law.space, noise))
+    graph = CPDAG.from_edges(result.latent_names, [(result.latent_names[1], "Z1")], [])
+    found = what_if(replace(result, graph=graph), do={"Z1": 1}, given={"Z2": 0})
+    for k in range(1, len(levels)):
+        np.testing.assert_allclose(found.latents_after[k], found.latents_before[k][None])
+    untouched = [o for o, one in enumerate(found.outcomes) if 0 not in one.latents]
+    assert untouched
+    np.testing.assert_allclose(
+        found.items_after[:, untouched], found.items_before[None, untouched], atol=1e-12
+    )
+    # Without setting anything, the law is used as it is.
+    seen = what_if(replace(result, graph=graph), given={"Z2": 0})
+    right = noise.reshape(levels)[:, 0].sum(axis=tuple(range(1, len(levels) - 1)))
+    np.testing.assert_allclose(seen.latents_before[0], right / right.sum())
 
 
 @pytest.mark.parametrize("saturated", [False, True])

@@ -37,7 +37,8 @@ class WhatIf:
     outcomes : tuple of Outcome
         The numbers about items, in the order of the columns below.
     latents_before : tuple of K arrays, shape (M_k,)
-        Probabilities of each latent's levels given what is known, with nothing set.
+        Probabilities of each latent's levels given what is known, with nothing set: of the fitted
+        law, and where something is set of the law over the graph that is nearest to it.
     latents_after : tuple of K arrays, shape (C, M_k)
         After setting, one row for each choice of the parents of what is set; one row if the
         graph leaves no choice.
@@ -206,8 +207,11 @@ class Questions:
                     )
         # Nothing is set before, and what is set later is not seen then.
         seen = [f for f in known if not (len(f.variables) == 1 and f.variables[0] in setting)]
-        before = beliefs(self.result.law, seen)
         found = parent_choices(self.graph, list(setting), limit=self.limit)
+        before = beliefs(self.result.law, seen)
+        if setting:
+            # Like with like: over the graph, where a saturated law is another one after setting.
+            before = self.after(found.choices[0].dag, {}, seen)
         after = (
             [self.after(choice.dag, setting, known) for choice in found.choices]
             if setting
