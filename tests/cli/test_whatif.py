@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hidag.cli.app import app
-from hidag.simulate import dag_from_parents, make_truth, random_law
+from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,26 @@ def test_export_writes_networks(saved, tmp_path):
     told = run("export", saved, "--format", "gml", "--items", "--out", tmp_path / "n.gml")
     assert told.exit_code == 0
     assert (tmp_path / "n.gml").read_text().startswith("graph [")
+
+
+def test_export_says_what_a_network_does_not_show(tmp_path, as_result):
+    families = ("bernoulli", "gaussian") * 3
+    law = random_law(chain_dag(2), rng=0)
+    truth = make_truth(law, np.repeat(np.eye(2, dtype=int), 3, axis=0), families)
+    fit = as_result(truth).save(tmp_path / "result.npz")
+    left_out = "3 of 6 items are left out, as they have no short table of values: X2, X4, X6"
+    told = run("export", fit, "--items", "--out", tmp_path / "n.bif")
+    assert told.output == (
+        f"wrote {tmp_path / 'n.bif'}\n1 edge has a direction there that the data leave open: one "
+        f"of 2 graphs that explain the data alike\n{left_out}\n"
+    )
+    told = run("export", fit, "--items", "--format", "dot")
+    assert told.stdout.startswith("digraph {")
+    assert told.stderr == (
+        "hidag: warning: 1 edge has no arrow head, as the data leave the direction open; the "
+        "tables are those of one of 2 graphs that explain the data alike\n"
+        f"hidag: warning: {left_out}\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from hidag.discover import CPDAG
-from hidag.errors import SettingError
 from hidag.explain import to_bif, to_dot, to_dowhy, to_gml
-from hidag.explain.exports import network_law
+from hidag.explain.exports import items_without_table, network_law
 from hidag.simulate import chain_dag, make_truth, random_law
 
 
@@ -54,12 +53,16 @@ def test_dowhy_gets_names_as_they_are(as_result):
     assert list(nx.parse_gml(to_dowhy(result, items=False))) == list(names)
 
 
-def test_items_without_a_short_list_of_values_are_refused(as_result):
+def test_items_without_a_short_list_of_values_are_left_out_and_named(as_result):
     law = random_law(chain_dag(2), rng=0)
-    result = as_result(make_truth(law, np.eye(2, dtype=int), "poisson"))
-    with pytest.raises(SettingError) as caught:
-        to_bif(result, items=True)
-    assert str(caught.value) == (
-        "a network of tables cannot hold item 'X1': its family 'poisson' has no short list of "
-        "values; export the latents alone"
+    families = ("poisson", "bernoulli", "gaussian", "bernoulli")
+    result = as_result(make_truth(law, np.vstack([np.eye(2, dtype=int)] * 2), families))
+    assert items_without_table(result) == ("X1", "X3")
+    text = to_bif(result, items=True)
+    assert text.startswith(
+        '// "X1" is left out: it has no short table\n// "X3" is left out: it has no short table\n'
     )
+    assert [name for name in result.item_names if f"variable {name} " in text] == ["X2", "X4"]
+    assert set(nx.parse_gml(to_gml(result, items=True))) == {"Z1", "Z2", "X2", "X4"}
+    assert '"X3"' not in to_dot(result, items=True)
+    assert "X3" in nx.parse_gml(to_dowhy(result))

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from hidag.cli.console import columns, say
+from hidag.cli.console import columns, say, show_warning
 from hidag.cli.evaluate import load_result
 from hidag.cli.outputs import check_file
 from hidag.cli.printed import cut
 from hidag.cli.tables import number, write_csv
 from hidag.errors import FileError, SettingError
 from hidag.explain.average_effects import AverageEffects, average_effects
-from hidag.explain.exports import EXPORTS
+from hidag.explain.exports import EXPORTS, items_without_table
 from hidag.explain.interventions import WhatIf, what_if
 from hidag.explain.law_draws import draws_of_law, why_no_draws
 from hidag.result import FitResult
 
-_SHOWN_ROWS = 20
+_SHOWN_ROWS, _SHOWN_LEFT_OUT = 20, 8
 #: Changes below this are not worth a line.
 _NO_CHANGE = 5e-5
 
@@ -201,17 +201,40 @@ def run_export(path: Path, kind: str, out: Path | None, *, items: bool) -> None:
     check_file(out, [path])
     result = load_result(path)
     text = EXPORTS[kind](result, items=items)
-    n_open = len(result.graph.undirected_edges)
+    notes = _notes_of_export(result, kind, items=items)
     if out is None:
         say(text.rstrip("\n"))
+        for note in notes:
+            # Beside the network, which may be on its way into a file or another program.
+            show_warning(note)
         return
     try:
         out.write_text(text, "utf-8")
     except OSError as error:
         raise FileError(f"cannot write {out}: {error.strerror or error}") from error
     say(f"wrote {out}")
-    if n_open and kind != "dot":
-        say(
-            f"{n_open} edges have a direction there that the data leave open: one of "
-            f"{result.graph.n_members():,} graphs that explain the data alike"
+    for note in notes:
+        say(note)
+
+
+def _notes_of_export(result: FitResult, kind: str, *, items: bool) -> list[str]:
+    """Return what a network for other programs does not show, as sentences; empty if nothing."""
+    out = []
+    n_open = len(result.graph.undirected_edges)
+    if n_open:
+        member = f"one of {result.graph.n_members():,} graphs that explain the data alike"
+        edges = "1 edge has" if n_open == 1 else f"{n_open} edges have"
+        out.append(
+            f"{edges} no arrow head, as the data leave the direction open; the tables are those "
+            f"of {member}"
+            if kind == "dot"
+            else f"{edges} a direction there that the data leave open: {member}"
         )
+    left_out = items_without_table(result) if items and kind != "dowhy" else ()
+    if left_out:
+        shown = ", ".join(left_out[:_SHOWN_LEFT_OUT])
+        out.append(
+            f"{len(left_out)} of {len(result.item_names)} items are left out, as they have no "
+            f"short table of values: {shown}{', ...' if len(left_out) > _SHOWN_LEFT_OUT else ''}"
+        )
+    return out

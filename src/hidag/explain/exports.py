@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import DAG
-from hidag.errors import SettingError
 from hidag.explain.inference import law_over
 from hidag.explain.outcomes import categories_of, item_states, log_density
 from hidag.latent import NetworkLaw
@@ -65,13 +64,7 @@ def network_law(result: FitResult) -> NetworkLaw:
 
 
 def network_nodes(result: FitResult, *, items: bool = False) -> list[Node]:
-    """Return the latents with their tables, and if wanted the items with theirs.
-
-    Raises
-    ------
-    SettingError
-        If items are wanted and one has no short list of values, or a table would be too large.
-    """
+    """Return the latents with their tables, and if wanted the items that can have one."""
     law = network_law(result)
     out = [
         Node(name, tuple(map(str, range(m))), causes, table, True)
@@ -79,25 +72,34 @@ def network_nodes(result: FitResult, *, items: bool = False) -> list[Node]:
             result.latent_names, law.space.levels, law.parents, law.tables, strict=True
         )
     ]
+    left_out = set(items_without_table(result)) if items else set()
     for j, name in enumerate(result.item_names if items else ()):
         categories = categories_of(result.families[j])
-        if categories is None:
-            raise SettingError(
-                f"a network of tables cannot hold item {name!r}: its family "
-                f"{result.families[j]!r} has no short list of values; export the latents alone"
-            )
+        if categories is None or name in left_out:
+            continue
         latents, states = item_states(result, j)
-        if len(states) * len(categories) > LARGEST_ITEM_TABLE:
-            raise SettingError(
-                f"the table of item {name!r} would have {len(states) * len(categories)} cells; "
-                "export the latents alone"
-            )
         shape = [law.space.levels[k] for k in latents]
         columns = [np.exp(log_density(result, j, c, states)) for c in categories]
         table = np.stack(columns, axis=-1).reshape(*shape, len(categories))
         table = table / table.sum(axis=-1, keepdims=True)
         out.append(Node(name, tuple(written(c) for c in categories), latents, table, False))
     return out
+
+
+def items_without_table(result: FitResult) -> tuple[str, ...]:
+    """Return the items that a network of tables cannot hold.
+
+    Those without a short list of values, such as measures and counts, and those with so many
+    latents that nobody could read their table in.
+    """
+    out = []
+    for j, name in enumerate(result.item_names):
+        categories = categories_of(result.families[j])
+        driven = result.parameters.support[result.responses.item == j].any(axis=0)
+        n_states = float(np.prod(np.array(result.law.space.levels)[driven]))
+        if categories is None or n_states * len(categories) > LARGEST_ITEM_TABLE:
+            out.append(name)
+    return tuple(out)
 
 
 def plain_names(names: Sequence[str]) -> list[str]:
@@ -121,11 +123,14 @@ def to_bif(result: FitResult, *, items: bool = False) -> str:
     ----------
     result : FitResult
     items : bool
-        Whether items are in the network too; all must have a short list of values.
+        Whether items are in the network too: those that have a short list of values. Others are
+        named in comments.
     """
     nodes = network_nodes(result, items=items)
     names = plain_names([node.name for node in nodes])
-    lines = [
+    left_out = items_without_table(result) if items else ()
+    lines = [f"// {json.dumps(name)} is left out: it has no short table" for name in left_out]
+    lines += [
         f"// {name} is {json.dumps(node.name)}"
         for name, node in zip(names, nodes, strict=True)
         if name != node.name
@@ -171,7 +176,10 @@ def _graph(result: FitResult, items: bool) -> nx.DiGraph:
 
 
 def to_gml(result: FitResult, *, items: bool = False) -> str:
-    """Return GML whose nodes have their states and, as JSON, parents and conditional tables."""
+    """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
+
+    Items without a short list of values are left out: :func:`items_without_table` names them.
+    """
     return "\n".join(nx.generate_gml(_graph(result, items))) + "\n"
 
 
@@ -179,7 +187,8 @@ def to_dot(result: FitResult, *, items: bool = False) -> str:
     """Return Graphviz text of the fitted graph; conditional tables are in the nodes' tooltips.
 
     Edges whose direction the data leave open are drawn without an arrow head, as in
-    ``result.graph.to_dot()``; the tables are over one member.
+    ``result.graph.to_dot()``; the tables are over one member. Items without a short list of values
+    are left out: :func:`items_without_table` names them.
     """
     nodes = network_nodes(result, items=items)
     lines = [
