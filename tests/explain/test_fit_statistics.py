@@ -321,6 +321,15 @@ def test_a_lone_state_has_the_textbook_lz():
     assert np.isnan(found[2])
 
 
+def test_means_of_logarithms_are_called_so():
+    result = two_latents(("lognormal", "gaussian", "bernoulli") * 3)
+    X, _ = drawn(result, 300, seed=0)
+    found = fit_statistics(result, X, n_tables=2)
+    assert found.items.column("item")[:4] == ["log(X1)", "X2", "X3", "log(X4)"]
+    assert found.items.column("observed")[0] == pytest.approx(np.log(X[:, 0]).mean())
+    assert found.pairs.column("first")[0] == "log(X1)"
+
+
 def test_the_order_of_items_and_rows_has_no_say(mixed):
     result, X = mixed
     order = np.random.default_rng(1).permutation(9)

@@ -1,7 +1,8 @@
 """The numbers that observed and expected are compared in: one per item, one per category else.
 
 Most items are their own number. Lognormal times are compared on the log scale, where no single time
-rules a covariance; a nominal item has a yes or no for each of its categories but the last one.
+rules a covariance, and are called ``log(item)``; a nominal item has a yes or no for each of its
+categories but the last one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from hidag.explain.item_channels import auxiliary_of, shaped
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.measurement.families import split_name, written
+from hidag.measurement.families.gaussian import Lognormal
 from hidag.measurement.families.ordinal import Ordinal
 from hidag.measurement.responses import categorical_named
 from hidag.result import FitResult
@@ -65,8 +67,9 @@ class ScoredColumns:
                     item.append(j)
                     finite.append(True)
                 continue
-            names.append(result.item_names[j])
             family = family_named(name)
+            own = result.item_names[j]
+            names.append(f"log({own})" if isinstance(family, Lognormal) else own)
             columns.append(family.to_working(x) if family.is_location_scale else x)
             item.append(j)
             finite.append(split_name(name)[0] in _FINITE)
