@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2, kstest, ncx2
+from scipy.stats import chi2, kstest, nbinom, ncx2, norm, poisson
 
 from hidag import DCRL
 from hidag.criteria import log_number_of_q
@@ -319,6 +319,33 @@ def test_a_lone_state_has_the_textbook_lz():
     found = person_fit(result, X).table.column("lz")
     assert found[0] == pytest.approx((total - mean) / np.sqrt(variance))
     assert np.isnan(found[2])
+
+
+@pytest.mark.parametrize("mean", [0.3, 40.0, 5000.0])
+def test_lz_of_measures_and_counts_is_exact(mean):
+    families = ("gaussian", "lognormal", "poisson", "negative-binomial")
+    parameters = MeasurementParameters(
+        families,
+        np.array([1.0, 0.5, np.log(mean), np.log(mean)]),
+        np.zeros((4, 1)),
+        np.array([0.7, 0.3, 1.0, 0.5]),
+    )
+    law = SaturatedLaw(StateSpace((2,)), np.array([0.5, 0.5]))
+    X = np.array([[2.0, 1.2, np.floor(mean), np.ceil(mean)]])
+    counts = np.arange(2_000_000 if mean > 100 else 10_000)
+    laws = [poisson(mean), nbinom(2.0, 1 / (1 + 0.5 * mean))]
+    total = norm.logpdf(2.0, 1.0, np.sqrt(0.7)) + norm.logpdf(np.log(1.2), 0.5, np.sqrt(0.3))
+    expected = -0.5 * (np.log(2 * np.pi * np.array([0.7, 0.3])) + 1).sum()
+    variance = 1.0
+    for one, x in zip(laws, X[0, 2:], strict=True):
+        p, logs = one.pmf(counts), one.logpmf(counts)
+        seen = p > 0
+        middle = p[seen] @ logs[seen]
+        total += one.logpmf(x)
+        expected += middle
+        variance += p[seen] @ (logs[seen] - middle) ** 2
+    found = person_fit(result_at(parameters, law, n_samples=1), X).table.column("lz")[0]
+    assert found == pytest.approx((total - expected) / np.sqrt(variance), abs=1e-5)
 
 
 def test_means_of_logarithms_are_called_so():

@@ -19,6 +19,7 @@ from hidag.explain.item_channels import auxiliary_of, base, columned, shaped
 from hidag.explain.rows import rows_of
 from hidag.explain.tables import Table
 from hidag.measurement import Family, family_named
+from hidag.measurement.families import split_name
 from hidag.measurement.families.ordinal import Ordinal
 from hidag.measurement.responses import categorical_named
 from hidag.result import FitResult
@@ -29,6 +30,9 @@ Array = NDArray[np.float64]
 COLUMNS = ("id", "lz", "p_value", "n_items")
 #: Answers drawn to find what a log density is on average, where answers cannot be listed.
 N_DRAWS = 2000
+#: Families of counts; these are listed up to so many, until next to none is left.
+COUNTS = ("poisson", "poisson-identity", "negative-binomial", "zero-inflated-poisson")
+FEWEST_COUNTS, MOST_COUNTS, REST_OF_COUNTS = 1 << 6, 1 << 16, 1e-9
 FEWEST_ITEMS = 2
 
 
@@ -144,6 +148,13 @@ class _DensityMoments:
             at = np.full(len(values), point[0])
             logs = log_density(family, own, values, at)
             return _weighted(logs, np.exp(logs))
+        if family.is_location_scale:
+            # Half a chi-square with one degree of freedom is taken from the highest log density.
+            return float(-0.5 * (np.log(2.0 * np.pi * own) + 1.0)), 0.5
+        if split_name(family.name)[0] in COUNTS:
+            counted = _counted(family, own, float(point[0]))
+            if counted is not None:
+                return _weighted(np.log(np.maximum(counted, 1e-300)), counted)
         # The same draws for every predictor and every call: what is expected is no chance.
         rng = np.random.default_rng(0)
         at = np.full(N_DRAWS, point[0])
@@ -154,6 +165,19 @@ class _DensityMoments:
 def _weighted(logs: Array, chances: Array) -> tuple[float, float]:
     mean = float(chances @ logs)
     return mean, float(chances @ (logs - mean) ** 2)
+
+
+def _counted(family: Family, own: Array, eta: float) -> Array | None:
+    """Return the chances of 0, 1, 2 and so on at a predictor, None where they are too many."""
+    n_values = FEWEST_COUNTS
+    while n_values <= MOST_COUNTS:
+        chances = np.exp(
+            log_density(family, own, np.arange(n_values, dtype=float), np.full(n_values, eta))
+        )
+        if chances.sum() > 1.0 - REST_OF_COUNTS:
+            return np.asarray(chances)
+        n_values *= 4
+    return None
 
 
 def _listed(family: Family) -> Array | None:
