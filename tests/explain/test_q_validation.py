@@ -155,6 +155,10 @@ def test_rows_count_by_their_weights(provisional):
     weighted = validate_q(result, X, sample_weight=weights)
     repeated = validate_q(result, np.repeat(X, weights.astype(int), axis=0))
     assert np.array_equal(weighted.suggested, repeated.suggested)
+    assert weighted.n_counted == repeated.n_rows
+    rows = f"{weighted.n_rows:,} rows that count {repeated.n_rows:,}: log-likelihood "
+    assert weighted.summary().startswith(f"provisional Q against {rows}")
+    assert f"against {repeated.n_rows:,} rows: log-likelihood " in repeated.summary()
     assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood, abs=1e-2)
     ours = np.array(weighted.entries.column("likelihood_ratio"), dtype=float)
     theirs = np.array(repeated.entries.column("likelihood_ratio"), dtype=float)

@@ -123,6 +123,7 @@ def validate_q(
         log_likelihood=model.log_likelihood,
         suggested_log_likelihood=better.log_likelihood,
         n_rows=len(values),
+        n_counted=model.n_rows,
         n_resamples=int(n_resamples),
         item_names=names,
         latent_names=latents,

@@ -33,6 +33,8 @@ class QValidation:
         twice the log-likelihood gained, and the price.
     log_likelihood, suggested_log_likelihood : float
     n_rows, n_resamples : int
+    n_counted : float
+        What the rows count for: their number, or the sum of their weights.
     item_names, latent_names : tuple of str
     """
 
@@ -44,9 +46,17 @@ class QValidation:
     log_likelihood: float
     suggested_log_likelihood: float
     n_rows: int
+    n_counted: float
     n_resamples: int
     item_names: tuple[str, ...]
     latent_names: tuple[str, ...]
+
+    def rows_in_words(self) -> str:
+        """Return how many rows there are, and what they count for where that is not the same."""
+        whole = f"{self.n_rows:,} rows"
+        return (
+            whole if self.n_counted == self.n_rows else f"{whole} that count {self.n_counted:,.0f}"
+        )
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each entry of Q."""
@@ -65,7 +75,7 @@ class QValidation:
         """Return the suggested changes and the two Q-matrices side by side."""
         n_changed = int((self.provisional != self.suggested).sum())
         lines = [
-            f"provisional Q against {self.n_rows:,} rows: log-likelihood "
+            f"provisional Q against {self.rows_in_words()}: log-likelihood "
             f"{self.log_likelihood:,.2f}; {n_changed} of {self.provisional.size} entries would be "
             f"changed, to {self.suggested_log_likelihood:,.2f}"
         ]

@@ -24,7 +24,7 @@ def q_panel(found: QValidation) -> tuple[Section, tuple[Table, ...]]:
     else:
         words = [
             f"The data would change none of the {found.provisional.size} entries of the Q-matrix "
-            f"that was given ({found.n_rows:,} rows)."
+            f"that was given ({found.rows_in_words()})."
         ]
     words.append("`hidag validate-q --resamples 50` also says how often other samples would agree.")
     doubts = found.doubtful()
