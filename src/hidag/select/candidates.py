@@ -190,7 +190,7 @@ def fit_candidate(
 def folds_of(table: Table, n_folds: int) -> NDArray[np.intp]:
     """Return the fold of each row, shape (N,): by contents, so that the order of rows is nothing.
 
-    In canonical order rows are as good as shuffled, and equal rows are dealt to different folds.
+    In canonical order rows are as good as shuffled, copies of a row like all others.
     """
     rows, _ = canonical_order(table.values, table.families, table.weights)
     out = np.empty(len(rows), dtype=np.intp)
