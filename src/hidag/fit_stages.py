@@ -17,7 +17,7 @@ from hidag.measure import Measurement, StageOneRecord, estimate_measurement
 from hidag.measurement import MeasurementParameters
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
-from hidag.thin_evidence import warn_of_thin_evidence
+from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
 
 #: From the caller of ``fit``: the warning function, ``run_stages``, ``fit``, the caller.
@@ -62,7 +62,7 @@ def run_stages(
     warn_of_thin_evidence(
         measured.parameters,
         task.latent_names,
-        task.n_rows,
+        _needs(task, found),
         found.information_ratio,
         # Too few items for so many latents have been spoken of already.
         result.identifiability if task.enough_items else None,
@@ -107,6 +107,15 @@ def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
         ConvergenceWarning,
         stacklevel=_STACK,
     )
+
+
+def _needs(task: FitTask, found: GraphFound) -> Needs:
+    """Return what the fit asks of the table: rows for items' coefficients and for the graph."""
+    seen = ~np.isnan(task.counted.values)
+    observed = np.average(seen, axis=0, weights=task.weights)
+    open_q = np.full((seen.shape[1], task.n_latents), -1, dtype=np.int8)
+    entries = open_q if task.q_spec is None else task.q_spec.entries
+    return Needs.of(task.n_rows, observed, entries, task.levels, found.law)
 
 
 def _result(

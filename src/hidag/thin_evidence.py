@@ -3,23 +3,94 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hidag.errors import IdentifiabilityWarning
 from hidag.identify import Certificate
+from hidag.latent import LatentLaw, NetworkLaw
+from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import MeasurementParameters
 
 #: Below this share of the latents' pairwise information a graph is not to be trusted.
 LITTLE_INFORMATION = 0.05
-#: Rows that there should be for each coefficient of the items.
-ROWS_PER_COEFFICIENT = 2
+#: Rows that there should be for each coefficient of one item: ten are customary where what drives
+#: an item is seen, and latents are not. Other items take nothing away from an item's rows.
+ROWS_PER_COEFFICIENT = 15
+#: Rows with latents in sight that there should be for each probability of the graph's law.
+ROWS_PER_PROBABILITY = 2
 #: From the caller of ``fit``: this function, ``run_stages``, ``fit``, the caller.
 _STACK = 4
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a fit asks of the table, and what the table has.
+
+    Attributes
+    ----------
+    n_rows : float
+        Of the table.
+    item_rows, n_coefficients : float, int
+        Rows that observed an item and coefficients that it may have, of the item with the fewest
+        rows for each.
+    n_probabilities : int
+        Free probabilities of the graph's law.
+    q_given : bool
+        Whether all of Q was given.
+    """
+
+    n_rows: float
+    item_rows: float
+    n_coefficients: int
+    n_probabilities: int
+    q_given: bool
+
+    @classmethod
+    def of(
+        cls,
+        n_rows: float,
+        observed: NDArray[np.float64],
+        entries: NDArray[np.int8],
+        levels: tuple[int, ...],
+        law: LatentLaw,
+    ) -> Needs:
+        """Return what latents with so many levels ask of items.
+
+        Parameters
+        ----------
+        n_rows : float
+        observed : ndarray, shape (J,)
+            Share of rows that observed each item.
+        entries : ndarray of int8, shape (J, K)
+            1 and 0 where Q was given, -1 where it was estimated: a latent that may be chosen has
+            to be judged like one that was.
+        levels : tuple of int, length K
+        law : LatentLaw
+            Over the graph that was found.
+        """
+        n_coefficients = 1 + (entries != 0) @ (np.array(levels) - 1)
+        item_rows = n_rows * observed
+        tightest = int(np.argmin(item_rows / n_coefficients))
+        # A law without a graph has a probability for each joint state, and no graph rests on it.
+        n_probabilities = (
+            n_free_probabilities(law.parents, law.space) if isinstance(law, NetworkLaw) else 0
+        )
+        return cls(
+            n_rows,
+            float(item_rows[tightest]),
+            int(n_coefficients[tightest]),
+            n_probabilities,
+            bool((entries >= 0).all()),
+        )
 
 
 def warn_of_thin_evidence(
     parameters: MeasurementParameters,
     latent_names: tuple[str, ...],
-    n_samples: float,
+    needs: Needs,
     ratio: float,
     certificate: Certificate | None = None,
 ) -> None:
@@ -29,7 +100,7 @@ def warn_of_thin_evidence(
     ----------
     parameters : MeasurementParameters
     latent_names : tuple of str
-    n_samples : int
+    needs : Needs
     ratio : float
         Share of the latents' pairwise information that the items carry.
     certificate : Certificate or None
@@ -54,11 +125,27 @@ def warn_of_thin_evidence(
         )
     if certificate is not None and certificate.generic is False and not idle and not lonely:
         _warn(_without_guarantee(certificate))
-    n_coefficients = parameters.n_items + int(n_items.sum())
-    if n_samples < ROWS_PER_COEFFICIENT * n_coefficients:
+    seen = needs.n_rows * ratio
+    if needs.item_rows < ROWS_PER_COEFFICIENT * needs.n_coefficients:
+        whose, doubted = (
+            ("of an item", "neither these nor the graph")
+            if needs.q_given
+            else ("that an item may have", "neither Q nor the graph")
+        )
+        fewer = "" if needs.q_given else " or ask for fewer latents"
         _warn(
-            f"{n_samples:.10g} rows are few for {n_coefficients} coefficients; neither Q nor the "
-            f"graph can be relied on: add rows or ask for fewer latents"
+            f"{needs.item_rows:.10g} rows are few for the {needs.n_coefficients} coefficients "
+            f"{whose}; {doubted} can be relied on: add rows{fewer}"
+        )
+    elif (
+        n_latents > 1
+        and ratio >= LITTLE_INFORMATION
+        and seen < ROWS_PER_PROBABILITY * needs.n_probabilities
+    ):
+        _warn(
+            f"the items tell as much about how the latents go together as {seen:.0f} rows of the "
+            f"latents themselves, few for the {needs.n_probabilities} probabilities of the graph: "
+            f"it cannot be relied on; add rows or items"
         )
     elif n_latents > 1 and ratio < LITTLE_INFORMATION:
         _warn(
