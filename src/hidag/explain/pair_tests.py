@@ -4,6 +4,11 @@ The number that a row has for a pair is x_a x_b less its expectation. Its produc
 that rows have (a direction of the scores, itself) are sums of x_a x_b times that, so that one
 matrix product serves all pairs: no pair's numbers are ever listed, and a thousand items take
 seconds.
+
+Two kinds of pairs have no z score. Where items hardly ever depart from what their state says, a
+handful of rows make the sum, and it is nowhere near normal. And where parameters were fitted to
+little else than the pair itself, next to nothing is left of it, and what is left is mostly what the
+fit did not quite reach: an estimate of its variance cannot be trusted.
 """
 
 from __future__ import annotations
@@ -24,6 +29,13 @@ Indices = NDArray[np.intp]
 BLOCK_NUMBERS = 1 << 23
 #: A pair of which the scores leave less than this share has no spread to speak of.
 NO_SPREAD = 1e-8
+#: Rows in which both items depart from what their state says, that there should be: as many as are
+#: customary in the cells of a table of counts.
+FEWEST_DEPARTURES = 5.0
+#: Of what a pair varies by given the latents, the scores take about their number over the number of
+#: rows by chance alone. So many times that share has to be left: with less, true models were
+#: rejected two to three times as often as they should be in tables of 300 rows.
+LEAST_LEFT = 4.0
 #: Keeps directions that two items share from being divided by.
 RIDGE = 1e-9
 
@@ -39,8 +51,10 @@ class PairSums:
     seen : ndarray of float, shape (N, G)
     expected : ndarray, shape (G, G)
         Covariances under the model.
-    least : ndarray, shape (G, G)
-        What a pair's number varies by in a row at the least, once all is explained.
+    own : ndarray, shape (G, G)
+        What a pair's number varies by in a row given the latents.
+    counting : ndarray, shape (G, G)
+        Share of rows that this rests on.
     item : ndarray of int, shape (G,)
     scores : LocalScores
     """
@@ -48,22 +62,23 @@ class PairSums:
     x: Array
     seen: Array
     expected: Array
-    least: Array
+    own: Array
+    counting: Array
     item: Indices
     scores: LocalScores
 
-    def blocks(self) -> Iterator[tuple[slice, Array, Array, Array]]:
+    def blocks(self) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
         """Yield ranges of columns with what pairs of them and any others have.
 
         Yields
         ------
         first : slice
-        rows, sums, z : ndarray, shape (length of ``first``, G)
-            Rows that observed both, sum of their numbers, and its z score; NaN where what the
-            scores leave has no spread, or where too few rows are left.
+        rows, sums, rest, z : ndarray, shape (length of ``first``, G)
+            Rows that observed both, sum of their numbers, what the scores leave of the sum, and its
+            z score; NaN where it cannot be told.
         """
         n_columns = self.x.shape[1]
-        deepest = len(self._own)
+        deepest = len(self._directions)
         step = max(1, BLOCK_NUMBERS // (n_columns * (4 + 2 * deepest + deepest**2)))
         for begin in range(0, n_columns, step):
             first = slice(begin, min(begin + step, n_columns))
@@ -74,7 +89,7 @@ class PairSums:
         return not bool(self.seen.all())
 
     @cached_property
-    def _own(self) -> list[Array]:
+    def _directions(self) -> list[Array]:
         """Own directions of the columns' items, the first of all columns, then the second, ..."""
         depth = max((own.shape[1] for own in self.scores.own), default=0)
         out = [np.zeros_like(self.x) for _ in range(depth)]
@@ -83,7 +98,7 @@ class PairSums:
                 out[d][:, g] = self.scores.own[j][:, d]
         return out
 
-    def _block(self, first: slice) -> tuple[Array, Array, Array]:
+    def _block(self, first: slice) -> tuple[Array, Array, Array, Array]:
         x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
         ones = np.ones(len(self.x))
         sums = self._products(first, ones)
@@ -95,13 +110,19 @@ class PairSums:
             left -= product**2
             rest -= product * direction.sum()
         used = np.full(expected.shape, float(self.scores.shared.shape[1]))
-        if self._own:
-            near = np.stack([self._products(first, own[:, first]) for own in self._own], axis=-1)
-            far = np.stack([self._products(first, None, own) for own in self._own], axis=-1)
-            crossed = np.stack(
-                [np.stack([a[:, first].T @ b for b in self._own], -1) for a in self._own], -2
+        if self._directions:
+            near = np.stack(
+                [self._products(first, own[:, first]) for own in self._directions], axis=-1
             )
-            totals = np.stack([own.sum(axis=0) for own in self._own], axis=-1)
+            far = np.stack([self._products(first, None, own) for own in self._directions], axis=-1)
+            crossed = np.stack(
+                [
+                    np.stack([a[:, first].T @ b for b in self._directions], -1)
+                    for a in self._directions
+                ],
+                -2,
+            )
+            totals = np.stack([own.sum(axis=0) for own in self._directions], axis=-1)
             here = totals[first][:, None, :]
             left -= (near**2).sum(axis=-1)
             rest -= (near * here).sum(axis=-1)
@@ -110,7 +131,7 @@ class PairSums:
             total = totals[None] - np.einsum(
                 "abpq,abp->abq", crossed, np.broadcast_to(here, near.shape)
             )
-            inner = (1.0 + RIDGE) * np.eye(len(self._own)) - np.einsum(
+            inner = (1.0 + RIDGE) * np.eye(len(self._directions)) - np.einsum(
                 "abpq,abpr->abqr", crossed, crossed
             )
             solved = np.linalg.solve(inner, beyond[..., None])[..., 0]
@@ -120,10 +141,12 @@ class PairSums:
             used += depth[first][:, None] + depth[None]
         # Regression takes as many rows' worth of spread away as it has directions.
         spare = rows - used
-        left = np.maximum(left * rows / np.maximum(spare, 1.0), rows * self.least[first])
+        left *= rows / np.maximum(spare, 1.0)
         good = (left > NO_SPREAD * squares) & (spare > used)
+        good &= left >= LEAST_LEFT * used * self.own[first]
+        good &= rows * self.counting[first] >= FEWEST_DEPARTURES
         spread = np.sqrt(np.where(good, left, 1.0))
-        return rows, sums, np.where(good, rest / spread, np.nan)
+        return rows, sums, rest, np.where(good, rest / spread, np.nan)
 
     def _products(self, first: slice, near: Array | None, far: Array | None = None) -> Array:
         """Return sums over rows of the pairs' numbers times a direction, shape (A, G).

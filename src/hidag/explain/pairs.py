@@ -15,13 +15,12 @@ from hidag.explain.tables import Table
 
 Array = NDArray[np.float64]
 
-COLUMNS = ("first", "second", "observed", "expected", "residual", "z", "p_value", "n_rows")
-
-
-#: A combination of answers that happens not to occur makes a pair's numbers look as if scores
-#: explained them all. What two items have of their own given the latents is in their product
-#: whatever is fitted; in large tables more than this share of its variance was always left.
-LEAST_OWN = 0.5
+COLUMNS = (
+    "first", "second", "observed", "expected", "residual", "tested", "z", "p_value", "n_rows",
+)  # fmt: skip
+#: Whole numbers cannot be off by a little: their mean fourth power about the mean is at least this
+#: share of their variance, as it is for yes and no at one half.
+LEAST_FOURTH = 0.25
 
 
 def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) -> Table:
@@ -29,7 +28,10 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
 
     Covariances are about the model's means and divided by the observed standard deviations, so
     that a residual is in units of a correlation for every family. Rows that lack one of the two
-    are left out of the pair.
+    are left out of the pair. *tested* is the part of the residual that no small change of the
+    parameters would mend, and what *z* is about: the same where the likelihood is at its maximum,
+    not quite after a penalised fit or in a table that was not fitted. Where *z* cannot be told it
+    is NaN.
 
     Parameters
     ----------
@@ -48,36 +50,70 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
         [np.std(columns.values[seen[:, g], g]) if seen[:, g].any() else 0.0
          for g in range(len(means))]
     )  # fmt: skip
-    apart = _spread_given_state(free, columns)
-    least = LEAST_OWN * (apart * probabilities[:, None]).T @ apart
-    sums = PairSums(x, seen.astype(np.float64), expected, least, columns.item, scores)
+    own, counting = _own_share(free, columns, np.where(spread > 0, spread, 1.0))
+    sums = PairSums(x, seen.astype(np.float64), expected, own, counting, columns.item, scores)
     names = np.array(columns.names, dtype=object)
     rows: list[tuple[object, ...]] = []
-    for first, number, total, z in sums.blocks():
+    for first, number, total, rest, z in sums.blocks():
         inside = np.arange(first.start, first.stop)
         a, b = np.nonzero(columns.item[inside][:, None] < columns.item[None])
-        count, shift = number[a, b], total[a, b]
+        count = number[a, b]
         scale = spread[inside[a]] * spread[b]
         safe = np.where((scale > 0) & (count > 0), scale, np.nan)
-        residual = shift / np.maximum(count, 1.0) / safe
+        residual, tested = (part[a, b] / np.maximum(count, 1.0) / safe for part in (total, rest))
         model = expected[inside[a], b] / safe
         chances = 2.0 * norm.sf(np.abs(z[a, b]))
-        numbers = (residual + model, model, residual, z[a, b], chances, count.astype(np.intp))
+        moments = (residual + model, model, residual, tested)
+        numbers = (*moments, z[a, b], chances, count.astype(np.intp))
         rows.extend(
             zip(names[inside[a]], names[b], *(part.tolist() for part in numbers), strict=True)
         )
     return Table(COLUMNS, tuple(rows))
 
 
-def _spread_given_state(free: FreeParameters, columns: ScoredColumns) -> Array:
-    """Return the columns' variances about their means in each joint state, shape (S, G)."""
+def _own_share(free: FreeParameters, columns: ScoredColumns, spread: Array) -> tuple[Array, Array]:
+    """Return what products of two columns vary by given the latents, and the share that counts.
+
+    Returns
+    -------
+    own : ndarray, shape (G, G)
+        Mean over states of the product of two columns' variances.
+    counting : ndarray, shape (G, G)
+        The number of rows that would vary as much if all varied alike, for each row that there is:
+        small where both columns are off their states' means in a few rows only. Zero if none is.
+    """
+    variance, fourth = _moments_given_state(free, columns, spread)
+    p = free.probabilities[:, None]
+    own = (variance * p).T @ variance
+    heavy = (fourth * p).T @ fourth
+    counting = np.where(heavy > 0, own**2 / np.where(heavy > 0, heavy, 1.0), 0.0)
+    return own * np.outer(spread, spread) ** 2, counting
+
+
+def _moments_given_state(
+    free: FreeParameters, columns: ScoredColumns, spread: Array
+) -> tuple[Array, Array]:
+    """Return mean second and fourth powers about the means of joint states, (S, G) each.
+
+    ``spread`` (G,) is the unit of each column.
+    """
     seen = ~np.isnan(columns.values)
-    # About the middle of a column, so that nothing is lost to cancellation.
+    # About the middle of a column, so that little is lost to cancellation.
     middle = free.probabilities @ columns.means
-    x, means = np.where(seen, columns.values - middle, 0.0), columns.means - middle
-    sums = np.zeros((3, *means.shape))
+    x = np.where(seen, columns.values - middle, 0.0) / spread
+    shift = (middle - columns.means) / spread
+    sums = np.zeros((5, *shift.shape))
     for rows, posterior, _ in posterior_blocks(free):
-        for power, part in enumerate((seen[rows].astype(np.float64), x[rows], x[rows] ** 2)):
-            sums[power] += posterior.T @ part
-    count = np.maximum(sums[0], 1e-12)
-    return np.asarray(np.maximum((sums[2] - 2.0 * means * sums[1]) / count + means**2, 0.0))
+        power = seen[rows].astype(np.float64)
+        for degree in range(5):
+            sums[degree] += posterior.T @ power
+            power = power * x[rows]
+    sums /= np.maximum(sums[0], 1e-12)
+    variance = np.maximum(sums[2] + 2.0 * shift * sums[1] + shift**2, 0.0)
+    fourth = (
+        sums[4] + 4.0 * shift * sums[3] + 6.0 * shift**2 * sums[2]
+        + 4.0 * shift**3 * sums[1] + shift**4
+    )  # fmt: skip
+    whole = (np.where(seen, columns.values, 0.0) % 1.0 == 0.0).all(axis=0)
+    least = np.where(whole, LEAST_FOURTH / spread**2, 0.0) * variance
+    return variance, np.maximum(np.maximum(fourth, variance**2), least)
