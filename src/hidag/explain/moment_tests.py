@@ -72,11 +72,13 @@ def z_scores(space: ScoreSpace, moments: Array) -> Array:
 
 
 def chi_square(
-    space: ScoreSpace, moments: Array, least_spread: float = NO_SPREAD
+    space: ScoreSpace, moments: Array, least_spread: float = NO_SPREAD, least_left: float = 0.0
 ) -> tuple[float, int]:
     """Return the chi-square statistic that all columns' means are zero, and its degrees.
 
-    Directions with less than a share ``least_spread`` of the largest variance are left out.
+    Directions with less than a share ``least_spread`` of the largest variance are left out, and so
+    are those of which the scores leave less than ``least_left`` times what they take by chance
+    alone, their number over the number of rows; NaN and 0 if none remains.
     """
     size = np.sqrt((moments**2).sum(axis=0))
     moments = moments[:, size > 0] / size[size > 0]
@@ -84,6 +86,9 @@ def chi_square(
         return float("nan"), 0
     rest = space.left_over(moments)
     values, vectors = np.linalg.eigh(space.stretch * (rest.T @ rest))
-    good = values > least_spread * values[-1]
+    n_rows, n_used = space.basis.shape
+    good = (values > least_spread * values[-1]) & (values >= least_left * n_used / n_rows)
+    if not good.any():
+        return float("nan"), 0
     sums = vectors[:, good].T @ rest.sum(axis=0)
     return float((sums**2 / values[good]).sum()), int(good.sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import t
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.local_scores import LocalScores
@@ -62,7 +62,9 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
         safe = np.where((scale > 0) & (count > 0), scale, np.nan)
         residual, tested = (part[a, b] / np.maximum(count, 1.0) / safe for part in (total, rest))
         model = expected[inside[a], b] / safe
-        chances = 2.0 * norm.sf(np.abs(z[a, b]))
+        # The variance is not known but estimated, from so many rows.
+        known_by = np.maximum(count * counting[inside[a], b], 1.0)
+        chances = np.asarray(2.0 * t.sf(np.abs(z[a, b]), known_by))
         moments = (residual + model, model, residual, tested)
         numbers = (*moments, z[a, b], chances, count.astype(np.intp))
         rows.extend(
