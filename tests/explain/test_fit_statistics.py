@@ -14,10 +14,11 @@ from hidag import DCRL
 from hidag.criteria import log_number_of_q
 from hidag.explain import fit_statistics, person_fit
 from hidag.explain.criteria import criteria
+from hidag.explain.fit_statistics import untested_pairs
 from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.item_fit import LEAST_SPREAD, item_fit
+from hidag.explain.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit, rests_on
 from hidag.explain.limited_information import limited_information
-from hidag.explain.local_scores import LocalScores
+from hidag.explain.local_scores import LocalScores, movable
 from hidag.explain.moment_tests import ScoreSpace, chi_square, z_scores
 from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import predictive_checks
@@ -222,7 +223,7 @@ def test_items_are_held_against_the_others_as_a_list_of_all_states_says(mixed, m
     gap = np.nan_to_num(X[:, 0] - posterior @ columns.means[:, 0])
     reached = posterior @ result.law.space.states() > 0.5
     moments = np.column_stack([gap, gap[:, None] * reached])
-    by_hand = chi_square(space.of_item(0), moments, LEAST_SPREAD)
+    by_hand = chi_square(space.of_item(0), moments, LEAST_SPREAD, LEAST_LEFT)
     assert summed.column("chi_square")[0] == pytest.approx(by_hand[0], abs=1e-8)
     assert summed.column("degrees")[0] == by_hand[1]
 
@@ -447,3 +448,147 @@ def test_m2_tests_prerequisites_that_were_given_and_not_zeros_that_were_found(la
     assert degrees(given) == 45 - np.linalg.matrix_rank(np.array(slopes), tol=1e-6)
     # A share that came out as zero might have come out otherwise.
     assert degrees(found) < degrees(given)
+
+
+FOUR_ITEMS_EACH = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)
+
+
+def chain_of_three(loading: float, q: np.ndarray):
+    """Return a true model of yes/no items, each driven by so much in all."""
+    law = NetworkLaw(
+        StateSpace.binary(3),
+        ((), (0,), (1,)),
+        (
+            np.array([0.45, 0.55]),
+            np.array([[0.75, 0.25], [0.3, 0.7]]),
+            np.array([[0.7, 0.3], [0.2, 0.8]]),
+        ),
+    )
+    n_items = len(q)
+    loadings = q * (loading / q.sum(axis=1))[:, None]
+    items = MeasurementParameters(
+        ("bernoulli",) * n_items, np.full(n_items, -loading / 2), loadings, np.ones(n_items)
+    )
+    return result_at(items, law, n_samples=300, q_given=q)
+
+
+def z_scores_of_true_models(truth, n_rows: int, n_tables: int) -> tuple[np.ndarray, float]:
+    """Return z scores of the pairs of tables from a model that is fitted again, and the share."""
+    z = []
+    for seed in range(n_tables):
+        X, _ = drawn(truth, n_rows, seed=seed)
+        fit = DCRL(
+            3, q_matrix=truth.q_given, family="bernoulli", random_state=0, n_starts=1
+        ).fit(X).result_  # fmt: skip
+        free = FreeParameters.of(fit, X)
+        table = pair_residuals(
+            free, ScoredColumns.of(fit, X), LocalScores.of(free, row_scores(free))
+        )
+        z += table.column("z")
+        for row in table.to_dicts():
+            assert np.isnan(row["z"]) or row["z"] * row["tested"] >= 0
+    tested = np.array(z)[~np.isnan(z)]
+    return tested, len(tested) / len(z)
+
+
+def test_pairs_of_items_that_hardly_ever_depart_from_their_state_have_no_test():
+    tested, share = z_scores_of_true_models(chain_of_three(8.0, FOUR_ITEMS_EACH), 300, 4)
+    assert share < 0.2
+    assert np.all(np.abs(tested) < 4.5)
+
+
+def test_z_scores_of_pairs_vary_as_they_should_where_little_is_left():
+    # Eight items and three latents: parameters are fitted to little else than some of the pairs.
+    q = np.array(
+        [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]],
+        dtype=np.int8,
+    )
+    tested, share = z_scores_of_true_models(chain_of_three(2.6, q), 1000, 12)
+    assert 0.85 < share < 1.0
+    assert 0.85 < tested.std() < 1.15
+    assert 0.02 < np.mean(np.abs(tested) > 1.96) < 0.09
+
+
+def test_parameters_that_ran_to_the_edge_do_not_explain_means_away():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(50, 3))
+    scores -= scores.mean(axis=0)
+    # Faint, but alike in all rows.
+    faint = np.column_stack([scores, scores[:, 0] + 1e-4])
+    basis = ScoreSpace.of(faint).basis
+    assert basis.shape[1] == 4
+    kept = movable(basis)
+    assert kept.shape[1] == 3
+    np.testing.assert_allclose(kept.sum(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(kept.T @ kept, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(movable(basis[:, :2]), basis[:, :2])
+
+
+def test_directions_rest_on_the_rows_that_make_them():
+    alike, lone = np.ones(40), np.eye(40)[0]
+    moments = np.column_stack([alike, lone, 1e-6 * alike, 0.0 * alike])
+    np.testing.assert_allclose(rests_on(moments, whole=False), [40.0, 1.0, 40.0, 0.0])
+    # Whole numbers that are never off by more than that do not depart from what is expected.
+    np.testing.assert_allclose(rests_on(moments, whole=True), [40.0, 1.0, 0.0, 0.0], atol=1e-9)
+
+
+def test_directions_of_which_the_scores_leave_little_are_left_out():
+    rng = np.random.default_rng(0)
+    space = ScoreSpace.of(rng.normal(size=(100, 10)))
+    own = rng.normal(size=(100, 1))
+    nearly = space.basis[:, :1] + 0.02 * rng.normal(size=(100, 1))
+    assert chi_square(space, np.hstack([own, nearly]))[1] == 2
+    assert chi_square(space, np.hstack([own, nearly]), least_left=2.0)[1] == 1
+    value, degrees = chi_square(space, nearly, least_left=2.0)
+    assert np.isnan(value)
+    assert degrees == 0
+
+
+def test_items_that_hardly_ever_depart_from_their_state_have_no_test():
+    result = chain_of_three(20.0, FOUR_ITEMS_EACH)
+    X, _ = drawn(result, 100, seed=0)
+    found = fit_statistics(result, X, n_tables=2)
+    assert np.isnan(found.items.column("p_value")).all()
+    assert found.items.column("degrees") == [0] * 12
+
+
+def test_chances_allow_for_variances_that_few_rows_tell():
+    result = chain_of_three(2.6, FOUR_ITEMS_EACH)
+    X, _ = drawn(result, 300, seed=0)
+    found = fit_statistics(result, X, n_tables=2)
+    for chances, as_if_known in (
+        (found.pairs.column("p_value"), 2.0 * norm.sf(np.abs(found.pairs.column("z")))),
+        (
+            found.items.column("p_value"),
+            chi2.sf(found.items.column("chi_square"), found.items.column("degrees")),
+        ),
+    ):
+        low = as_if_known < 0.2
+        assert low.any()
+        assert np.all(np.array(chances)[low] > as_if_known[low])
+
+
+def test_what_a_true_model_gives_is_said_for_each_kind_of_test():
+    result = chain_of_three(2.6, FOUR_ITEMS_EACH)
+    X, _ = drawn(result, 600, seed=0)
+    found = fit_statistics(result, X, n_tables=10)
+    text = found.summary()
+    assert "of 66 have p < 0.05, where chance alone gives about 3" in text
+    assert "of 12 have p < 0.05, where chance alone gives less than one" in text
+    assert (
+        "predictive checks (tables drawn from the fit): 0 of 14 have p < 0.05, where a true model "
+        "gives few or none, because most of this was fitted"
+    ) in text
+    assert untested_pairs(found.pairs) == ""
+
+
+def test_pairs_without_a_test_are_counted():
+    result = chain_of_three(20.0, FOUR_ITEMS_EACH)
+    X, _ = drawn(result, 100, seed=0)
+    found = fit_statistics(result, X, n_tables=10)
+    assert np.isnan(found.pairs.column("p_value")).all()
+    assert (
+        "66 of 66 pairs have no test: both items depart from what the latents say in too few rows, "
+        "or the parameters were fitted to little else than the pair"
+    ) in found.notes
+    assert "pairs of items (residual correlation): none could be tested" in found.summary()

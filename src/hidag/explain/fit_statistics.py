@@ -42,7 +42,7 @@ class FitStatistics:
     absolute : LimitedInformation or None
         M2, RMSEA2 and SRMSR of the categorical items.
     pairs : Table
-        Residual correlation of each pair of items with its z score.
+        Residual correlation of each pair of items with its z score, NaN where there is no test.
     items : Table
         Observed and expected means of each item, root mean square distance over states, and a test
         against the other items.
@@ -110,11 +110,29 @@ def _worst(title: str, table: Table, label: str, n_shown: int) -> list[str]:
         beyond = ""
     order = np.argsort(np.where(np.isnan(chances), np.inf, chances), kind="stable")
     ranked = Table(table.columns, tuple(table.rows[i] for i in order[:n_shown]))
-    return [
-        f"{title} ({label}): {low} of {known} have p < {LEVEL:g}, where chance alone gives "
-        f"{LEVEL * known:.0f}{beyond}",
-        *ranked.lines(),
-    ]
+    told = f"{low} of {known} have p < {LEVEL:g}, {where_true(table)}{beyond}"
+    return [f"{title} ({label}): {told if known else 'none could be tested'}", *ranked.lines()]
+
+
+def where_true(table: Table) -> str:
+    """Return in words how many tests of a table have p < .05 when the model is true."""
+    if table.columns == CHECK_COLUMNS:
+        return "where a true model gives few or none, because most of this was fitted"
+    expected = LEVEL * sum(not np.isnan(p) for p in table.column("p_value"))
+    return "where chance alone gives " + (
+        f"about {expected:.0f}" if expected >= 1.0 else "less than one"
+    )
+
+
+def untested_pairs(pairs: Table) -> str:
+    """Return in a sentence how many pairs have no test, and why; nothing if all have one."""
+    untested = sum(np.isnan(z) for z in pairs.column("z")) if len(pairs) else 0
+    if not untested:
+        return ""
+    return (
+        f"{untested:,} of {len(pairs):,} pairs have no test: both items depart from what the "
+        "latents say in too few rows, or the parameters were fitted to little else than the pair"
+    )
 
 
 def fit_statistics(
@@ -152,7 +170,9 @@ def fit_statistics(
     columns = ScoredColumns.of(result, values)
     explained = LocalScores.of(free, row_scores(free))
     absolute = limited_information(free, columns)
+    pairs = pair_residuals(free, columns, explained)
     notes = [absolute] if isinstance(absolute, str) else []
+    notes += filter(None, [untested_pairs(pairs)])
     if was_weighted(result):
         notes.append(WITHOUT_WEIGHTS)
     if np.isnan(values).any():
@@ -163,7 +183,7 @@ def fit_statistics(
     return FitStatistics(
         criteria=criteria(free, values),
         absolute=None if isinstance(absolute, str) else absolute,
-        pairs=pair_residuals(free, columns, explained),
+        pairs=pairs,
         items=item_fit(free, columns, explained),
         checks=checks,
         notes=tuple(notes),

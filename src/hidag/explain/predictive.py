@@ -1,7 +1,7 @@
 """Predictive checks: would tables drawn from the fit look like the table that was fitted?
 
-Tables are drawn at the estimate. Chances are therefore a little on the cautious side: parameters
-were fitted to the very numbers that are compared.
+Tables are drawn at the estimate. Chances are therefore far on the cautious side: parameters were
+fitted to most of the numbers that are compared, so that a true model has next to none below .05.
 """
 
 from __future__ import annotations
