@@ -50,6 +50,21 @@ def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path,
     assert page.count('<g class="node"') == 2
 
 
+def test_a_model_that_does_not_fit_is_said_so_first(hidag, table, tmp_path):
+    ran = hidag("fit", table, "-k", 1, "--out", tmp_path / "poor", "--no-plots")
+    assert ran.exit_code == 0, ran.stderr
+    assert "the model does not fit how items go together: RMSEA2 is" in ran.stderr
+    page = (tmp_path / "poor" / "report.html").read_text("utf-8")
+    assert page.index("The model does not fit how items") < page.index("What was fitted")
+    assert '<div class="good"' not in page
+    # Without what was computed beside the fit, nobody knows.
+    (tmp_path / "poor" / "report.json").unlink()
+    assert hidag("report", tmp_path / "poor").exit_code == 0
+    page = (tmp_path / "poor" / "report.html").read_text("utf-8")
+    assert "The model does not fit" not in page
+    assert '<div class="good"' not in page
+
+
 def test_the_same_seed_gives_the_same_files(hidag, table, tmp_path):
     for name in ("a", "b"):
         ran = hidag("fit", table, "-k", 2, "--out", tmp_path / name, "--seed", 3, "--no-plots")

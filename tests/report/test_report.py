@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,6 +36,8 @@ PARTS = ReportParts(
     sections=(Section("How well it fits", ("In a word: well.",), (), ("fit",)),),
     tables=(Table("fit", "Numbers", ("what", "value"), ((HOSTILE, 0.5), ("b", None))),),
     command="hidag fit t.csv",
+    doubts=("another thing",),
+    examined=True,
 )
 
 
@@ -65,6 +68,7 @@ def test_parts_findings_and_the_command_are_there(page):
         "Can it be identified?",
         "hidag fit t.csv",
         "One thing.",
+        "Another thing.",
     ):
         assert words in page
 
@@ -152,9 +156,28 @@ def test_support_is_found_in_either_order_of_a_pair(result):
 def test_parts_come_back_from_their_file(tmp_path):
     path = write_parts(PARTS, tmp_path / "report.json")
     assert read_parts(path) == PARTS
+    earlier = {k: v for k, v in json.loads(path.read_text()).items() if k != "examined"}
+    path.write_text(json.dumps(earlier))
+    assert not read_parts(path).examined
     path.write_text(json.dumps({"format": "other"}))
     with pytest.raises(FileError, match="was not written by hidag fit, or it is damaged; remove"):
         read_parts(path)
+
+
+def test_the_page_is_green_only_if_the_fit_was_examined_and_nothing_was_found(result):
+    calm = replace(result, converged=True, n_reached=2, information_ratio=0.9)
+    green, grey = '<div class="good"', "How well the model describes the table was not examined"
+    unknown = render_report(calm)
+    assert green not in unknown
+    assert grey in unknown
+    fine = render_report(calm, ReportParts(examined=True))
+    assert green in fine
+    assert grey not in fine
+    for parts in (PARTS, ReportParts(doubts=("another thing",))):
+        worried = render_report(calm, parts)
+        assert green not in worried
+        assert grey not in worried
+        assert worried.index("Another thing.") < worried.index("What was fitted")
 
 
 def test_a_single_latent_has_no_graph():

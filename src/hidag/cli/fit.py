@@ -108,6 +108,8 @@ def run_fit(order: FitOrder) -> None:
         statistics=order.statistics,
         weights=source.weights,
     )
+    for sentence in parts.doubts:
+        show_warning(sentence)
     files = fit_files(result, values, parts=parts, plots=order.plots, ids=source.ids)
     another = is_another_fit(order.out, result)
     fill_folder(order.out, files, FIT_FILES)

@@ -21,6 +21,7 @@ from hidag.report import ReportParts, Section, read_parts, write_report
 from hidag.report.absent import FIT_HEADING
 from hidag.report.effects_panel import effects_panel
 from hidag.report.errors_panel import HEADING, errors_panel
+from hidag.report.misfit import doubts_of_q, flat_directions, misfits
 from hidag.report.panels import Panel, fit_panel, placement_panel
 from hidag.report.q_panel import q_panel
 from hidag.result import FitResult
@@ -59,13 +60,17 @@ def report_parts(
     weights : ndarray, shape (N,), optional
         That rows were counted by.
     """
-    panels = _how_sure(result, values, weights)
+    panels, doubts = _how_sure(result, values, weights)
     panels.append(placement_panel(classify(result, values)))
     if len(result.latent_names) > 1:
         panels.append(effects_panel(result))
-    if statistics or (statistics is None and _work(result, len(values)) <= WORK_OF_A_MOMENT):
+    if statistics is None:
+        statistics = _work(result, len(values)) <= WORK_OF_A_MOMENT
+    if statistics:
         n_tables = min(max(int(CELLS_OF_TABLES / values.size), FEWEST_TABLES), MOST_TABLES)
-        panels.append(fit_panel(fit_statistics(result, values, n_tables=n_tables)))
+        found = fit_statistics(result, values, n_tables=n_tables)
+        panels.append(fit_panel(found))
+        doubts = [*misfits(found), *doubts]
     else:
         panels.append(
             (
@@ -79,20 +84,26 @@ def report_parts(
                 (),
             )
         )
-    panels += _is_q_right(result, values, weights)
+    about_q, doubts_about_q = _is_q_right(result, values, weights)
+    panels += about_q
     return ReportParts(
         title,
         tuple(warnings),
         sections=tuple(section for section, _ in panels),
         tables=tuple(table for _, tables in panels for table in tables),
         command=_command(),
+        doubts=(*doubts, *doubts_about_q),
+        examined=statistics,
     )
 
 
 def _how_sure(
     result: FitResult, values: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> list[Panel]:
-    """Return standard errors where they are quick, else which command computes them."""
+) -> tuple[list[Panel], list[str]]:
+    """Return standard errors where they are quick, and what they cast doubt on.
+
+    Where they are not, the panel says which command computes them.
+    """
     n_responses = len(result.response_names)
     n_states = result.law.space.n_states
     if float(len(values)) * n_states * n_responses**2 > WORK_OF_ERRORS:
@@ -100,22 +111,24 @@ def _how_sure(
             "Standard errors take longer than the fit here; `hidag errors` computes them for this "
             "Q and this graph, and `hidag bootstrap` fits resampled tables, with its answer here."
         )
-        return [(Section(HEADING, (wait,)), ())]
+        return [(Section(HEADING, (wait,)), ())], []
     kind = kind_of_errors(weights)
-    return [errors_panel(standard_errors(result, values, sample_weight=weights, kind=kind))]
+    found = standard_errors(result, values, sample_weight=weights, kind=kind)
+    return [errors_panel(found)], list(flat_directions(found))
 
 
 def _is_q_right(
     result: FitResult, values: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> list[Panel]:
+) -> tuple[list[Panel], list[str]]:
     """Return what the data would change in a Q that was wholly given, where that is quick."""
     q = result.q_given
     if q is None or (q < 0).any() or len(result.latent_names) < 2:
-        return []
+        return [], []
     if float(len(values)) * q.size * result.law.space.n_states > WORK_OF_A_VALIDATION:
         wait = "It takes longer than the fit to say; `hidag validate-q` does so."
-        return [(Section("Is Q right", (wait,)), ())]
-    return [q_panel(validate_q(result, values, sample_weight=weights))]
+        return [(Section("Is Q right", (wait,)), ())], []
+    found = validate_q(result, values, sample_weight=weights)
+    return [q_panel(found)], list(doubts_of_q(found))
 
 
 def _work(result: FitResult, n_rows: int) -> float:

@@ -61,7 +61,12 @@ def render_report(
     certificate = result.identifiability
     support = {(a, b): share for a, b, share in parts.support} if parts.support else None
     script = files("hidag.report").joinpath(_SCRIPT).read_text(encoding="utf-8")
-    content = summary_content(result, warnings=parts.warnings, plots=plots)
+    content = summary_content(
+        result,
+        warnings=(*parts.warnings, *parts.doubts),
+        plots=plots,
+        examined=parts.examined,
+    )
     return render_page(
         _TEMPLATE,
         names=(*result.item_names, *result.latent_names),

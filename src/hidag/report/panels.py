@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
-from hidag.explain.fit_statistics import LEVEL, FitStatistics
+from hidag.explain.fit_statistics import LEVEL, FitStatistics, where_true
 from hidag.explain.intervals import interval_cautions, level_reached
 from hidag.report.absent import FIT_HEADING, PLACEMENT_HEADING
 from hidag.report.errors_panel import HEADING
+from hidag.report.misfit import GOOD_RMSEA, POOR_RMSEA
 from hidag.report.parts import Section, Table, in_words
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ Panel = tuple[Section, tuple[Table, ...]]
 #: Pairs of items are many: the page shows the worst of them.
 _SHOWN_PAIRS = 25
 _SHOWN_PROFILES = 20
-#: Customary bounds: below the first RMSEA2 is called good, beyond the second poor.
-_GOOD_RMSEA, _POOR_RMSEA = 0.03, 0.05
 #: A placement that is right less often than this should not decide about anybody.
 _TRUSTED_PLACEMENT = 0.8
 
@@ -40,7 +39,7 @@ def fit_panel(found: FitStatistics) -> Panel:
         )
     if found.absolute is not None:
         a = found.absolute
-        verdict = "good" if a.rmsea < _GOOD_RMSEA else "fair" if a.rmsea < _POOR_RMSEA else "poor"
+        verdict = "good" if a.rmsea < GOOD_RMSEA else "fair" if a.rmsea < POOR_RMSEA else "poor"
         words.append(
             f"Means and pairs of the {a.n_items} categorical items: RMSEA2 {a.rmsea:.4f} (90 % "
             f"interval {a.interval[0]:.4f} to {a.interval[1]:.4f}), which is customarily called "
@@ -152,13 +151,12 @@ def _chances(found: Found) -> list[float]:
 
 
 def _low_chances(what: str, found: Found) -> str:
-    """Return how many tests have a low chance, beside how many would have by chance alone."""
+    """Return how many tests have a low chance, beside how many of a true model would."""
     known = [p for p in found.column("p_value") if not isnan(p)]
+    if not known:
+        return f"{what}: none could be tested."
     low = sum(p < LEVEL for p in known)
-    return (
-        f"{what}: {low} of {len(known)} tests have p < {LEVEL:g}, where chance alone gives about "
-        f"{LEVEL * len(known):.0f}."
-    )
+    return f"{what}: {low} of {len(known)} tests have p < {LEVEL:g}, {where_true(found)}."
 
 
 def _worst_first(name: str, caption: str, found: Found, most: int | None) -> Table:

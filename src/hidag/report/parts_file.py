@@ -32,6 +32,10 @@ class ReportParts:
         What the sections show.
     command : str
         What to type to make the fit again; empty if nobody knows.
+    doubts : tuple of str
+        What was found against the model when it was held against its table.
+    examined : bool
+        Whether statistics of fit were computed at all.
     """
 
     title: str = "Hidden causes and their graph"
@@ -40,6 +44,8 @@ class ReportParts:
     sections: tuple[Section, ...] = ()
     tables: tuple[Table, ...] = ()
     command: str = ""
+    doubts: tuple[str, ...] = ()
+    examined: bool = False
 
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
@@ -63,6 +69,9 @@ def read_parts(path: Path) -> ReportParts:
             tuple(Section(**_with_tuples(part)) for part in content["sections"]),
             tuple(Table(**_with_tuples(table)) for table in content["tables"]),
             str(content["command"]),
+            # Files of earlier versions do not say.
+            tuple(map(str, content.get("doubts", ()))),
+            bool(content.get("examined", False)),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(

@@ -44,6 +44,7 @@ def summary_content(
     *,
     warnings: Iterable[str] = (),
     plots: bool = True,
+    examined: bool = False,
 ) -> dict[str, Any]:
     """Return what the template of the summary shows, besides its title.
 
@@ -54,10 +55,13 @@ def summary_content(
         Warnings of the fit, shown with those that the result itself gives reason for.
     plots : bool
         Whether to draw Q and the trace.
+    examined : bool
+        Whether the model was held against its table: without that the page cannot call it fine.
     """
     return {
         "result": result,
         "concerns": concerns(result, warnings),
+        "examined": examined,
         "sentences": what_was_fitted(result),
         "told": bool(knowledge_in_words(result)),
         "edges": edges_in_words(result.graph),

@@ -1,0 +1,116 @@
+"""What a reader has to know about how well a model fits, before reading what it says.
+
+Sizes come first: with many rows a good model is rejected too, and with few a poor one is not. So a
+sentence is said where a misfit is of a size that is customarily called poor and is not what chance
+would make of a true model.
+"""
+
+from __future__ import annotations
+
+from math import isnan, sqrt
+from typing import TYPE_CHECKING, Any
+
+from hidag.explain.fit_statistics import LEVEL
+from hidag.report.model_words import counted
+
+if TYPE_CHECKING:
+    from hidag.explain.fit_statistics import FitStatistics
+    from hidag.explain.limited_information import LimitedInformation
+    from hidag.explain.q_verdict import QValidation
+    from hidag.explain.standard_errors import StandardErrors
+    from hidag.explain.tables import Table
+
+#: Customary bounds: below the first RMSEA2 is called good, beyond the second poor.
+GOOD_RMSEA, POOR_RMSEA = 0.03, 0.05
+#: Customary bound of the root mean square of residual correlations.
+POOR_SRMSR = 0.05
+#: A residual correlation, and a distance of an item's means, that change what one would say.
+SIZEABLE = 0.1
+#: In a few hundred rows Bonferroni's bound is passed in more than a twentieth of the tables of a
+#: true model, by a lone pair with few rows of its own: that has to be below this share of it.
+LONE = 0.01
+#: Predictive checks of a true model are hardly ever low; more than this share is not chance.
+MANY_CHECKS = 0.1
+#: Twice the log-likelihood beyond its price from which evidence for a change is called very strong.
+STRONG = 10.0
+#: Items that hardly ever depart from their latents have a coefficient that runs to infinity, and
+#: that alone is no reason for caution: more than this share of the parameters is.
+MANY_FLAT = 0.1
+
+
+def misfits(found: FitStatistics) -> tuple[str, ...]:
+    """Return what statistics of fit give reason to say, as sentences; empty if nothing."""
+    out = [] if found.absolute is None else _poor_moments(found.absolute)
+    pairs = _beyond_chance(found.pairs, "residual")
+    if pairs:
+        worst = pairs[0]
+        out.append(
+            f"{counted(len(pairs), 'pair of items goes', 'pairs of items go')} together otherwise "
+            f"than the model says, most of all {worst['first']} and {worst['second']} (a residual "
+            f"correlation of {worst['residual']:.2f})"
+        )
+    items = _beyond_chance(found.items, "rmsd")
+    if items:
+        out.append(
+            f"{counted(len(items), 'item does', 'items do')} not behave as the model says given "
+            f"the other items, most of all {items[0]['item']} (off by {items[0]['rmsd']:.2f} over "
+            "the joint states)"
+        )
+    low = sum(p < LEVEL for p in found.checks.column("p_value"))
+    if low > max(1.0, MANY_CHECKS * len(found.checks)):
+        out.append(
+            f"tables drawn from the fit differ from the table in {low} of {len(found.checks)} "
+            "numbers that were compared"
+        )
+    return tuple(out)
+
+
+def doubts_of_q(found: QValidation) -> tuple[str, ...]:
+    """Return what the data have against a Q that was given; empty if nothing strong."""
+    gains = [
+        row["likelihood_ratio"] - row["price"]
+        if row["action"] == "add"
+        else row["price"] - row["likelihood_ratio"]
+        for row in found.steps.to_dicts()
+    ]
+    # A true Q of many entries has now and then one that barely pays for its change.
+    if max(gains, default=0.0) < STRONG:
+        return ()
+    n_changed = int((found.provisional != found.suggested).sum())
+    return (
+        f"the data would change {n_changed} of {found.provisional.size} entries of the Q-matrix "
+        "that was given",
+    )
+
+
+def flat_directions(found: StandardErrors) -> tuple[str, ...]:
+    """Return whether the data say nothing of many parameters, as a sentence; empty if not."""
+    flat = found.not_estimated
+    if len(flat) <= MANY_FLAT * found.n_parameters:
+        return ()
+    return (
+        f"the data say nothing of {len(flat)} of {found.n_parameters} parameters, for instance of "
+        f"{flat[0]}",
+    )
+
+
+def _poor_moments(found: LimitedInformation) -> list[str]:
+    """Return whether means and pairs of categorical items are poorly described."""
+    # Residual correlations of so many rows have this size by chance alone.
+    srmsr = sqrt(max(found.srmsr**2 - 1.0 / found.n_rows, 0.0))
+    poor = []
+    if found.rmsea >= POOR_RMSEA and found.interval[0] > GOOD_RMSEA:
+        poor.append(f"RMSEA2 is {found.rmsea:.3f}, where {POOR_RMSEA:g} and more is called poor")
+    if srmsr >= POOR_SRMSR:
+        poor.append(f"SRMSR is {found.srmsr:.3f}, where {POOR_SRMSR:g} and more is called poor")
+    return [f"the model does not fit how items go together: {'; '.join(poor)}"] if poor else []
+
+
+def _beyond_chance(found: Table, size: str) -> list[dict[str, Any]]:
+    """Return the rows of sizeable misfits that chance does not explain, the largest first."""
+    rows = [row for row in found.to_dicts() if not isnan(row["p_value"])]
+    bound = LEVEL / max(len(rows), 1)
+    bad = [row for row in rows if abs(row[size]) >= SIZEABLE and row["p_value"] < bound]
+    if len(bad) == 1 and bad[0]["p_value"] > LONE * bound:
+        return []
+    return sorted(bad, key=lambda row: -abs(row[size]))
