@@ -28,7 +28,7 @@ def report(tmp_path_factory):
     pandas = pytest.importorskip("pandas")
     columns = pandas.DataFrame({HOSTILE: data.X[:, 0], **{n: frame[n] for n in table}})
     result = (
-        DCRL(5, family="gaussian", random_state=0, latent_names=("A", HOSTILE, "C", "D", "E"))
+        DCRL(5, family="gaussian", random_state=0, latent_names=("A", f"{HOSTILE}d", "C", "D", "E"))
         .fit(columns)
         .result_
     )

@@ -195,7 +195,7 @@ def test_headings_say_what_each_change_is_judged_in():
     )
     nothing, added = np.zeros((1, 1), np.int8), np.ones((1, 1), np.int8)
     found = QValidation(
-        entries, nothing, added, None, steps, -10.0, -6.05, 300, 0, ("x2",), ("Speed",)
+        entries, nothing, added, None, steps, -10.0, -6.05, 300, 300.0, 0, ("x2",), ("Speed",)
     )
     lines = found.summary().split("\n")
     assert "changes, one after another, each judged in the Q that those before it made" in lines
