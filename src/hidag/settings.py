@@ -197,15 +197,19 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
         )
 
 
+#: What can be said of Stage III by name.
+NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", "bdeu", "bic", "lean")
+
+
 def check_search(
     search: Any, score: Any, sample_size: Any, knowledge: Any, names: tuple[str, ...]
 ) -> None:
     """Refuse what Stage III could not use, before Stage I has cost any time."""
-    if not callable(search) and search not in ("xges", "ges", "exact"):
+    if not callable(search) and search not in NAMED_SEARCHES:
         raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
     if isinstance(search, str) and search == "exact":
         check_number(len(names))
-    if not hasattr(score, "local") and score not in ("auto", "bdeu", "bic", "lean"):
+    if not hasattr(score, "local") and score not in NAMED_SCORES:
         raise SettingError(
             f"score must be 'auto', 'bdeu', 'bic', 'lean' or a local score, got {score!r}"
         )

@@ -233,6 +233,9 @@ def test_what_cannot_be_used_is_refused(model, table):
     told = knowing.result_
     again = bootstrap(told, table, n_resamples=2, random_state=0)
     assert again.directed[0, 2] == 0.0
+    # What has a name is remembered.
+    lean = dataclasses.replace(told, settings={**told.settings, "score": "lean"})
+    assert bootstrap(lean, table, n_resamples=1, random_state=0).n_refits == 1
     own = dataclasses.replace(told, settings={**told.settings, "score": "<a score of one's own>"})
     with pytest.raises(SettingError, match="a result does not remember score well enough"):
         bootstrap(own, table, n_resamples=1)

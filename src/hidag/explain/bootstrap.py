@@ -19,7 +19,13 @@ from hidag.explain.rows import need_weights
 from hidag.observations import read_table
 from hidag.processes import run_all
 from hidag.result import MOST_EXACT_STATES, FitResult
-from hidag.settings import checked_count, root_seed, thread_count
+from hidag.settings import (
+    NAMED_SCORES,
+    NAMED_SEARCHES,
+    checked_count,
+    root_seed,
+    thread_count,
+)
 
 KINDS = ("nonparametric", "parametric")
 STARTS = ("full", "fitted")
@@ -187,5 +193,5 @@ def _settings_of(result: FitResult) -> dict[str, Any]:
 
 
 def _is_plain(name: str, value: Any) -> bool:
-    known = {"search": ("xges", "ges", "exact"), "score": ("auto", "bdeu", "bic")}
+    known = {"search": NAMED_SEARCHES, "score": NAMED_SCORES}
     return value in known[name] if name in known else not str(value).startswith("<")
