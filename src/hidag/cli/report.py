@@ -18,9 +18,9 @@ from hidag.cli.wording import as_typed
 from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
 from hidag.report import ReportParts, Section, read_parts, write_report
-from hidag.report.absent import FIT_HEADING
 from hidag.report.effects_panel import effects_panel
-from hidag.report.errors_panel import HEADING, errors_panel
+from hidag.report.errors_panel import errors_panel
+from hidag.report.headings import FIT_HEADING, Q_HEADING, SURE_HEADING
 from hidag.report.misfit import doubts_of_q, flat_directions, misfits
 from hidag.report.panels import Panel, fit_panel, placement_panel
 from hidag.report.q_panel import q_panel
@@ -111,7 +111,7 @@ def _how_sure(
             "Standard errors take longer than the fit here; `hidag errors` computes them for this "
             "Q and this graph, and `hidag bootstrap` fits resampled tables, with its answer here."
         )
-        return [(Section(HEADING, (wait,)), ())], []
+        return [(Section(SURE_HEADING, (wait,)), ())], []
     kind = kind_of_errors(weights)
     found = standard_errors(result, values, sample_weight=weights, kind=kind)
     return [errors_panel(found)], list(flat_directions(found))
@@ -126,7 +126,7 @@ def _is_q_right(
         return [], []
     if float(len(values)) * q.size * result.law.space.n_states > WORK_OF_A_VALIDATION:
         wait = "It takes longer than the fit to say; `hidag validate-q` does so."
-        return [(Section("Is Q right", (wait,)), ())], []
+        return [(Section(Q_HEADING, (wait,)), ())], []
     found = validate_q(result, values, sample_weight=weights)
     return [q_panel(found)], list(doubts_of_q(found))
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hidag.report.errors_panel import HEADING
+from hidag.report.headings import (
+    EFFECTS_HEADING,
+    FIT_HEADING,
+    PLACEMENT_HEADING,
+    SURE_HEADING,
+)
 from hidag.report.parts import Section
 
-PLACEMENT_HEADING, FIT_HEADING, EFFECTS_HEADING = "Who is where", "How well it fits", "What if"
 #: Sections that every report should have, and the commands that say the same.
 _COMMANDS = {
-    HEADING: "`hidag bootstrap`, or `hidag errors` for this Q and this graph",
+    SURE_HEADING: "`hidag bootstrap`, or `hidag errors` for this Q and this graph",
     PLACEMENT_HEADING: "`hidag classify`",
     EFFECTS_HEADING: "`hidag whatif --effects`",
     FIT_HEADING: "`hidag goodness`",

@@ -7,7 +7,7 @@ from typing import Any
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.inference import DrawnLaw, beliefs
 from hidag.explain.law_draws import draws_of_law, why_no_draws
-from hidag.report.absent import EFFECTS_HEADING
+from hidag.report.headings import EFFECTS_HEADING
 from hidag.report.parts import Section, Table
 from hidag.result import FitResult
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from hidag.explain.standard_errors import StandardErrors
+from hidag.report.headings import SURE_HEADING
 from hidag.report.parts import Section, Table
-
-#: Heading of whatever says how sure a fit is: what a bootstrap found takes the place of this.
-HEADING = "How sure it is"
 
 _OF_ITEMS = ("coefficient", "dispersion", "cutpoint")
 _HEADER = ("of", "term", "estimate", "standard error", "lower", "upper")
@@ -37,4 +35,4 @@ def errors_panel(found: StandardErrors) -> tuple[Section, tuple[Table, ...]]:
         rows = tuple(tuple(row[1:]) for row in found.table.rows if row[0] in kinds)
         if rows:
             tables.append(Table(name, caption, _HEADER, rows))
-    return Section(HEADING, tuple(words), (), tuple(t.name for t in tables)), tuple(tables)
+    return Section(SURE_HEADING, tuple(words), (), tuple(t.name for t in tables)), tuple(tables)

@@ -10,8 +10,7 @@ from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics, where_true
 from hidag.explain.intervals import interval_cautions, level_reached
-from hidag.report.absent import FIT_HEADING, PLACEMENT_HEADING
-from hidag.report.errors_panel import HEADING
+from hidag.report.headings import FIT_HEADING, PLACEMENT_HEADING, SURE_HEADING
 from hidag.report.misfit import GOOD_RMSEA, POOR_RMSEA
 from hidag.report.parts import Section, Table, in_words
 
@@ -134,7 +133,7 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
         tables.append(_of_rows("q_support", "Entries of Q that refits do not agree on", unsure))
     tables = [table for table in tables if table.rows]
     names = tuple(table.name for table in tables)
-    return Section(HEADING, tuple(words), (), names), tuple(tables)
+    return Section(SURE_HEADING, tuple(words), (), names), tuple(tables)
 
 
 def _of_rows(name: str, caption: str, rows: Sequence[Mapping[str, Any]]) -> Table:

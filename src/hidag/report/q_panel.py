@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hidag.explain.q_verdict import QValidation
+from hidag.report.headings import Q_HEADING
 from hidag.report.parts import Section, Table, in_words
 
 _DOUBTS = ("item", "latent", "provisional", "action", "likelihood_ratio", "price", "p_value")
@@ -41,4 +42,4 @@ def q_panel(found: QValidation) -> tuple[Section, tuple[Table, ...]]:
     ]
     tables = [table for table in tables if table.rows]
     names = tuple(table.name for table in tables)
-    return Section("Is Q right", tuple(words), (), names), tuple(tables)
+    return Section(Q_HEADING, tuple(words), (), names), tuple(tables)
