@@ -57,6 +57,23 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     assert "averages over the rows of the table, each counted once" in page
 
 
+def test_statistics_that_count_rows_once_do_not_judge_a_weighted_fit(
+    hidag, tmp_path, answers, monkeypatch
+):
+    monkeypatch.setattr("hidag.cli.report.misfits", lambda found: ("it fits badly",))
+    rng = np.random.default_rng(0)
+    weights = rng.gamma(4.0, 1.0, len(answers)).round(3)
+    rows = [[w, *row] for w, row in zip(weights, answers.tolist(), strict=True)]
+    table = write_rows(tmp_path / "t.csv", ["w", *ITEMS], rows)
+    ran = hidag("fit", table, "--latents", 2, "--weights", "w", "--out", tmp_path / "fit")
+    assert ran.exit_code == 0, ran.stderr
+    assert "it fits badly" not in ran.stderr
+    page = (tmp_path / "fit" / "report.html").read_text("utf-8")
+    assert "It fits badly" not in page
+    assert "The estimate settled. Statistics of fit count every row once" in page
+    assert '<div class="good"' not in page
+
+
 def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
     out, _ = fitted
     for command, what in (("bootstrap", "a bootstrap"), ("errors", "standard errors")):

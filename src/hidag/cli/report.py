@@ -17,6 +17,7 @@ from hidag.cli.weights import kind_of_errors
 from hidag.cli.wording import as_typed
 from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
+from hidag.explain.rows import was_weighted
 from hidag.report import ReportParts, Section, read_parts, write_report
 from hidag.report.effects_panel import effects_panel
 from hidag.report.errors_panel import errors_panel
@@ -70,7 +71,8 @@ def report_parts(
         n_tables = min(max(int(CELLS_OF_TABLES / values.size), FEWEST_TABLES), MOST_TABLES)
         found = fit_statistics(result, values, n_tables=n_tables)
         panels.append(fit_panel(found))
-        doubts = [*misfits(found), *doubts]
+        # Rows that count once have other means and pairs than weighted ones: that is no misfit.
+        doubts = [*(() if was_weighted(result) else misfits(found)), *doubts]
     else:
         panels.append(
             (

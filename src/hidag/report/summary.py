@@ -25,6 +25,7 @@ from hidag.report.words import (
     family_counts,
     knowledge_in_words,
     what_was_fitted,
+    why_not_judged,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def summary_content(
     return {
         "result": result,
         "concerns": concerns(result, warnings),
-        "examined": examined,
+        "not_judged": why_not_judged(result, examined=examined),
         "sentences": what_was_fitted(result),
         "told": bool(knowledge_in_words(result)),
         "edges": edges_in_words(result.graph),

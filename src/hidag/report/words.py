@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from hidag.explain.rows import was_weighted
 from hidag.measurement import categorical_named, family_named
 from hidag.report.model_words import counted, effects_in_words, latents_in_words
 
@@ -69,7 +70,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
         *_number_in_words(result),
-        *(["Rows were counted by weights."] if result.settings.get("weighted") else []),
+        *(["Rows were counted by weights."] if was_weighted(result) else []),
         support,
         effects_in_words(result),
         *knowledge_in_words(result),
@@ -171,6 +172,25 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
             "at random"
         )
     return out + [text for text in more if not _said_already(text)]
+
+
+def why_not_judged(result: FitResult, *, examined: bool) -> str:
+    """Return why nobody can say whether the model describes its table; empty where one can.
+
+    Parameters
+    ----------
+    result : FitResult
+    examined : bool
+        Whether statistics of fit were computed.
+    """
+    if not examined:
+        return "How well the model describes the table was not examined here."
+    if was_weighted(result):
+        return (
+            "Statistics of fit count every row once, and so they do not judge a fit that counted "
+            "rows by weights."
+        )
+    return ""
 
 
 def _said_already(warning: str) -> bool:
