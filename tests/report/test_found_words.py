@@ -50,6 +50,43 @@ def test_directions_are_told_or_said_to_be_open(result):
     )
 
 
+def knowing(result, **told):
+    return dataclasses.replace(result, settings={**result.settings, "knowledge": told})
+
+
+def test_what_was_told_beforehand_is_not_said_to_be_found(result):
+    alone = with_graph(result, [("A", "B")], [])
+    assert what_was_found(knowing(alone, required=[["A", "B"]]), {("A", "B"): 1.0})[0] == (
+        "Told beforehand, not found in the data: A causes B. No other two causes were found to be "
+        "joined."
+    )
+    line = with_graph(result, [("A", "B")], [("B", "C")])
+    assert what_was_found(knowing(line, hierarchy=[[0, 1]]), {("A", "B"): 1.0, ("B", "C"): 0.8})[
+        0
+    ] == (
+        "Joined, with the data leaving open which is the cause: B and C. Told beforehand, not "
+        "found in the data: A causes B. B and C are joined in 80% of the resampled tables."
+    )
+
+
+def test_directions_that_need_what_was_told_are_said_to_need_it(result):
+    line = with_graph(result, [("A", "B"), ("B", "C")], [])
+    words = (
+        "Joined, with a direction that the data give only together with what was told beforehand: "
+    )
+    assert what_was_found(knowing(line, tiers=[["A"], ["B", "C"]]))[0] == (
+        f"{words}A causes B and B causes C."
+    )
+    collider = with_graph(result, [("A", "C"), ("B", "C")], [])
+    assert what_was_found(knowing(collider, forbidden=[["C", "A"]]))[0] == (
+        "As the data and the model have it, A causes C and B causes C."
+    )
+    # Without the required edge nothing would say which of B and C is the cause.
+    assert what_was_found(knowing(collider, required=[["A", "C"]]))[0] == (
+        f"{words}B causes C. Told beforehand, not found in the data: A causes C."
+    )
+
+
 @pytest.mark.parametrize(
     ("support", "words"),
     [

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hidag.identify.findings import listed
 from hidag.plots.q_matrix import strengths
 from hidag.report.model_words import counted
+from hidag.report.told_edges import SortedEdges
 from hidag.shown_text import shortened
 
 if TYPE_CHECKING:
@@ -36,51 +37,88 @@ def what_was_found(
     support : mapping from pair of names to float, optional
         Share of resampled tables in which two latents are joined; either order of a pair will do.
     """
-    joined = " ".join([*_edges(result), *_support(result, support)])
+    edges = SortedEdges.of(result)
+    joined = " ".join([*_edges(edges, len(result.latent_names)), *_support(edges, support)])
     return [text for text in (joined, " ".join(_items(result))) if text]
 
 
-def _edges(result: FitResult) -> list[str]:
-    graph, n_latents = result.graph, len(result.latent_names)
-    directed, undecided = graph.directed_edges, graph.undirected_edges
+def _edges(edges: SortedEdges, n_latents: int) -> list[str]:
+    n_joined = len(edges.joined_by_data) + len(edges.told)
     if n_latents == 1:
         return []
-    if not directed and not undecided:
+    if not n_joined:
         return ["No cause was found to be joined to another: they look independent."]
-    if len(directed) + len(undecided) > _TOLD_EDGES:
-        n_pairs, n_joined = n_latents * (n_latents - 1) // 2, len(directed) + len(undecided)
-        return [
-            f"Of the {n_pairs:,} pairs of causes {n_joined:,} are joined, "
-            f"{len(directed) or 'none'} of them with a direction that the data settle."
-        ]
+    if n_joined > _TOLD_EDGES:
+        return _counts(edges, n_latents)
     out = []
-    if directed:
-        arrows = listed([f"{_cut(a)} causes {_cut(b)}" for a, b in directed])
-        out.append(f"As the data and the model have it, {arrows}.")
-    if undecided:
-        pairs = "; ".join(f"{_cut(a)} and {_cut(b)}" for a, b in undecided)
+    if edges.found:
+        out.append(f"As the data and the model have it, {_arrows(edges.found)}.")
+    if edges.helped:
+        out.append(
+            "Joined, with a direction that the data give only together with what was told "
+            f"beforehand: {_arrows(edges.helped)}."
+        )
+    if edges.undecided:
+        pairs = "; ".join(f"{_cut(a)} and {_cut(b)}" for a, b in edges.undecided)
         out.append(f"Joined, with the data leaving open which is the cause: {pairs}.")
+    if edges.told:
+        out.append(f"Told beforehand, not found in the data: {_arrows(edges.told)}.")
+        if not edges.joined_by_data and n_latents > 2:
+            out.append("No other two causes were found to be joined.")
     return out
 
 
-def _support(result: FitResult, support: Mapping[tuple[str, str], float] | None) -> list[str]:
-    pairs = [*result.graph.directed_edges, *result.graph.undirected_edges]
+def _counts(edges: SortedEdges, n_latents: int) -> list[str]:
+    """Return how many edges there are, where they are too many to name."""
+    n_pairs = n_latents * (n_latents - 1) // 2
+    n_joined = len(edges.joined_by_data) + len(edges.told)
+    out = [
+        f"Of the {n_pairs:,} pairs of causes {n_joined:,} are joined, "
+        f"{len(edges.found) or 'none'} of them with a direction that the data settle."
+    ]
+    if edges.helped:
+        have = "has" if len(edges.helped) == 1 else "have"
+        out.append(
+            f"{len(edges.helped)} more {have} a direction only together with what was told "
+            "beforehand."
+        )
+    if edges.told:
+        out.append(f"{len(edges.told)} of them were told beforehand, not found in the data.")
+    return out
+
+
+def _support(edges: SortedEdges, support: Mapping[tuple[str, str], float] | None) -> list[str]:
+    # What was told is in every graph: its share says nothing.
+    pairs = edges.joined_by_data
     if support is None or not pairs:
         return []
+    these = "pairs that were found" if edges.told else "pairs"
     shares = {pair: support.get(pair, support.get(pair[::-1], 0.0)) for pair in pairs}
     doubtful = sorted((share, pair) for pair, share in shares.items() if share < _SURE)
     if not doubtful:
-        each = "The two are" if len(pairs) == 1 else "Each of these pairs is"
+        each = f"Each of these {these} is" if len(pairs) > 1 else _the_two(edges)
         return [f"{each} joined in at least {_SURE:.0%} of the resampled tables."]
     share, (a, b) = doubtful[0]
     if len(pairs) == 1:
-        return [f"The two are joined in {share:.0%} of the resampled tables."]
+        return [f"{_the_two(edges)} joined in {share:.0%} of the resampled tables."]
     n_sure = len(pairs) - len(doubtful)
     return [
-        f"{n_sure} of these {len(pairs)} pairs {'is' if n_sure == 1 else 'are'} joined in at least "
-        f"{_SURE:.0%} of the resampled tables; least sure are {_cut(a)} and {_cut(b)}, joined in "
-        f"{share:.0%}."
+        f"{n_sure} of these {len(pairs)} {these} {'is' if n_sure == 1 else 'are'} joined in at "
+        f"least {_SURE:.0%} of the resampled tables; least sure are {_cut(a)} and {_cut(b)}, "
+        f"joined in {share:.0%}."
     ]
+
+
+def _the_two(edges: SortedEdges) -> str:
+    """Return the beginning of a sentence about the only pair that was found."""
+    if not edges.told:
+        return "The two are"
+    ((a, b),) = edges.joined_by_data
+    return f"{_cut(a)} and {_cut(b)} are"
+
+
+def _arrows(edges: Sequence[tuple[str, str]]) -> str:
+    return listed([f"{_cut(a)} causes {_cut(b)}" for a, b in edges], limit=_TOLD_EDGES)
 
 
 def _items(result: FitResult) -> list[str]:
