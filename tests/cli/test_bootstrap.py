@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
+from hidag.cli.bootstrap import with_bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.report import read_parts
 
@@ -36,6 +41,13 @@ def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_
     page = (out / "report.html").read_text("utf-8")
     assert "How sure it is" in page
     assert "support in resampled tables" in page
+    # Z2 -> Z1 in the fit and in three of four refits.
+    arrow = np.array([[0, 0], [1, 0]], dtype=np.int8)
+    refits = np.stack([arrow, arrow, arrow, arrow.T])
+    turned = replace(more, fitted=replace(more.fitted, adjacency=arrow), adjacency=refits)
+    parts = with_bootstrap(parts, turned)
+    assert parts.support == (("Z1", "Z2", 1.0),)
+    assert parts.directions == (("Z2", "Z1", 0.75),)
 
 
 def test_a_bootstrap_needs_the_table_that_was_fitted(hidag, table, tmp_path, answers):

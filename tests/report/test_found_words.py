@@ -109,6 +109,33 @@ def test_a_single_edge_and_its_support(result):
     )
 
 
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ((0.99, 0.97), "Each of the directions came back in at least 95%."),
+        (
+            (0.99, 0.8),
+            "1 of the 2 directions came back in at least 95%; least sure is that B causes C, "
+            "which came back in 80%.",
+        ),
+    ],
+)
+def test_support_of_directions_is_told_beside_that_of_edges(result, shares, words):
+    collider = with_graph(result, [("A", "C"), ("B", "C")], [])
+    pairs = [("A", "C"), ("B", "C")]
+    directions = dict(zip(pairs, shares, strict=True))
+    found = what_was_found(collider, dict.fromkeys(pairs, 1.0), directions)[0]
+    assert found.endswith(f"in at least 95% of the resampled tables. {words}")
+    told = knowing(collider, required=[["A", "C"]])
+    assert "came back" not in what_was_found(told, dict.fromkeys(pairs, 1.0), directions)[0]
+
+
+def test_support_of_a_single_direction(result):
+    one = with_graph(result, [("A", "B")], [])
+    found = what_was_found(one, {("A", "B"): 1.0}, {("A", "B"): 0.8})[0]
+    assert found.endswith("That A is the cause and B the effect came back in 80%.")
+
+
 def test_long_names_are_cut_and_idle_latents_named(result):
     names = ("During the past 30 days, how often were you sad", *result.item_names[1:])
     loadings = np.zeros_like(result.loadings)

@@ -38,6 +38,8 @@ PARTS = ReportParts(
     command="hidag fit t.csv",
     doubts=("another thing",),
     examined=True,
+    support=(("a", "b", 1.0),),
+    directions=(("b", "a", 0.8),),
 )
 
 
@@ -153,12 +155,27 @@ def test_support_is_found_in_either_order_of_a_pair(result):
     assert shares == [0.7, 0.7]
 
 
+def test_edges_say_how_sure_their_direction_is(as_result):
+    law = random_law(dag_from_parents([(), (), (0, 1)]), rng=0)
+    result = as_result(make_truth(law, np.eye(3, dtype=int)), latent_names=("a", "b", "c"))
+    parts = ReportParts(
+        support=(("a", "c", 1.0), ("b", "c", 0.9)),
+        directions=(("a", "c", 0.75), ("b", "c", 0.5)),
+    )
+    page = render_report(result, parts, plots=False)
+    assert "joined in 100% of the resampled tables, in this direction in 75%." in page
+    assert "least sure is that b causes c, which came back in 50%." in page
+
+
 def test_parts_come_back_from_their_file(tmp_path):
     path = write_parts(PARTS, tmp_path / "report.json")
     assert read_parts(path) == PARTS
-    earlier = {k: v for k, v in json.loads(path.read_text()).items() if k != "examined"}
+    earlier = json.loads(path.read_text())
+    for name in ("examined", "directions"):
+        del earlier[name]
     path.write_text(json.dumps(earlier))
     assert not read_parts(path).examined
+    assert read_parts(path).directions == ()
     path.write_text(json.dumps({"format": "other"}))
     with pytest.raises(FileError, match="was not written by hidag fit, or it is damaged; remove"):
         read_parts(path)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hidag.cli.bars import counting_bar
 from hidag.cli.console import collected_warnings, say
@@ -113,7 +114,18 @@ def with_bootstrap(parts: ReportParts, found: BootstrapResult) -> ReportParts:
     return replace(
         _with_panel(parts, bootstrap_panel(found), first=True),
         support=tuple((row["one"], row["other"], float(row["joined"])) for row in pairs),
+        directions=tuple(_directions(pairs)),
     )
+
+
+def _directions(pairs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, float]]:
+    """Yield cause, effect and the share of refits with that direction, of the fit's arrows."""
+    for row in pairs:
+        one, other = row["one"], row["other"]
+        if row["fit"] == "->":
+            yield one, other, float(row["one_causes_other"])
+        elif row["fit"] == "<-":
+            yield other, one, float(row["other_causes_one"])
 
 
 def _with_panel(parts: ReportParts, panel: Panel, *, first: bool) -> ReportParts:

@@ -27,7 +27,9 @@ _SURE = 0.95
 
 
 def what_was_found(
-    result: FitResult, support: Mapping[tuple[str, str], float] | None = None
+    result: FitResult,
+    support: Mapping[tuple[str, str], float] | None = None,
+    directions: Mapping[tuple[str, str], float] | None = None,
 ) -> list[str]:
     """Return paragraphs: which causes are joined and how sure that is, and which items show them.
 
@@ -36,9 +38,16 @@ def what_was_found(
     result : FitResult
     support : mapping from pair of names to float, optional
         Share of resampled tables in which two latents are joined; either order of a pair will do.
+    directions : mapping from (cause, effect) to float, optional
+        Share of them in which an edge has its direction.
     """
     edges = SortedEdges.of(result)
-    joined = " ".join([*_edges(edges, len(result.latent_names)), *_support(edges, support)])
+    sentences = [
+        *_edges(edges, len(result.latent_names)),
+        *_support(edges, support),
+        *_sure_directions(edges, directions or {}),
+    ]
+    joined = " ".join(sentences)
     return [text for text in (joined, " ".join(_items(result))) if text]
 
 
@@ -106,6 +115,23 @@ def _support(edges: SortedEdges, support: Mapping[tuple[str, str], float] | None
         f"{n_sure} of these {len(pairs)} {these} {'is' if n_sure == 1 else 'are'} joined in at "
         f"least {_SURE:.0%} of the resampled tables; least sure are {_cut(a)} and {_cut(b)}, "
         f"joined in {share:.0%}."
+    ]
+
+
+def _sure_directions(edges: SortedEdges, directions: Mapping[tuple[str, str], float]) -> list[str]:
+    """Return how often directions came back that the data settle; empty if nobody knows."""
+    shares = sorted((directions[edge], edge) for edge in edges.found if edge in directions)
+    if not shares:
+        return []
+    share, (a, b) = shares[0]
+    if len(shares) == 1:
+        return [f"That {_cut(a)} is the cause and {_cut(b)} the effect came back in {share:.0%}."]
+    if share >= _SURE:
+        return [f"Each of the directions came back in at least {_SURE:.0%}."]
+    n_sure = sum(share >= _SURE for share, _ in shares)
+    return [
+        f"{n_sure or 'None'} of the {len(shares)} directions came back in at least {_SURE:.0%}; "
+        f"least sure is that {_cut(a)} causes {_cut(b)}, which came back in {share:.0%}."
     ]
 
 

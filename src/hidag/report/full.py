@@ -60,6 +60,7 @@ def render_report(
     ]
     certificate = result.identifiability
     support = {(a, b): share for a, b, share in parts.support} if parts.support else None
+    directions = {(a, b): share for a, b, share in parts.directions}
     script = files("hidag.report").joinpath(_SCRIPT).read_text(encoding="utf-8")
     content = summary_content(
         result,
@@ -71,8 +72,8 @@ def render_report(
         _TEMPLATE,
         names=(*result.item_names, *result.latent_names),
         title=parts.title,
-        panel=graph_panel(result, support) if len(result.latent_names) > 1 else None,
-        found=what_was_found(result, support),
+        panel=graph_panel(result, support, directions) if len(result.latent_names) > 1 else None,
+        found=what_was_found(result, support, directions),
         sections=sections,
         contents=_contents(sections),
         verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],

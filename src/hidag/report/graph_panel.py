@@ -98,6 +98,8 @@ class PanelEdge:
         Absolute correlation of the two latents under the fitted law.
     support : float or None
         Share of resampled tables in which the two are joined, if there were any.
+    direction_support : float or None
+        Share of them in which the edge has the arrow's direction, if that was kept.
     """
 
     source: int
@@ -106,6 +108,7 @@ class PanelEdge:
     path: str
     strength: float
     support: float | None
+    direction_support: float | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ class GraphPanel:
 
 
 def graph_panel(
-    result: FitResult, support: Mapping[tuple[str, str], float] | None = None
+    result: FitResult,
+    support: Mapping[tuple[str, str], float] | None = None,
+    directions: Mapping[tuple[str, str], float] | None = None,
 ) -> GraphPanel:
     """Return the drawing of a fit's graph.
 
@@ -133,6 +138,8 @@ def graph_panel(
     result : FitResult
     support : mapping from pair of names to float, optional
         Share of resampled tables in which two latents are joined; either order of a pair will do.
+    directions : mapping from (cause, effect) to float, optional
+        Share of them in which an edge has its direction.
     """
     graph, layout = result.graph, graph_layout(result.graph)
     law = network_law(result)
@@ -155,6 +162,7 @@ def graph_panel(
                 _path([(x + left, layout.height - y + top) for x, y in points]),
                 strengths[(graph.names[min(i, j)], graph.names[max(i, j)])],
                 share,
+                (directions or {}).get(names),
             )
         )
     nodes = tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -36,6 +37,9 @@ class ReportParts:
         What was found against the model when it was held against its table.
     examined : bool
         Whether statistics of fit were computed at all.
+    directions : tuple of (str, str, float)
+        Causes and effects of the fit's graph with the share of resampled tables in which the edge
+        has this direction; empty where no tables were resampled.
     """
 
     title: str = "Hidden causes and their graph"
@@ -46,6 +50,7 @@ class ReportParts:
     command: str = ""
     doubts: tuple[str, ...] = ()
     examined: bool = False
+    directions: tuple[tuple[str, str, float], ...] = ()
 
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
@@ -65,19 +70,24 @@ def read_parts(path: Path) -> ReportParts:
         return ReportParts(
             str(content["title"]),
             tuple(map(str, content["warnings"])),
-            tuple((str(a), str(b), float(p)) for a, b, p in content["support"]),
+            _shares(content["support"]),
             tuple(Section(**_with_tuples(part)) for part in content["sections"]),
             tuple(Table(**_with_tuples(table)) for table in content["tables"]),
             str(content["command"]),
             # Files of earlier versions do not say.
             tuple(map(str, content.get("doubts", ()))),
             bool(content.get("examined", False)),
+            _shares(content.get("directions", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(
             f"{path} was not written by hidag fit, or it is damaged; remove it to make the report "
             "from the fit alone"
         ) from error
+
+
+def _shares(rows: Iterable[Any]) -> tuple[tuple[str, str, float], ...]:
+    return tuple((str(a), str(b), float(share)) for a, b, share in rows)
 
 
 def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
