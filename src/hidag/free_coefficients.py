@@ -11,6 +11,9 @@ from hidag.result import FitResult
 
 Array = NDArray[np.float64]
 
+#: What a coefficient has in directions that change nothing, where it should have no part in them.
+_ROUNDING = 1e-9
+
 
 def free_terms(result: FitResult) -> NDArray[np.bool_]:
     """Return which terms each response has, shape (R, T).
@@ -73,6 +76,24 @@ def n_free_loadings(result: FitResult) -> int:
         return int(free_terms(result).sum())
     designs, _ = item_designs(result)
     return sum(n_told_apart(design[~result.ruled_out]) - 1 for design in designs)
+
+
+def known_in_sum(result: FitResult) -> list[NDArray[np.bool_]]:
+    """Return which free coefficients of each response prerequisites leave known in sum only.
+
+    In states that occur, their features are combinations of other coefficients' features: adding
+    to the one and taking from the others changes no probability of any answer.
+    """
+    designs, _ = item_designs(result)
+    if result.ruled_out is None:
+        return [np.zeros(design.shape[1], dtype=bool) for design in designs]
+    out = []
+    for design in designs:
+        possible = design[~result.ruled_out]
+        _, _, turned = np.linalg.svd(possible)
+        idle = turned[n_told_apart(possible) :]
+        out.append(np.asarray((idle**2).sum(axis=0) > _ROUNDING))
+    return out
 
 
 def n_told_apart(features: Array) -> int:

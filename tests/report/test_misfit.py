@@ -6,9 +6,11 @@ import warnings
 import numpy as np
 import pytest
 
-from hidag import DCRL, fit_statistics, standard_errors, validate_q
+from hidag import DCRL, Knowledge, fit_statistics, standard_errors, validate_q
+from hidag.criteria import count_parameters
 from hidag.explain.limited_information import LimitedInformation
 from hidag.latent import NetworkLaw, StateSpace
+from hidag.report.errors_panel import errors_panel
 from hidag.report.misfit import doubts_of_q, flat_directions, misfits
 from hidag.simulate import Truth, simulate
 
@@ -139,3 +141,35 @@ def test_many_parameters_that_the_data_say_nothing_of_are_told(right, table):
         "the data say nothing of 3 of 29 parameters, for instance of X1: intercept",
     )
     assert flat_directions(dataclasses.replace(errors, not_estimated=names[:2])) == ()
+
+
+def test_what_a_hierarchy_leaves_known_in_sum_only_is_no_doubt():
+    # Nobody has the second skill alone: its own effect and the interaction are one number.
+    law = NetworkLaw(
+        StateSpace.binary(2),
+        ((), (0,)),
+        (np.array([0.4, 0.6]), np.array([[1.0, 0.0], [0.4, 0.6]])),
+    )
+    q = np.array([[1, 0], [0, 1], [1, 1]] * 3, dtype=np.int8)
+    truth = Truth(q, np.full(9, -1.5), 2.0 * q, np.ones(9), ("bernoulli",) * 9, law)
+    X = simulate(truth, 1500, rng=1).X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DCRL(
+            2,
+            q_matrix=q,
+            family="bernoulli",
+            effects="all",
+            knowledge=Knowledge(hierarchy=[(0, 1)]),
+            random_state=0,
+            n_starts=2,
+        ).fit(X)
+    errors = standard_errors(model.result_, X)
+    assert len(errors.known_in_sum) == 6
+    assert set(errors.known_in_sum) == set(errors.not_estimated)
+    assert all("Z2" in name for name in errors.known_in_sum)
+    assert errors.n_parameters - 3 == count_parameters(model.result_)
+    assert flat_directions(errors) == ()
+    assert "prerequisites leave 6 parameters known in sum only: " in errors.summary()
+    in_sum = errors_panel(errors)[0].paragraphs[1]
+    assert in_sum.startswith("Prerequisites leave 6 parameters known in sum only, for instance ")

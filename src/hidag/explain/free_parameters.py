@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hidag.estimate.working import WorkingData
 from hidag.explain.item_channels import Channel, channels_of
 from hidag.explain.law_blocks import LawBlock, law_blocks
-from hidag.free_coefficients import feature_names, item_designs
+from hidag.free_coefficients import feature_names, item_designs, known_in_sum
 from hidag.measurement import MeasurementParameters
 from hidag.result import FitResult
 
@@ -116,6 +116,15 @@ class FreeParameters:
             blocks,
             maps,
         )
+
+    def known_in_sum(self) -> NDArray[np.bool_]:
+        """Return which parameters prerequisites leave known in sum only, shape (P,)."""
+        out = np.zeros(self.n_parameters, dtype=bool)
+        of_responses = known_in_sum(self.result)
+        for c, one in enumerate(self.channels):
+            if one.kind == "predictor":
+                out[self.of_channel(c)] = of_responses[one.response]
+        return out
 
     def names(self) -> tuple[str, ...]:
         """Return a name for each parameter."""

@@ -58,6 +58,9 @@ class StandardErrors:
         Parameters along which the likelihood is flat.
     distance : float
         How far the fit is from the nearest maximum of the likelihood, in standard errors.
+    known_in_sum : tuple of str
+        Those of ``not_estimated`` that no table could tell apart: prerequisites rule out the states
+        that would. Their sums are known, and probabilities of answers with them.
     """
 
     table: Table
@@ -69,6 +72,12 @@ class StandardErrors:
     n_parameters: int
     not_estimated: tuple[str, ...]
     distance: float
+    known_in_sum: tuple[str, ...] = ()
+
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """Parameters that another table might tell something of, but this one does not."""
+        return tuple(name for name in self.not_estimated if name not in self.known_in_sum)
 
     def summary(self, n_shown: int | None = 40) -> str:
         """Return the standard errors as text."""
@@ -82,12 +91,13 @@ class StandardErrors:
             f"{self.n_parameters} parameters, {self.level:.0%} intervals",
             *self.table.lines(n_shown),
         ]
-        if self.not_estimated:
-            lines.append(
-                f"the data say nothing of {len(self.not_estimated)} parameters: "
-                + ", ".join(self.not_estimated[:5])
-                + (", ..." if len(self.not_estimated) > 5 else "")
-            )
+        for names, words in (
+            (self.flat, "the data say nothing of {} parameters"),
+            (self.known_in_sum, "prerequisites leave {} parameters known in sum only"),
+        ):
+            if names:
+                more = ", ..." if len(names) > 5 else ""
+                lines.append(f"{words.format(len(names))}: {', '.join(names[:5])}{more}")
         if self.distance > 1.0:
             lines.append(
                 f"the fit is {self.distance:.1f} standard errors from the maximum of the "
@@ -153,6 +163,11 @@ def standard_errors(
         n_parameters=free.n_parameters,
         not_estimated=tuple(name for name, out in zip(names, flat, strict=True) if out),
         distance=distance,
+        known_in_sum=tuple(
+            name
+            for name, out, sums in zip(names, flat, free.known_in_sum(), strict=True)
+            if out and sums
+        ),
     )
 
 

@@ -17,10 +17,15 @@ def errors_panel(found: StandardErrors) -> tuple[Section, tuple[Table, ...]]:
         "Q and this graph. That other ones might have been found is not in them: `hidag bootstrap` "
         "fits resampled tables, and its answer then stands here."
     ]
-    if found.not_estimated:
+    if found.flat:
         words.append(
-            f"The data say nothing of {len(found.not_estimated)} parameters, for instance of "
-            f"{found.not_estimated[0]}."
+            f"The data say nothing of {len(found.flat)} parameters, for instance of "
+            f"{found.flat[0]}."
+        )
+    if found.known_in_sum:
+        words.append(
+            f"Prerequisites leave {len(found.known_in_sum)} parameters known in sum only, for "
+            f"instance {found.known_in_sum[0]}: the states that would tell them apart do not occur."
         )
     if found.distance > 1.0:
         words.append(

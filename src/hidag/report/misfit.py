@@ -85,11 +85,12 @@ def doubts_of_q(found: QValidation) -> tuple[str, ...]:
 
 def flat_directions(found: StandardErrors) -> tuple[str, ...]:
     """Return whether the data say nothing of many parameters, as a sentence; empty if not."""
-    flat = found.not_estimated
-    if len(flat) <= MANY_FLAT * found.n_parameters:
+    # What a hierarchy leaves known in sum only is no lack of data, and its sums are estimated.
+    flat, n_parameters = found.flat, found.n_parameters - len(found.known_in_sum)
+    if len(flat) <= MANY_FLAT * n_parameters:
         return ()
     return (
-        f"the data say nothing of {len(flat)} of {found.n_parameters} parameters, for instance of "
+        f"the data say nothing of {len(flat)} of {n_parameters} parameters, for instance of "
         f"{flat[0]}",
     )
 
