@@ -390,6 +390,19 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         assert sentence in readme
 
 
+def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
+    from hidag.estimate.posterior import HARDLY_SEEN
+    from hidag.report.words import FEWEST_ITEMS, MUCH_MISSING
+
+    text = " ".join((ROOT / "docs" / "after_the_fit.md").read_text("utf-8").split())
+    for sentence in (
+        f"latents with fewer than {FEWEST_ITEMS} items",
+        f"less than {HARDLY_SEEN:g} of what seeing them would tell".replace("0.", "."),
+        f"more than {MUCH_MISSING:g} of the cells missing".replace("0.", "."),
+    ):
+        assert sentence in text
+
+
 def test_rows_that_counts_are_worth_are_those_of_the_page() -> None:
     from hidag.estimate.law_rounds import STEPS_FREE
     from hidag.estimate.posterior import rows_worth

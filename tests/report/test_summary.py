@@ -143,6 +143,12 @@ def test_what_was_fitted_is_said_in_words(result):
 def test_concerns_are_sentences(result):
     calm = dataclasses.replace(result, converged=True, n_reached=2, information_ratio=0.9)
     assert concerns(calm) == []
+    # As good yes/no tests have it: said, but no reason for caution.
+    ordinary = dataclasses.replace(calm, information_ratio=0.4)
+    assert concerns(ordinary) == []
+    assert (
+        "The items tell 40% of what seeing the causes would tell" in what_was_fitted(ordinary)[-1]
+    )
     q = np.ones_like(result.q_matrix)
     q[:, 0] = 0
     q[0] = [1, 0, 0, 0, 0]
@@ -152,7 +158,7 @@ def test_concerns_are_sentences(result):
         converged=False,
         n_iter=300,
         n_reached=1,
-        information_ratio=0.2,
+        information_ratio=0.08,
         missing_share=0.5,
         q_given=q,
     )
@@ -165,8 +171,8 @@ def test_concerns_are_sentences(result):
         f"1 latent is measured by fewer than 3 items ({thin}) and may not be identified; ask for "
         "fewer latents or add items",
         f"1 item measures no latent ({idle})",
-        "the items carry little information about the latents (20% of what seeing them would "
-        "give), so edges of the graph may be missing",
+        "the items hardly show the latents (8% of what seeing them would tell of how they go "
+        "together), so edges of the graph may be missing",
         "50% of the cells are missing; the fit takes them as missing at random",
         "something else",
     ]

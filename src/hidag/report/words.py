@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.explain.rows import was_weighted
 from hidag.measurement import categorical_named, family_named
 from hidag.report.model_words import counted, effects_in_words, latents_in_words
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 
 #: A latent that fewer items measure is rarely pinned down (two blocks and one more item).
 FEWEST_ITEMS = 3
-#: Below this share of the latents' information, the graph rests on much fewer rows than N.
-LITTLE_INFORMATION = 0.5
-_MUCH_MISSING = 0.3
+MUCH_MISSING = 0.3
 _SHOWN_NAMES = 5
 
 
@@ -56,8 +55,9 @@ def what_was_fitted(result: FitResult) -> list[str]:
         f", with {result.missing_share:.1%} of the cells missing," if result.missing_share else ""
     )
     rows = (
-        f"The graph among the causes was then searched in counts that stand for "
-        f"{result.graph_rows:,.0f} rows."
+        f"The items tell {result.information_ratio:.0%} of what seeing the causes would tell of "
+        "how they go together, and the graph among them was then searched in counts that stand "
+        f"for {result.graph_rows:,.0f} rows."
         if n_latents > 1
         else "With a single cause there is no graph to search."
     )
@@ -160,13 +160,15 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
         out.append(
             f"{counted(len(idle), 'item measures', 'items measure')} no latent ({_listed(idle)})"
         )
-    if n_latents > 1 and result.information_ratio < LITTLE_INFORMATION:
+    if n_latents > 1 and result.information_ratio < HARDLY_SEEN:
+        # What ordinary tests leave in the dark is no concern: the search counts as many rows less.
+        # Below this share the method itself goes other ways.
         out.append(
-            "the items carry little information about the latents "
-            f"({result.information_ratio:.0%} of what seeing them would give), so edges of the "
-            "graph may be missing"
+            "the items hardly show the latents "
+            f"({result.information_ratio:.0%} of what seeing them would tell of how they go "
+            "together), so edges of the graph may be missing"
         )
-    if result.missing_share > _MUCH_MISSING:
+    if result.missing_share > MUCH_MISSING:
         out.append(
             f"{result.missing_share:.0%} of the cells are missing; the fit takes them as missing "
             "at random"
