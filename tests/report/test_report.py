@@ -171,11 +171,13 @@ def test_parts_come_back_from_their_file(tmp_path):
     path = write_parts(PARTS, tmp_path / "report.json")
     assert read_parts(path) == PARTS
     earlier = json.loads(path.read_text())
-    for name in ("examined", "directions"):
+    for name in ("examined", "directions", "doubts", "doubts_kept"):
         del earlier[name]
     path.write_text(json.dumps(earlier))
+    assert read_parts(path) == replace(PARTS, directions=(), doubts=(), doubts_kept=False)
+    earlier["sections"][0]["tables"] = []
+    path.write_text(json.dumps(earlier))
     assert not read_parts(path).examined
-    assert read_parts(path).directions == ()
     path.write_text(json.dumps({"format": "other"}))
     with pytest.raises(FileError, match="was not written by hidag fit, or it is damaged; remove"):
         read_parts(path)
@@ -195,6 +197,14 @@ def test_the_page_is_green_only_if_the_fit_was_examined_and_nothing_was_found(re
         assert green not in worried
         assert grey not in worried
         assert worried.index("Another thing.") < worried.index("What was fitted")
+
+
+def test_a_report_of_an_earlier_version_says_that_its_doubts_were_not_kept(result):
+    calm = replace(result, converged=True, n_reached=2, information_ratio=0.9)
+    earlier = render_report(calm, ReportParts(examined=True, doubts_kept=False), plots=False)
+    assert "was not examined here" not in earlier
+    assert "did not keep whether they cast doubt on the model" in earlier
+    assert '<div class="good"' not in earlier
 
 
 def test_a_single_latent_has_no_graph():

@@ -67,6 +67,7 @@ def render_report(
         warnings=(*parts.warnings, *parts.doubts),
         plots=plots,
         examined=parts.examined,
+        doubts_kept=parts.doubts_kept,
     )
     return render_page(
         _TEMPLATE,

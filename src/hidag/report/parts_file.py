@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.errors import FileError
+from hidag.report.headings import FIT_HEADING
 from hidag.report.parts import Section, Table
 
 _FORMAT, _VERSION = "hidag-report", 1
@@ -40,6 +41,8 @@ class ReportParts:
     directions : tuple of (str, str, float)
         Causes and effects of the fit's graph with the share of resampled tables in which the edge
         has this direction; empty where no tables were resampled.
+    doubts_kept : bool
+        Whether ``doubts`` is all there was: files of earlier versions do not hold them.
     """
 
     title: str = "Hidden causes and their graph"
@@ -51,6 +54,7 @@ class ReportParts:
     doubts: tuple[str, ...] = ()
     examined: bool = False
     directions: tuple[tuple[str, str, float], ...] = ()
+    doubts_kept: bool = True
 
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
@@ -67,23 +71,29 @@ def read_parts(path: Path) -> ReportParts:
         content = json.loads(path.read_text("utf-8"))
         if content["format"] != _FORMAT or content["version"] != _VERSION:
             raise ValueError("another format")
+        sections = tuple(Section(**_with_tuples(part)) for part in content["sections"])
+        # Files of earlier versions do not say what those after the command do.
         return ReportParts(
             str(content["title"]),
             tuple(map(str, content["warnings"])),
             _shares(content["support"]),
-            tuple(Section(**_with_tuples(part)) for part in content["sections"]),
+            sections,
             tuple(Table(**_with_tuples(table)) for table in content["tables"]),
             str(content["command"]),
-            # Files of earlier versions do not say.
             tuple(map(str, content.get("doubts", ()))),
-            bool(content.get("examined", False)),
+            bool(content.get("examined", _has_statistics(sections))),
             _shares(content.get("directions", ())),
+            bool(content.get("doubts_kept", "doubts" in content)),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(
             f"{path} was not written by hidag fit, or it is damaged; remove it to make the report "
             "from the fit alone"
         ) from error
+
+
+def _has_statistics(sections: Iterable[Section]) -> bool:
+    return any(part.heading == FIT_HEADING and part.tables for part in sections)
 
 
 def _shares(rows: Iterable[Any]) -> tuple[tuple[str, str, float], ...]:

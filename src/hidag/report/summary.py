@@ -46,6 +46,7 @@ def summary_content(
     warnings: Iterable[str] = (),
     plots: bool = True,
     examined: bool = False,
+    doubts_kept: bool = True,
 ) -> dict[str, Any]:
     """Return what the template of the summary shows, besides its title.
 
@@ -58,11 +59,13 @@ def summary_content(
         Whether to draw Q and the trace.
     examined : bool
         Whether the model was held against its table: without that the page cannot call it fine.
+    doubts_kept : bool
+        Whether what was found against it then is among the warnings.
     """
     return {
         "result": result,
         "concerns": concerns(result, warnings),
-        "not_judged": why_not_judged(result, examined=examined),
+        "not_judged": why_not_judged(result, examined=examined, doubts_kept=doubts_kept),
         "sentences": what_was_fitted(result),
         "told": bool(knowledge_in_words(result)),
         "edges": edges_in_words(result.graph),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.explain.rows import was_weighted
 from hidag.measurement import categorical_named, family_named
+from hidag.report.headings import FIT_HEADING
 from hidag.report.model_words import counted, effects_in_words, latents_in_words
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     return out + [text for text in more if not _said_already(text)]
 
 
-def why_not_judged(result: FitResult, *, examined: bool) -> str:
+def why_not_judged(result: FitResult, *, examined: bool, doubts_kept: bool) -> str:
     """Return why nobody can say whether the model describes its table; empty where one can.
 
     Parameters
@@ -184,6 +185,8 @@ def why_not_judged(result: FitResult, *, examined: bool) -> str:
     result : FitResult
     examined : bool
         Whether statistics of fit were computed.
+    doubts_kept : bool
+        Whether what they found against the model is known.
     """
     if not examined:
         return "How well the model describes the table was not examined here."
@@ -191,6 +194,11 @@ def why_not_judged(result: FitResult, *, examined: bool) -> str:
         return (
             "Statistics of fit count every row once, and so they do not judge a fit that counted "
             "rows by weights."
+        )
+    if not doubts_kept:
+        return (
+            f'Statistics of fit are below ("{FIT_HEADING}"), but an earlier version of hidag wrote '
+            "them and did not keep whether they cast doubt on the model; fit again to know."
         )
     return ""
 
