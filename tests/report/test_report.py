@@ -207,6 +207,16 @@ def test_a_report_of_an_earlier_version_says_that_its_doubts_were_not_kept(resul
     assert '<div class="good"' not in earlier
 
 
+def test_latents_without_edges_have_their_tables(as_result):
+    law = random_law(dag_from_parents([(), ()]), rng=0)
+    page = render_report(as_result(make_truth(law, np.eye(2, dtype=int))), plots=False)
+    assert page.count('<g class="edge"') == 0
+    for k in range(2):
+        assert f'<div id="node-{k}">' in page
+    assert "Point at a latent for its probabilities. Latents can be dragged." in page
+    assert "<summary>The latents' tables</summary>" in page
+
+
 def test_a_single_latent_has_no_graph():
     rng = np.random.default_rng(0)
     z = rng.random((300, 1)) < 0.5
