@@ -100,6 +100,9 @@ def test_without_pictures_the_report_lacks_nothing_but_them(hidag, table, tmp_pa
     assert pages["with"].count("<img") == 2
     assert "<img" not in pages["without"]
     assert re.sub(r"<figure>.*?</figure>", "", pages["with"]) == pages["without"]
+    for name, page in pages.items():
+        assert hidag("report", tmp_path / name).exit_code == 0
+        assert (tmp_path / name / "report.html").read_text("utf-8") == page
 
 
 def test_a_report_says_which_command_computes_what_takes_long(hidag, table, tmp_path, monkeypatch):

@@ -40,6 +40,7 @@ PARTS = ReportParts(
     examined=True,
     support=(("a", "b", 1.0),),
     directions=(("b", "a", 0.8),),
+    plots=False,
 )
 
 
@@ -171,10 +172,11 @@ def test_parts_come_back_from_their_file(tmp_path):
     path = write_parts(PARTS, tmp_path / "report.json")
     assert read_parts(path) == PARTS
     earlier = json.loads(path.read_text())
-    for name in ("examined", "directions", "doubts", "doubts_kept"):
+    for name in ("examined", "directions", "doubts", "doubts_kept", "plots"):
         del earlier[name]
     path.write_text(json.dumps(earlier))
-    assert read_parts(path) == replace(PARTS, directions=(), doubts=(), doubts_kept=False)
+    unknown = {"directions": (), "doubts": (), "doubts_kept": False, "plots": True}
+    assert read_parts(path) == replace(PARTS, **unknown)
     earlier["sections"][0]["tables"] = []
     path.write_text(json.dumps(earlier))
     assert not read_parts(path).examined

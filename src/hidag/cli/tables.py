@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -55,10 +56,11 @@ def fit_files(
     parts : ReportParts
         What the report says beyond the fit.
     plots : bool
-        Without them the report has no graph to take hold of either.
+        Whether there are pictures, in this report and in those made anew of it.
     ids : sequence, length N, optional
         Names of the rows; their numbers unless given.
     """
+    parts = replace(parts, plots=plots)
     latents = list(result.latent_names)
     q, loadings = result.q_matrix, result.loadings
     writers: dict[str, Writer] = {
@@ -98,7 +100,7 @@ def fit_files(
             rows=([i + 1, *(number(v) for v in row)] for i, row in enumerate(result.trace)),
         ),
         "report.json": partial(_write_parts, parts=parts),
-        "report.html": lambda path: write_report(result, path, parts, plots=plots),
+        "report.html": lambda path: write_report(result, path, parts),
         "result.npz": result.save,
     }
     if result.law.space.n_states <= LISTED_STATES:

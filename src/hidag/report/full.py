@@ -35,7 +35,8 @@ def render_report(
     result : FitResult
     parts : ReportParts, optional
     plots : bool
-        Whether to draw Q and the trace; all else is there without pictures too.
+        Whether to draw Q and the trace, if the parts have them; all else is there without pictures
+        too.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def render_report(
     content = summary_content(
         result,
         warnings=(*parts.warnings, *parts.doubts),
-        plots=plots,
+        plots=plots and parts.plots,
         examined=parts.examined,
         doubts_kept=parts.doubts_kept,
     )

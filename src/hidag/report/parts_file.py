@@ -43,6 +43,8 @@ class ReportParts:
         has this direction; empty where no tables were resampled.
     doubts_kept : bool
         Whether ``doubts`` is all there was: files of earlier versions do not hold them.
+    plots : bool
+        Whether the page has pictures of Q and the trace.
     """
 
     title: str = "Hidden causes and their graph"
@@ -55,6 +57,7 @@ class ReportParts:
     examined: bool = False
     directions: tuple[tuple[str, str, float], ...] = ()
     doubts_kept: bool = True
+    plots: bool = True
 
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
@@ -84,6 +87,7 @@ def read_parts(path: Path) -> ReportParts:
             bool(content.get("examined", _has_statistics(sections))),
             _shares(content.get("directions", ())),
             bool(content.get("doubts_kept", "doubts" in content)),
+            bool(content.get("plots", True)),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(
