@@ -65,6 +65,7 @@ def report_parts(
     panels.append(placement_panel(classify(result, values)))
     if len(result.latent_names) > 1:
         panels.append(effects_panel(result))
+    wanted = statistics
     if statistics is None:
         statistics = _work(result, len(values)) <= WORK_OF_A_MOMENT
     if statistics:
@@ -74,18 +75,13 @@ def report_parts(
         # Rows that count once have other means and pairs than weighted ones: that is no misfit.
         doubts = [*(() if was_weighted(result) else misfits(found)), *doubts]
     else:
-        panels.append(
-            (
-                Section(
-                    FIT_HEADING,
-                    (
-                        "Not computed here, as it takes longer than the fit; `hidag fit "
-                        "--statistics` does so, and `hidag goodness` for a fit that is there.",
-                    ),
-                ),
-                (),
-            )
+        why = (
+            "Not computed here, as it takes longer than the fit; `hidag fit --statistics` does so, "
+            "and `hidag goodness` for a fit that is there."
+            if wanted is None
+            else "Not computed here, as the fit was asked not to; `hidag goodness` does so."
         )
+        panels.append((Section(FIT_HEADING, (why,)), ()))
     about_q, doubts_about_q = _is_q_right(result, values, weights)
     panels += about_q
     return ReportParts(
