@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+from hidag.explain.tables import CHANCES, ROUNDING
+
 #: Longer tables are folded behind a line to click.
 OPEN_TABLE_ROWS = 30
 #: A page shows no more rows than these; files hold all of them.
 MOST_TABLE_ROWS = 1000
-#: Smaller numbers are what rounding leaves of zero, except chances, which can be that small.
-ROUNDING = 1e-12
-_CHANCES = frozenset({"p", "p value"})
+#: Headings under which a number can be as small as what rounding leaves of zero.
+_CHANCES = frozenset({"p", *(name.replace("_", " ") for name in CHANCES)})
 
 
 @dataclass(frozen=True)
