@@ -81,38 +81,42 @@ def test_a_large_misfit_in_few_rows_and_a_small_one_in_many_are_no_reason(fine):
 
 
 @pytest.mark.parametrize(
-    ("part", "size", "sentence"),
+    ("part", "size", "by", "sentence"),
     [
         (
             "pairs",
             "residual",
-            "1 pair of items goes together otherwise than the model says, most of all item_0 and "
-            "item_1 (a residual correlation of -0.20)",
+            -0.2,
+            "1 pair of items goes together otherwise than the model says, item_0 and item_1 (a "
+            "residual correlation of -0.20)",
         ),
         (
             "items",
             "rmsd",
-            "1 item does not behave as the model says given the other items, most of all item_0 "
-            "(off by -0.20 over the joint states)",
+            0.2,
+            "1 item does not behave as the model says given the other items, item_0 (off by 0.20 "
+            "over the joint states)",
         ),
     ],
 )
-def test_only_sizeable_misfits_beyond_chance_are_told(fine, part, size, sentence):
-    def told(chance: float, by: float, n_rows: int = 1) -> tuple[str, ...]:
+def test_only_sizeable_misfits_beyond_chance_are_told(fine, part, size, by, sentence):
+    def told(chance: float, off: float, n_rows: int = 1) -> tuple[str, ...]:
         table = getattr(fine, part)
         rows = [list(row) for row in table.rows]
         for row in rows[:n_rows]:
             row[table.columns.index("p_value")] = chance
-            row[table.columns.index(size)] = by
+            row[table.columns.index(size)] = off
         changed = dataclasses.replace(table, rows=tuple(map(tuple, rows)))
         return misfits(dataclasses.replace(fine, **{part: changed}))
 
-    assert told(1e-9, -0.2) == (sentence,)
+    assert told(1e-9, by) == (sentence,)
     assert told(1e-9, 0.05) == ()
     assert told(0.01, 0.2) == ()
     # What chance does once in a while it does not do twice.
     assert told(1e-4, 0.2) == ()
-    assert told(1e-4, 0.2, n_rows=2)[0].startswith("2 ")
+    twice = told(1e-4, 0.2, n_rows=2)[0]
+    assert twice.startswith("2 ")
+    assert "most of all item_0" in twice
     assert told(float("nan"), 0.2) == ()
 
 

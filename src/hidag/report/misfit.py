@@ -7,6 +7,7 @@ would make of a true model.
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -46,15 +47,16 @@ def misfits(found: FitStatistics) -> tuple[str, ...]:
         worst = pairs[0]
         out.append(
             f"{counted(len(pairs), 'pair of items goes', 'pairs of items go')} together otherwise "
-            f"than the model says, most of all {worst['first']} and {worst['second']} (a residual "
-            f"correlation of {worst['residual']:.2f})"
+            f"than the model says, {_most_of_all(pairs)}{worst['first']} and {worst['second']} (a "
+            f"residual correlation of {worst['residual']:.2f})"
         )
     items = _beyond_chance(found.items, "rmsd")
     if items:
+        worst = items[0]
         out.append(
             f"{counted(len(items), 'item does', 'items do')} not behave as the model says given "
-            f"the other items, most of all {items[0]['item']} (off by {items[0]['rmsd']:.2f} over "
-            "the joint states)"
+            f"the other items, {_most_of_all(items)}{worst['item']} (off by {worst['rmsd']:.2f} "
+            "over the joint states)"
         )
     low = sum(p < LEVEL for p in found.checks.column("p_value"))
     if low > max(1.0, MANY_CHECKS * len(found.checks)):
@@ -105,6 +107,11 @@ def _poor_moments(found: LimitedInformation) -> list[str]:
     if srmsr >= POOR_SRMSR:
         poor.append(f"SRMSR is {found.srmsr:.3f}, where {POOR_SRMSR:g} and more is called poor")
     return [f"the model does not fit how items go together: {'; '.join(poor)}"] if poor else []
+
+
+def _most_of_all(rows: Sized) -> str:
+    """Return what goes before the name of the worst one, if there are others."""
+    return "most of all " if len(rows) > 1 else ""
 
 
 def _beyond_chance(found: Table, size: str) -> list[dict[str, Any]]:
