@@ -48,7 +48,7 @@ def summary_content(
     examined: bool = False,
     doubts_kept: bool = True,
 ) -> dict[str, Any]:
-    """Return what the template of the summary shows, besides its title.
+    """Return what the page shows of the fit itself, by the names of its template.
 
     Parameters
     ----------
