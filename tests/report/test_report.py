@@ -136,6 +136,8 @@ def test_combinations_that_hardly_occur_are_pale(as_result):
     rows = graph_panel(result).nodes[2].rows
     assert [row.share for row in rows] == pytest.approx([0.4995, 0.0005, 0.4995, 0.0005])
     assert [row.thin for row in rows] == [False, True, False, True]
+    few = replace(result, settings={"weighted": True, "n_counted": 9.0})
+    assert all(row.thin for row in graph_panel(few).nodes[2].rows)
     page = render_report(result)
     assert page.count('<tr class="thin">') == 2
     assert '<td class="n">50.0%</td><td class="n">0.800</td>' in page

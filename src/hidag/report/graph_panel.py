@@ -144,6 +144,8 @@ def graph_panel(
     graph, layout = result.graph, graph_layout(result.graph)
     law = network_law(result)
     known = beliefs(law)
+    # Unequal weights tell less than so many rows; files of earlier versions do not say how much.
+    n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
     strengths = edge_strengths(result)
     a = graph.adjacency
     width = max(layout.width + 2 * _MARGIN, _LEAST_WIDTH)
@@ -173,7 +175,7 @@ def graph_panel(
             float(layout.height - y) + top,
             *size,
             tuple(range(result.terms.levels[k])),
-            _table(law, k, graph.names, known, result.n_samples),
+            _table(law, k, graph.names, known, n_rows),
             tuple(graph.names[other] for other in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))),
         )
         for k, (name, (x, y), size) in enumerate(
@@ -184,7 +186,7 @@ def graph_panel(
 
 
 def _table(
-    law: NetworkLaw, latent: int, names: tuple[str, ...], known: Beliefs, n_rows: int
+    law: NetworkLaw, latent: int, names: tuple[str, ...], known: Beliefs, n_rows: float
 ) -> tuple[PanelRow, ...]:
     """Return a latent's table given its parents in the law, line by line; empty if it is long."""
     table, parents = law.tables[latent], law.parents[latent]
