@@ -28,10 +28,10 @@ COLUMNS = (
 )  # fmt: skip
 
 #: Directions of which the fitted parameters leave next to nothing have variances that a thousand
-#: rows do not tell: with them true models were rejected twice as often as they should be.
+#: rows do not tell: with them true models would be rejected too often.
 LEAST_SPREAD = 0.05
-#: Of a direction twice as much has to be left as the scores take by chance alone: with less a tenth
-#: of the items of true models was rejected where 366 rows had to tell 200 parameters.
+#: Of a direction twice as much has to be left as the scores take by chance alone: where parameters
+#: are half as many as rows, what is left is mostly chance, and its variance is told far too small.
 LEAST_LEFT = 2.0
 
 

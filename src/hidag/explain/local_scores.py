@@ -26,8 +26,8 @@ MOST_SHARED = 64
 ROWS_FOR_ONE = 10
 #: At a maximum scores add up to nothing. Parameters that ran to the edge of what they can be (an
 #: answer that nobody in a state gave) leave a direction, however faint, that is alike in all rows:
-#: it would seem to explain any mean away. Of the largest sum that there could be, edges left .85
-#: and more in tables of 100 and 300 rows, penalties at most .13.
+#: it would seem to explain any mean away. Such a direction has nearly the largest sum that there
+#: could be, what a penalty leaves of the maximum a small part of it: half lies between the two.
 HELD = 0.5
 #: Of an item's scores, what the shared directions leave less of than this share is nothing.
 NOTHING_LEFT = 1e-5

@@ -33,8 +33,8 @@ NO_SPREAD = 1e-8
 #: customary in the cells of a table of counts.
 FEWEST_DEPARTURES = 5.0
 #: Of what a pair varies by given the latents, the scores take about their number over the number of
-#: rows by chance alone. So many times that share has to be left: with less, true models were
-#: rejected two to three times as often as they should be in tables of 300 rows.
+#: rows by chance alone. So many times that share has to be left: with less, the spread that is left
+#: is told too small in a few hundred rows, and true models are rejected too often.
 LEAST_LEFT = 4.0
 #: Keeps directions that two items share from being divided by.
 RIDGE = 1e-9

@@ -27,8 +27,8 @@ GOOD_RMSEA, POOR_RMSEA = 0.03, 0.05
 POOR_SRMSR = 0.05
 #: A residual correlation, and a distance of an item's means, that change what one would say.
 SIZEABLE = 0.1
-#: In a few hundred rows Bonferroni's bound is passed in more than a twentieth of the tables of a
-#: true model, by a lone pair with few rows of its own: that has to be below this share of it.
+#: Chances far out in the tail are told worst, and Bonferroni's bound lies there: a lone pair with
+#: few rows of its own may pass it in a table of a true model. It has to be below this share of it.
 LONE = 0.01
 #: Predictive checks of a true model are hardly ever low; more than this share is not chance.
 MANY_CHECKS = 0.1
