@@ -110,6 +110,44 @@ def test_sentences_name_the_options(hidag, coded, tmp_path, answers):
     assert hidag("fit", table, *QUICK, "--missing", "-9").exit_code == 0
 
 
+@pytest.mark.parametrize("first", ["", "NA"])
+@pytest.mark.parametrize(
+    ("other", "shown", "typed"),
+    [
+        ("maybe", "'maybe'", "maybe"),
+        ("don't know", '"don\'t know"', '"don\'t know"'),
+        ("9", "'9'", "9"),
+    ],
+)
+def test_following_the_advice_on_another_word_keeps_every_yes(
+    hidag, tmp_path, answers, first, other, shown, typed
+):
+    rows = [["yes" if row[0] else "no", *row[1:]] for row in answers[:120].tolist()]
+    rows[0][0] = first or rows[0][0]
+    rows[6][0] = rows[7][0] = other
+    table = write_rows(tmp_path / "words.csv", ITEMS, rows)
+    assert hidag("fit", table, *QUICK).stderr == (
+        f"hidag: columns of yes and no must hold nothing else, but {table} has {shown} in column "
+        "'item0', line 8 (2 of 120 cells of this column; 1 of 8 columns); recode it as yes or no, "
+        f"or leave the cell empty or say --missing {typed} if the answer is missing\n"
+    )
+    ran = hidag("fit", table, *QUICK, "--missing", other)
+    assert ran.stdout.startswith("yes or true is read as 1 and no or false as 0 in item0\n")
+
+
+def test_words_that_most_answers_are_made_of_are_not_called_missing(hidag, tmp_path, answers):
+    rows = [["often" if row[0] else "never", *row[1:]] for row in answers[:120].tolist()]
+    rows[0][0] = "NA"
+    table = write_rows(tmp_path / "words.csv", ITEMS, rows)
+    first = rows[1][0]
+    assert hidag("fit", table, *QUICK).stderr == (
+        f"hidag: cells must be numbers, but {table} has the text {first!r} in column 'item0', line "
+        "3 (119 of 120 cells of this column; 1 of 8 columns); recode 'never' and 'often' as "
+        "numbers, or leave the cell empty if the answer is missing; a column that names the rows "
+        "is left out with --id COLUMN, any other with --drop COLUMN\n"
+    )
+
+
 def test_yes_and_no_are_read_as_1_and_0_throughout(hidag, tmp_path, answers):
     rows = answers[:120].tolist()
     plain = write_rows(tmp_path / "plain.csv", ITEMS, rows)

@@ -193,6 +193,30 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
             "1.234 if they mark decimals",
         ),
         (
+            'a,b\n1,"1,234"\n2,"681,5"\n',
+            "cells must be numbers, but {} has the text '1,234' in column 'b', line 2 (2 of 2 "
+            "cells of this column; 1 of 2 columns); write 1234 if its commas separate thousands, "
+            "1.234 if they mark decimals, as in '681,5'",
+        ),
+        (
+            "a,b\nY,1\n,1\nn,0\nY,0\nmaybe,1\n",
+            "columns of yes and no must hold nothing else, but {} has 'maybe' in column 'a', line "
+            "6 (1 of 5 cells of this column; 1 of 2 columns); recode it as yes or no, or leave the "
+            "cell empty if the answer is missing",
+        ),
+        (
+            "a,b\nyes,1\n9,1\nno,0\nyes,0\n9,1\n",
+            "columns of yes and no must hold nothing else, but {} has '9' in column 'a', line 3 (2 "
+            "of 5 cells of this column; 1 of 2 columns); recode it as yes or no, or leave the cell "
+            "empty if the answer is missing",
+        ),
+        (
+            "sex,b\nF,1\nF,0\nM,1\n",
+            "cells must be numbers, but {} has the text 'F' in column 'sex', line 2 (3 of 3 cells "
+            "of this column; 1 of 2 columns); recode 'F' and 'M' as numbers, or leave the cell "
+            "empty if the answer is missing",
+        ),
+        (
             'a,b\n1,"1,234,567"\n',
             "cells must be numbers, but {} has the text '1,234,567' in column 'b', line 2 (1 of 1 "
             "cells of this column; 1 of 2 columns); write 1234567 if its commas separate thousands",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +9,10 @@ from typing import Any
 
 from hidag.cli.reading import Reading, codes_of, dropped_of, matching
 from hidag.cli.weights import weights_beside, weights_in_words
+from hidag.cli.wording import quoted
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
+from hidag.observations.bad_cells import BadCellError
 from hidag.observations.files import column_names, read_columns
 from hidag.observations.folders import read_q, read_types
 from hidag.observations.paths import existing_file, find_part
@@ -74,7 +74,7 @@ def read_source(
         codes = codes_of(said.missing, [name for name in names if name not in leave_out])
     try:
         found = read_folder(place, leave_out=leave_out, missing=codes)
-    except DataError as error:
+    except BadCellError as error:
         raise _with_options(error, said) from error
     labels = read_columns(path, (), beside)[1] if beside else {}
     ids = None if said.id_column is None else tuple(labels[said.id_column])
@@ -115,21 +115,21 @@ def truth_columns(table: Any) -> list[str]:
     return [field.name for field in table.schema if str(field.type) == "bool"]
 
 
-def _with_options(error: DataError, said: Reading) -> DataError:
+def _with_options(error: BadCellError, said: Reading) -> DataError:
     """Return the error about a cell with the options that may help."""
     text = str(error)
     # Not one number in a column of many lines: names of the rows, mostly, or no item.
-    if re.search(r"\((\d\d+) of \1 cells", text):
+    if error.only_text:
         rows = "" if said.id_column else "a column that names the rows is left out with --id COLUMN"
         other = "any other" if rows else "a column that is no item is left out"
         other += " with --drop COLUMN"
         return DataError(f"{text}; {', '.join(part for part in (rows, other) if part)}")
-    cell = re.search(r"has the text '([^',]*)' in column", text)
-    if cell:
-        code = shlex.quote(cell[1])
-        instead = f"leave the cell empty or say --missing {code} if the answer is missing"
-        return DataError(text.replace("leave the cell empty if the answer is missing", instead))
-    return error
+    # The option would take these signs for its own.
+    if error.code is None or set(error.code) & set(",="):
+        return error
+    option = f"--missing {quoted(error.code)}"
+    instead = error.advice.replace("leave the cell empty", f"leave the cell empty or say {option}")
+    return DataError(text.replace(error.advice, instead))
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:

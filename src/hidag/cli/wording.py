@@ -63,6 +63,11 @@ def as_typed(words: Iterable[str]) -> str:
     )
 
 
+def quoted(word: str) -> str:
+    """Return a word as a shell takes it, in double quotes where they alone do."""
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+
+
 def options_for_settings(text: str) -> str:
     """Return a sentence with options in place of the settings and remedies that it names."""
     for setting, option in _OPTIONS.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from hidag.errors import DataError, FileError
-from hidag.observations.cells import TRUTH_WORDS, BadCells, numbers_from_cells, read_number
+from hidag.observations.bad_cells import bad_cell_error
+from hidag.observations.cells import TRUTH_WORDS, BadCells, numbers_from_cells
 from hidag.observations.csv_text import (
     delimiter_of,
     import_arrow,
@@ -22,11 +22,6 @@ from hidag.observations.csv_text import (
 )
 from hidag.observations.missing_codes import without_codes
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
-
-#: Different cells of a column that are listed where some of them are text.
-_SHOWN_WORDS = 4
-#: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
-_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 
 
 def read_file(
@@ -58,7 +53,7 @@ def read_file(
     ------
     FileError
         If the file is missing, empty, cut off, of an unknown format or in a wrong encoding.
-    DataError
+    BadCellError
         If a cell is not a number; the sentence says in which line.
     """
     file = existing_file(Path(path))
@@ -164,7 +159,7 @@ def _numbers(table: Any, file: Path, n_columns: int) -> Any:
             if found is not None:
                 bad[name] = found
     if bad:
-        raise DataError(_bad_cell_sentence(bad, table, file, n_columns))
+        raise bad_cell_error(bad, table, file, n_columns)
     _refuse_infinite(columns, table, file, n_columns)
     return arrow.table(columns, names=table.column_names)
 
@@ -180,35 +175,6 @@ def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: 
                 f"column {name!r}, line {line} ({len(rows)} of {table.num_rows} cells of this "
                 "column); leave the cell empty if the answer is missing"
             )
-
-
-def _bad_cell_sentence(bad: dict[str, BadCells], table: Any, file: Path, n_columns: int) -> str:
-    name, cells = next(iter(bad.items()))
-    line = line_of_row(file, cells.row, n_columns, delimiter_of(file))
-    texts = {cell for cell in table.column(name).to_pylist() if cell is not None}
-    words = sorted(text for text in texts if read_number(text) is None)
-    what = "the text"
-    if 1 < len(words) <= _SHOWN_WORDS:
-        what = ", ".join(repr(word) for word in words[:-1]) + f" and {words[-1]!r}"
-    advice = f"recode {what} as numbers, or leave the cell empty if the answer is missing"
-    if "," in cells.content and _separates_thousands(table.column(name).to_pylist()):
-        written = cells.content.strip("'")
-        advice = f"write {written.replace(',', '')} if its commas separate thousands"
-        if written.count(",") == 1 and "." not in written:
-            advice += f", {written.replace(',', '.')} if they mark decimals"
-    elif re.fullmatch(r"'[+-]?[0-9]+,[0-9]+'", cells.content):
-        advice = "write decimals with a point"
-    return (
-        f"cells must be numbers, but {file} has the text {cells.content} in column {name!r}, line "
-        f"{line} ({cells.count} of {table.num_rows} cells of this column; {len(bad)} of "
-        f"{table.num_columns} columns); {advice}"
-    )
-
-
-def _separates_thousands(cells: Sequence[str | None]) -> bool:
-    """Return whether every cell with a comma may be a number whose commas separate thousands."""
-    with_commas = [cell.strip() for cell in cells if cell is not None and "," in cell]
-    return bool(with_commas) and all(_THOUSANDS.fullmatch(cell) for cell in with_commas)
 
 
 def _read_parquet(file: Path, read: Callable[[str], Any]) -> Any:

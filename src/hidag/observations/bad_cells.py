@@ -1,0 +1,133 @@
+"""What is said about the cells of a text file that are no numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hidag.errors import DataError
+from hidag.observations.cells import TRUTH_WORDS, BadCells, read_number, shorten
+from hidag.observations.csv_text import delimiter_of, line_of_row
+
+#: Different cells of a column that are listed where some of them are text.
+_SHOWN_WORDS = 4
+#: A column of fewer cells may hold text only by chance.
+_FEW_CELLS = 10
+#: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+
+
+class BadCellError(DataError):
+    """A cell of a file is no number.
+
+    Attributes
+    ----------
+    advice : str
+        The part of the sentence that speaks of missing answers; empty where it speaks of none.
+    code : str or None
+        The cell's text where it may stand for a missing answer: where other cells, and more of
+        them, hold what the column is about.
+    only_text : bool
+        Whether the column has many cells and not one number, so that it may be no item.
+    """
+
+    def __init__(
+        self, sentence: str, *, advice: str = "", code: str | None = None, only_text: bool = False
+    ) -> None:
+        super().__init__(sentence)
+        self.advice = advice
+        self.code = code
+        self.only_text = only_text
+
+
+def bad_cell_error(
+    bad: dict[str, BadCells], table: Any, file: Path, n_columns: int
+) -> BadCellError:
+    """Return the error about the first column with cells that are not numbers.
+
+    Parameters
+    ----------
+    bad : dict from column to its bad cells
+    table : pyarrow.Table
+        Of text.
+    file : Path
+    n_columns : int
+        Of the file.
+    """
+    name, found = next(iter(bad.items()))
+    cells = table.column(name).to_pylist()
+    stray = _beside_truths(cells)
+    row, count = (stray[0], len(stray)) if stray else (found.row, found.count)
+    written = cells[row].strip()
+    content = shorten(cells[row])
+    line = line_of_row(file, row, n_columns, delimiter_of(file))
+    where = (
+        f"in column {name!r}, line {line} ({count} of {table.num_rows} cells of this column; "
+        f"{len(bad)} of {table.num_columns} columns)"
+    )
+    empty = "leave the cell empty if the answer is missing"
+    if stray:
+        return BadCellError(
+            f"columns of yes and no must hold nothing else, but {file} has {content} {where}; "
+            f"recode it as yes or no, or {empty}",
+            advice=empty,
+            code=written,
+        )
+    start = f"cells must be numbers, but {file} has the text {content} {where}"
+    about_commas = _advice_on_commas(written, cells)
+    if about_commas:
+        return BadCellError(f"{start}; {about_commas}")
+    n_answers = sum(not _is_missing(cell) for cell in cells)
+    return BadCellError(
+        f"{start}; recode {_words_of(cells)} as numbers, or {empty}",
+        advice=empty,
+        # Where most answers are text, they are what the column is about.
+        code=written if 2 * count < n_answers else None,
+        only_text=count == n_answers >= _FEW_CELLS,
+    )
+
+
+def _is_missing(cell: str | None) -> bool:
+    if cell is None:
+        return True
+    number = read_number(cell)
+    return number is not None and number != number
+
+
+def _beside_truths(cells: Sequence[str | None]) -> list[int]:
+    """Return the rows of what stands among yes and no or so; none where these are not most.
+
+    Both have to come up: F among M is no false.
+    """
+    given = [(row, cell.strip().lower()) for row, cell in enumerate(cells) if cell is not None]
+    answers = [(row, word) for row, word in given if not _is_missing(cells[row])]
+    others = [row for row, word in answers if word not in TRUTH_WORDS]
+    meant = {TRUTH_WORDS[word] for _, word in answers if word in TRUTH_WORDS}
+    return others if len(meant) == 2 and 2 * len(others) < len(answers) else []
+
+
+def _words_of(cells: Sequence[str | None]) -> str:
+    """Return the texts of a column where there are few, else "the text"."""
+    texts = {cell for cell in cells if cell is not None}
+    words = sorted(text for text in texts if read_number(text) is None)
+    if 1 < len(words) <= _SHOWN_WORDS:
+        return ", ".join(repr(word) for word in words[:-1]) + f" and {words[-1]!r}"
+    return "the text"
+
+
+def _advice_on_commas(written: str, cells: Sequence[str | None]) -> str:
+    """Return how to write a number with commas; nothing where the cell is no such number."""
+    thousands = _THOUSANDS.fullmatch(written) is not None
+    decimal = _DECIMAL_COMMA.fullmatch(written) is not None
+    if thousands:
+        given = [cell.strip() for cell in cells if cell is not None]
+        others = [c for c in given if _DECIMAL_COMMA.fullmatch(c) and not _THOUSANDS.fullmatch(c)]
+        advice = f"write {written.replace(',', '')} if its commas separate thousands"
+        if decimal:
+            like = f", as in {shorten(others[0])}" if others else ""
+            advice += f", {written.replace(',', '.')} if they mark decimals{like}"
+        return advice
+    return "write decimals with a point" if decimal else ""
