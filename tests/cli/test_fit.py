@@ -156,7 +156,8 @@ def test_the_folder_of_the_data_is_not_overwritten(hidag, table, q_file, tmp_pat
     ran = hidag("fit", study, "--out", study)
     assert ran.exit_code == 1
     assert ran.stderr == (
-        f"hidag: the results would overwrite {study / 'q.csv'}, which this command reads; choose "
+        f"hidag: the results must not be written into {study}, which holds the table "
+        "responses.csv, because their q.csv would be read there as a given Q-matrix; choose "
         "another folder with --out\n"
     )
     assert (study / "q.csv").read_bytes() == before

@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import ITEMS, write_rows
 
+QUICK = ("--latents", 1, "--no-plots", "--no-statistics")
+
 
 @pytest.fixture(scope="module")
 def fitted(hidag, answers, tmp_path_factory):
@@ -114,3 +116,27 @@ def test_simulated_data_do_not_overwrite_a_table_of_that_name(hidag, tmp_path):
     _refused(hidag, table, sentence, "simulate", "-n", 20, "--out", tmp_path)
     assert hidag("simulate", "-n", 20, "--out", tmp_path / "new").exit_code == 0
     assert hidag("simulate", "-n", 30, "--out", tmp_path / "new").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--no-q",)])
+@pytest.mark.parametrize("inside", ["", "responses.csv"])
+def test_a_fit_is_not_written_where_its_q_would_be_read_as_given(
+    hidag, tmp_path, answers, words, inside
+):
+    write_rows(tmp_path / "responses.csv", ITEMS, answers[:120].tolist())
+    ran = hidag("fit", tmp_path / inside, *QUICK, *words, "--out", tmp_path)
+    assert ran.exit_code == 1
+    assert ran.stderr == (
+        f"hidag: the results must not be written into {tmp_path}, which holds the table "
+        "responses.csv, because their q.csv would be read there as a given Q-matrix; choose "
+        "another folder with --out\n"
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["responses.csv"]
+
+
+def test_a_q_file_that_is_ignored_is_not_read(hidag, tmp_path, answers):
+    write_rows(tmp_path / "responses.csv", ITEMS, answers[:120].tolist())
+    (tmp_path / "q.csv").write_text("nothing of use\n")
+    assert hidag("fit", tmp_path, *QUICK).exit_code == 1
+    ran = hidag("fit", tmp_path, *QUICK, "--no-q")
+    assert ran.exit_code == 0, ran.stderr

@@ -24,9 +24,10 @@ from hidag.cli.sources import (
 )
 from hidag.cli.tables import FIT_FILES, fit_files
 from hidag.cli.wording import in_options, options_for_settings
-from hidag.errors import HidagError
+from hidag.errors import FileError, HidagError
 from hidag.estimator import DCRL
 from hidag.observations import read_table
+from hidag.observations.paths import find_part
 from hidag.report import concerns
 from hidag.result import FitResult
 
@@ -77,6 +78,7 @@ def run_fit(order: FitOrder) -> None:
         reading=order.reading,
     )
     if order.out is not None:
+        _refuse_folder_of_table(order.out)
         check_folder(order.out, FIT_FILES, source.files, sign="result.npz")
     n_latents = _number_of_latents(order, source)
     for note in source.notes:
@@ -117,6 +119,17 @@ def run_fit(order: FitOrder) -> None:
     gone = remove_bootstrap(order.out, refits=another)
     if gone:
         say(f"removed what a bootstrap of the fit before had left there: {', '.join(gone)}")
+
+
+def _refuse_folder_of_table(out: Path) -> None:
+    """Refuse to write into the folder of a table, where the answer would be read as a question."""
+    table = find_part(out, "responses") if out.is_dir() else None
+    if table is not None:
+        raise FileError(
+            f"the results must not be written into {out}, which holds the table {table.name}, "
+            "because their q.csv would be read there as a given Q-matrix; choose another folder "
+            "with --out"
+        )
 
 
 def _number_of_latents(order: FitOrder, source: Source) -> int | str:

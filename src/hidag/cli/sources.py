@@ -72,14 +72,15 @@ def read_source(
         names = column_names(place)
         leave_out = (*beside, *(n for n in dropped_of(said.drop, names) if n not in beside))
         codes = codes_of(said.missing, [name for name in names if name not in leave_out])
+    folder_q = use_folder_q and q is None
     try:
-        found = read_folder(place, leave_out=leave_out, missing=codes)
+        found = read_folder(place, leave_out=leave_out, missing=codes, with_q=folder_q)
     except BadCellError as error:
         raise _with_options(error, said) from error
     labels = read_columns(path, (), beside)[1] if beside else {}
     ids = None if said.id_column is None else tuple(labels[said.id_column])
     items = tuple(found.table.column_names)
-    files = [path] if path.is_file() else _files_in(path)
+    files = [path] if path.is_file() else _files_in(path, with_q=folder_q)
     notes = []
     weights = weights_beside(labels, said.weights_column)
     if weights is not None and said.weights_column is not None:
@@ -98,12 +99,9 @@ def read_source(
     if types is not None:
         words = read_types(existing_file(types), items, leave_out)
         files.append(types)
-    if matrix is not None and q is None:
-        if use_folder_q:
-            ignore = " (ignore it with --no-q)" if optional_q else ""
-            notes.append(f"Q-matrix from {path / 'q.csv'}{ignore}")
-        else:
-            matrix = None
+    if matrix is not None:
+        ignore = " (ignore it with --no-q)" if optional_q else ""
+        notes.append(f"Q-matrix from {path / 'q.csv'}{ignore}")
     if q is not None:
         matrix = read_q(existing_file(q), leave_out)
         files.append(q)
@@ -177,6 +175,7 @@ def _existing_source(path: Path) -> Path:
     return path
 
 
-def _files_in(folder: Path) -> list[Path]:
-    parts = (find_part(folder, stem) for stem in ("responses", "types", "q"))
+def _files_in(folder: Path, *, with_q: bool) -> list[Path]:
+    stems = ("responses", "types", "q") if with_q else ("responses", "types")
+    parts = (find_part(folder, stem) for stem in stems)
     return [file for file in parts if file is not None]

@@ -45,6 +45,7 @@ def read_folder(
     *,
     leave_out: Sequence[str] = (),
     missing: Mapping[str, Sequence[str]] | None = None,
+    with_q: bool = True,
 ) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
 
@@ -58,6 +59,8 @@ def read_folder(
         Columns that are no items; types.csv and q.csv may name them.
     missing : mapping from column to codes, optional
         As in `read_file`.
+    with_q : bool, default=True
+        Whether q.csv is read; without it, it may hold anything.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def read_folder(
             f"it holds {listed or 'nothing'}"
         )
     table = read_file(responses, leave_out=leave_out, missing=missing)
-    types_file, q_file = find_part(folder, "types"), find_part(folder, "q")
+    types_file, q_file = find_part(folder, "types"), find_part(folder, "q") if with_q else None
     items = tuple(table.column_names)
     types = None if types_file is None else read_types(types_file, items, leave_out)
     q = None if q_file is None else read_q(q_file, leave_out)
