@@ -111,3 +111,30 @@ def test_bad_input_is_one_sentence(hidag, study, tmp_path, words, sentence):
     assert ran.exit_code == 1
     assert sentence in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+def test_another_fit_in_the_folder_leaves_nothing_that_was_said_of_the_first(
+    hidag, table, tmp_path
+):
+    out = tmp_path / "fit"
+    quick = ("--no-plots", "--no-statistics", "--out", out)
+    assert hidag("fit", table, "-k", 2, *quick).exit_code == 0
+    before = {path.name for path in out.iterdir()}
+    assert hidag("goodness", out, table, "--tables", 2, "--out", out).exit_code == 0
+    # The same fit again is still what they are about.
+    assert "removed" not in hidag("fit", table, "-k", 2, *quick).stdout
+    (out / "items.csv").write_text("item,price\napple,1\n")
+    ran = hidag("fit", table, "-k", 1, *quick)
+    assert ran.stdout.endswith(
+        "removed what goodness had said of the fit before: pairs.csv, checks.csv, persons.csv\n"
+    )
+    assert {path.name for path in out.iterdir()} == {*before, "items.csv"}
+
+
+def test_what_was_said_of_a_fit_elsewhere_stays(hidag, table, tmp_path):
+    fit, said = tmp_path / "fit", tmp_path / "said"
+    quick = ("--no-plots", "--no-statistics", "--out")
+    assert hidag("fit", table, "-k", 2, *quick, fit).exit_code == 0
+    assert hidag("goodness", fit, table, "--tables", 2, "--out", said).exit_code == 0
+    assert "removed" not in hidag("fit", table, "-k", 1, *quick, said).stdout
+    assert (said / "pairs.csv").is_file()

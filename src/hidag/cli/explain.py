@@ -12,6 +12,7 @@ from typing import Any
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.evaluate import load_result
 from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.leftovers import GOODNESS_FILES
 from hidag.cli.outputs import check_file, files_read
 from hidag.cli.reading import Reading, id_column_of, read_again, show_doubtful_names
 from hidag.cli.sources import chosen_families, names_for_all, read_source
@@ -23,9 +24,6 @@ from hidag.estimator import DCRL
 from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
 from hidag.explain.tables import Table
 from hidag.result import FitResult
-
-#: Files of `hidag goodness`; the last one tells that the others are there.
-GOODNESS_FILES = ("pairs.csv", "items.csv", "checks.csv", "persons.csv")
 
 
 def run_errors(
@@ -65,9 +63,8 @@ def run_goodness(
 ) -> None:
     """Carry out `hidag goodness`."""
     if out is not None:
-        check_folder(
-            out, GOODNESS_FILES, [*files_read(fit), *files_read(table)], sign=GOODNESS_FILES[-1]
-        )
+        sign = list(GOODNESS_FILES)[-1]
+        check_folder(out, GOODNESS_FILES, [*files_read(fit), *files_read(table)], sign=sign)
     result = load_result(fit)
     rows, names = _rows_and_names(result, table, ids, missing)
     found = fit_statistics(result, rows, n_tables=n_tables, random_state=seed)

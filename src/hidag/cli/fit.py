@@ -11,7 +11,7 @@ import typer
 
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.folders import check_folder, fill_folder
-from hidag.cli.leftovers import is_another_fit, remove_bootstrap
+from hidag.cli.leftovers import is_another_fit, remove_bootstrap, remove_goodness
 from hidag.cli.printed import say_result
 from hidag.cli.reading import Reading, show_doubtful_names, with_reading
 from hidag.cli.report import report_parts
@@ -113,12 +113,17 @@ def run_fit(order: FitOrder) -> None:
     for sentence in parts.doubts:
         show_warning(sentence)
     files = fit_files(result, values, parts=parts, plots=order.plots, ids=source.ids)
+    before = (order.out / "result.npz").exists()
     another = is_another_fit(order.out, result)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")
     gone = remove_bootstrap(order.out, refits=another)
     if gone:
         say(f"removed what a bootstrap of the fit before had left there: {', '.join(gone)}")
+    # Beside no fit they are about one that is kept elsewhere.
+    gone = remove_goodness(order.out) if before and another else []
+    if gone:
+        say(f"removed what goodness had said of the fit before: {', '.join(gone)}")
 
 
 def _refuse_folder_of_table(out: Path) -> None:

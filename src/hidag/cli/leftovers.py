@@ -1,4 +1,4 @@
-"""What a bootstrap of an earlier fit left in a folder that a new fit is written into."""
+"""What was found out about an earlier fit, in a folder that a new fit is written into."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import numpy as np
 
 from hidag.cli.evaluate import load_result
 from hidag.errors import HidagError
+from hidag.explain.item_fit import COLUMNS as ITEM_COLUMNS
+from hidag.explain.pairs import COLUMNS as PAIR_COLUMNS
+from hidag.explain.person_fit import COLUMNS as PERSON_COLUMNS
+from hidag.explain.predictive import COLUMNS as CHECK_COLUMNS
 from hidag.explain.refit_store import remove_refits
 from hidag.result import FitResult
 
@@ -18,6 +22,15 @@ BOOTSTRAP_FILES = (
 )  # fmt: skip
 #: Refits stay in a folder of their own, so that more can be added.
 RESAMPLES = "resamples"
+
+#: What `hidag goodness` writes, with the first lines that tell its files from somebody else's;
+#: the last one tells that the others are there.
+GOODNESS_FILES = {
+    "pairs.csv": PAIR_COLUMNS,
+    "items.csv": ITEM_COLUMNS,
+    "checks.csv": CHECK_COLUMNS,
+    "persons.csv": PERSON_COLUMNS,
+}
 
 
 def is_another_fit(folder: Path, result: FitResult) -> bool:
@@ -52,3 +65,25 @@ def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
     if refits and remove_refits(folder / RESAMPLES):
         gone.append(RESAMPLES)
     return gone
+
+
+def remove_goodness(folder: Path) -> list[str]:
+    """Remove what `hidag goodness` wrote into a folder, and return the names of what is gone."""
+    lines = {name: _first_line(folder / name) for name in GOODNESS_FILES}
+    own = {name for name, columns in GOODNESS_FILES.items() if lines[name] == ",".join(columns)}
+    # What cannot be said about many latents is written as a table without columns.
+    if list(GOODNESS_FILES)[-1] in own:
+        own |= {name for name in GOODNESS_FILES if lines[name] == ""}
+    gone = [name for name in GOODNESS_FILES if name in own]
+    for name in gone:
+        (folder / name).unlink()
+    return gone
+
+
+def _first_line(file: Path) -> str | None:
+    """Return the first line of a file; None if there is no such file, or it is no text."""
+    try:
+        with file.open(encoding="utf-8") as stream:
+            return stream.readline().rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
