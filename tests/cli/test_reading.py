@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from hidag.cli.reading import codes_of, dropped_of
@@ -172,6 +174,20 @@ def test_yes_and_no_are_read_as_1_and_0_throughout(hidag, tmp_path, answers):
         for file in (table, plain)
     ]
     assert placed[0] == pytest.approx(placed[1])
+
+
+def test_yes_and_no_in_parquet_are_told_as_well(hidag, tmp_path, answers):
+    columns = {name: answers[:120, j].tolist() for j, name in enumerate(ITEMS)}
+    columns["item0"] = [None, *("Yes" if answer else "no" for answer in columns["item0"][1:])]
+    columns["item1"] = pa.array(["T" if answer else "F" for answer in columns["item1"]])
+    columns["item1"] = columns["item1"].dictionary_encode()
+    columns["item2"] = [str(answer) for answer in columns["item2"]]
+    parquet.write_table(pa.table(columns), tmp_path / "words.parquet")
+    ran = hidag("fit", tmp_path / "words.parquet", *QUICK, "--out", tmp_path / "fit")
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.startswith("yes or true is read as 1 and no or false as 0 in item0, item1\n")
+    reasons = load(tmp_path / "fit" / "result.npz").family_reasons
+    assert reasons[1:3] == ("holds only 0 and 1, read from yes and no or so", "holds only 0 and 1")
 
 
 def test_codes_are_read_item_by_item():

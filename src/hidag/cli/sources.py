@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hidag.cli.reading import Reading, codes_of, dropped_of, matching
 from hidag.cli.weights import weights_beside, weights_in_words
 from hidag.cli.wording import quoted
 from hidag.errors import DataError, FileError, SettingError
 from hidag.observations import read_folder
 from hidag.observations.bad_cells import BadCellError
+from hidag.observations.cells import holds_truth_words
 from hidag.observations.files import column_names, read_columns
 from hidag.observations.folders import read_q, read_types
 from hidag.observations.paths import existing_file, find_part
@@ -109,8 +112,21 @@ def read_source(
 
 
 def truth_columns(table: Any) -> list[str]:
-    """Return the columns of a table that hold truth values and no numbers."""
-    return [field.name for field in table.schema if str(field.type) == "bool"]
+    """Return the columns of a table that hold truth values or words for them, and no numbers."""
+    return [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if str(column.type) == "bool" or (_is_text(column.type) and _holds_truth_words(column))
+    ]
+
+
+def _is_text(kind: Any) -> bool:
+    # Words that repeat are often kept as numbers of a dictionary.
+    return "string" in str(kind)
+
+
+def _holds_truth_words(column: Any) -> bool:
+    return holds_truth_words(np.fromiter(column.to_pylist(), dtype=object, count=len(column)))
 
 
 def _with_options(error: BadCellError, said: Reading) -> DataError:

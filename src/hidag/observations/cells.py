@@ -105,6 +105,12 @@ def numbers_from_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64],
     )
 
 
+def holds_truth_words(cells: NDArray[np.object_]) -> bool:
+    """Return whether a column holds yes and no or so, and nothing else but missing answers."""
+    words = any(isinstance(c, str) and c.strip().lower() in TRUTH_WORDS for c in cells.tolist())
+    return words and numbers_from_cells(cells)[1] is None
+
+
 def shorten(cell: Any, width: int = 40) -> str:
     """Return the cell as it is written in Python, cut to `width` characters."""
     if isinstance(cell, datetime.date | datetime.timedelta | datetime.time | np.generic):

@@ -12,7 +12,7 @@ import numpy as np
 
 from hidag.errors import DataError, FileError
 from hidag.observations.bad_cells import bad_cell_error
-from hidag.observations.cells import TRUTH_WORDS, BadCells, numbers_from_cells
+from hidag.observations.cells import BadCells, holds_truth_words, numbers_from_cells
 from hidag.observations.csv_text import (
     delimiter_of,
     import_arrow,
@@ -150,9 +150,7 @@ def _numbers(table: Any, file: Path, n_columns: int) -> Any:
         except arrow.ArrowInvalid:
             cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
             values, found = numbers_from_cells(cells)
-            truth = found is None and any(
-                str(cell).strip().lower() in TRUTH_WORDS for cell in cells
-            )
+            truth = found is None and holds_truth_words(cells)
             # Truth values stay what they are, so that it can be told that words were read as them.
             plain = values == 1 if truth else values
             columns.append(arrow.array(plain, mask=np.isnan(values)))
