@@ -57,9 +57,21 @@ def test_a_code_among_times_or_counts_is_told():
     ]
 
 
+@pytest.mark.parametrize("code", [9.0, 99.0, -9.0])
+def test_a_code_beside_grades_that_are_taken_as_measurements_is_told(code):
+    with pytest.warns(HidagWarning) as caught:
+        warn_of_codes(read_table(grades(code)[:, None]), ["gaussian"])
+    assert [str(warning.message) for warning in caught] == [
+        f"item 'item_0' holds {code:g} in 3 of 103 cells, apart from the other values (1 to 5): "
+        "replace it with NaN if it stands for a missing answer (1 of 1 items)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("values", "family"),
     [
+        (np.append(np.tile([1.0, 2, 3, 4, 5], 60), 9.0), "gaussian"),  # once, a slip of the pen
+        (np.append(np.repeat(np.arange(8.0), 8 - np.arange(8)), [9.0, 9.0]), "poisson"),
         (np.append(RNG.poisson(4, 999), 99.0), "poisson"),  # once, as the end of a tail
         (np.round(RNG.normal(60, 20, 500).clip(0, 99)), "gaussian"),  # the end of a scale
         (np.array([-1.0, 0, 1] * 50), "gaussian"),

@@ -36,16 +36,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hidag.observations.missing_codes import code_beside_grades, code_in_words, suspected_code
+from hidag.observations.missing_codes import (
+    COUNT_DISTINCT,
+    RATING_DISTINCT,
+    code_beside_scale,
+    code_in_words,
+    suspected_code,
+)
 
 RAW_SKEWNESS = 2.0
 """An exponential law has skewness 2; few items that are meant as normal are more skewed."""
 LOG_SKEWNESS = 1.0
 """A logarithm that leaves less skewness than this has explained the long tail."""
-COUNT_DISTINCT = 6
-"""Fewer distinct values than this, from 0 up, are as likely a scale of up to five grades."""
-RATING_DISTINCT = 11
-"""More than a rating from 1 to 10 has; from here on, counts need not start at 0."""
 SCALE_DISTINCT = 20
 """No scale of grades in use has as many steps; from here on the top value may be a cap."""
 COUNT_START = 20.0
@@ -72,11 +74,14 @@ class Guess:
         Why, in words that follow the name of the item.
     suggestion : str
         The family to try first when the values are ambiguous; else the same as `family`.
+    code : float or None
+        What may stand for missing answers, where that is why the values are ambiguous.
     """
 
     family: str | None
     reason: str
     suggestion: str
+    code: float | None = None
 
 
 def infer_family(values: NDArray[np.float64]) -> Guess:
@@ -99,12 +104,12 @@ def infer_family(values: NDArray[np.float64]) -> Guess:
             "bernoulli",
         )
     code = suspected_code(values)
-    if code is None and (distinct[0] > 0 or len(distinct) < COUNT_DISTINCT):
+    if code is None:
         # So few values are not guessed anyway; what stands beside a scale is worth a word.
-        code = code_beside_grades(values) if len(distinct) < RATING_DISTINCT else None
+        code = code_beside_scale(values)
     if code is not None:
         suggestion = infer_family(values[values != code]).suggestion
-        return Guess(None, f"holds {code_in_words(values, code)}", suggestion)
+        return Guess(None, f"holds {code_in_words(values, code)}", suggestion, code)
     if distinct[0] < 0:
         return Guess("gaussian", f"holds whole numbers down to {distinct[0]:g}", "gaussian")
     return _infer_counts(values, distinct, counts)

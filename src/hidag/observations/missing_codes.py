@@ -19,6 +19,10 @@ SIZES = (9.0, 99.0, 999.0, 9999.0)
 """What codes for missing answers are made of, with either sign."""
 FEW_VALUES = 6
 """Among so few values the largest need not come up often to be a code."""
+COUNT_DISTINCT = 6
+"""Fewer distinct values than this, from 0 up, are as likely a scale of up to five grades."""
+RATING_DISTINCT = 11
+"""More than a rating from 1 to 10 has; from here on, counts need not start at 0."""
 RARE_CODE = 0.005
 """Rarer codes than this share of the cells do little harm, and tails of counts are as rare."""
 _STACK = 4  # the line that called fit
@@ -54,6 +58,19 @@ def code_beside_grades(values: NDArray[np.float64]) -> float | None:
     return None
 
 
+def code_beside_scale(values: NDArray[np.float64]) -> float | None:
+    """Return the code beside so few grades that they are no counts, whose tails have gaps."""
+    distinct = np.unique(values)
+    limit = RATING_DISTINCT if (distinct > 0).all() else COUNT_DISTINCT
+    return code_beside_grades(values) if len(distinct) < limit else None
+
+
+def code_hint(values: NDArray[np.float64]) -> str:
+    """Return the end of a sentence about values that do not suit; empty if no code is suspected."""
+    code = suspected_code(values) or code_beside_grades(values)
+    return "" if code is None else f"; it holds {code_in_words(values, code)}"
+
+
 def code_in_words(values: NDArray[np.float64], code: float) -> str:
     """Return what was found and what to do, in words that follow "holds"."""
     rest = values[values != code]
@@ -71,8 +88,8 @@ def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
         # Categories were named one by one, and other families have no room for a code.
         if categorical_named(families[item]) is None:
             values = observations.column(item)
-            code = suspected_code(values)
-            if code is not None and abs(code) in SIZES and _comes_up(values, code):
+            code = _harmful_code(values)
+            if code is not None:
                 words = f"item {name!r} holds {code_in_words(values, code)}"
                 found.setdefault(code, []).append(words)
     for sentences in found.values():
@@ -81,6 +98,16 @@ def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
             HidagWarning,
             stacklevel=_STACK,
         )
+
+
+def _harmful_code(values: NDArray[np.float64]) -> float | None:
+    """Return the code that stands among values often enough to do harm, or None."""
+    code = suspected_code(values)
+    if code is not None and abs(code) in SIZES and _comes_up(values, code):
+        return code
+    code = code_beside_scale(values)
+    times = np.count_nonzero(values == code)
+    return code if code is not None and times > 1 and times >= RARE_CODE * len(values) else None
 
 
 def _comes_up(values: NDArray[np.float64], code: float) -> bool:

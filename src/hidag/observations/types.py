@@ -15,7 +15,7 @@ from hidag.measurement import categorical_named, family_named, shown_names
 from hidag.measurement.families import KINDS, Family, split_name
 from hidag.measurement.responses import CATEGORICAL, Categorical
 from hidag.observations.infer import Guess, infer_family
-from hidag.observations.missing_codes import code_beside_grades, code_in_words, suspected_code
+from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
 from hidag.observations.values import check_values
 
@@ -181,12 +181,10 @@ def _with_brackets(
         return found
     shown = ", ".join(f"{value:g}" for value in distinct[:_SHOWN_VALUES])
     more = ", ..." if len(distinct) > _SHOWN_VALUES else ""
-    code = suspected_code(values) or code_beside_grades(values)
-    hint = "" if code is None else f"; it holds {code_in_words(values, code)}"
     raise DataError(
         f"family={word!r} takes its {kind.number_means} from values that are {_FROM_VALUES[word]}, "
         f"but item {observations.names[item]!r} holds {shown}{more}; recode the item, or say what "
-        f"may occur, as '{word}({kind.example_number})'{hint}"
+        f"may occur, as '{word}({kind.example_number})'{code_hint(values)}"
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hidag.errors import DataError, SettingError
 from hidag.measurement import categorical_named, family_named
-from hidag.observations.missing_codes import code_beside_grades, code_in_words, suspected_code
+from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
 
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
@@ -50,10 +50,7 @@ def check_values(
                     finding = kind.column_finding(values)
                 if finding is not None:
                     found[name] = finding
-                    code = suspected_code(values) or code_beside_grades(values)
-                    codes[name] = (
-                        "" if code is None else f"; it holds {code_in_words(values, code)}"
-                    )
+                    codes[name] = code_hint(values)
         if found:
             name, (problem, advice) = next(iter(found.items()))
             raise DataError(
