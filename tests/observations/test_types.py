@@ -512,3 +512,17 @@ def test_sizes_that_cannot_be_squared_are_refused(factor, came):
     assert str(caught.value) == (
         f"item 'item_1' has {came}, beyond what can be squared and added; measure it in other units"
     )
+
+
+def test_doubtful_items_with_the_same_code_are_told_at_once() -> None:
+    columns = [np.array([1, 2, 3, 4, 5] * 20 + [9] * n, dtype=float)[-100:] for n in (3, 5, 5)]
+    table = read_table(np.column_stack(columns))
+    with pytest.raises(DataError) as caught:
+        resolve_families(table, "auto")
+    assert str(caught.value) == (
+        "family='auto' cannot tell the type of 3 of 3 items:\n"
+        "  'item_0', 'item_1', 'item_2': the first holds 9 in 3 of 100 cells, apart from the other "
+        "values (1 to 5): replace it with NaN if it stands for a missing answer\n"
+        "say what they are, for instance family={0: 'ordinal', 1: 'ordinal', 2: 'ordinal'}; the "
+        "other items stay 'auto'"
+    )

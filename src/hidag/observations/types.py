@@ -259,16 +259,18 @@ def _doubt_sentence(
     doubtful: dict[str, Guess], families: Sequence[str], observations: Observations
 ) -> str:
     """Return the one sentence about all items that cannot be guessed, with a setting to paste."""
-    alike: dict[str, list[str]] = {}
+    alike: dict[str | float, list[str]] = {}
     for name, guess in doubtful.items():
-        alike.setdefault(guess.reason, []).append(name)
-    lines = [
-        f"family='auto' cannot tell the type of {len(doubtful)} of {observations.n_items} items:"
-    ]
-    for reason, names in alike.items():
+        # How often a code comes up differs from item to item; what to do about it does not.
+        alike.setdefault(guess.reason if guess.code is None else guess.code, []).append(name)
+    share = f"{len(doubtful)} of {observations.n_items}"
+    lines = [f"family='auto' cannot tell the type of {share} items:"]
+    for names in alike.values():
+        reasons = list(dict.fromkeys(doubtful[name].reason for name in names))
+        first = "the first " if len(reasons) > 1 else ""
         shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        lines.append(f"  {shown}{more}: {reason}")
+        lines.append(f"  {shown}{more}: {first}{reasons[0]}")
     position = {name: item for item, name in enumerate(observations.names)}
     if any(guess.suggestion == "lognormal" for guess in doubtful.values()):
         # Times of the same test belong to one family even if only some of them are very skewed.
