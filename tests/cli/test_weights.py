@@ -81,7 +81,7 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
         assert refused.exit_code == 1
         assert refused.stderr == (
             f"hidag: the fit counted rows by weights, and {what} without them would be about "
-            "another fit; give the same column as --weights\n"
+            "another fit; add --weights stands_for, as at the fit\n"
         )
     ran = hidag(
         "bootstrap", out, survey, "--weights", "stands_for", "-r", 2, "--start", "fitted",

@@ -7,7 +7,9 @@ import shlex
 from ast import literal_eval
 from collections.abc import Iterable, Mapping, Sequence
 
+from hidag.cli.reading import reading_of
 from hidag.errors import HidagError
+from hidag.explain.rows import MissingWeightsError
 from hidag.shown_text import hidden
 
 _SHOWN_OPTIONS = 3
@@ -47,6 +49,11 @@ def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
     With the names of all items, families are said by patterns where these match no other item.
     """
     text = options_for_settings(_LIST.sub(lambda found: found[1].replace(" ", ""), str(error)))
+    if isinstance(error, MissingWeightsError) and error.result is not None:
+        column = reading_of(error.result).weights_column
+        if column is not None:
+            again = f"add --weights {quoted(column)}, as at the fit"
+            text = text.replace("give the same column as --weights", again)
     pasted = re.search(r"family=(\{.*?\});", text)
     if pasted:
         text = text.replace(pasted[0], _family_options(pasted[1], items) + ";")

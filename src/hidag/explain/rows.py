@@ -50,6 +50,19 @@ def rows_of(result: FitResult, X: Any) -> Array:
     return table.values
 
 
+class MissingWeightsError(SettingError):
+    """A fit counted rows by weights that were not given again.
+
+    Attributes
+    ----------
+    result : FitResult or None
+    """
+
+    def __init__(self, sentence: str, result: FitResult | None = None) -> None:
+        super().__init__(sentence)
+        self.result = result
+
+
 def was_weighted(result: FitResult) -> bool:
     """Return whether rows were counted by weights when the model was fitted."""
     return bool(result.settings.get("weighted", False))
@@ -58,9 +71,10 @@ def was_weighted(result: FitResult) -> bool:
 def need_weights(result: FitResult, sample_weight: Any, what: str) -> None:
     """Refuse to go on without the weights that a fit counted its rows by."""
     if was_weighted(result) and sample_weight is None:
-        raise SettingError(
+        raise MissingWeightsError(
             f"the fit counted rows by weights, and {what} without them would be about another fit; "
-            "give the same weights as sample_weight"
+            "give the same weights as sample_weight",
+            result,
         )
 
 
