@@ -198,5 +198,17 @@ def test_codes_are_read_item_by_item():
     with pytest.raises(SettingError) as caught:
         dropped_of(["nam"], ["name", "a"])
     assert str(caught.value) == (
-        "--drop names the item 'nam', which the table does not have; did you mean 'name'?"
+        "--drop names the column 'nam', which the table does not have; did you mean 'name'?"
+    )
+    with pytest.raises(SettingError) as caught:
+        dropped_of(["x*"], ["name", "a"])
+    assert str(caught.value) == (
+        "--drop names the column 'x*', which the table does not have; the first column is 'name'"
+    )
+
+
+def test_some_columns_must_be_left(hidag, table):
+    assert hidag("fit", table, *QUICK, "--drop", "*").stderr == (
+        f"hidag: {table} must have columns that are items, but all 8 of its columns are left out; "
+        "name fewer with --drop, --id and --weights\n"
     )

@@ -99,18 +99,23 @@ def codes_of(missing: Sequence[str], items: Sequence[str]) -> dict[str, list[str
 def dropped_of(drop: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns that are left out."""
     patterns = [part.strip() for text in drop for part in text.split(",") if part.strip()]
-    found = {name for pattern in patterns for name in matching(pattern, columns, "--drop")}
+    found = {
+        name for pattern in patterns for name in matching(pattern, columns, "--drop", "column")
+    }
     return [name for name in columns if name in found]
 
 
-def matching(pattern: str, names: Sequence[str], option: str) -> list[str]:
-    """Return the names that are a pattern or match it; an option that matches none is refused."""
+def matching(pattern: str, names: Sequence[str], option: str, what: str = "item") -> list[str]:
+    """Return the names of items, or what else is chosen from, that are a pattern or match it.
+
+    An option that matches none is refused.
+    """
     found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
     if not found:
         near = difflib.get_close_matches(pattern, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the first item is {names[0]!r}"
+        hint = f"did you mean {near[0]!r}?" if near else f"the first {what} is {names[0]!r}"
         raise SettingError(
-            f"{option} names the item {pattern!r}, which the table does not have; {hint}"
+            f"{option} names the {what} {pattern!r}, which the table does not have; {hint}"
         )
     return found
 

@@ -83,6 +83,11 @@ def read_source(
     labels = read_columns(path, (), beside)[1] if beside else {}
     ids = None if said.id_column is None else tuple(labels[said.id_column])
     items = tuple(found.table.column_names)
+    if not items:
+        raise DataError(
+            f"{path} must have columns that are items, but all {len(leave_out)} of its columns are "
+            "left out; name fewer with --drop, --id and --weights"
+        )
     files = [path] if path.is_file() else _files_in(path, with_q=folder_q)
     notes = []
     weights = weights_beside(labels, said.weights_column)
