@@ -19,7 +19,7 @@ from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit, rests_on
 from hidag.explain.limited_information import limited_information
 from hidag.explain.local_scores import LocalScores, movable
-from hidag.explain.moment_tests import ScoreSpace, chi_square, z_scores
+from hidag.explain.moment_tests import ScoreSpace, chi_square
 from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import predictive_checks
 from hidag.explain.row_scores import posterior_blocks, row_scores
@@ -249,7 +249,8 @@ def test_sums_of_all_pairs_are_those_of_each_pair(mixed, few, monkeypatch):
         moment = both * (x[:, a] * x[:, b] - free.probabilities @ (centred[:, a] * centred[:, b]))
         own = np.hstack([local.shared, *(local.own[columns.item[g]] for g in (a, b))])
         space = ScoreSpace.of(own)
-        z = z_scores(space, moment[:, None])[0]
+        rest = space.left_over(moment[:, None])[:, 0]
+        z = rest.sum() / np.sqrt(space.stretch * (rest**2).sum())
         # There regression takes its rows from all, here from those that observed both.
         n, used = both.sum(), own.shape[1]
         z *= np.sqrt(space.stretch * (n - used) / n)

@@ -58,19 +58,6 @@ class ScoreSpace:
         return float(n_rows / max(n_rows - n_used, 1))
 
 
-def z_scores(space: ScoreSpace, moments: Array) -> Array:
-    """Return the z score of each column's sum, zero under the model; (N, m) to (m,).
-
-    What is summed is what the scores leave: at the maximum of the likelihood that is the same, and
-    near it (a penalised fit) it is what the sum would be there.
-    """
-    rest = space.left_over(moments)
-    spread = np.sqrt(space.stretch * (rest**2).sum(axis=0))
-    return np.asarray(
-        np.where(spread > 0, rest.sum(axis=0) / np.where(spread > 0, spread, 1.0), np.nan)
-    )
-
-
 def chi_square(
     space: ScoreSpace, moments: Array, least_spread: float = NO_SPREAD, least_left: float = 0.0
 ) -> tuple[float, int]:
