@@ -160,7 +160,9 @@ def test_yes_and_no_are_read_as_1_and_0_throughout(hidag, tmp_path, answers):
     table = write_rows(tmp_path / "words.csv", ITEMS, words)
     ran = hidag("fit", table, *QUICK, "--out", tmp_path / "fit")
     assert ran.exit_code == 0, ran.stderr
-    assert ran.stdout.startswith("yes or true is read as 1 and no or false as 0 in item0, item1\n")
+    assert ran.stdout.startswith(
+        "yes or true is read as 1 and no or false as 0 in item0 and item1\n"
+    )
     reasons = load(tmp_path / "fit" / "result.npz").family_reasons
     assert reasons[1:3] == ("holds only 0 and 1, read from yes and no or so", "holds only 0 and 1")
     for command in ("classify", "errors"):
@@ -185,7 +187,9 @@ def test_yes_and_no_in_parquet_are_told_as_well(hidag, tmp_path, answers):
     parquet.write_table(pa.table(columns), tmp_path / "words.parquet")
     ran = hidag("fit", tmp_path / "words.parquet", *QUICK, "--out", tmp_path / "fit")
     assert ran.exit_code == 0, ran.stderr
-    assert ran.stdout.startswith("yes or true is read as 1 and no or false as 0 in item0, item1\n")
+    assert ran.stdout.startswith(
+        "yes or true is read as 1 and no or false as 0 in item0 and item1\n"
+    )
     reasons = load(tmp_path / "fit" / "result.npz").family_reasons
     assert reasons[1:3] == ("holds only 0 and 1, read from yes and no or so", "holds only 0 and 1")
 

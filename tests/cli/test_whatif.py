@@ -59,7 +59,7 @@ def test_export_says_what_a_network_does_not_show(tmp_path, as_result):
     law = random_law(chain_dag(2), rng=0)
     truth = make_truth(law, np.repeat(np.eye(2, dtype=int), 3, axis=0), families)
     fit = as_result(truth).save(tmp_path / "result.npz")
-    left_out = "3 of 6 items are left out, as they have no short table of values: X2, X4, X6"
+    left_out = "3 of 6 items are left out, as they have no short table of values: X2, X4 and X6"
     told = run("export", fit, "--items", "--out", tmp_path / "n.bif")
     assert told.output == (
         f"wrote {tmp_path / 'n.bif'}\n1 edge has a direction there that the data leave open: one "

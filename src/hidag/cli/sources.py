@@ -13,6 +13,7 @@ from hidag.cli.reading import Reading, codes_of, dropped_of, matching
 from hidag.cli.weights import weights_beside, weights_in_words
 from hidag.cli.wording import quoted
 from hidag.errors import DataError, FileError, SettingError
+from hidag.identify.findings import listed
 from hidag.observations import read_folder
 from hidag.observations.bad_cells import BadCellError
 from hidag.observations.cells import holds_truth_words
@@ -95,7 +96,7 @@ def read_source(
         notes.append(weights_in_words(weights, said.weights_column))
     truths = truth_columns(found.table)
     if truths:
-        shown = ", ".join(truths[:_SHOWN_NAMES]) + (", ..." if len(truths) > _SHOWN_NAMES else "")
+        shown = listed(truths, limit=_SHOWN_NAMES)
         notes.append(f"yes or true is read as 1 and no or false as 0 in {shown}")
     words, matrix = found.types, found.q
     if words is not None and types is None:

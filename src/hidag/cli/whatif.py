@@ -19,9 +19,10 @@ from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.exports import EXPORTS, items_without_table
 from hidag.explain.interventions import WhatIf, what_if
 from hidag.explain.law_draws import draws_of_law, why_no_draws
+from hidag.identify.findings import listed
 from hidag.result import FitResult
 
-_SHOWN_ROWS, _SHOWN_LEFT_OUT = 20, 8
+_SHOWN_ROWS = 20
 #: Changes below this are not worth a line.
 _NO_CHANGE = 5e-5
 
@@ -232,9 +233,8 @@ def _notes_of_export(result: FitResult, kind: str, *, items: bool) -> list[str]:
         )
     left_out = items_without_table(result) if items and kind != "dowhy" else ()
     if left_out:
-        shown = ", ".join(left_out[:_SHOWN_LEFT_OUT])
         out.append(
             f"{len(left_out)} of {len(result.item_names)} items are left out, as they have no "
-            f"short table of values: {shown}{', ...' if len(left_out) > _SHOWN_LEFT_OUT else ''}"
+            f"short table of values: {listed(left_out)}"
         )
     return out
