@@ -12,7 +12,7 @@ from typing import Any
 
 from hidag.applications import Outcome, Picture, Table, render_outcome
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, steps_told
-from hidag.cli.folders import Writer, check_folder, fill_folder
+from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
 from hidag.cli.tables import number, write_csv
 from hidag.cli.wording import as_typed
 from hidag.plots import render_figure
@@ -22,7 +22,7 @@ from hidag.report.page import write_page
 
 #: Written last, so that it tells a folder that an application has filled.
 SIGN = "summary.json"
-_PAGE, _RESULT = "page.html", "result.npz"
+_PAGE = "page.html"
 _FORMATS: tuple[Format, ...] = ("png", "svg")
 
 
@@ -41,7 +41,7 @@ def run_application(
         Files that are read, none of which may be overwritten.
     """
     begun = time.monotonic()
-    check_folder(out, (_PAGE, _RESULT, SIGN), inputs, sign=SIGN)
+    check_folder(out, (_PAGE, FIT_SIGN, SIGN), inputs, sign=SIGN)
     with collected_warnings() as warnings:
         outcome = compute()
     files = outcome_files(outcome, command=_command())
@@ -115,7 +115,7 @@ def outcome_files(outcome: Outcome, *, command: str | None = None) -> dict[str, 
             )
     for table in outcome.tables:
         files[f"{table.name}.csv"] = partial(_write_table, table=table)
-    files[_RESULT] = outcome.result.save
+    files[FIT_SIGN] = outcome.result.save
     files[_PAGE] = lambda path: write_page(render_outcome(outcome, command=command), path)
     content = {**outcome.summary(), "files": [*files, SIGN]}
     files[SIGN] = lambda path: path.write_text(

@@ -10,7 +10,7 @@ import numpy as np
 
 from hidag.cli.console import columns, say, show_warning
 from hidag.cli.fit import fit_source
-from hidag.cli.folders import Writer, check_folder, fill_folder
+from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
 from hidag.cli.printed import q_lines, say_numbers, say_types
 from hidag.cli.report import report_parts
 from hidag.cli.simulate import SIMULATION_FILES, simulation_files
@@ -37,7 +37,7 @@ def run_assessment(out: Path, seed: int) -> None:
     begun = time.monotonic()
     data_folder = out / "data"
     check_folder(data_folder, SIMULATION_FILES, sign=SIMULATION_FILES[-1])
-    check_folder(out, (*FIT_FILES, *COMPARISONS), sign="result.npz")
+    check_folder(out, (*FIT_FILES, *COMPARISONS), sign=FIT_SIGN)
     for_rows, for_fit = np.random.SeedSequence(seed).generate_state(2)
     truth = assessment()
     data = simulate(truth, N_ROWS, rng=int(for_rows), missing=MISSING)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import say
+from hidag.cli.folders import FIT_SIGN
 from hidag.errors import DataError, FileError
 from hidag.evaluate import evaluate
 from hidag.result import FitResult, load
@@ -27,13 +28,13 @@ def run_evaluate(result: Path, truth: Path, *, as_json: bool) -> None:
 
 def load_result(path: Path) -> FitResult:
     """Return the fit in a file, or in the folder that holds its result.npz."""
-    if path.is_dir() and not (path / "result.npz").exists():
+    if path.is_dir() and not (path / FIT_SIGN).exists():
         raise FileError(
-            f"the folder {path} holds no fit (result.npz); give one that hidag fit --out wrote"
+            f"the folder {path} holds no fit ({FIT_SIGN}); give one that hidag fit --out wrote"
         )
     if not path.exists():
         raise FileError(f"there is no fit {path}; give a folder that hidag fit --out wrote")
-    return load(path / "result.npz" if path.is_dir() else path)
+    return load(path / FIT_SIGN if path.is_dir() else path)
 
 
 def _in_order(result: FitResult, truth: Truth) -> FitResult:

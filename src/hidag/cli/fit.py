@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
-from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.folders import FIT_SIGN, check_folder, fill_folder
 from hidag.cli.leftovers import is_another_fit, remove_bootstrap, remove_goodness
 from hidag.cli.printed import say_result
 from hidag.cli.reading import Reading, show_doubtful_names, with_reading
@@ -79,7 +79,7 @@ def run_fit(order: FitOrder) -> None:
     )
     if order.out is not None:
         _refuse_folder_of_table(order.out)
-        check_folder(order.out, FIT_FILES, source.files, sign="result.npz")
+        check_folder(order.out, FIT_FILES, source.files, sign=FIT_SIGN)
     n_latents = _number_of_latents(order, source)
     for note in source.notes:
         say(note)
@@ -113,7 +113,7 @@ def run_fit(order: FitOrder) -> None:
     for sentence in parts.doubts:
         show_warning(sentence)
     files = fit_files(result, values, parts=parts, plots=order.plots, ids=source.ids)
-    before = (order.out / "result.npz").exists()
+    before = (order.out / FIT_SIGN).exists()
     another = is_another_fit(order.out, result)
     fill_folder(order.out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {order.out}: {', '.join(files)}")

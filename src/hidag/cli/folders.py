@@ -13,6 +13,8 @@ from hidag.errors import FileError
 #: Writes one file at the path it is given.
 Writer = Callable[[Path], object]
 
+#: The file that tells a folder with a fit.
+FIT_SIGN = "result.npz"
 _STAGE = ".hidag-part-"
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from hidag.cli.folders import is_one_of
+from hidag.cli.folders import FIT_SIGN, is_one_of
 from hidag.cli.leftovers import BOOTSTRAP_FILES
 from hidag.cli.tables import FIT_FILES
 from hidag.errors import FileError
 from hidag.observations.paths import find_part
-
-#: Tells a folder that holds a fit.
-_FIT_SIGN = "result.npz"
 
 
 def check_file(out: Path | None, inputs: Iterable[Path | None], *, own: Path | None = None) -> None:
@@ -44,7 +41,7 @@ def check_file(out: Path | None, inputs: Iterable[Path | None], *, own: Path | N
     if own is not None and target == own.resolve():
         return
     belongs = target.name in (*FIT_FILES, *BOOTSTRAP_FILES)
-    if belongs and (target.parent / _FIT_SIGN).exists():
+    if belongs and (target.parent / FIT_SIGN).exists():
         raise FileError(
             f"the results would overwrite {out}, which belongs to the fit in {target.parent}; "
             "choose another file with --out"
@@ -57,5 +54,5 @@ def files_read(path: Path) -> list[Path]:
         return [path]
     parts = [find_part(path, stem) for stem in ("responses", "types", "q")]
     if parts[0] is None:
-        return [path / _FIT_SIGN]
+        return [path / FIT_SIGN]
     return [part for part in parts if part is not None]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.cli.folders import Writer
+from hidag.cli.folders import FIT_SIGN, Writer
 from hidag.latent import NetworkLaw
 from hidag.plots import plot_graph, plot_q, render_png, size_of_graph, size_of_q
 from hidag.report import ReportParts, all_binary, write_parts, write_report
@@ -20,7 +20,7 @@ from hidag.result import FitResult
 #: The latent law is written state by state up to this many joint states.
 LISTED_STATES = 1 << 12
 
-#: All that a fit may write; result.npz comes last and tells that the others are there.
+#: All that a fit may write; the sign comes last and tells that the others are there.
 FIT_FILES = (
     "q.csv",
     "loadings.csv",
@@ -34,7 +34,7 @@ FIT_FILES = (
     "graph.png",
     "report.json",
     "report.html",
-    "result.npz",
+    FIT_SIGN,
 )
 
 
@@ -101,7 +101,7 @@ def fit_files(
         ),
         "report.json": partial(_write_parts, parts=parts),
         "report.html": lambda path: write_report(result, path, parts),
-        "result.npz": result.save,
+        FIT_SIGN: result.save,
     }
     if result.law.space.n_states <= LISTED_STATES:
         states = result.law.space.states()
