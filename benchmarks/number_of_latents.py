@@ -13,10 +13,9 @@ compared as well, which takes minutes.
 
 shows where the limit is: in how many tables a fit that starts at the truth, with the right number,
 has a better criterion than the best of our fits with one to three latents fewer, and than our fit
-with the right number. Criteria are BIC, EBIC and what the rule goes by where items say little, the
-mean of BIC at the rows that they are worth and of the table's evidence. Where the fit from the
-truth has not the first, no search that is judged by that criterion can find the number; where it
-has not the second, ours has found as good a fit.
+with the right number. Criteria are BIC, EBIC and what the rule goes by, BIC at the rows that items
+are worth. Where the fit from the truth has not the first, no search that is judged by that
+criterion can find the number; where it has not the second, ours has found as good a fit.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ import numpy as np
 
 from hidag import DCRL, design, simulate
 from hidag.auto_latents import JudgedFit, choose_number
-from hidag.common_strength import criterion_at
-from hidag.criteria import information_criteria
+from hidag.common_strength import bic_at
+from hidag.criteria import InformationCriteria, information_criteria
 from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.neighbour_fits import Place
-from hidag.result import FitResult
 from hidag.select import select
 from hidag.simulate.designs import GRAPHS
 from hidag.start.factor_count import count_factors
+from hidag.studies import truth_started_fit
 
 CRITERIA = ("gap", "parallel", "factor BIC", "auto")
 OF_FITS = ("select", "BIC", "EBIC")
 #: How many latents fewer than the truth has are fitted for the yardstick.
 FEWER = (1, 2, 3)
-#: Criteria by which fits are held against one from the truth; "rule" is what numbers are compared
-#: by, at the rows that items are worth by our fit with the right number.
+#: Criteria by which fits are held against one from the truth; "rule" is BIC at the rows that items
+#: are worth, by our fit with the right number.
 YARDSTICKS = ("bic", "ebic", "rule")
 
 
@@ -67,7 +66,7 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str) -> dict:
         n_fits += place is None
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
         model._begun_at(place)
-        return JudgedFit.of(model.fit(values).result_, values)
+        return JudgedFit.of(model.fit(values).result_)
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
     chosen = choose_number(count, fit_of, values).n_latents
@@ -87,19 +86,19 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str) -> dict:
 def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]:
     """Return by how much the truth-started fit is ahead, by criterion and by whose fits."""
     right = truth.n_latents
+    best = truth_started_fit(truth, values).criteria
+    ours, ratio = {}, 1.0
+    for fewer in (0, *FEWER):
+        model = DCRL(right - fewer, family=list(truth.families), random_state=seed)
+        found = model.fit(values).result_
+        ours[fewer] = information_criteria(found)
+        if fewer == 0 and found.information_ratio < HARDLY_SEEN:
+            ratio = found.information_ratio
 
-    def fit_of(k: int, place: Place | None = None) -> FitResult:
-        model = DCRL(k, family=list(truth.families), random_state=seed)
-        return model._begun_at(place).fit(values).result_
-
-    best = fit_of(right, (truth.items, np.asarray(truth.law.probabilities)))
-    ours = {fewer: fit_of(right - fewer) for fewer in (0, *FEWER)}
-    ratio = ours[0].information_ratio if ours[0].information_ratio < HARDLY_SEEN else 1.0
-
-    def criterion(name: str, one: FitResult) -> float:
+    def criterion(name: str, one: InformationCriteria) -> float:
         if name == "rule":
-            return criterion_at(JudgedFit.of(one, values), ratio)
-        return getattr(information_criteria(one), name)
+            return bic_at(one, ratio)
+        return getattr(one, name)
 
     out = {}
     for name in YARDSTICKS:

@@ -106,15 +106,21 @@ def test_where_items_hardly_show_latents_fits_may_add():
     assert (choice.n_latents, asked) == (6, [5, 6, 7, 8, 4])
     assert choice.reason == (
         "parallel analysis says 5, factor BIC 2; the largest spectral gap is after 5; items carry "
-        "6% of the latents' information, where fits count for more than correlations; by the mean "
-        "of BIC at that share of the rows and of the table's evidence 6 latents with at least 2 "
-        "items are the best (behind: 8 by 17.0, 7 by 1.0, 6 by 0.0, 5 by 12.0, 4 by 22.0)"
+        "6% of the latents' information, where fits count for more than correlations; by BIC at "
+        "that share of the rows 6 latents with at least 2 items are the best (behind: 8 by 17.0, "
+        "7 by 1.0, 6 by 0.0, 5 by 12.0, 4 by 22.0)"
     )
 
 
-def test_there_the_count_does_not_settle_near_ties():
-    bic = dict.fromkeys(range(1, 9), 40.0) | {4: 20.0, 5: 20.1}
-    assert choose_number(count(5, 2), weak_fits(bic, {}, [])).n_latents == 4
+def test_where_fits_are_level_there_the_count_decides():
+    bic = dict.fromkeys(range(1, 9), 40.0) | {4: 20.0, 5: 22.0}
+    choice = choose_number(count(5, 2), weak_fits(bic, {}, []))
+    assert choice.n_latents == 5
+    assert (
+        "5 latents with at least 2 items are, of those within 2 of the best, nearest to the "
+        in (choice.reason)
+    )
+    assert choose_number(count(5, 2), weak_fits(bic | {5: 22.1}, {}, [])).n_latents == 4
 
 
 def test_latents_that_hardly_have_items_there_are_not_counted():

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
 from hidag.auto_latents import JudgedFit
-from hidag.common_strength import (
-    best_criterion,
-    best_number,
-    bic_at,
-    criterion_at,
-    refit_at_common_strength,
-)
+from hidag.common_strength import best_bic, best_number, bic_at, refit_at_common_strength
 from hidag.criteria import criteria_of
 
 NAN = float("nan")
@@ -37,7 +28,7 @@ def test_what_lost_with_a_stronger_penalty_is_fitted_with_the_best_ones():
     fits, asked = settled(learned, {(3, 3.0): 10.0, (4, 3.0): 15.0})
     assert asked == [(3, 3.0), (4, 3.0)]
     assert best_number(fits) == 3
-    assert best_criterion(fits[4]) == 15.0
+    assert best_bic(fits[4]) == 15.0
 
 
 def test_what_lost_with_a_weaker_penalty_has_lost():
@@ -50,7 +41,7 @@ def test_a_second_fit_may_be_worse_than_the_first_and_fits_may_fail():
     learned = {2: JudgedFit(20.0, 3.0), 3: JudgedFit(40.0, 5.0), 4: JudgedFit(NAN, NAN)}
     fits, asked = settled(learned, {(3, 3.0): NAN})
     assert asked == [(3, 3.0)]
-    assert (best_number(fits), best_criterion(fits[3])) == (2, 40.0)
+    assert (best_number(fits), best_bic(fits[3])) == (2, 40.0)
     nothing, asked = settled({2: JudgedFit(NAN, NAN), 3: JudgedFit(NAN, NAN)}, {})
     assert (best_number(nothing), asked) == (2, [])
 
@@ -77,15 +68,3 @@ def test_a_parameter_is_charged_for_at_least_what_noise_gains():
     one = JudgedFit(criteria.bic, 3.0, 10, 0.05, 3, criteria.aic)
     assert (bic_at(one, 0.05), bic_at(one, 1.0)) == (criteria.aic, criteria.bic)
     assert bic_at(one, 0.5) == pytest.approx(criteria_of(-100.0, 10, 0.0, 20.0).bic)
-
-
-def test_where_rows_count_for_little_bic_and_evidence_are_averaged():
-    criteria = criteria_of(-100.0, 10, 0.0, 400.0)
-    one = JudgedFit(criteria.bic, 3.0, 10, 0.05, 3, criteria.aic, n_law=4, items_price=50.0)
-    # At half of the rows a number costs log 200; the evidence has 4 of them besides its items.
-    evidence = 200.0 + 50.0 + 4 * np.log(200.0)
-    assert criterion_at(one, 0.5) == pytest.approx(0.5 * (bic_at(one, 0.5) + evidence))
-    # Where all rows count, or nothing is known of the evidence, BIC decides alone.
-    assert criterion_at(one, 1.0) == criteria.bic
-    unknown = replace(one, items_price=NAN)
-    assert criterion_at(unknown, 0.5) == bic_at(unknown, 0.5)

@@ -284,6 +284,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         LOOK_BEYOND,
         MOST_BOTH_WAYS,
         NEAR_TIE,
+        NO_EVIDENCE,
     )
     from hidag.result import MOST_EXACT_STATES
     from hidag.select.run import MOST_NUMBERS
@@ -372,6 +373,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"while fewer are better, {auto_latents.MOST_NUMBERS} numbers at the most",
         f"goes down likewise, up to {MOST_NUMBERS} numbers, and",
         f"counting only latents with at least {LEAST_ITEMS} items",
+        f"of numbers within {NO_EVIDENCE:g} of the best, the nearest to what was counted",
         f"At most {neighbour_fits.MOST_TRIED} latents of a fit are tried each way, in at most "
         f"{neighbour_fits.MOST_ROUNDS} rounds",
         f"until {LOOK_BEYOND} numbers on either side of the best are worse, {MOST_BOTH_WAYS} "

@@ -74,16 +74,16 @@ def test_where_items_hardly_show_latents_the_best_fit_decides_in_both_directions
     fits = {3: [weak(100.0, 30, 3)], 4: [weak(103.0, 32, 4)], 5: [weak(106.0, 34, 5)]}
     compared = Comparison(3, fits)
     assert (compared.hardly_seen, compared.ratio, compared.settled) == (True, 0.05, 5)
-    # The count has no say, however near others are; of two equal ones the smaller is taken.
-    level = {4: [weak(100.0, 30, 4)], 5: [weak(100.1, 30, 5)], 7: [weak(100.0, 30, 7)]}
-    assert [Comparison(k, level).settled for k in (3, 5, 9)] == [4, 4, 4]
+    # Up to 2 is no evidence: of such numbers the nearest to the count is taken.
+    level = {4: [weak(100.0, 30, 4)], 5: [weak(102.0, 30, 5)], 7: [weak(101.0, 30, 7)]}
+    assert [Comparison(k, level).settled for k in (3, 5, 9)] == [4, 5, 7]
     # Down as well, and not only beyond a near tie.
     assert Comparison(5, {3: [weak(100.0, 30, 3)], 5: [weak(107.0, 30, 5)]}).settled == 3
 
 
 def test_parameters_are_charged_for_the_rows_that_the_items_are_worth():
     compared = Comparison(3, {3: [weak(100.0, 30, 3)], 4: [weak(103.0, 32, 4)]})
-    price = {k: compared.criterion[k] - bic for k, bic in ((3, 100.0), (4, 103.0))}
+    price = {k: compared.bic[k] - bic for k, bic in ((3, 100.0), (4, 103.0))}
     assert price == pytest.approx({3: 30 * log(0.05), 4: 32 * log(0.05)})
 
 
@@ -102,7 +102,7 @@ def test_where_items_show_their_latents_the_number_of_parameters_says_nothing_mo
     fits = {k: [weak(100.0 - k, 10 * k, 1, ratio=0.1)] for k in (3, 4, 5)}
     compared = Comparison(4, fits)
     assert (compared.hardly_seen, compared.ratio, compared.settled) == (False, 1.0, 4)
-    assert compared.standing == compared.criterion == {3: 97.0, 4: 96.0, 5: 95.0}
+    assert compared.standing == compared.bic == {3: 97.0, 4: 96.0, 5: 95.0}
 
 
 def test_a_fit_counts_for_the_latents_that_have_two_items():

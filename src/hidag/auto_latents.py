@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from hidag.common_strength import refit_at_common_strength
-from hidag.criteria import information_criteria, law_parameters
-from hidag.items_price import price_of_items
+from hidag.criteria import information_criteria
 from hidag.measurement import Responses
 from hidag.neighbour_fits import Neighbours
 from hidag.number_rule import (
     LEAST_ITEMS,
     NEAR_TIE,
+    NO_EVIDENCE,
     Comparison,
     count_active,
     next_both_ways,
@@ -96,10 +96,6 @@ class JudgedFit:
         Latents with two items or more.
     aic : float
         NaN if the fit has none; the least that it is charged where rows count for little.
-    n_law : int
-        How many of its free numbers are the law's.
-    items_price : float
-        What its items cost by the table's evidence; NaN if that is not known.
     result : FitResult or None
         The whole fit, where it is at hand.
     """
@@ -110,19 +106,11 @@ class JudgedFit:
     information_ratio: float = 1.0
     n_active: int = 1
     aic: float = float("-inf")
-    n_law: int = 0
-    items_price: float = float("nan")
     result: FitResult | None = field(default=None, repr=False)
 
     @classmethod
-    def of(
-        cls,
-        result: FitResult,
-        values: NDArray[np.float64],
-        weights: NDArray[np.float64] | None = None,
-    ) -> JudgedFit:
-        """Return what counts of a fit to a table (N, J) whose rows have these weights (N,)."""
-        n_rows = float(len(values) if weights is None else weights.sum())
+    def of(cls, result: FitResult, n_rows: float | None = None) -> JudgedFit:
+        """Return what counts of a fit; ``n_rows`` is the sum of the weights, if it had any."""
         criteria = information_criteria(result, n_rows)
         return cls(
             criteria.bic,
@@ -131,8 +119,6 @@ class JudgedFit:
             result.information_ratio,
             count_active(result.q_matrix),
             criteria.aic,
-            law_parameters(result.law, result.ruled_out),
-            price_of_items(result, values, weights),
             result,
         )
 
@@ -184,11 +170,13 @@ def choose_number(
     best = min(standing.values())
     behind = ", ".join(f"{k} by {standing[k] - best:.1f}" for k in sorted(standing, reverse=True))
     if compared.hardly_seen:
+        place = "are the best"
+        if standing[chosen] > best:
+            place = f"are, of those within {NO_EVIDENCE:g} of the best, nearest to the count"
         found = (
             f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "
-            f"more than correlations; by the mean of BIC at that share of the rows and of the "
-            f"table's evidence {chosen} latents with at least {LEAST_ITEMS} items are the best "
-            f"(behind: {behind})"
+            f"more than correlations; by BIC at that share of the rows {chosen} latents with at "
+            f"least {LEAST_ITEMS} items {place} (behind: {behind})"
         )
     else:
         found = (
@@ -201,8 +189,8 @@ def choose_number(
 def _next_number(count: FactorCount, compared: Comparison) -> int | None:
     """Return the number of latents to fit next, None when there were enough."""
     if compared.hardly_seen:
-        return next_both_ways(compared.criterion, 1, count.largest)
+        return next_both_ways(compared.bic, 1, count.largest)
     if len(compared.fits) >= MOST_NUMBERS:
         return None
     low, high = count.span
-    return next_to_fit(high, low, compared.criterion)
+    return next_to_fit(high, low, compared.bic)

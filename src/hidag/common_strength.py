@@ -46,20 +46,12 @@ class Contender(Protocol):
     def n_active(self) -> int:
         """Latents that have items enough to be told from noise in one item."""
 
-    @property
-    def n_law(self) -> int:
-        """How many of the free numbers are the law's."""
-
-    @property
-    def items_price(self) -> float:
-        """What its items cost by the table's evidence; NaN if that is not known."""
-
 
 Fit = TypeVar("Fit", bound=Contender)
 
 
-def best_criterion(fits: Sequence[Contender], ratio: float = 1.0) -> float:
-    """Return the best criterion of several fits with one number of latents, infinite without any.
+def best_bic(fits: Sequence[Contender], ratio: float = 1.0) -> float:
+    """Return the best BIC of several fits with one number of latents; infinite if none has one.
 
     Parameters
     ----------
@@ -67,23 +59,7 @@ def best_criterion(fits: Sequence[Contender], ratio: float = 1.0) -> float:
     ratio : float
         Share of the rows that parameters are charged for.
     """
-    return min((criterion_at(one, ratio) for one in fits if not isnan(one.bic)), default=inf)
-
-
-def criterion_at(one: Contender, ratio: float) -> float:
-    """Return what fits with different numbers of latents are compared by, on the scale of BIC.
-
-    Where parameters are charged for a share of the rows only, that is the mean of two guesses at
-    the same thing, minus twice the logarithm of the table's probability given the number: BIC, and
-    the evidence, in which items have a price of their own and each of the law's numbers that of
-    BIC. Each of them misses it by more than a latent is worth there, and not in the same tables.
-    """
-    bic = bic_at(one, ratio)
-    if ratio >= 1.0 or isnan(one.items_price):
-        return bic
-    deviance = one.aic - 2.0 * one.n_parameters
-    per_number = (bic - deviance) / one.n_parameters
-    return 0.5 * (bic + deviance + one.items_price + per_number * one.n_law)
+    return min((bic_at(one, ratio) for one in fits if not isnan(one.bic)), default=inf)
 
 
 def bic_at(one: Contender, ratio: float) -> float:
@@ -95,8 +71,8 @@ def bic_at(one: Contender, ratio: float) -> float:
 
 
 def best_number(fits: Mapping[int, Sequence[Contender]], ratio: float = 1.0) -> int:
-    """Return the number of latents whose best fit is the best, the smaller of two equal."""
-    return min(fits, key=lambda k: (best_criterion(fits[k], ratio), k))
+    """Return the number of latents whose best fit has the best BIC, the smaller of two equal."""
+    return min(fits, key=lambda k: (best_bic(fits[k], ratio), k))
 
 
 def refit_at_common_strength(
@@ -118,10 +94,10 @@ def refit_at_common_strength(
         Share of the rows that parameters are charged for.
     """
     first = best_number(fits, ratio)
-    best = best_criterion(fits[first], ratio)
+    best = best_bic(fits[first], ratio)
     if best == inf:
         return
-    strength = min(one.strength for one in fits[first] if criterion_at(one, ratio) == best)
+    strength = min(one.strength for one in fits[first] if bic_at(one, ratio) == best)
     for k, ones in fits.items():
         known = [one.strength for one in ones if not isnan(one.bic)]
         if k != first and known and min(known) > strength:

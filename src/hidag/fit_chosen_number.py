@@ -40,6 +40,7 @@ def fit_chosen_number(
         Takes a sentence on what was chosen.
     """
     counted, weights = weighted_rows(table, sample_weight)
+    n_rows = counted.n_samples if weights is None else float(weights.sum())
     fits: dict[int, tuple[FitResult, list[warnings.WarningMessage]]] = {}
 
     def fit_of(n_latents: int, strength: float | None, place: Place | None = None) -> JudgedFit:
@@ -49,7 +50,7 @@ def fit_chosen_number(
         # A second fit with another number's penalty, or from its fit, is for the comparison alone.
         if place is None:
             fits.setdefault(n_latents, (result, caught))
-        return JudgedFit.of(result, counted.values, weights)
+        return JudgedFit.of(result, n_rows)
 
     choice = number_told(
         settings["q_matrix"], settings["levels"], settings["latent_names"], table.names

@@ -19,7 +19,7 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.common_strength import Fit, best_criterion, criterion_at
+from hidag.common_strength import Fit, best_bic, bic_at
 from hidag.measurement import MeasurementParameters
 from hidag.number_rule import LOOK_BEYOND, Comparison
 from hidag.result import MOST_EXACT_STATES, FitResult
@@ -34,7 +34,7 @@ Place = tuple[MeasurementParameters, Array]
 MOST_TRIED = 4
 #: Rounds up and down through the numbers.
 MOST_ROUNDS = 3
-#: A fit has to be better by this much, on the scale of BIC: less is a step of EM.
+#: A fit has to be better by this much of BIC: less is a step of EM.
 LEAST_GAIN = 1.0
 
 
@@ -134,11 +134,11 @@ class Neighbours(Generic[Fit]):
         self._rounds += 1
         better = False
         for step in (1, -1):
-            known = compared.criterion
-            best = min(known, key=lambda k: (known[k], k))
+            bic = compared.bic
+            best = min(bic, key=lambda k: (bic[k], k))
             near = range(best - LOOK_BEYOND, best + LOOK_BEYOND + 1)
             for k in near[::step]:
-                if k in known and k + step in known and k + step in near:
+                if k in bic and k + step in bic and k + step in near:
                     better |= self._told(k, k + step, compared.ratio)
         return better
 
@@ -147,7 +147,7 @@ class Neighbours(Generic[Fit]):
         known = [one for one in self.fits[k] if not isnan(one.bic)]
         if not known:
             return False
-        teller = min(known, key=lambda one: criterion_at(one, ratio))
+        teller = min(known, key=lambda one: bic_at(one, ratio))
         result = teller.result
         if self._asked.get((k, other)) is teller or result is None or not can_tell(result):
             return False
@@ -157,8 +157,7 @@ class Neighbours(Generic[Fit]):
         for place in more if other > k else with_one_less(result):
             one = self.begun(other, place)
             ones = self.fits[other]
-            before = best_criterion(ones, ratio)
-            if not isnan(one.bic) and criterion_at(one, ratio) < before - LEAST_GAIN:
+            if not isnan(one.bic) and bic_at(one, ratio) < best_bic(ones, ratio) - LEAST_GAIN:
                 if other in self._added:
                     ones[:] = [kept for kept in ones if kept is not self._added[other]]
                 ones.append(one)

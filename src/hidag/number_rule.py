@@ -10,18 +10,16 @@ their BIC whether fewer would do, and, where items show their latents, no more t
   do not hold so many latents apart.
 
 Where items hardly show their latents (they carry less than a tenth of the latents' information),
-fits are heard both ways, and the best decides:
+fits are heard both ways, and the best BIC decides (of numbers within 2 of it, which is no evidence,
+the one that is nearest to the count):
 
-- Parallel analysis has no power there: the last latents do not stand out from chance. So the count
-  does not settle near ties either.
+- Parallel analysis has no power there: the last latents do not stand out from chance.
 - Fits have no reason to add. Only what items have in common two at a time tells anything, and in
   that a scale and two levels are alike.
 - BIC charges for the rows that the items are worth, r N, as tests of edges do: log N would charge
   for information that the items do not carry. r is the share of the information by the fit with
   the counted number, one for all numbers: each at its own would have another price, and the worse
   a fit tells its latents apart the lower it would be.
-- BIC is one guess at what decides, the probability of the table given the number, and the table's
-  evidence for the items another. Both are rough there, in other tables each: their mean is taken.
 - A fit counts for the latents that have two items or more. One with a single item explains no
   correlation; it is a mixture that this item is free to have.
 
@@ -39,11 +37,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hidag.common_strength import Contender, best_criterion, criterion_at
+from hidag.common_strength import Contender, best_bic, bic_at
 from hidag.estimate.posterior import HARDLY_SEEN
 
 #: Differences of BIC up to this are a near tie: odds of 150 to 1, as BIC approximates them.
 NEAR_TIE = 10.0
+#: Differences of BIC up to this say nothing: "not worth more than a bare mention" (Kass, Raftery).
+NO_EVIDENCE = 2.0
 #: A latent with fewer items than this does not count where fits decide alone.
 LEAST_ITEMS = 2
 #: Where fits are heard both ways, so many numbers on either side of the best have to be worse: the
@@ -81,7 +81,7 @@ class Comparison:
     @property
     def ratio(self) -> float:
         """Share of the rows that parameters are charged for; 1 where items show their latents."""
-        known = [k for k, ones in self.fits.items() if best_criterion(ones) < inf]
+        known = [k for k, ones in self.fits.items() if best_bic(ones) < inf]
         if not known:
             return 1.0
         ones = self.fits[nearest(self.counted, known)]
@@ -89,24 +89,21 @@ class Comparison:
         return ratio if 0.0 < ratio < HARDLY_SEEN else 1.0
 
     @property
-    def criterion(self) -> dict[int, float]:
-        """The best criterion by number of latents, infinite where no fit has one.
-
-        BIC, or what takes its place where items hardly show their latents.
-        """
+    def bic(self) -> dict[int, float]:
+        """The best BIC by number of latents, infinite where no fit has one."""
         ratio = self.ratio
-        return {k: best_criterion(ones, ratio) for k, ones in sorted(self.fits.items())}
+        return {k: best_bic(ones, ratio) for k, ones in sorted(self.fits.items())}
 
     @property
     def standing(self) -> dict[int, float]:
-        """The best criterion for each number of latents that some fit counts for."""
+        """The best BIC for each number of latents that some fit counts for."""
         ratio, hardly = self.ratio, self.hardly_seen
         out: dict[int, float] = {}
         for k, ones in self.fits.items():
             for one in ones:
                 if not isnan(one.bic):
                     stands = one.n_active if hardly else k
-                    out[stands] = min(criterion_at(one, ratio), out.get(stands, inf))
+                    out[stands] = min(bic_at(one, ratio), out.get(stands, inf))
         return dict(sorted(out.items()))
 
     @property
@@ -114,7 +111,9 @@ class Comparison:
         """The number of latents that is taken, None if there is nothing to compare."""
         standing = self.standing
         if self.hardly_seen:
-            return min(standing, key=lambda k: (standing[k], k))
+            best = min(standing.values())
+            level = [k for k, value in standing.items() if value <= best + NO_EVIDENCE]
+            return nearest(self.counted, level)
         return settled_number(self.counted, standing)
 
 

@@ -184,7 +184,7 @@ def weakly(one: Candidate, q_matrix: np.ndarray) -> Candidate:
     # Latents with three levels do not tell other numbers where to begin.
     law = SimpleNamespace(space=SimpleNamespace(levels=(3,)))
     result = SimpleNamespace(q_matrix=q_matrix, information_ratio=0.05, settings=settings, law=law)
-    return replace(one, result=result, held_out=None, items_price=float("nan"))
+    return replace(one, result=result, held_out=None)
 
 
 def test_where_items_hardly_show_latents_fits_may_add(found):
@@ -195,7 +195,7 @@ def test_where_items_hardly_show_latents_fits_may_add(found):
     assert (judged.recommended, judged.runner_up, judged.margin) == (6, 5, pytest.approx(40.0))
     assert judged.verdict().startswith(
         "6 latents, by 40.0 of BIC before 5. Items carry 5% of the latents' information, so fits "
-        "decide, by the mean of BIC at that share of the rows and of the table's evidence."
+        "decide, and BIC charges for that share of the rows."
     )
     # Of six one has a single item: the fit counts for five.
     judged = Selection(found.latents, found.count, (five, weakly(six, q[:-1])), 0)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.criteria import InformationCriteria, information_criteria, law_parameters
+from hidag.criteria import InformationCriteria, information_criteria
 from hidag.errors import HidagError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimator import DCRL
-from hidag.items_price import price_of_items
 from hidag.neighbour_fits import Place
 from hidag.number_rule import count_active
 from hidag.observations import Observations
@@ -39,8 +38,6 @@ class Candidate:
         Log-likelihood of each row under a fit to the rows of the other folds.
     weights : ndarray, shape (N,), or None
         How many rows each row counts for.
-    items_price : float
-        What its items cost by the table's evidence; NaN if that is not known.
     n_idle : int
         Latents that drive no item.
     reason : str or None
@@ -57,7 +54,6 @@ class Candidate:
     result: FitResult | None = field(default=None, repr=False)
     held_out: Array | None = field(default=None, repr=False)
     weights: Array | None = field(default=None, repr=False)
-    items_price: float = float("nan")
     n_idle: int = 0
     reason: str | None = None
     again: bool = False
@@ -89,11 +85,6 @@ class Candidate:
     def n_parameters(self) -> int:
         """How many free numbers the fit has; 0 if there is none."""
         return 0 if self.criteria is None else self.criteria.n_parameters
-
-    @property
-    def n_law(self) -> int:
-        """How many of them are the law's."""
-        return 0 if self.result is None else law_parameters(self.result.law, self.result.ruled_out)
 
     @property
     def information_ratio(self) -> float:
@@ -191,7 +182,6 @@ def fit_candidate(
         criteria=information_criteria(result, table.n_counted),
         result=result,
         weights=table.weights,
-        items_price=price_of_items(result, table.values, table.weights),
         n_idle=int((~result.q_matrix.any(axis=0)).sum()),
         begun=place is not None,
     )

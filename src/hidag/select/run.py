@@ -177,17 +177,17 @@ def _fitted(
 
 def _next_number(numbers: tuple[int, ...], count: FactorCount, compared: Comparison) -> int | None:
     """Return the number of latents to fit next, None when there were enough."""
-    known = {numbers.index(k): value for k, value in compared.criterion.items()}
+    bic = {numbers.index(k): value for k, value in compared.bic.items()}
     further = None
     if compared.hardly_seen:
         settled = nearest(compared.settled or compared.counted, numbers)
-        further = next_both_ways(known, 0, len(numbers) - 1)
+        further = next_both_ways(bic, 0, len(numbers) - 1)
         if further is None and settled not in compared.fits:
             # Some latents of the best fit have no items: the fit without them is the answer.
             return settled
-    elif len(known) < MOST_NUMBERS:
+    elif len(bic) < MOST_NUMBERS:
         low, high = (numbers.index(nearest(k, numbers)) for k in count.span)
-        further = next_to_fit(high, low, known)
+        further = next_to_fit(high, low, bic)
     return None if further is None else numbers[further]
 
 

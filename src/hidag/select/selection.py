@@ -98,7 +98,7 @@ class Selection:
     def margin(self) -> float:
         """By how much the recommended number is better than the next: BIC, or factor BIC.
 
-        BIC is what the rule has in its place where items hardly show their latents, on its scale.
+        BIC is that of the rule, charged for fewer rows where items hardly show their latents.
         Negative where that alone would have chosen another number; NaN if nothing was compared.
         """
         values, other = self._values, self.runner_up
@@ -230,7 +230,7 @@ class Selection:
         if compared.hardly_seen and other is not None:
             out += (
                 f" Items carry {compared.ratio:.0%} of the latents' information, so fits decide, "
-                "by the mean of BIC at that share of the rows and of the table's evidence."
+                "and BIC charges for that share of the rows."
             )
         if len(self.latents) > 1 and chosen in (self.latents[0], self.latents[-1]) and chosen > 1:
             end = "fewest" if chosen == self.latents[0] else "most"
