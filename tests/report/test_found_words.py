@@ -92,6 +92,11 @@ def test_directions_that_need_what_was_told_are_said_to_need_it(result):
     [
         ({("A", "B"): 0.97, ("B", "C"): 1.0}, "Each of these pairs is joined in at least 95%"),
         (
+            {("A", "B"): 0.5, ("B", "C"): 0.6},
+            "None of these 2 pairs is joined in at least 95% of the resampled tables; least sure "
+            "are A and B, joined in 50%.",
+        ),
+        (
             {("B", "A"): 0.64, ("B", "C"): 1.0},
             "1 of these 2 pairs is joined in at least 95% of the resampled tables; least sure are "
             "A and B, joined in 64%.",

@@ -112,8 +112,8 @@ def _support(edges: SortedEdges, support: Mapping[tuple[str, str], float] | None
         return [f"{_the_two(edges)} joined in {share:.0%} of the resampled tables."]
     n_sure = len(pairs) - len(doubtful)
     return [
-        f"{n_sure} of these {len(pairs)} {these} {'is' if n_sure == 1 else 'are'} joined in at "
-        f"least {_SURE:.0%} of the resampled tables; least sure are {_cut(a)} and {_cut(b)}, "
+        f"{n_sure or 'None'} of these {len(pairs)} {these} {'is' if n_sure < 2 else 'are'} joined "
+        f"in at least {_SURE:.0%} of the resampled tables; least sure are {_cut(a)} and {_cut(b)}, "
         f"joined in {share:.0%}."
     ]
 
