@@ -16,6 +16,12 @@ has a better criterion than the best of our fits with one to three latents fewer
 with the right number. Criteria are BIC, EBIC and what the rule goes by, BIC at the rows that items
 are worth. Where the fit from the truth has not the first, no search that is judged by that
 criterion can find the number; where it has not the second, ours has found as good a fit.
+
+    python benchmarks/number_of_latents.py --design text --families bernoulli --hindsight
+
+adds what a price per parameter could do if it were chosen afterwards, knowing the right number: in
+how many tables "auto"'s own fits, with one from the truth among them or not, have the right number
+at the best price for all tables, and in how many at some price, another for each table.
 """
 
 from __future__ import annotations
@@ -45,6 +51,8 @@ FEWER = (1, 2, 3)
 #: Criteria by which fits are held against one from the truth; "rule" is BIC at the rows that items
 #: are worth, by our fit with the right number.
 YARDSTICKS = ("bic", "ebic", "rule")
+#: Prices of a parameter that are looked at afterwards: from AIC's to beyond log N.
+PRICES = np.arange(2.0, 9.0, 0.1)
 
 
 def drawn(model: str, q: str, family: str, n: int, version: str, seeds):
@@ -55,18 +63,24 @@ def drawn(model: str, q: str, family: str, n: int, version: str, seeds):
     return truth, values, int(for_fit.generate_state(1)[0])
 
 
-def found_numbers(truth, values: np.ndarray, seed: int, fits: str) -> dict:
-    """Return what each criterion says of one table, and how many fits "auto" took."""
+def found_numbers(
+    truth, values: np.ndarray, seed: int, fits: str, hindsight: bool = False
+) -> dict:
+    """Return what each criterion says of one table, and how many fits "auto" took.
+
+    With ``hindsight``, also at which of ``PRICES`` the right number has the best fit.
+    """
     families = list(truth.families)
     count = count_factors(values, families)
-    n_fits = 0
+    n_fits, judged = 0, []
 
     def fit_of(k: int, strength: float | None, place: Place | None = None) -> JudgedFit:
         nonlocal n_fits
         n_fits += place is None
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
         model._begun_at(place)
-        return JudgedFit.of(model.fit(values).result_)
+        judged.append(JudgedFit.of(model.fit(values).result_))
+        return judged[-1]
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
     chosen = choose_number(count, fit_of, values).n_latents
@@ -80,7 +94,33 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str) -> dict:
     if fits != "none":
         found = select(values, family=families, fits=fits, folds=0, random_state=seed)
         out |= {"select": found.recommended} | {c: found.votes[c] for c in OF_FITS[1:]}
+    if hindsight:
+        # Where nothing was fitted the answer did not depend on a price.
+        right = truth.n_latents
+        alone = np.full(len(PRICES), chosen == right)
+        out["prices, ours"] = right_at_prices(judged, right) if judged else alone
+        fit_of(right, None, (truth.items, np.asarray(truth.law.probabilities)))
+        out["prices, truth"] = right_at_prices(judged, right) if len(judged) > 1 else alone
     return out
+
+
+def right_at_prices(judged: list[JudgedFit], right: int) -> np.ndarray:
+    """Return at which of ``PRICES`` the best of some fits has the right number of latents."""
+    charged = np.array([one.aic + (PRICES - 2.0) * one.n_parameters for one in judged])
+    active = np.array([one.n_active for one in judged])
+    return active[np.argmin(charged, axis=0)] == right
+
+
+def print_hindsight(runs: list[dict]) -> None:
+    """Print in how many tables a price that is chosen afterwards finds the right number."""
+    for whose, fits in (("ours", "our fits"), ("truth", "our fits and one from the truth")):
+        table = np.array([run[f"prices, {whose}"] for run in runs])
+        best = int(np.argmax(table.sum(axis=0)))
+        print(
+            f"  {fits}: {table[:, best].sum()} of {len(runs)} at a price of {PRICES[best]:.1f}, the "
+            f"best for all; {table.any(axis=1).sum()} at some price, another for each table",
+            flush=True,
+        )
 
 
 def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]:
@@ -158,6 +198,9 @@ def main() -> None:
     parser.add_argument(
         "--yardstick", action="store_true", help="hold our fits against one from the truth instead"
     )
+    parser.add_argument(
+        "--hindsight", action="store_true", help="look for the best price of a parameter afterwards"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = [
@@ -180,7 +223,10 @@ def main() -> None:
     totals: dict[str, list[dict]] = defaultdict(list)
     for family, model, q in cells:
         right, begin = len(GRAPHS[model]), time.process_time()
-        runs = [found_numbers(*table, args.fits) for table in cell_tables(args, family, model, q)]
+        runs = [
+            found_numbers(*table, args.fits, args.hindsight)
+            for table in cell_tables(args, family, model, q)
+        ]
         seconds = (time.process_time() - begin) / len(runs)
         wrong = sorted({run["auto"] for run in runs} - {right})
         print(
@@ -190,7 +236,7 @@ def main() -> None:
             + ", ".join(map(str, wrong)),
             flush=True,
         )
-        totals[family] += [{c: run[c] == right for c in shown} for run in runs]
+        totals[family] += [run | {c: run[c] == right for c in shown} for run in runs]
     for family, runs in totals.items():
         shares = [np.mean([run[c] for run in runs]) for c in shown]
         error = np.sqrt(shares[3] * (1 - shares[3]) / len(runs))
@@ -200,6 +246,8 @@ def main() -> None:
             + f"   s.e. of auto {error:.3f}",
             flush=True,
         )
+        if args.hindsight:
+            print_hindsight(runs)
 
 
 if __name__ == "__main__":
