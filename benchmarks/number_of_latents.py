@@ -63,9 +63,7 @@ def drawn(model: str, q: str, family: str, n: int, version: str, seeds):
     return truth, values, int(for_fit.generate_state(1)[0])
 
 
-def found_numbers(
-    truth, values: np.ndarray, seed: int, fits: str, hindsight: bool = False
-) -> dict:
+def found_numbers(truth, values: np.ndarray, seed: int, fits: str, hindsight: bool = False) -> dict:
     """Return what each criterion says of one table, and how many fits "auto" took.
 
     With ``hindsight``, also at which of ``PRICES`` the right number has the best fit.
@@ -117,8 +115,8 @@ def print_hindsight(runs: list[dict]) -> None:
         table = np.array([run[f"prices, {whose}"] for run in runs])
         best = int(np.argmax(table.sum(axis=0)))
         print(
-            f"  {fits}: {table[:, best].sum()} of {len(runs)} at a price of {PRICES[best]:.1f}, the "
-            f"best for all; {table.any(axis=1).sum()} at some price, another for each table",
+            f"  {fits}: {table[:, best].sum()} of {len(runs)} at a price of {PRICES[best]:.1f}, "
+            f"the best for all; {table.any(axis=1).sum()} at some price, another for each table",
             flush=True,
         )
 
