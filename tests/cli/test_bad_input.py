@@ -226,6 +226,21 @@ def test_a_file_that_no_fit_wrote_is_not_overwritten(hidag, table, tmp_path):
     assert (study / "q.csv").read_text() == "item,skill\nx,1\n"
 
 
+def test_a_cell_of_q_is_no_missing_answer(hidag, tmp_path, answers):
+    study = tmp_path / "study"
+    study.mkdir()
+    write_rows(study / "responses.csv", ITEMS, answers[:80].tolist())
+    rows = [[name, "x" if j == 1 else int(j < 4), int(j >= 4)] for j, name in enumerate(ITEMS)]
+    write_rows(study / "q.csv", ["item", "A", "B"], rows)
+    ran = hidag("fit", study, "--out", tmp_path / "out")
+    assert ran.exit_code == 1
+    assert ran.stderr == (
+        f"hidag: cells must be numbers, but {study / 'q.csv'} has the text 'x' in column 'A', line "
+        f"3 (1 of {len(ITEMS)} cells of this column; 1 of 2 columns); recode the text as numbers, "
+        "or leave the cell empty to have the entry estimated\n"
+    )
+
+
 def test_a_q_file_without_latents(hidag, table, tmp_path):
     (tmp_path / "empty_q.csv").write_text("item\nitem0\n")
     ran = hidag("fit", table, "-k", 2, "--q", tmp_path / "empty_q.csv")

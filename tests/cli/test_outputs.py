@@ -92,6 +92,17 @@ def test_other_files_of_a_fit_stay_as_well(hidag, fitted):
         _refused(hidag, out, sentence, *words, "--out", out)
 
 
+def test_what_goodness_wrote_beside_a_fit_stays_too(hidag, fitted):
+    fit, table, _ = fitted
+    assert hidag("goodness", fit, table, "--out", fit).exit_code == 0
+    out = fit / "persons.csv"
+    sentence = (
+        f"the results would overwrite {out}, which belongs to the fit in {fit}; choose another "
+        "file with --out"
+    )
+    _refused(hidag, out, sentence, "classify", fit, table, "--out", out)
+
+
 def test_a_report_may_be_written_over_its_own_page_only(hidag, fitted, tmp_path):
     fit, _, _ = fitted
     assert hidag("report", fit).exit_code == 0

@@ -359,7 +359,7 @@ def test_a_folder_of_parquet_files_and_a_single_file(tmp_path: Path) -> None:
             DataError,
             "cells must be numbers, but {0}/q.csv has the text 'often' in column 'G', line 2 (1 of "
             "1 cells of this column; 1 of 1 columns); recode the text as numbers, or leave the "
-            "cell empty if the answer is missing",
+            "cell empty to have the entry estimated",
         ),
     ],
 )

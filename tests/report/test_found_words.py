@@ -169,3 +169,23 @@ def test_many_edges_and_latents_are_counted(as_result):
 def test_findings_come_before_how_they_were_found(result):
     page = render_report(result, plots=False)
     assert page.index("A shows in 4 items") < page.index("<h2>What was fitted</h2>")
+
+
+def test_pairs_that_were_forbidden_are_not_said_to_look_independent(result):
+    both_ways = [["A", "C"], ["C", "A"]]
+    apart = "Kept apart beforehand, whatever the data say: A and C."
+    assert what_was_found(knowing(result, forbidden=both_ways))[0] == (
+        "Joined, with the data leaving open which is the cause: A and B; B and C. " + apart
+    )
+    none = with_graph(result, [], [])
+    assert what_was_found(knowing(none, forbidden=both_ways))[0] == (
+        "No cause was found to be joined to another. " + apart
+    )
+    # One way forbidden leaves the other.
+    assert what_was_found(knowing(none, forbidden=[["A", "C"]]))[0] == (
+        "No cause was found to be joined to another: they look independent."
+    )
+    everything = [[a, b] for a in "ABC" for b in "ABC" if a != b]
+    assert what_was_found(knowing(none, forbidden=everything))[0] == (
+        "No two causes could be joined: all pairs were forbidden beforehand."
+    )

@@ -69,15 +69,20 @@ def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
 
 def remove_goodness(folder: Path) -> list[str]:
     """Remove what `hidag goodness` wrote into a folder, and return the names of what is gone."""
+    gone = goodness_files(folder)
+    for name in gone:
+        (folder / name).unlink()
+    return gone
+
+
+def goodness_files(folder: Path) -> list[str]:
+    """Return the names of what `hidag goodness` wrote into a folder."""
     lines = {name: _first_line(folder / name) for name in GOODNESS_FILES}
     own = {name for name, columns in GOODNESS_FILES.items() if lines[name] == ",".join(columns)}
     # What cannot be said about many latents is written as a table without columns.
     if list(GOODNESS_FILES)[-1] in own:
         own |= {name for name in GOODNESS_FILES if lines[name] == ""}
-    gone = [name for name in GOODNESS_FILES if name in own]
-    for name in gone:
-        (folder / name).unlink()
-    return gone
+    return [name for name in GOODNESS_FILES if name in own]
 
 
 def _first_line(file: Path) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hidag.cli.folders import FIT_SIGN, is_one_of
-from hidag.cli.leftovers import BOOTSTRAP_FILES
+from hidag.cli.leftovers import BOOTSTRAP_FILES, goodness_files
 from hidag.cli.tables import FIT_FILES
 from hidag.errors import FileError
 from hidag.observations.paths import find_part
@@ -40,8 +40,8 @@ def check_file(out: Path | None, inputs: Iterable[Path | None], *, own: Path | N
     target = out.resolve()
     if own is not None and target == own.resolve():
         return
-    belongs = target.name in (*FIT_FILES, *BOOTSTRAP_FILES)
-    if belongs and (target.parent / FIT_SIGN).exists():
+    of_fit = (target.parent / FIT_SIGN).exists()
+    if of_fit and target.name in (*FIT_FILES, *BOOTSTRAP_FILES, *goodness_files(target.parent)):
         raise FileError(
             f"the results would overwrite {out}, which belongs to the fit in {target.parent}; "
             "choose another file with --out"

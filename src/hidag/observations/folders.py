@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hidag.errors import DataError, FileError
+from hidag.observations.bad_cells import BadCellError
 from hidag.observations.csv_text import import_arrow
 from hidag.observations.files import numbers_of, read_cells, read_file
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, find_part, near_names
@@ -153,7 +154,14 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
     names = _item_names(table.column(0))
     if ending_of(file) not in BINARY_ENDINGS:
         arrow = import_arrow("pyarrow")
-        numbers = numbers_of(file, table, latents)
+        try:
+            numbers = numbers_of(file, table, latents)
+        except BadCellError as error:
+            if not error.advice:
+                raise
+            # An empty cell of Q is no missing answer, nor is there a code for one.
+            estimated = "leave the cell empty to have the entry estimated"
+            raise DataError(str(error).replace(error.advice, estimated)) from error
         table = numbers.add_column(0, table.column_names[0], arrow.array(names))
     return table.take([row for row, name in enumerate(names) if name not in leave_out])
 

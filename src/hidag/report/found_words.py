@@ -55,10 +55,14 @@ def _edges(edges: SortedEdges, n_latents: int) -> list[str]:
     n_joined = len(edges.joined_by_data) + len(edges.told)
     if n_latents == 1:
         return []
+    apart = _kept_apart(edges)
     if not n_joined:
-        return ["No cause was found to be joined to another: they look independent."]
+        if len(edges.kept_apart) == n_latents * (n_latents - 1) // 2:
+            return ["No two causes could be joined: all pairs were forbidden beforehand."]
+        look = ": they look independent" if not apart else ""
+        return [f"No cause was found to be joined to another{look}.", *apart]
     if n_joined > _TOLD_EDGES:
-        return _counts(edges, n_latents)
+        return [*_counts(edges, n_latents), *apart]
     out = []
     if edges.found:
         out.append(f"As the data and the model have it, {_arrows(edges.found)}.")
@@ -74,7 +78,18 @@ def _edges(edges: SortedEdges, n_latents: int) -> list[str]:
         out.append(f"Told beforehand, not found in the data: {_arrows(edges.told)}.")
         if not edges.joined_by_data and n_latents > 2:
             out.append("No other two causes were found to be joined.")
-    return out
+    return out + apart
+
+
+def _kept_apart(edges: SortedEdges) -> list[str]:
+    """Return which pairs were not to be joined: that they are not is nothing the data say."""
+    pairs = edges.kept_apart
+    if not pairs:
+        return []
+    if len(pairs) > _TOLD_EDGES:
+        return [f"{len(pairs):,} pairs were kept apart beforehand, whatever the data say."]
+    named = "; ".join(f"{_cut(a)} and {_cut(b)}" for a, b in pairs)
+    return [f"Kept apart beforehand, whatever the data say: {named}."]
 
 
 def _counts(edges: SortedEdges, n_latents: int) -> list[str]:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hidag.discover import DAG, Knowledge
+from hidag.discover.knowledge import FORBIDDEN
 
 if TYPE_CHECKING:
     from hidag.result import FitResult
@@ -28,12 +31,15 @@ class SortedEdges:
         Joined by the data, without a direction.
     told : tuple of (cause, effect)
         Required, or steps of a hierarchy: the search could not have left them out.
+    kept_apart : tuple of pair
+        Forbidden either way round: the search could not have joined them.
     """
 
     found: tuple[Pair, ...]
     helped: tuple[Pair, ...]
     undecided: tuple[Pair, ...]
     told: tuple[Pair, ...]
+    kept_apart: tuple[Pair, ...] = ()
 
     @property
     def joined_by_data(self) -> tuple[Pair, ...]:
@@ -48,7 +54,9 @@ class SortedEdges:
         content = result.settings.get("knowledge")
         if not isinstance(content, Mapping):
             return cls(directed, (), undecided, ())
-        required = Knowledge.from_dict(content).required_adjacency(graph.names)
+        knowledge = Knowledge.from_dict(content)
+        required = knowledge.required_adjacency(graph.names)
+        forbidden = (knowledge.rules(graph.names) & FORBIDDEN) > 0
         member = graph.to_dag()
         # A direction is the data's own if all graphs have it that imply the same independences,
         # and if it does not hang on an edge that was required. Without that edge two causes may
@@ -64,4 +72,8 @@ class SortedEdges:
             tuple(edge for edge in rest if edge not in own),
             undecided,
             told,
+            tuple(
+                (graph.names[i], graph.names[j])
+                for i, j in np.argwhere(np.triu(forbidden & forbidden.T, 1)).tolist()
+            ),
         )
