@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.fixed_items import fit_law, freed_law
+from hidag.estimate.held_items import HeldItems
 from hidag.estimate.loop import any_law
 from hidag.estimate.working import WorkingData
 from hidag.latent import SaturatedLaw, StateSpace
@@ -42,11 +43,9 @@ def likelihood(problem, law):
 
 
 def steps(problem, law_step, n_steps, tolerance=0.0):
-    parameters, data = problem
+    expected = HeldItems(*problem, FEATURES).expect_states
     even = law_step(np.full(8, 1.0))
-    return fit_law(
-        parameters, even, data, FEATURES, law_step, tolerance=tolerance, max_steps=n_steps
-    )
+    return fit_law(expected, even, law_step, tolerance=tolerance, max_steps=n_steps)
 
 
 @pytest.mark.parametrize("law_step", [any_law, over(CHAIN), over(ALONE)])

@@ -6,8 +6,7 @@ states, listed (`hidag.estimate.exact`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -18,12 +17,12 @@ from hidag.estimate.exact import StateScores, exponents_are_safe, log_probabilit
 from hidag.estimate.halves import Halves, concentrated
 from hidag.estimate.halving import halves_of
 from hidag.estimate.row_sums import (
-    N_LANES,
     Rows,
     RowSums,
     list_states,
     meet_halves,
     multiply_halves_out,
+    sum_lanes,
 )
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
@@ -34,6 +33,17 @@ Array = NDArray[np.float64]
 #: Fewer rows without missing cells than this go with the others: what it takes to treat them apart
 #: is more than what it saves.
 FEWEST_COMPLETE = 500
+
+
+def rows_by_gaps(data: WorkingData) -> Iterator[tuple[Rows, bool]]:
+    """Yield rows without missing cells and True, then those with some and False."""
+    whole = data.complete
+    if not whole.all() and whole.sum() < FEWEST_COMPLETE:
+        whole = np.zeros_like(whole)
+    for complete in (True, False):
+        chosen = whole == complete
+        if chosen.any():
+            yield Rows.of(data, chosen), complete
 
 
 @dataclass
@@ -94,13 +104,8 @@ class _Pass:
 
     def run(self) -> None:
         """Add all rows, those without missing cells first."""
-        whole = self.data.complete
-        if not whole.all() and whole.sum() < FEWEST_COMPLETE:
-            whole = np.zeros_like(whole)
-        for complete in (True, False):
-            chosen = whole == complete
-            if chosen.any():
-                self._add(Rows.of(self.data, chosen), complete)
+        for rows, complete in rows_by_gaps(self.data):
+            self._add(rows, complete)
 
     def _add(self, rows: Rows, complete: bool) -> None:
         """Add rows without missing cells, or rows with some."""
@@ -142,16 +147,8 @@ class _Pass:
         self.by_state[self.n_columns :] += by_state[self.n_columns :]
 
     def _sum(self, lane_sums: Callable[[int], RowSums]) -> RowSums:
-        """Return the sums over all lanes, added in their order; lost rows are listed."""
-        lanes = range(N_LANES)
-        if self.n_threads > 1:
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                parts = list(pool.map(lane_sums, lanes))
-        else:
-            parts = [lane_sums(lane) for lane in lanes]
-        sums = parts[0]
-        for more in parts[1:]:
-            sums += more
+        """Return the sums over all lanes; lost rows are listed."""
+        sums = sum_lanes(lane_sums, self.n_threads)
         self.total += sums.total
         if sums.lost:
             self._add_listed(Rows.joined(sums.lost))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,25 +16,21 @@ Array = NDArray[np.float64]
 
 
 def fit_law(
-    parameters: MeasurementParameters,
+    expected: Callable[[Array], tuple[Array, float]],
     probabilities: Array,
-    data: WorkingData,
-    features: Array,
     law_step: LawStep,
     *,
     tolerance: float,
     max_steps: int,
-    n_threads: int = 1,
 ) -> tuple[Array, float]:
     """Return the law (S,) after EM, and the log-likelihood of that very law.
 
     Parameters
     ----------
-    parameters : MeasurementParameters
-        On the working scale, held.
+    expected : callable
+        A law (S,) to expected counts (S,) and the log-likelihood: the E-step, items held.
     probabilities : ndarray, shape (S,)
         Where EM starts, a law of the kind that ``law_step`` returns.
-    features : ndarray, shape (S, K)
     law_step : callable
         Counts to the most likely law of the kind that is wanted.
     tolerance : float
@@ -43,7 +41,7 @@ def fit_law(
     settled, last = probabilities, -np.inf
     plain: Array | None = None
     for _ in range(max_steps):
-        counts, value = expect_states(parameters, current, data, features, n_threads=n_threads)
+        counts, value = expected(current)
         if plain is not None and value < last:
             # The stretched step overshot: the plain one cannot.
             current, plain, stretch = plain, None, 1.0
@@ -82,8 +80,10 @@ def freed_law(
 
     Parameters
     ----------
-    parameters, data, features
-        As in :func:`fit_law`.
+    parameters : MeasurementParameters
+        On the working scale, held.
+    data : WorkingData
+    features : ndarray, shape (S, T)
     probabilities, counts : ndarray, shape (S,)
         The law to begin with and the counts expected under it: the first step needs no E-step.
     n_steps : int

@@ -23,7 +23,7 @@ border: N S multiplications more, and those of the sums.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,30 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Densities:
+    """Rows against the states of either half, whatever the law is.
+
+    Attributes
+    ----------
+    left, right : ndarray, shape (n, A) and (n, B)
+        Densities up to factors.
+    log_factor : ndarray, shape (n,) or (1,)
+        Logarithms of the factors of both.
+    log_level : ndarray, shape (n,)
+        Logarithms of what a row has in any state.
+    """
+
+    left: Array
+    right: Array
+    log_factor: Array
+    log_level: Array
+
+    def __getitem__(self, rows: NDArray[np.bool_]) -> Densities:
+        factor = self.log_factor if len(self.log_factor) == 1 else self.log_factor[rows]
+        return Densities(self.left[rows], self.right[rows], factor, self.log_level[rows])
+
+
+@dataclass(frozen=True)
 class Halves:
     """What rows are multiplied with.
 
@@ -102,6 +126,8 @@ class Halves:
     level : ndarray, shape (D + M + 1,)
         What a unit of an extended row's column adds in any state.
     first, second, between : Part
+    common : ndarray, shape (S,)
+        By state, the sum of the log partitions that all rows have.
     weights : ndarray, shape (A, B)
         Exponential of the offset, at most 1.
     top : float
@@ -117,8 +143,14 @@ class Halves:
     first: Part
     second: Part
     between: Part
+    common: Array
     weights: Array
     top: float
+
+    def under(self, log_law: Array) -> Halves:
+        """Return the halves of the same items under another law, its logarithms (S,) given."""
+        weights, top = offset_weights(self.split, log_law, self.common)
+        return replace(self, weights=weights, top=top)
 
     @property
     def n_rows(self) -> int:
@@ -127,10 +159,14 @@ class Halves:
 
     def meet(self, rows: Array) -> Meeting:
         """Return extended rows (n, D + M + 1) against all states; nothing is between the halves."""
-        left, right, top = self._densities(rows)
-        through = left * (right @ self.weights.T)
+        return self.meet_again(self.densities(rows))
+
+    def meet_again(self, known: Densities) -> Meeting:
+        """Return rows against all states whose densities are known."""
+        through = known.left * (known.right @ self.weights.T)
         mass = through.sum(axis=1)
-        return Meeting(left, right, through, mass, _logarithms(mass) + top)
+        marginal = _logarithms(mass) + self._log_factor(known)
+        return Meeting(known.left, known.right, through, mass, marginal)
 
     def multiply_out(self, rows: Array, out: Array) -> tuple[Array, Array]:
         """Return rows' densities with all latents summed out (n,), and their true logarithms.
@@ -138,7 +174,8 @@ class Halves:
         The first n rows of ``out``, with S columns, are filled with joint densities over weights;
         states stand in the places that the split gives them.
         """
-        left, right, top = self._densities(rows)
+        known = self.densities(rows)
+        left, right, top = known.left, known.right, self._log_factor(known)
         n_border, n_rest, n_second = self.split.shape
         between = np.ones((len(rows), 1))
         if self.split.has_border:
@@ -154,13 +191,17 @@ class Halves:
         mass = joint @ self.weights.ravel()
         return mass, _logarithms(mass) + top
 
-    def _densities(self, rows: Array) -> tuple[Array, Array, Array]:
-        """Return densities up to factors (n, A) and (n, B), and logarithms of both factors (n,)."""
+    def densities(self, rows: Array) -> Densities:
+        """Return extended rows (n, D + M + 1) against the states of either half."""
         pull = self.adding(rows) @ self.slopes
         n_first, n_second = self.first.terms.shape[1], self.second.terms.shape[1]
         left, top = self.first.densities(rows, pull[:, :n_first])
         right, more = self.second.densities(rows, pull[:, n_first : n_first + n_second])
-        return left, right, top + more + self.top + rows @ self.level
+        return Densities(left, right, top + more, rows @ self.level)
+
+    def _log_factor(self, known: Densities) -> Array:
+        """Return the logarithms of all that densities and weights were divided by, shape (n,)."""
+        return known.log_factor + self.top + known.log_level
 
     def adding(self, rows: Array) -> Array:
         """Return the columns of items that add up, shape (n, d)."""
@@ -235,6 +276,20 @@ class Meeting:
         out[:, cut:, 1:cut] = across
         out[:, 1:cut, cut:] = across.transpose(0, 2, 1)
         return out
+
+
+def offset_weights(split: Split, log_law: Array, common: Array) -> tuple[Array, float]:
+    """Return exponentials of the offset, (A, B) and at most 1, and the log of their divisor.
+
+    Parameters
+    ----------
+    split : Split
+    log_law, common : ndarray, shape (S,)
+        By state, the log probability and the sum of the log partitions that all rows have.
+    """
+    offset = (log_law - common)[split.order]
+    top = float(offset.max())
+    return np.exp(offset - top).reshape(len(split.of_first), -1), top
 
 
 def _products(densities: Array, terms: Array) -> Array:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.halves import BOUNDED, Halves, Part
+from hidag.estimate.halves import BOUNDED, Halves, Part, offset_weights
 from hidag.estimate.split import split_of
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters
@@ -92,8 +92,8 @@ def halves_of(
     between = part(split.between.ravel(), np.zeros(0, dtype=np.intp), here & there)
     everywhere = np.ones(len(partition), dtype=bool)
     everywhere[gappy] = False
-    offset = (log_law - partition[everywhere].sum(axis=0))[split.order]
-    top = float(offset.max())
+    common = partition[everywhere].sum(axis=0)
+    weights, top = offset_weights(split, log_law, common)
     order = np.concatenate([np.flatnonzero(in_first), np.flatnonzero(~in_first)])
     return Halves(
         split,
@@ -105,7 +105,8 @@ def halves_of(
         first,
         second,
         between,
-        np.exp(offset - top).reshape(len(split.of_first), -1),
+        common,
+        weights,
         top,
     )
 

@@ -6,7 +6,8 @@ either only sums are made, or rows' joint densities as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -97,6 +98,20 @@ class RowSums:
         self.total += other.total
         self.lost += other.lost
         return self
+
+
+def sum_lanes(lane_sums: Callable[[int], RowSums], n_threads: int) -> RowSums:
+    """Return the sums over all lanes, added in their order."""
+    lanes = range(N_LANES)
+    if n_threads > 1:
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = list(pool.map(lane_sums, lanes))
+    else:
+        parts = [lane_sums(lane) for lane in lanes]
+    sums = parts[0]
+    for more in parts[1:]:
+        sums += more
+    return sums
 
 
 def list_states(rows: Rows, lane: int, scores: StateScores, *, safe: bool, first: int) -> RowSums:

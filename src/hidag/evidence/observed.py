@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG
 from hidag.estimate.fixed_items import fit_law
+from hidag.estimate.held_items import HeldItems
 from hidag.estimate.working import WorkingData
 from hidag.latent import Parents, StateSpace
 from hidag.latent.factorise import factorised
@@ -51,15 +52,17 @@ class ObservedFit:
         """Return the best law over a graph by EM from another law, and its log-likelihood."""
         law_step = partial(factorised, parents=parents, space=self.space)
         return fit_law(
-            self.parameters,
+            self._items.expect_states,
             law_step(begin),
-            self.data,
-            self.parameters.terms.features(self.space.states()),
             law_step,
             tolerance=LAW_TOLERANCE,
             max_steps=MAX_LAW_STEPS,
-            n_threads=self.n_threads,
         )
+
+    @cached_property
+    def _items(self) -> HeldItems:
+        features = self.parameters.terms.features(self.space.states())
+        return HeldItems(self.parameters, self.data, features, self.n_threads)
 
     def work(self) -> float:
         """Return about how many multiplications an E-step takes."""
