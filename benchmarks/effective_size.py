@@ -17,9 +17,9 @@ import numpy as np
 from hidag import design, simulate
 from hidag.estimate.loop import Schedule
 from hidag.evaluate import Parts, evaluate
-from hidag.measure import estimate_measurement
 from hidag.measurement import default_penalty
 from hidag.pipeline import latent_graph
+from hidag.stage_one import estimate_measurement
 
 LINK = {"research-code": {"poisson": "poisson-identity"}, "text": {}}
 LAWS = ("saturated", "network")

@@ -34,11 +34,11 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, design, simulate
-from hidag.auto_latents import JudgedFit, choose_number
-from hidag.common_strength import bic_at
 from hidag.criteria import InformationCriteria, information_criteria
 from hidag.estimate.posterior import HARDLY_SEEN
-from hidag.neighbour_fits import Place
+from hidag.how_many.choice import JudgedFit, choose_number
+from hidag.how_many.common_strength import bic_at
+from hidag.how_many.neighbour_fits import Place
 from hidag.select import select
 from hidag.simulate.designs import GRAPHS
 from hidag.start.factor_count import count_factors

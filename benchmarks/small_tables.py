@@ -25,7 +25,7 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.number_rule import Comparison
+from hidag.how_many.rule import Comparison
 from hidag.select import select
 from hidag.simulate import Truth, random_law, random_q, tree_dag
 

@@ -25,9 +25,9 @@ from hidag.estimate.loop import Estimate, Schedule
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.evaluate import Parts
-from hidag.measure.exact import parents_by_search
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.simulate import design
+from hidag.stage_one.exact import parents_by_search
 from hidag.start.crossing import Problem, criterion_of
 from hidag.studies import truth_started
 

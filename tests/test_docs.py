@@ -269,25 +269,26 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
-    from hidag import auto_latents, neighbour_fits, pipeline
+    from hidag import pipeline
     from hidag.cli.tables import LISTED_STATES
     from hidag.discover.search import FEW_VARIABLES, MOST_LEAN_STATES, PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
     from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
     from hidag.evidence import edge_tests, likelihood_search, single_changes
-    from hidag.latent.state_space import MAX_LISTED_STATES
-    from hidag.measure import effects
-    from hidag.measure.run import STATES_FOR_SAMPLED_START
-    from hidag.measure.sampled import MOST_PARENTS
-    from hidag.number_rule import (
+    from hidag.how_many import choice, neighbour_fits
+    from hidag.how_many.rule import (
         LEAST_ITEMS,
         LOOK_BEYOND,
         MOST_BOTH_WAYS,
         NEAR_TIE,
         NO_EVIDENCE,
     )
+    from hidag.latent.state_space import MAX_LISTED_STATES
     from hidag.result import MOST_EXACT_STATES
     from hidag.select.run import MOST_NUMBERS
+    from hidag.stage_one import effects
+    from hidag.stage_one.run import STATES_FOR_SAMPLED_START
+    from hidag.stage_one.sampled import MOST_PARENTS
     from hidag.start import (
         budget,
         by_sampling,
@@ -370,7 +371,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
         f"those of {factor_count.N_SHUFFLES} tables whose columns were shuffled",
         f"have a BIC within {NEAR_TIE:g} of the best is taken",
-        f"while fewer are better, {auto_latents.MOST_NUMBERS} numbers at the most",
+        f"while fewer are better, {choice.MOST_NUMBERS} numbers at the most",
         f"goes down likewise, up to {MOST_NUMBERS} numbers, and",
         f"counting only latents with at least {LEAST_ITEMS} items",
         f"of numbers within {NO_EVIDENCE:g} of the best, the nearest to what was counted",

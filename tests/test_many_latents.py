@@ -17,10 +17,10 @@ import hidag
 from hidag import DCRL, evaluate
 from hidag.cli.app import app
 from hidag.errors import GraphError, HidagWarning, SettingError
-from hidag.measure.labels import same_class
 from hidag.plots import plot_graph, plot_trace
 from hidag.report import write_report
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.stage_one.labels import same_class
 
 K, N = 18, 300
 #: A number that is none, as people would see it; names such as "dominance" may go by.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hidag.auto_latents import JudgedFit, choose_number, count_in_table, number_told
-from hidag.neighbour_fits import Place
+from hidag.how_many.choice import JudgedFit, choose_number, count_in_table, number_told
+from hidag.how_many.neighbour_fits import Place
 from hidag.observations import Observations
 from hidag.result import FitResult
 from hidag.settings import weighted_rows

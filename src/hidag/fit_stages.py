@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 from hidag.errors import ConvergenceWarning
 from hidag.estimate.loop import Schedule
 from hidag.fit_task import FitTask
-from hidag.measure import Measurement, StageOneRecord, estimate_measurement
 from hidag.measurement import MeasurementParameters
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
+from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
 
@@ -41,7 +41,7 @@ def run_stages(
     begin : (MeasurementParameters, ndarray of shape (S,)), optional
         Items and a law to begin from instead of any start.
     progress : callable, optional
-        Called as ``hidag.measure.estimate_measurement`` does.
+        Called as ``hidag.stage_one.estimate_measurement`` does.
     """
     with threadpool_limits(limits=1, user_api="blas"):
         measured = _measure(task, begin, progress)

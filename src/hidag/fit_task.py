@@ -15,7 +15,6 @@ from hidag.discover import Knowledge
 from hidag.errors import HidagWarning, IdentifiabilityWarning, SettingError
 from hidag.estimate.loop import Schedule
 from hidag.latent import resampled_rows
-from hidag.measure import LAWS
 from hidag.measurement import Penalty, Responses
 from hidag.measurement.effects import Effects
 from hidag.observations import (
@@ -38,6 +37,7 @@ from hidag.settings import (
     thread_count,
     weighted_rows,
 )
+from hidag.stage_one import LAWS
 
 #: From the caller of ``fit``: the check, ``read_task``, ``fit``, the caller.
 _STACK = 4

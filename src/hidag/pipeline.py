@@ -29,7 +29,7 @@ from hidag.latent import (
     resampled_rows,
 )
 from hidag.latent.resample import ResampleRule
-from hidag.measure import Measurement
+from hidag.stage_one import Measurement
 
 Array = NDArray[np.float64]
 

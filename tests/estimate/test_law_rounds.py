@@ -13,9 +13,9 @@ from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.latent.factorise import factorised
-from hidag.measure import estimate_measurement
-from hidag.measure.exact import parents_by_search
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
+from hidag.stage_one import estimate_measurement
+from hidag.stage_one.exact import parents_by_search
 from hidag.start.spectral import predictors, spectral_start
 
 K = 4

@@ -8,9 +8,9 @@ from hidag.estimate.loop import Schedule
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measure.exact import parents_by_search
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.simulate import Truth, chain_dag, make_truth, random_law, simulate
+from hidag.stage_one.exact import parents_by_search
 from hidag.start.crossing import Problem
 
 

@@ -8,9 +8,9 @@ import pytest
 from hidag.estimate.loop import Schedule
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measure.exact import parents_by_search
 from hidag.measurement import MeasurementParameters, default_penalty
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.stage_one.exact import parents_by_search
 from hidag.start import under_graph
 from hidag.start.points import StartPoint
 from hidag.start.under_graph import estimate_under_graph, starts_agree

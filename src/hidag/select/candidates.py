@@ -14,8 +14,8 @@ from hidag.criteria import InformationCriteria, information_criteria
 from hidag.errors import HidagError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimator import DCRL
-from hidag.neighbour_fits import Place
-from hidag.number_rule import count_active
+from hidag.how_many.neighbour_fits import Place
+from hidag.how_many.rule import count_active
 from hidag.observations import Observations
 from hidag.result import FitResult
 

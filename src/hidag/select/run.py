@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hidag.auto_latents import count_in_table
-from hidag.common_strength import refit_at_common_strength
 from hidag.errors import SettingError
-from hidag.neighbour_fits import Neighbours, Place
-from hidag.number_rule import Comparison, nearest, next_both_ways, next_to_fit
+from hidag.how_many.choice import count_in_table
+from hidag.how_many.common_strength import refit_at_common_strength
+from hidag.how_many.neighbour_fits import Neighbours, Place
+from hidag.how_many.rule import Comparison, nearest, next_both_ways, next_to_fit
 from hidag.observations import Observations, read_table, resolve_families
 from hidag.select.candidates import (
     Candidate,

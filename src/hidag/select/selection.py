@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hidag.number_rule import NEAR_TIE, Comparison, nearest
+from hidag.how_many.rule import NEAR_TIE, Comparison, nearest
 from hidag.result import FitResult
 from hidag.select.candidates import Candidate
 from hidag.start.factor_count import FactorCount
@@ -71,7 +71,7 @@ class Selection:
 
         Of the numbers up to what parallel analysis or factor BIC says, the largest whose fits have
         a BIC within 10 of the best; where items hardly show their latents, the number of the best
-        fit: see :mod:`hidag.number_rule`. Without fits that can be compared it is what parallel
+        fit: see :mod:`hidag.how_many.rule`. Without fits that can be compared it is what parallel
         analysis says.
         """
         settled = self.compared.settled

@@ -11,11 +11,11 @@ import numpy as np
 from hidag.errors import HidagError
 from hidag.estimate.loop import Schedule
 from hidag.evaluate import Parts
-from hidag.measure import Measurement, estimate_measurement
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.settings import chosen_penalty
 from hidag.simulate import Simulation
 from hidag.simulate.designs import Design
+from hidag.stage_one import Measurement, estimate_measurement
 from hidag.studies.addresses import RunSeeds
 from hidag.studies.attempts import Attempt, attempt
 from hidag.studies.cells import Cell

@@ -22,10 +22,10 @@ from hidag.criteria import (
 from hidag.discover import CPDAG, discover
 from hidag.estimate.loop import Schedule
 from hidag.evaluate import Parts
-from hidag.measure import estimate_measurement
 from hidag.measurement import default_penalty
 from hidag.pipeline import latent_graph
 from hidag.simulate import Truth
+from hidag.stage_one import estimate_measurement
 
 
 @dataclass(frozen=True)

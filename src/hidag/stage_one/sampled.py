@@ -13,9 +13,9 @@ from hidag.estimate.network_loop import law_of_draws
 from hidag.estimate.network_structure import sampled_information_ratio
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentCounts, LatentLaw, NetworkLaw, Parents
-from hidag.measure.labels import same_class, settle_labels
-from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
+from hidag.stage_one.labels import same_class, settle_labels
+from hidag.stage_one.record import StageOneRecord
 from hidag.start.budget import LARGEST_EXACT_STATES
 from hidag.start.by_sampling import ParentsOfDraws, SampledStageOne, rows_for_graph
 from hidag.start.records import StartRecord

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, fit_statistics, load, simulate
-from hidag.auto_latents import JudgedFit, choose_number
 from hidag.criteria import count_parameters, information_criteria
 from hidag.errors import HidagWarning
+from hidag.how_many.choice import JudgedFit, choose_number
 from hidag.start.factor_count import FactorCount
 
 

@@ -37,8 +37,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hidag.common_strength import Contender, best_bic, bic_at
 from hidag.estimate.posterior import HARDLY_SEEN
+from hidag.how_many.common_strength import Contender, best_bic, bic_at
 
 #: Differences of BIC up to this are a near tie: odds of 150 to 1, as BIC approximates them.
 NEAR_TIE = 10.0

@@ -1,9 +1,9 @@
 """Stage I from a table to a measurement: with joint states listed, or by sampling."""
 
-from hidag.measure.exact import ExactMeasurement
-from hidag.measure.record import Measurement, StageOneRecord
-from hidag.measure.run import LAWS, estimate_measurement
-from hidag.measure.sampled import SampledMeasurement
+from hidag.stage_one.exact import ExactMeasurement
+from hidag.stage_one.record import Measurement, StageOneRecord
+from hidag.stage_one.run import LAWS, estimate_measurement
+from hidag.stage_one.sampled import SampledMeasurement
 
 __all__ = [
     "LAWS",

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, simulate
-from hidag import neighbour_fits as module
-from hidag.auto_latents import JudgedFit
-from hidag.neighbour_fits import Neighbours, can_tell, taken_apart, with_one_less
-from hidag.number_rule import Comparison
+from hidag.how_many import neighbour_fits as module
+from hidag.how_many.choice import JudgedFit
+from hidag.how_many.neighbour_fits import Neighbours, can_tell, taken_apart, with_one_less
+from hidag.how_many.rule import Comparison
 
 
 @pytest.fixture(scope="module")

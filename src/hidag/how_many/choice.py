@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from hidag.common_strength import refit_at_common_strength
 from hidag.criteria import information_criteria
-from hidag.measurement import Responses
-from hidag.neighbour_fits import Neighbours
-from hidag.number_rule import (
+from hidag.how_many.common_strength import refit_at_common_strength
+from hidag.how_many.neighbour_fits import Neighbours
+from hidag.how_many.rule import (
     LEAST_ITEMS,
     NEAR_TIE,
     NO_EVIDENCE,
@@ -24,6 +23,7 @@ from hidag.number_rule import (
     next_both_ways,
     next_to_fit,
 )
+from hidag.measurement import Responses
 from hidag.observations import Observations, check_values, read_q_matrix, resolve_families
 from hidag.result import FitResult
 from hidag.start.factor_count import FactorCount, count_factors
@@ -133,8 +133,8 @@ def choose_number(
 
     Where parallel analysis and factor BIC agree nothing needs to be fitted. Where they do not, the
     larger number stands unless fits do with fewer, or, where items hardly show their latents, with
-    another: see :mod:`hidag.number_rule`. Penalties do not decide: see
-    :mod:`hidag.common_strength`.
+    another: see :mod:`hidag.how_many.rule`. Penalties do not decide: see
+    :mod:`hidag.how_many.common_strength`.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def choose_number(
         Fits with so many latents and a strength of the penalty, or its own for None; called with
         a third argument it begins at that place.
     values : ndarray, shape (N, J), optional
-        With them, fits may begin where others ended: see :mod:`hidag.neighbour_fits`.
+        With them, fits may begin where others ended: see :mod:`hidag.how_many.neighbour_fits`.
     weights : ndarray, shape (N,), optional
     """
     said = count.in_words()

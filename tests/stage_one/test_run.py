@@ -13,10 +13,10 @@ from hidag.estimate.loop import Schedule
 from hidag.evaluate import Parts, evaluate
 from hidag.latent import NetworkLaw
 from hidag.latent.factorise import factorised
-from hidag.measure import ExactMeasurement, SampledMeasurement, estimate_measurement
 from hidag.measurement import default_penalty
 from hidag.pipeline import latent_graph
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.stage_one import ExactMeasurement, SampledMeasurement, estimate_measurement
 
 K, N = 4, 1200
 NAMES = ("A", "B", "C", "D")

@@ -26,9 +26,9 @@ from hidag.latent import (
     expected_counts,
 )
 from hidag.latent.factorise import network_of_counts
-from hidag.measure.labels import same_class, settle_labels
-from hidag.measure.record import StageOneRecord
 from hidag.measurement import MeasurementParameters
+from hidag.stage_one.labels import same_class, settle_labels
+from hidag.stage_one.record import StageOneRecord
 from hidag.start.records import StageOne
 
 Array = NDArray[np.float64]

@@ -19,9 +19,9 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.common_strength import Fit, best_bic, bic_at
+from hidag.how_many.common_strength import Fit, best_bic, bic_at
+from hidag.how_many.rule import LOOK_BEYOND, Comparison
 from hidag.measurement import MeasurementParameters
-from hidag.number_rule import LOOK_BEYOND, Comparison
 from hidag.result import MOST_EXACT_STATES, FitResult
 from hidag.start.points import spread_law
 from hidag.start.splits import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hidag.estimate.loop import Estimate
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measure.labels import settle_labels
+from hidag.stage_one.labels import settle_labels
 from hidag.start.records import StageOne
 
 Array = NDArray[np.float64]

@@ -24,10 +24,10 @@ from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, PENALISED, ZERO
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
-from hidag.measure.row_search import with_better_rows
-from hidag.measure.way_round import all_turned, latest, levels_rising
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
 from hidag.measurement.effects import Effects
+from hidag.stage_one.row_search import with_better_rows
+from hidag.stage_one.way_round import all_turned, latest, levels_rising
 from hidag.start.beginnings import generators_of, levels_are_guessed, points_under_graph
 from hidag.start.exchange_levels import with_better_levels
 from hidag.start.records import StageOne

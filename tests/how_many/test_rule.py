@@ -7,8 +7,8 @@ from math import log
 import numpy as np
 import pytest
 
-from hidag.auto_latents import JudgedFit
-from hidag.number_rule import (
+from hidag.how_many.choice import JudgedFit
+from hidag.how_many.rule import (
     Comparison,
     count_active,
     nearest,

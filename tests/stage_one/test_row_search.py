@@ -7,8 +7,8 @@ import pytest
 
 from hidag import DCRL
 from hidag.estimate.working import WorkingData
-from hidag.measure.row_search import _explained
 from hidag.measurement import family_named
+from hidag.stage_one.row_search import _explained
 
 
 def table(family, seed):

@@ -13,13 +13,13 @@ from hidag.estimate.canonical import canonical_order
 from hidag.estimate.loop import Schedule
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.measure.effects import with_interactions
-from hidag.measure.exact import exact_measurement, parents_by_search
-from hidag.measure.hierarchy import under_hierarchy
-from hidag.measure.record import Measurement
-from hidag.measure.sampled import parents_of_draws, sampled_measurement
 from hidag.measurement import MeasurementParameters, Penalty
 from hidag.measurement.effects import MAIN_EFFECTS, Effects
+from hidag.stage_one.effects import with_interactions
+from hidag.stage_one.exact import exact_measurement, parents_by_search
+from hidag.stage_one.hierarchy import under_hierarchy
+from hidag.stage_one.record import Measurement
+from hidag.stage_one.sampled import parents_of_draws, sampled_measurement
 from hidag.start.budget import LARGEST_EXACT_STATES, choose_method
 from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
 from hidag.start.points import StartPoint

@@ -19,9 +19,9 @@ from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, ZERO
 from hidag.latent import StateSpace
-from hidag.measure.labels import settle_labels
-from hidag.measure.way_round import latest, turned
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
+from hidag.stage_one.labels import settle_labels
+from hidag.stage_one.way_round import latest, turned
 from hidag.start.records import StageOne
 from hidag.start.several import FINAL_TOLERANCE
 
