@@ -14,13 +14,9 @@ from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_loop import law_of_draws, run_steps
 from hidag.estimate.network_maximise import maximise_tables
 from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
+from hidag.estimate.network_scores import ItemScores, screened_scores
 from hidag.estimate.network_structure import sampled_information_ratio
-from hidag.estimate.network_support import (
-    choose_loadings,
-    item_information,
-    judge_loadings,
-    screened_scores,
-)
+from hidag.estimate.network_support import choose_loadings, judge_loadings
 from hidag.estimate.posterior import (
     information_ratio,
     most_probable_states,
@@ -208,7 +204,7 @@ def test_scores_and_information_are_those_of_the_observed_data(names):
         slope = data.x[:, columns] @ dtheta.reshape(-1, 16) - dpartition
         scores = (posterior * slope * data.observed[:, j, None]) @ design
         gradient, information = scores.sum(axis=0), scores.T @ scores
-        ours = item_information(working, draws, data, items, j, np.arange(4), np.ones(4, int))
+        ours = ItemScores.of(working, draws, data, items).of_item(j, np.arange(4), np.ones(4, int))
         root = np.sqrt(np.diag(information))
         assert np.abs((ours[0] - gradient) / root).max() < 0.25
         assert np.abs((ours[1] - information) / np.outer(root, root)).max() < 0.06
@@ -300,7 +296,9 @@ def test_kernels_are_their_plain_python_bodies(names):
         data, working, sampler, items, families = set_out(values, parameters)
         draws = sampler.retain(working, LAW, items, families, n_draws=3)
         tables = sampler.statistics(items, families)
-        scores = item_information(working, draws, data, items, 8, np.arange(4), np.ones(4, int))
+        scores = ItemScores.of(working, draws, data, items).of_item(
+            8, np.arange(4), np.ones(4, int)
+        )
         screened = screened_scores(working, draws, data, items)
         joint = sampler.log_joint(working, LAW, items, families)
         return draws, tables.count, tables.sum_x, tables.families, *scores, screened, joint

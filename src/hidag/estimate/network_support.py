@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.network_gibbs import N_LANES, observed_mask, run_lanes
 from hidag.estimate.network_layout import ItemLayout
+from hidag.estimate.network_scores import ItemScores, definite, screened_scores
 from hidag.estimate.subsets import best_subset, together
 from hidag.estimate.support import adapted_strength, loading_z_scores
 from hidag.estimate.working import WorkingData
-from hidag.kernels import network_tallies
 from hidag.kernels.item_regression import PENALISED, ZERO
 from hidag.measurement import MeasurementParameters, Penalty, family_named
 
@@ -31,153 +30,6 @@ LEAST_SCREENED = 2.0
 MOST_CHOSEN_PARENTS = 10
 #: Largest coefficient, in units of its item's scale, that a choice may begin with.
 LARGEST_PROPOSAL = 4.0
-#: Rows whose residuals are held at once.
-BLOCK_ROWS = 4096
-#: Directions with less than this share of the largest information count as unknown.
-LEAST_INFORMATION = 1e-4
-
-
-def screened_scores(
-    parameters: MeasurementParameters,
-    draws: NDArray[np.uint8],
-    data: WorkingData,
-    layout: ItemLayout,
-) -> Array:
-    """Return approximate |z| of adding each latent to each item, shape (J, K).
-
-    The gradient is that of the observed data, averaged over draws (R, N, K); its spread is taken as
-    that of the item's residual times what is known of the latent. Good enough to rank latents.
-    """
-    n_draws, n_rows, n_latents = draws.shape
-    observed, has_gaps = observed_mask(data)
-    dtheta, dpartition = layout.slope_tables(parameters)
-    gradient = np.zeros((data.n_items, n_latents))
-    squares = np.zeros(data.n_items)
-    residual = np.empty((BLOCK_ROWS, data.columns.n_columns))
-    half = n_draws // 2
-    mean = draws.mean(axis=(0, 1))
-    known = np.zeros(n_latents)
-    for start in range(0, n_rows, BLOCK_ROWS):
-        stop = min(start + BLOCK_ROWS, n_rows)
-        average = np.zeros((2, stop - start, n_latents))
-        for r in range(n_draws):
-            part = residual[: stop - start]
-            network_tallies.residuals(
-                draws[r],
-                start,
-                stop,
-                data.extended,
-                observed,
-                has_gaps,
-                layout.item_ptr,
-                layout.item_parents,
-                layout.item_strides,
-                layout.table_ptr,
-                dtheta,
-                dpartition,
-                part,
-            )
-            part = data.columns.add_up(part, axis=1)
-            centred = draws[r, start:stop] - mean
-            counted = part if data.weights is None else part * data.weights[start:stop, None]
-            gradient += counted.T @ centred / n_draws
-            squares += np.einsum("ij,ij->j", counted, part) / n_draws
-            average[int(r >= half)] += centred / (half if r < half else n_draws - half)
-        known += np.einsum("ik,ik->k", average[0], average[1])
-    share = np.maximum(known / n_rows, 1e-3)
-    spread = np.sqrt(np.maximum(squares, 1e-12)[:, None] * share[None, :])
-    return np.asarray(np.abs(gradient) / spread)
-
-
-def item_information(
-    parameters: MeasurementParameters,
-    draws: NDArray[np.uint8],
-    data: WorkingData,
-    layout: ItemLayout,
-    item: int,
-    latents: NDArray[np.int64],
-    levels: NDArray[np.int64],
-    *,
-    n_threads: int = 1,
-) -> tuple[Array, Array]:
-    """Return the observed-data score (1 + C,) and information (1 + C, 1 + C) of one item.
-
-    Parameters
-    ----------
-    draws : ndarray of uint8, shape (R, N, K)
-        The products of the first half's average scores with the second half's estimate the
-        information without the Monte-Carlo noise of either.
-    latents, levels : ndarray of int64, shape (C,)
-        Terms ``1{Z_k >= u}`` whose coefficients are looked at, after the intercept's.
-    """
-    observed, has_gaps = observed_mask(data)
-    dtheta, dpartition = layout.slope_tables(parameters)
-    return _item_information(
-        draws,
-        data,
-        layout,
-        dtheta,
-        dpartition,
-        observed,
-        has_gaps,
-        item,
-        latents,
-        levels,
-        n_threads,
-    )
-
-
-def _item_information(
-    draws: NDArray[np.uint8],
-    data: WorkingData,
-    layout: ItemLayout,
-    dtheta: Array,
-    dpartition: Array,
-    observed: NDArray[np.uint8],
-    has_gaps: bool,
-    item: int,
-    latents: NDArray[np.int64],
-    levels: NDArray[np.int64],
-    n_threads: int,
-) -> tuple[Array, Array]:
-    size = 1 + len(latents)
-    gradient = np.zeros((N_LANES, size))
-    information = np.zeros((N_LANES, size, size))
-    weights = data.row_weights
-
-    def work(lane: int, start: int, stop: int) -> None:
-        network_tallies.item_scores(
-            draws,
-            start,
-            stop,
-            data.columns.starts[item],
-            data.columns.starts[item + 1],
-            data.extended,
-            observed,
-            has_gaps,
-            layout.item_ptr,
-            layout.item_parents,
-            layout.item_strides,
-            layout.table_ptr,
-            dtheta,
-            dpartition,
-            latents,
-            levels,
-            weights,
-            gradient[lane],
-            information[lane],
-        )
-
-    run_lanes(work, data.n_samples, n_threads)
-    return gradient.sum(axis=0), information.sum(axis=0)
-
-
-def _definite(information: Array) -> Array:
-    """Return the matrix with no direction below a share of the largest: noise can make it so."""
-    root = np.sqrt(np.maximum(np.diag(information), 1e-9))
-    values, vectors = np.linalg.eigh(information / np.outer(root, root))
-    values = np.maximum(values, LEAST_INFORMATION * values[-1])
-    return np.asarray((vectors * values) @ vectors.T * np.outer(root, root))
 
 
 @dataclass(frozen=True)
@@ -227,8 +79,7 @@ def judge_loadings(
     screened = screened_scores(parameters, draws, data, layout)
     shut = terms.latents_of((allowed[:, 1:] != ZERO).astype(np.float64)) == 0
     screened[layout.support | shut] = 0.0
-    observed, has_gaps = observed_mask(data)
-    dtheta, dpartition = layout.slope_tables(parameters)
+    scores = ItemScores.of(parameters, draws, data, layout, n_threads=n_threads)
     out = []
     for j in range(data.n_items):
         order = np.argsort(-screened[j], kind="stable")[:MOST_CANDIDATES]
@@ -237,21 +88,9 @@ def judge_loadings(
         columns = np.flatnonzero(np.isin(terms.main_latents, wanted))
         latents = terms.main_latents[columns].astype(np.int64)
         levels = terms.main_levels[columns].astype(np.int64)
-        gradient, information = _item_information(
-            draws,
-            data,
-            layout,
-            dtheta,
-            dpartition,
-            observed,
-            has_gaps,
-            j,
-            latents,
-            levels,
-            n_threads,
-        )
+        gradient, information = scores.of_item(j, latents, levels)
         beta = np.concatenate([[parameters.intercept[j]], parameters.loadings[j, columns]])
-        out.append(JudgedItem(columns, latents, beta, gradient, _definite(information)))
+        out.append(JudgedItem(columns, latents, beta, gradient, definite(information)))
     return out
 
 

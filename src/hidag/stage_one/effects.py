@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,18 +14,16 @@ from hidag.estimate.loop import (
     LawStep,
     Schedule,
     any_law,
-    continued,
     penalty_of,
     run_em,
 )
 from hidag.estimate.maximise import Basis, coefficient_scales
-from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
-from hidag.kernels.item_regression import FREE, PENALISED, ZERO
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
-from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty, Terms
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.measurement.effects import Effects
+from hidag.stage_one.effect_room import fitted_in, least_price, room_for
 from hidag.stage_one.row_search import with_better_rows
 from hidag.stage_one.way_round import all_turned, latest, levels_rising
 from hidag.start.beginnings import generators_of, levels_are_guessed, points_under_graph
@@ -42,54 +40,6 @@ MAX_ROUNDS = 3
 ROWS_FOR_STARTS = 4000
 #: How much finer the steps are, and how many more there may be, when nothing is left to choose.
 LAST_DIGITS, MORE_STEPS = 1e-6, 10
-
-
-@dataclass(frozen=True)
-class _Room:
-    """Terms, what they may be, the basis they make, and what they cost."""
-
-    terms: Terms
-    basis: Basis
-    allowed: NDArray[np.uint8]
-    penalty: Penalty
-    conjunctive: bool
-
-
-def _room(
-    parameters: MeasurementParameters,
-    q_entries: NDArray[np.int8],
-    space: StateSpace,
-    effects: Effects,
-    penalty: Penalty,
-    n_samples: float,
-) -> _Room:
-    """Return the room that items get whose latents are those of the parameters."""
-    known = bool((q_entries >= 0).all())
-    q = np.asarray(q_entries == 1 if known else parameters.support, dtype=np.int8)
-    terms = effects.terms(q, space.levels)
-    wanted = effects.support(terms, q)
-    free = known or effects.conjunctive
-    allowed = np.full((len(q), 1 + terms.n_terms), ZERO, dtype=np.uint8)
-    allowed[:, 0] = FREE
-    allowed[:, 1:][wanted] = FREE if free else PENALISED
-    if not free:
-        # Latents may still come and go; only their products have to wait for them.
-        of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
-        allowed[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
-    # One of so many terms that might be there has to be worth more than one of K loadings.
-    dearer = replace(penalty, strength=max(penalty.strength, _least_price(terms, n_samples)))
-    return _Room(
-        terms,
-        Basis.over(space, terms),
-        allowed,
-        NO_SPARSITY if free else dearer,
-        effects.conjunctive,
-    )
-
-
-def _least_price(terms: Terms, n_samples: float) -> float:
-    """Return what one of so many terms has to be worth at least, whatever loadings look like."""
-    return 0.5 * float(np.log(n_samples * terms.n_terms))
 
 
 def with_interactions(
@@ -153,16 +103,16 @@ def with_interactions(
         )
     for _ in range(MAX_ROUNDS):
         before = latest(stage_one)
-        room = _room(
+        room = room_for(
             before.parameters, q_entries, space, effects, stage_one.penalty, data.n_counted
         )
         if stage_one.network is None or known:
-            fitted = _fit(stage_one.best, room, data, plan, any_law, n_threads)
+            fitted = fitted_in(stage_one.best, room, data, plan, any_law, n_threads)
             stage_one = replace(stage_one, best=fitted)
         if stage_one.network is not None:
             parents = stage_one.network.parents
             law_step = partial(factorised, parents=parents, space=space)
-            fitted = _fit(before, room, data, plan, law_step, n_threads)
+            fitted = fitted_in(before, room, data, plan, law_step, n_threads)
             again = estimate_under_network(
                 FirstLook(stage_one.best, fitted, parents, data, 0.0),
                 data,
@@ -207,7 +157,7 @@ def _rows_chosen_anew(
         now = latest(stage_one)
         # What main loadings look like says nothing of how strong interactions are.
         price = replace(
-            stage_one.penalty, strength=_least_price(now.parameters.terms, data.n_counted)
+            stage_one.penalty, strength=least_price(now.parameters.terms, data.n_counted)
         )
         wider = with_better_rows(now, data, space, q_entries, effects, price.strength)
         if wider is None:
@@ -215,9 +165,9 @@ def _rows_chosen_anew(
         law_step: LawStep = any_law
         if stage_one.network is not None:
             law_step = partial(factorised, parents=stage_one.network.parents, space=space)
-        room = _room(wider, q_entries, space, effects, price, data.n_counted)
+        room = room_for(wider, q_entries, space, effects, price, data.n_counted)
         begin = replace(now, parameters=wider)
-        found = _fit(begin, room, data, schedule, law_step, n_threads)
+        found = fitted_in(begin, room, data, schedule, law_step, n_threads)
         # Both by the price of the wider room.
         cost = partial(penalty_of, penalty=room.penalty, scale=scale, allowed=room.allowed)
         before = now.log_likelihood - cost(now.parameters.with_terms(room.terms))
@@ -255,8 +205,8 @@ def _best_of_starts(
     def fitted(begin: Estimate) -> Estimate:
         found = begin
         for _ in range(2):
-            room = _room(found.parameters, q_entries, space, effects, penalty, data.n_counted)
-            found = _fit(found, room, some, brief, any_law, n_threads)
+            room = room_for(found.parameters, q_entries, space, effects, penalty, data.n_counted)
+            found = fitted_in(found, room, some, brief, any_law, n_threads)
         return found
 
     main = Basis.over(space, Terms.main(space.levels))
@@ -264,7 +214,9 @@ def _best_of_starts(
     even = np.full(space.n_states, 1.0 / space.n_states)
 
     def begun(items: MeasurementParameters, law: Array) -> Estimate:
-        room = _room(items, items.support.astype(np.int8), space, effects, penalty, data.n_counted)
+        room = room_for(
+            items, items.support.astype(np.int8), space, effects, penalty, data.n_counted
+        )
         warm = run_em(
             items.with_terms(room.terms),
             law,
@@ -299,49 +251,3 @@ def _best_of_starts(
     estimate = replace(best, probabilities=law)
     network = replace(stage_one.network, estimate=estimate, parents=parents, freed=law)
     return replace(stage_one, best=best, network=network)
-
-
-def _fit(
-    now: Estimate,
-    room: _Room,
-    data: WorkingData,
-    schedule: Schedule,
-    law_step: LawStep,
-    n_threads: int,
-) -> Estimate:
-    """Return the estimate with the room's terms, the kind of law as it is."""
-    found = run_em(
-        _started(now.parameters, room),
-        now.probabilities,
-        data,
-        room.basis,
-        room.allowed,
-        room.penalty,
-        schedule,
-        law_step=law_step,
-        n_threads=n_threads,
-    )
-    chosen, _ = select_support(
-        found,
-        data,
-        room.basis,
-        room.allowed,
-        room.penalty,
-        schedule,
-        adapt=False,
-        law_step=law_step,
-        n_threads=n_threads,
-    )
-    return continued(now, chosen)
-
-
-def _started(parameters: MeasurementParameters, room: _Room) -> MeasurementParameters:
-    """Return where estimation with the room's terms begins, given an estimate of any terms."""
-    if not room.conjunctive:
-        return parameters.with_terms(room.terms)
-    if parameters.terms == room.terms:
-        return parameters
-    # All of an item's effect goes to its one product.
-    total = parameters.strengths.sum(axis=1, keepdims=True)
-    wanted = room.allowed[:, 1:] != ZERO
-    return replace(parameters.with_terms(room.terms), loadings=np.where(wanted, total, 0.0))
