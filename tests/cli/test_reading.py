@@ -137,6 +137,36 @@ def test_following_the_advice_on_another_word_keeps_every_yes(
     assert ran.stdout.startswith("yes or true is read as 1 and no or false as 0 in item0\n")
 
 
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (
+            "unsure",
+            "items of yes and no must hold nothing else, but item 'item0' has 'unsure' in row 6, "
+            "counting from 0 (2 of 120 cells of this item; 1 of 8 items); recode it as yes or no, "
+            "or use None or say --missing unsure for a missing answer",
+        ),
+        # The option would take the sign for its own.
+        (
+            "a,b",
+            "items of yes and no must hold nothing else, but item 'item0' has 'a,b' in row 6, "
+            "counting from 0 (2 of 120 cells of this item; 1 of 8 items); recode it as yes or no, "
+            "or use None for a missing answer",
+        ),
+    ],
+)
+def test_words_in_binary_files_are_advised_alike(hidag, tmp_path, answers, other, expected):
+    columns = dict(zip(ITEMS, answers[:120].T.tolist(), strict=True))
+    columns["item0"] = ["yes" if one else "no" for one in columns["item0"]]
+    columns["item0"][6] = columns["item0"][7] = other
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table(columns), tmp_path / "words.parquet")
+    assert hidag("fit", tmp_path / "words.parquet", *QUICK).stderr == f"hidag: {expected}\n"
+    if "," not in other:
+        assert hidag("fit", tmp_path / "words.parquet", *QUICK, "--missing", other).exit_code == 0
+
+
 def test_words_that_most_answers_are_made_of_are_not_called_missing(hidag, tmp_path, answers):
     rows = [["often" if row[0] else "never", *row[1:]] for row in answers[:120].tolist()]
     rows[0][0] = "NA"

@@ -11,7 +11,7 @@ import numpy as np
 
 from hidag.cli.reading import Reading, codes_of, dropped_of, matching
 from hidag.cli.weights import weights_beside, weights_in_words
-from hidag.cli.wording import quoted
+from hidag.cli.wording import with_missing_option
 from hidag.errors import DataError, FileError, SettingError
 from hidag.identify.findings import listed
 from hidag.observations import read_folder
@@ -144,12 +144,7 @@ def _with_options(error: BadCellError, said: Reading) -> DataError:
         other = "any other" if rows else "a column that is no item is left out"
         other += " with --drop COLUMN"
         return DataError(f"{text}; {', '.join(part for part in (rows, other) if part)}")
-    # The option would take these signs for its own.
-    if error.code is None or set(error.code) & set(",="):
-        return error
-    option = f"--missing {quoted(error.code)}"
-    instead = error.advice.replace("leave the cell empty", f"leave the cell empty or say {option}")
-    return DataError(text.replace(error.advice, instead))
+    return with_missing_option(error)
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:

@@ -8,8 +8,9 @@ from ast import literal_eval
 from collections.abc import Iterable, Mapping, Sequence
 
 from hidag.cli.reading import reading_of
-from hidag.errors import HidagError
+from hidag.errors import DataError, HidagError
 from hidag.explain.rows import MissingWeightsError
+from hidag.observations.bad_cells import BadCellError
 from hidag.shown_text import hidden
 
 _SHOWN_OPTIONS = 3
@@ -48,6 +49,8 @@ def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
 
     With the names of all items, families are said by patterns where these match no other item.
     """
+    if isinstance(error, BadCellError):
+        error = with_missing_option(error)
     text = options_for_settings(_LIST.sub(lambda found: found[1].replace(" ", ""), str(error)))
     if isinstance(error, MissingWeightsError) and error.result is not None:
         column = reading_of(error.result).weights_column
@@ -60,6 +63,17 @@ def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
     elif "not supported yet" in text or "use family=" in text:
         text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
     return type(error)(text)
+
+
+def with_missing_option(error: BadCellError) -> DataError:
+    """Return the error about a cell with the option that takes its text for a missing answer."""
+    # The option would take these signs for its own.
+    if error.code is None or set(error.code) & set(",="):
+        return error
+    option = f"or say --missing {quoted(error.code)}"
+    advice = error.advice.replace("leave the cell empty", f"leave the cell empty {option}")
+    advice = advice.replace("use None", f"use None {option}")
+    return DataError(str(error).replace(error.advice, advice))
 
 
 def as_typed(words: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.errors import DataError
-from hidag.observations.cells import TRUTH_WORDS, BadCells, read_number, shorten
+from hidag.observations.cells import BadCells, read_number, shorten
 from hidag.observations.csv_text import delimiter_of, line_of_row
 
 #: Different cells of a column that are listed where some of them are text.
@@ -59,17 +59,15 @@ def bad_cell_error(
     """
     name, found = next(iter(bad.items()))
     cells = table.column(name).to_pylist()
-    stray = _beside_truths(cells)
-    row, count = (stray[0], len(stray)) if stray else (found.row, found.count)
-    written = cells[row].strip()
-    content = shorten(cells[row])
-    line = line_of_row(file, row, n_columns, delimiter_of(file))
+    written = cells[found.row].strip()
+    content = found.content
+    line = line_of_row(file, found.row, n_columns, delimiter_of(file))
     where = (
-        f"in column {name!r}, line {line} ({count} of {table.num_rows} cells of this column; "
+        f"in column {name!r}, line {line} ({found.count} of {table.num_rows} cells of this column; "
         f"{len(bad)} of {table.num_columns} columns)"
     )
     empty = "leave the cell empty if the answer is missing"
-    if stray:
+    if found.beside_truths:
         return BadCellError(
             f"columns of yes and no must hold nothing else, but {file} has {content} {where}; "
             f"recode it as yes or no, or {empty}",
@@ -85,8 +83,8 @@ def bad_cell_error(
         f"{start}; recode {_words_of(cells)} as numbers, or {empty}",
         advice=empty,
         # Where most answers are text, they are what the column is about.
-        code=written if 2 * count < n_answers else None,
-        only_text=count == n_answers >= _FEW_CELLS,
+        code=written if 2 * found.count < n_answers else None,
+        only_text=found.count == n_answers >= _FEW_CELLS,
     )
 
 
@@ -95,18 +93,6 @@ def _is_missing(cell: str | None) -> bool:
         return True
     number = read_number(cell)
     return number is not None and number != number
-
-
-def _beside_truths(cells: Sequence[str | None]) -> list[int]:
-    """Return the rows of what stands among yes and no or so; none where these are not most.
-
-    Both have to come up: F among M is no false.
-    """
-    given = [(row, cell.strip().lower()) for row, cell in enumerate(cells) if cell is not None]
-    answers = [(row, word) for row, word in given if not _is_missing(cells[row])]
-    others = [row for row, word in answers if word not in TRUTH_WORDS]
-    meant = {TRUTH_WORDS[word] for _, word in answers if word in TRUTH_WORDS}
-    return others if len(meant) == 2 and 2 * len(others) < len(answers) else []
 
 
 def _words_of(cells: Sequence[str | None]) -> str:

@@ -49,6 +49,8 @@ class BadCells:
         The first bad cell as the reader would write it, shortened.
     type_name : str
     count : int
+    beside_truths : bool
+        Whether most other cells are yes and no or so; then these do not count as bad.
     """
 
     kind: BadKind
@@ -56,6 +58,7 @@ class BadCells:
     content: str
     type_name: str
     count: int
+    beside_truths: bool = False
 
 
 def numbers_from_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64], BadCells | None]:
@@ -95,13 +98,16 @@ def numbers_from_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64],
         return values, None
     if (truth := _read_truth(listed, bad_rows, values)) is not None:
         return truth, None
-    first = listed[bad_rows[0]]
+    stray = _beside_truths(listed, values, bad_rows)
+    rows = stray or bad_rows
+    first = listed[rows[0]]
     return values, BadCells(
-        kind=first_kind,
-        row=bad_rows[0],
+        kind=_read_cell(first, na)[1] or "text" if stray else first_kind,
+        row=rows[0],
         content=shorten(first),
         type_name=type(first).__name__,
-        count=len(bad_rows),
+        count=len(rows),
+        beside_truths=bool(stray),
     )
 
 
@@ -169,3 +175,17 @@ def _read_truth(
             return None
         truth[row] = TRUTH_WORDS[key]
     return truth
+
+
+def _beside_truths(
+    listed: list[Any], values: NDArray[np.float64], bad_rows: list[int]
+) -> list[int]:
+    """Return the rows of what stands among yes and no or so; none where these are not most.
+
+    Both have to come up: F among M is no false.
+    """
+    words = [c.strip().lower() if isinstance(c, str) else None for c in listed]
+    meant = {TRUTH_WORDS[word] for word in words if word in TRUTH_WORDS}
+    answers = sorted({*bad_rows, *np.flatnonzero(~np.isnan(values)).tolist()})
+    others = [row for row in answers if words[row] not in TRUTH_WORDS]
+    return others if len(meant) == 2 and 2 * len(others) < len(answers) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from typing import Any
 
 import narwhals as nw
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
+from hidag.observations.bad_cells import BadCellError
 from hidag.observations.cells import BadCells, numbers_from_cells, shorten
 
 _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)
@@ -148,11 +150,21 @@ def _bad_cells_error(
             f"{cells.content} {where} {extent}; turn it into a number, such as the days since a "
             "start, or drop the column"
         )
+    missing = "use None for a missing answer"
+    if cells.beside_truths:
+        return BadCellError(
+            f"items of yes and no must hold nothing else, but item {names[item]!r} has "
+            f"{cells.content} {where} {extent}; recode it as yes or no, or {missing}",
+            advice=missing,
+            code=_text_of(cells),
+        )
     if cells.kind == "text":
-        return DataError(
+        return BadCellError(
             f"cells must be numbers, but item {names[item]!r} has the text {cells.content} "
-            f"{where} {extent}; recode the text as numbers, use None for a missing answer, or "
-            "drop the column"
+            f"{where} {extent}; recode the text as numbers, {missing}, or drop the column",
+            advice=missing,
+            # Where most cells are text, they are what the item is about.
+            code=_text_of(cells) if 2 * cells.count < shape[0] else None,
         )
     if cells.kind == "complex":
         return DataError(
@@ -164,3 +176,12 @@ def _bad_cells_error(
         f"({cells.type_name}) {where} {extent}; a cell as argument must be a string that reads "
         "as a number, or a number"
     )
+
+
+def _text_of(cells: BadCells) -> str | None:
+    """Return the first bad cell's text, or None where it was cut or is none."""
+    try:
+        text = literal_eval(cells.content)
+    except (ValueError, SyntaxError):
+        return None
+    return text.strip() if isinstance(text, str) else None
