@@ -29,6 +29,7 @@ from hidag.latent.factorise import network_of_counts
 from hidag.measurement import MeasurementParameters
 from hidag.stage_one.labels import same_class, settle_labels
 from hidag.stage_one.record import StageOneRecord
+from hidag.stage_one.rising import shares_of_law
 from hidag.start.records import StageOne
 
 Array = NDArray[np.float64]
@@ -181,7 +182,9 @@ def exact_measurement(
     shown = cube
     if network is not None and parents is not None:
         shown = network.freed.reshape(space.levels)
-    working, levels, order = settle_labels(working, data, reorder=reorder, relevel=relevel)
+    working, levels, order = settle_labels(
+        working, data, shares_of_law(cube), reorder=reorder, relevel=relevel
+    )
     working = working.pruned()
     cube = np.transpose(cube[np.ix_(*levels)], order)
     shown = np.transpose(shown[np.ix_(*levels)], order)

@@ -20,8 +20,7 @@ from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, ZERO
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
-from hidag.stage_one.labels import settle_labels
-from hidag.stage_one.way_round import latest, turned
+from hidag.stage_one.way_round import latest, levels_rising
 from hidag.start.records import StageOne
 from hidag.start.several import FINAL_TOLERANCE
 
@@ -62,7 +61,7 @@ def under_hierarchy(
     """
     begin = stage_one
     if relevel:
-        begin = turned(stage_one, space, _level_orders(latest(stage_one), data, space))
+        begin = levels_rising(stage_one, data, space)
     plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
 
     def only_possible(counts: Array) -> Array:
@@ -108,35 +107,6 @@ def under_hierarchy(
         n_threads=n_threads,
     )
     return replace(begin, best=best, network=replace(network, penalty=begin.penalty))
-
-
-def _level_orders(
-    estimate: Estimate, data: WorkingData, space: StateSpace
-) -> list[NDArray[np.intp]]:
-    """Return which level of each latent is to be called level v: those with higher items last.
-
-    Two levels go by what is expected of the latent's items in the people who have them. Sums of
-    coefficients, which serve elsewhere, may be anything where a combination of skills hardly
-    occurs, and a hierarchy is about such combinations.
-    """
-    _, orders, _ = settle_labels(estimate.parameters, data, reorder=False)
-    states = space.states()
-    user = data.to_user(estimate.parameters)
-    means = user.response_means(states)
-    law = estimate.probabilities / estimate.probabilities.sum()
-    centred = means - law @ means
-    spread = np.sqrt(law @ centred**2)
-    scaled = centred / np.where(spread > 0, spread, 1.0)
-    out = []
-    for k, order in enumerate(orders):
-        if space.levels[k] > 2:
-            out.append(order)
-            continue
-        own = user.support[:, k]
-        high = states[:, k] == 1
-        rises = (law[high] @ scaled[high][:, own]).sum() / max(law[high].sum(), 1e-300)
-        out.append(np.array([0, 1] if rises >= 0 else [1, 0], dtype=np.intp))
-    return out
 
 
 def _held(parameters: MeasurementParameters, space: StateSpace) -> tuple[Basis, NDArray[np.uint8]]:
