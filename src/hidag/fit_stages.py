@@ -62,7 +62,7 @@ def run_stages(
     warn_of_thin_evidence(
         measured.parameters,
         task.latent_names,
-        _needs(task, found),
+        _needs(task, result),
         found.information_ratio,
         # Too few items for so many latents have been spoken of already.
         result.identifiability if task.enough_items else None,
@@ -109,13 +109,14 @@ def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
     )
 
 
-def _needs(task: FitTask, found: GraphFound) -> Needs:
+def _needs(task: FitTask, result: FitResult) -> Needs:
     """Return what the fit asks of the table: rows for items' coefficients and for the graph."""
     seen = ~np.isnan(task.counted.values)
     observed = np.average(seen, axis=0, weights=task.weights)
     open_q = np.full((seen.shape[1], task.n_latents), -1, dtype=np.int8)
     entries = open_q if task.q_spec is None else task.q_spec.entries
-    return Needs.of(task.n_rows, observed, entries, task.levels, found.law)
+    possible = None if result.ruled_out is None else ~result.ruled_out
+    return Needs.of(task.n_rows, observed, entries, task.levels, result.law, possible)
 
 
 def _result(
