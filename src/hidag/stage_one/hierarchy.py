@@ -2,7 +2,9 @@
 
 The answer without the hierarchy is where it begins: levels are put in order, so that having a
 skill means the same for law and items, states that the hierarchy rules out lose their mass, and
-everything is fitted again. EM never gives mass to a state that has none.
+everything is fitted again. EM never gives mass to a state that has none. Whether the law is one
+over a graph is decided again too: without the hierarchy a graph's law pays for states that do not
+occur, and the saturated law does not.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, ZERO
 from hidag.latent import StateSpace
+from hidag.latent.factorise import is_any_law
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
 from hidag.stage_one.way_round import latest, levels_rising
 from hidag.start.records import StageOne
@@ -34,7 +37,9 @@ def under_hierarchy(
     possible: NDArray[np.bool_],
     schedule: Schedule,
     *,
+    law: str,
     learn_parents: LearnParents,
+    price: float | None = None,
     relevel: bool = True,
     n_threads: int = 1,
 ) -> StageOne:
@@ -48,8 +53,12 @@ def under_hierarchy(
         As in ``estimate_with_law``.
     possible : ndarray of bool, shape (S,)
         The states that the hierarchy allows, levels going up with the items.
+    law : {"auto", "network", "saturated"}
+        "auto" compares information criteria.
     learn_parents : callable
         Finds a graph that has the hierarchy's edges.
+    price : float or None
+        What a parameter of the law costs there, as in ``estimate_under_network``.
     relevel : bool
         Whether levels have to be put in order first; conjunctive items mean something by theirs.
     n_threads : int
@@ -89,9 +98,9 @@ def under_hierarchy(
         return continued(now, found)
 
     best = fitted(begin.best)
-    if begin.network is None:
+    if law == "saturated":
         return replace(begin, best=best)
-    begun = fitted(latest(begin))
+    begun = best if begin.network is None else fitted(latest(begin))
     basis, allowed = _held(begun.parameters, space)
     parents = learn_parents(begun.parameters, begun.probabilities, data, max(begun.n_iter, 1))
     network = estimate_under_network(
@@ -104,8 +113,12 @@ def under_hierarchy(
         plan,
         learn_parents,
         adapt=False,
+        price=price,
+        possible=possible,
         n_threads=n_threads,
     )
+    if law == "auto" and (not network.preferred or is_any_law(network.parents, space, possible)):
+        return replace(begin, best=best, network=None)
     return replace(begin, best=best, network=replace(network, penalty=begin.penalty))
 
 
