@@ -27,6 +27,7 @@ from hidag.observations import (
 )
 from hidag.observations.missing_codes import warn_of_codes
 from hidag.pipeline import effective_share
+from hidag.row_weights import weighted_rows
 from hidag.settings import (
     check_search,
     checked_count,
@@ -35,7 +36,6 @@ from hidag.settings import (
     latent_names_of,
     root_seed,
     thread_count,
-    weighted_rows,
 )
 from hidag.stage_one import LAWS
 

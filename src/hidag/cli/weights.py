@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
+from hidag.row_weights import scaled_to_effective
 
 Array = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ def survey_weights(cells: Sequence[Any], name: str) -> Array:
         )
     if (weights > 0).sum() < 2:
         raise DataError(f"column {name!r} must have weights above zero in at least 2 rows")
-    return np.asarray(weights * (weights.sum() / (weights**2).sum()))
+    return scaled_to_effective(weights)
 
 
 def weights_in_words(weights: Array, name: str) -> str:

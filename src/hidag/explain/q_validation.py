@@ -21,7 +21,8 @@ from hidag.explain.rows import need_listed_states, need_weights, rows_of
 from hidag.explain.tables import Table
 from hidag.observations import read_table
 from hidag.result import FitResult
-from hidag.settings import root_seed, weighted_rows
+from hidag.row_weights import weighted_rows
+from hidag.settings import root_seed
 
 Array = NDArray[np.float64]
 Q = NDArray[np.int8]
