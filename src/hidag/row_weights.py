@@ -59,11 +59,24 @@ def effective_number(weights: Floats) -> float:
     """Return how many rows of equal weight tell as much about a mean (Kish 1965).
 
     The square of the weights' sum over the sum of their squares: the number of rows if all weigh
-    the same, and fewer else.
+    the same, and fewer else; 0 of no rows.
     """
-    return float(weights.sum() ** 2 / (weights**2).sum())
+    return float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0
 
 
 def scaled_to_effective(weights: Floats) -> Floats:
     """Return weights that add up to the effective number of rows, and so do their squares."""
     return np.asarray(weights * (weights.sum() / (weights**2).sum()))
+
+
+def mean_and_spread(x: Floats, weights: Floats) -> tuple[float, float]:
+    """Return the mean and the standard deviation of numbers with weights, (n,) each; NaN of none.
+
+    Equal weights leave what NumPy says of the numbers, to the last digit.
+    """
+    if not len(x):
+        return float("nan"), float("nan")
+    if (weights == weights[0]).all():
+        return float(x.mean()), float(x.std())
+    mean = float(weights @ x / weights.sum())
+    return mean, float(np.sqrt(weights @ (x - mean) ** 2 / weights.sum()))

@@ -19,9 +19,11 @@ from hidag.result import FitResult
 Array = NDArray[np.float64]
 
 
-def canonical_rows(result: FitResult, values: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def canonical_rows(
+    result: FitResult, values: Array, weights: Array | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the order of rows (N,) that goes by contents, and each item's place in its own."""
-    rows, columns = canonical_order(values, result.families)
+    rows, columns = canonical_order(values, result.families, weights)
     return rows, np.argsort(columns)
 
 

@@ -41,14 +41,48 @@ RIDGE = 1e-9
 
 
 @dataclass(frozen=True)
+class PairRows:
+    """The rows that observed both of two columns, and sums of their weights, shape (A, G) each.
+
+    Attributes
+    ----------
+    number : ndarray
+    total, squares, fourth : ndarray
+        Sums of weights, of their squares and of their fourth powers.
+    """
+
+    number: Array
+    total: Array
+    squares: Array
+    fourth: Array
+
+    @classmethod
+    def alike(cls, number: Array) -> PairRows:
+        """Return rows that all count once."""
+        return cls(number, number, number, number)
+
+    @cached_property
+    def effective(self) -> Array:
+        """How many equal rows tell as much about a mean."""
+        return np.asarray(self.total**2 / np.where(self.squares > 0, self.squares, 1.0))
+
+    @cached_property
+    def known(self) -> Array:
+        """How many equal rows tell as much about a variance."""
+        return np.asarray(self.squares**2 / np.where(self.fourth > 0, self.fourth, 1.0))
+
+
+@dataclass(frozen=True)
 class PairSums:
     """What rows add up to for pairs of columns.
 
     Attributes
     ----------
     x : ndarray, shape (N, G)
-        Columns less their expectation; zero where nothing was observed.
+        Columns less their expectation, times the root of the rows' weights, so that products of
+        two columns are weighted; zero where nothing was observed.
     seen : ndarray of float, shape (N, G)
+        The root of the rows' weights where something was observed, ones without weights; else zero.
     expected : ndarray, shape (G, G)
         Covariances under the model.
     own : ndarray, shape (G, G)
@@ -67,15 +101,16 @@ class PairSums:
     item: Indices
     scores: LocalScores
 
-    def blocks(self) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
+    def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array]]:
         """Yield ranges of columns with what pairs of them and any others have.
 
         Yields
         ------
         first : slice
-        rows, sums, rest, z : ndarray, shape (length of ``first``, G)
-            Rows that observed both, sum of their numbers, what the scores leave of the sum, and its
-            z score; NaN where it cannot be told.
+        rows : PairRows
+        sums, rest, z : ndarray, shape (length of ``first``, G)
+            Weighted sum of the rows' numbers, what the scores leave of it, and its z score; NaN
+            where it cannot be told.
         """
         n_columns = self.x.shape[1]
         deepest = len(self._directions)
@@ -85,8 +120,31 @@ class PairSums:
             yield first, *self._block(first)
 
     @cached_property
-    def _gappy(self) -> bool:
-        return not bool(self.seen.all())
+    def _plain(self) -> bool:
+        """Whether every cell was observed and every row counts once."""
+        return bool((self.seen == 1.0).all())
+
+    @cached_property
+    def _by_weight(self) -> Array:
+        """The columns times the rows' weights, shape (N, G)."""
+        return self.x * self.seen
+
+    def _rows(self, first: slice) -> PairRows:
+        """Return the rows that observed both of two columns."""
+        shape = self.expected[first].shape
+        if self._plain:
+            return PairRows.alike(np.full(shape, float(len(self.x))))
+        seen = (self.seen > 0).astype(np.float64)
+        number = seen[:, first].T @ seen
+        if (seen == self.seen).all():
+            return PairRows.alike(number)
+        weights = self.seen**2
+        return PairRows(
+            number,
+            self.seen[:, first].T @ self.seen,
+            weights[:, first].T @ weights,
+            (weights[:, first] ** 2).T @ weights**2,
+        )
 
     @cached_property
     def _directions(self) -> list[Array]:
@@ -98,12 +156,13 @@ class PairSums:
                 out[d][:, g] = self.scores.own[j][:, d]
         return out
 
-    def _block(self, first: slice) -> tuple[Array, Array, Array, Array]:
-        x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
+    def _block(self, first: slice) -> tuple[PairRows, Array, Array, Array]:
+        x, expected = self.x[:, first], self.expected[first]
         ones = np.ones(len(self.x))
         sums = self._products(first, ones)
-        rows = seen.T @ self.seen if self._gappy else np.full(expected.shape, float(len(x)))
-        squares = (x**2).T @ self.x**2 - 2.0 * expected * (x.T @ self.x) + rows * expected**2
+        rows = self._rows(first)
+        crossed = self._by_weight[:, first].T @ self._by_weight
+        squares = (x**2).T @ self.x**2 - 2.0 * expected * crossed + rows.squares * expected**2
         left, rest = squares.copy(), sums.copy()
         for direction in self.scores.shared.T:
             product = self._products(first, direction)
@@ -140,11 +199,12 @@ class PairSums:
             depth = np.array([self.scores.own[j].shape[1] for j in self.item], dtype=np.float64)
             used += depth[first][:, None] + depth[None]
         # Regression takes as many rows' worth of spread away as it has directions.
-        spare = rows - used
-        left *= rows / np.maximum(spare, 1.0)
+        spare = rows.known - used
+        left *= rows.known / np.maximum(spare, 1.0)
         good = (left > NO_SPREAD * squares) & (spare > used)
-        good &= left >= LEAST_LEFT * used * self.own[first]
-        good &= rows * self.counting[first] >= FEWEST_DEPARTURES
+        share_by_chance = used / np.maximum(rows.known, 1.0)
+        good &= left >= LEAST_LEFT * share_by_chance * rows.squares * self.own[first]
+        good &= rows.known * self.counting[first] >= FEWEST_DEPARTURES
         spread = np.sqrt(np.where(good, left, 1.0))
         return rows, sums, rest, np.where(good, rest / spread, np.nan)
 
@@ -163,7 +223,7 @@ class PairSums:
 
     def _difference(self, x: Array, seen: Array, others: Array, there: Array, e: Array) -> Array:
         products = x.T @ others
-        if self._gappy:
+        if not self._plain:
             return np.asarray(products - e * (seen.T @ there))
         # All were seen: one of the two is a matrix of ones.
         total = seen.sum(axis=0)[:, None] if (there == 1.0).all() else there.sum(axis=0)[None]
