@@ -73,10 +73,9 @@ def sampled(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return answers (N, J), true states (N, K) and weights (N,) or None of a sampled table."""
     rng = np.random.default_rng((seed, 2))
-    # Enough for the rarest to be left out so often.
-    drawn = simulate(
-        truth, n_rows * (1 if design in DESIGNS[:2] else int(2 * MORE_OFTEN)), rng=seed
-    )
+    # Twice as many as are needed if every row is of the rarest kind.
+    times = int(2 * MORE_OFTEN) if design in ("latent", "answers") else 1
+    drawn = simulate(truth, times * n_rows, rng=seed)
     X, states = np.array(drawn.X), drawn.states
     repeated = rng.random(len(X)) < tied
     X[repeated, 1] = X[repeated, 0]
@@ -151,8 +150,9 @@ def one_table(
 
 
 COLUMNS = (
-    "n_effective", "M2 / df", "M2", "tied pair", "pairs", "tested", "SD of z", "p < .0001", "items", "persons",
-    "checks", "doubted", "accuracy told", "accuracy", "consistency told", "consistency",
+    "n_effective", "M2 / df", "M2", "tied pair", "pairs", "tested", "SD of z", "p < .0001",
+    "items", "persons", "checks", "doubted", "accuracy told", "accuracy", "consistency told",
+    "consistency",
 )  # fmt: skip
 
 
