@@ -69,6 +69,12 @@ def scaled_to_effective(weights: Floats) -> Floats:
     return np.asarray(weights * (weights.sum() / (weights**2).sum()))
 
 
+def rows_in_words(n_rows: int, n_effective: float) -> str:
+    """Return how many rows there are, and how many equal ones they are worth if that differs."""
+    worth = f" (worth {n_effective:,.1f} of equal weight)" if n_effective != n_rows else ""
+    return f"{n_rows:,} rows{worth}"
+
+
 def mean_and_spread(x: Floats, weights: Floats) -> tuple[float, float]:
     """Return the mean and the standard deviation of numbers with weights, (n,) each; NaN of none.
 

@@ -53,7 +53,7 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     page = (out / "report.html").read_text("utf-8")
     assert "Rows were counted by weights." in page
     assert "these statistics count every row once" not in page
-    assert f"by their weights the rows are worth {worth:.1f} of equal weight" in page
+    assert f"400 rows (worth {worth:.1f} of equal weight)" in page
     assert "Is Q right" in page
     assert "averages over the rows of the table, each counted once" in page
 
@@ -114,8 +114,8 @@ def test_goodness_counts_rows_by_the_weights_of_the_fit(hidag, fitted, survey, a
     ran = hidag(*order)
     assert ran.exit_code == 0, ran.stderr
     worth = weights.sum() ** 2 / (weights**2).sum()
-    assert f"by their weights the rows are worth {worth:.1f} of equal weight" in ran.stdout
-    assert "rows without a missing cell that count by weights for" in ran.stdout
+    assert f"400 rows (worth {worth:.1f} of equal weight), 3,200 observed cells" in ran.stdout
+    assert "of equal weight) without a missing cell" in ran.stdout
     assert "every row once" not in ran.stdout
     assert f"person fit (lz) of {len(answers)} rows" in ran.stdout
     found = json.loads(hidag(*order, "--json").stdout)

@@ -143,7 +143,7 @@ def test_m2_is_what_the_list_of_weighted_rows_says():
     assert found.rmsea == pytest.approx(
         np.sqrt(max(found.m2 - found.degrees, 0.0) / (by_hand * found.degrees))
     )
-    assert f"400 rows without a missing cell that count by weights for {by_hand:,.1f}" in (
+    assert f"400 rows (worth {by_hand:,.1f} of equal weight) without a missing cell" in (
         found.summary()
     )
 
@@ -357,7 +357,7 @@ def test_notes_say_where_fit_and_statistics_count_differently(weighted):
     )
     found = fit_statistics(result, X, sample_weight=weights, n_tables=2)
     assert not {WITHOUT_WEIGHTS, WITHOUT_WEIGHTS_AT_THE_FIT} & set(found.notes)
-    worth = f"by their weights the rows are worth {found.n_effective:,.1f} of equal weight"
+    worth = f"700 rows (worth {found.n_effective:,.1f} of equal weight)"
     assert worth in found.summary()
     equal = fit_statistics(result, X, sample_weight=np.ones(len(X)), n_tables=2)
     assert WITHOUT_WEIGHTS not in equal.notes

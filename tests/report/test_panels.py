@@ -42,15 +42,14 @@ def test_the_panel_of_fit_says_what_weights_make_of_the_rows(fitted):
     weights = np.random.default_rng(0).gamma(2.0, 1.0, len(table))
     found = fit_statistics(result, table, sample_weight=weights, n_tables=20)
     section, tables = fit_panel(found)
-    worth = f"; by their weights the rows are worth {found.n_effective:,.1f} of equal weight."
-    assert section.paragraphs[0].endswith(worth)
-    used = found.absolute.n_effective
-    rows = f"400 rows without a missing cell that count by weights for {used:,.1f}."
-    assert section.paragraphs[1].endswith(rows)
+    worth = f"400 rows (worth {found.n_effective:,.1f} of equal weight) and 3,200 observed cells"
+    assert worth in section.paragraphs[0]
+    used = f"400 rows (worth {found.absolute.n_effective:,.1f} of equal weight) without a missing"
+    assert used in section.paragraphs[1]
     assert all("n effective" in table.header for table in tables)
     plain, tables = fit_panel(fit_statistics(result, table, n_tables=20))
-    assert plain.paragraphs[0].endswith("observed cells were used.")
-    assert plain.paragraphs[1].endswith("400 rows without a missing cell.")
+    assert plain.paragraphs[0].endswith("; 400 rows and 3,200 observed cells were used.")
+    assert plain.paragraphs[1].endswith("; 400 rows without a missing cell.")
     assert not any("n effective" in table.header for table in tables)
 
 

@@ -19,7 +19,7 @@ from hidag.explain.rows import MOST_STATES, counted_rows, rows_of, was_weighted
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.explain.tables import Table
 from hidag.result import FitResult
-from hidag.row_weights import effective_number
+from hidag.row_weights import effective_number, rows_in_words
 from hidag.settings import checked_count, root_seed
 
 #: Chances below this are worth a look among so many comparisons that the smallest is corrected.
@@ -78,8 +78,8 @@ class FitStatistics:
             c = self.criteria
             edge = f" ({c.n_at_edge} at the edge)" if c.n_at_edge else ""
             lines += [
-                f"{c.n_rows:,} rows, {c.n_cells:,} observed cells, {c.n_parameters} parameters"
-                f"{edge}{rows_in_words(c.n_rows, c.n_effective)}",
+                f"{rows_in_words(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells, "
+                f"{c.n_parameters} parameters{edge}",
                 f"log-likelihood {c.log_likelihood:,.2f}, AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC "
                 f"{c.ebic:,.2f}, entropy {c.entropy:.3f}",
             ]
@@ -133,13 +133,6 @@ def where_true(table: Table) -> str:
     return "where chance alone gives " + (
         f"about {expected:.0f}" if expected >= 1.0 else "less than one"
     )
-
-
-def rows_in_words(n_rows: int, n_effective: float) -> str:
-    """Return what weights make of rows, to go after their number; nothing where all count once."""
-    if n_effective == n_rows:
-        return ""
-    return f"; by their weights the rows are worth {n_effective:,.1f} of equal weight"
 
 
 def untested_pairs(pairs: Table) -> str:

@@ -22,6 +22,7 @@ from hidag.explain.law_blocks import LawBlock
 from hidag.explain.pair_moments import expected_moments
 from hidag.explain.scored_columns import ScoredColumns, item_means
 from hidag.measurement import MeasurementParameters, family_named
+from hidag.row_weights import rows_in_words
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -70,23 +71,14 @@ class LimitedInformation:
     n_items: int
     n_effective: float
 
-    @property
-    def rows_in_words(self) -> str:
-        """The rows that were used, and what weights make of them."""
-        worth = (
-            f" that count by weights for {self.n_effective:,.1f}"
-            if self.n_effective != self.n_rows
-            else ""
-        )
-        return f"{self.n_rows:,} rows without a missing cell{worth}"
-
     def summary(self) -> str:
         """Return the numbers in a sentence."""
         low, high = self.interval
+        rows = rows_in_words(self.n_rows, self.n_effective)
         return (
             f"M2 {self.m2:.2f} on {self.degrees} degrees of freedom (p {self.p_value:.3g}), RMSEA2 "
             f"{self.rmsea:.4f} (90 % interval {low:.4f} to {high:.4f}), SRMSR {self.srmsr:.4f}; "
-            f"{self.n_items} categorical items, {self.rows_in_words}"
+            f"{self.n_items} categorical items, {rows} without a missing cell"
         )
 
 
