@@ -56,11 +56,6 @@ class PairRows:
     squares: Array
     fourth: Array
 
-    @classmethod
-    def alike(cls, number: Array) -> PairRows:
-        """Return rows that all count once."""
-        return cls(number, number, number, number)
-
     @cached_property
     def effective(self) -> Array:
         """How many equal rows tell as much about a mean."""
@@ -120,9 +115,13 @@ class PairSums:
             yield first, *self._block(first)
 
     @cached_property
-    def _plain(self) -> bool:
-        """Whether every cell was observed and every row counts once."""
-        return bool((self.seen == 1.0).all())
+    def _gappy(self) -> bool:
+        return not bool(self.seen.all())
+
+    @cached_property
+    def _weights(self) -> Array:
+        """The rows' weights where every cell was observed, shape (N,)."""
+        return np.asarray(self.seen[:, 0] ** 2)
 
     @cached_property
     def _by_weight(self) -> Array:
@@ -131,13 +130,14 @@ class PairSums:
 
     def _rows(self, first: slice) -> PairRows:
         """Return the rows that observed both of two columns."""
-        shape = self.expected[first].shape
-        if self._plain:
-            return PairRows.alike(np.full(shape, float(len(self.x))))
+        if not self._gappy:
+            shape, weights = self.expected[first].shape, self._weights
+            sums = (len(weights), *(float((weights**power).sum()) for power in (1, 2, 4)))
+            return PairRows(*(np.full(shape, float(total)) for total in sums))
         seen = (self.seen > 0).astype(np.float64)
         number = seen[:, first].T @ seen
         if (seen == self.seen).all():
-            return PairRows.alike(number)
+            return PairRows(number, number, number, number)
         weights = self.seen**2
         return PairRows(
             number,
@@ -214,17 +214,13 @@ class PairSums:
         ``near`` is one direction of all pairs (N,) or one for each first column (N, A); ``far`` is
         one for each second column (N, G).
         """
-        x, seen = self.x[:, first], self.seen[:, first]
+        x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
         if near is not None:
             by = near[:, None] if near.ndim == 1 else near
-            return self._difference(x * by, seen * by, self.x, self.seen, self.expected[first])
-        assert far is not None
-        return self._difference(x, seen, self.x * far, self.seen * far, self.expected[first])
-
-    def _difference(self, x: Array, seen: Array, others: Array, there: Array, e: Array) -> Array:
-        products = x.T @ others
-        if not self._plain:
-            return np.asarray(products - e * (seen.T @ there))
-        # All were seen: one of the two is a matrix of ones.
-        total = seen.sum(axis=0)[:, None] if (there == 1.0).all() else there.sum(axis=0)[None]
-        return np.asarray(products - e * total)
+            products = (x * by).T @ self.x
+            counts = (seen * by).T @ self.seen if self._gappy else (self._weights @ by)[:, None]
+        else:
+            assert far is not None
+            products = x.T @ (self.x * far)
+            counts = seen.T @ (self.seen * far) if self._gappy else (self._weights @ far)[None]
+        return np.asarray(products - expected * counts)
