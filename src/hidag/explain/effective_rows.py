@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -27,8 +26,7 @@ def effective_rows(
     weights: Array,
     pairs: tuple[Indices, Indices],
     expected: Array,
-    outside: Array,
-    inner: Array,
+    form: Array,
 ) -> float:
     """Return the number of equal rows that a quadratic form of means and pair products rests on.
 
@@ -41,19 +39,16 @@ def effective_rows(
         Columns whose products are the moments after the G means.
     expected : ndarray, shape (M,)
         Moments under the model.
-    outside : ndarray, shape (M, df)
-        Directions of the moments that are compared.
-    inner : ndarray, shape (df, df)
-        Their covariance in one row under the model.
+    form : ndarray, shape (M, M)
+        Of the statistic: what the moments' distances from their expectation are squared by.
     """
     if (weights == weights[0]).all():
         return float(len(weights))
     left, right = pairs
-    factor = cho_factor(inner)
     squares = np.empty(len(values))
     step = max(1, BLOCK_NUMBERS // len(expected))
     for start in range(0, len(values), step):
         x = values[start : start + step]
-        shown = (np.hstack([x, x[:, left] * x[:, right]]) - expected) @ outside
-        squares[start : start + step] = (shown * cho_solve(factor, shown.T).T).sum(axis=1)
+        shown = np.hstack([x, x[:, left] * x[:, right]]) - expected
+        squares[start : start + step] = ((shown @ form) * shown).sum(axis=1)
     return float(weights.sum() * (weights @ squares) / (weights**2 @ squares))

@@ -118,9 +118,9 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
     if degrees == 0:
         return f"M2 has no degree of freedom: {n_moments} moments, and no fewer parameters"
     inner = outside.T @ covariance @ outside
-    projected = outside.T @ residual
-    n_effective = effective_rows(complete, weights, (left, right), expected, outside, inner)
-    m2 = n_effective * float(projected @ np.linalg.solve(inner, projected))
+    form = outside @ np.linalg.solve(inner, outside.T)
+    n_effective = effective_rows(complete, weights, (left, right), expected, form)
+    m2 = n_effective * float(residual @ form @ residual)
     return LimitedInformation(
         m2=m2,
         degrees=degrees,
