@@ -33,7 +33,7 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
     parameters would mend, and what *z* is about: the same where the likelihood is at its maximum,
     not quite after a penalised fit or in a table that was not fitted. Where *z* cannot be told it
     is NaN. Rows count by their weights, if ``free`` has some, and the spread of a weighted sum is
-    that of its rows' weighted numbers: right whatever the weights have to do with the answers.
+    that of its rows' weighted numbers, as weights that go with the answers need it.
 
     Parameters
     ----------
