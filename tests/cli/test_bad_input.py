@@ -70,9 +70,10 @@ def test_binary_items_coded_one_and_two(hidag, tmp_path, answers):
     _refused(
         hidag("fit", path, "-k", 2),
         "family='auto' cannot tell the type of 1 of 8 items: 'item0': holds only 1 and 2: recode "
-        "it as 0 and 1 (for a binary item); say what they are, for instance --family "
-        "item0=bernoulli; the other items stay 'auto'",
+        "it as 0 and 1 for a binary item, or take it as two categories; say what they are, for "
+        "instance --family item0=categorical; the other items stay 'auto'",
     )
+    assert hidag("fit", path, "-k", 2, "--family", "item0=categorical").exit_code == 0
 
 
 def test_constant_and_empty_columns(hidag, tmp_path, answers):

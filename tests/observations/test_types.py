@@ -240,8 +240,9 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     [
         (
             spread(v1=30, v2=20),
-            "holds only 1 and 2: recode it as 0 and 1 (for a binary item)",
-            "bernoulli",
+            "holds only 1 and 2: recode it as 0 and 1 for a binary item, or take it as two "
+            "categories",
+            "categorical",
         ),
         (
             spread(v0=30, v1=20, v2=9),
@@ -318,20 +319,28 @@ def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
         resolve_families(data, "auto")
     assert str(caught.value) == (
         "family='auto' cannot tell the type of 3 of 5 items:\n"
-        "  'sex': holds only 1 and 2: recode it as 0 and 1 (for a binary item)\n"
+        "  'sex': holds only 1 and 2: recode it as 0 and 1 for a binary item, or take it as two "
+        "categories\n"
         "  'mood', 'pain': holds whole numbers from 1 to 3 (3 different): grades of a scale or a "
         "count?\n"
-        "say what they are, for instance family={'sex': 'bernoulli', 'mood': 'ordinal', "
+        "say what they are, for instance family={'sex': 'categorical', 'mood': 'ordinal', "
         "'pain': 'ordinal'}; the other items stay 'auto'"
     )
-    pasted = {"sex": "bernoulli", "mood": "ordinal", "pain": "ordinal"}
+    pasted = {"sex": "categorical", "mood": "ordinal", "pain": "ordinal"}
     assert resolve_families(data, pasted).families == (
-        "bernoulli",
+        "categorical(1,2)",
         "ordinal(1..3)",
         "bernoulli",
         "ordinal(1..3)",
         "gaussian",
     )
+
+
+@pytest.mark.parametrize("codes", [(1.0, 2.0), (-1.0, 1.0), (0.0, 100.0)])
+def test_what_is_suggested_for_items_of_two_values_suits_them(codes: tuple[float, float]) -> None:
+    answers = table(item=np.tile(codes, 20))
+    suggestion = infer_family(answers.column(0)).suggestion
+    check_values(answers, resolve_families(answers, suggestion).families)
 
 
 def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> None:

@@ -100,8 +100,10 @@ def infer_family(values: NDArray[np.float64]) -> Guess:
         low, high = distinct
         return Guess(
             None,
-            f"holds only {low:g} and {high:g}: recode it as 0 and 1 (for a binary item)",
-            "bernoulli",
+            f"holds only {low:g} and {high:g}: recode it as 0 and 1 for a binary item, or take it "
+            "as two categories",
+            # What can be said without recoding; other families refuse such values.
+            "categorical",
         )
     code = suspected_code(values)
     if code is None:
