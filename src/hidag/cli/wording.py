@@ -33,6 +33,8 @@ _OPTIONS = {
     "effects must": "--effects must",
     "effects=": "--effects ",
     "give q_matrix": "give --q",
+    "leave it out, or say its family": "leave it out with --id COLUMN or --drop COLUMN, or say its "
+    "family with --family COLUMN=TYPE",
     "to go on, or choose another folder": "to go on, or remove that folder",
 }
 #: A list of levels at the end of a sentence, which options take without brackets.

@@ -12,7 +12,12 @@ import numpy as np
 
 from hidag.errors import DataError, FileError
 from hidag.observations.bad_cells import bad_cell_error
-from hidag.observations.cells import BadCells, holds_truth_words, numbers_from_cells
+from hidag.observations.cells import (
+    LEADING_ZEROS,
+    BadCells,
+    holds_truth_words,
+    numbers_from_cells,
+)
 from hidag.observations.csv_text import (
     delimiter_of,
     import_arrow,
@@ -47,7 +52,8 @@ def read_file(
     -------
     pyarrow.Table
         For a text file all columns are float64, or bool where they hold yes and no or so (in any
-        of `hidag.observations.cells.TRUTH_WORDS`); null where the answer is missing.
+        of `hidag.observations.cells.TRUTH_WORDS`); numbers with leading zeros stay text, so that
+        `read_table` sees that they may be names. Null where the answer is missing.
 
     Raises
     ------
@@ -146,25 +152,41 @@ def _numbers(table: Any, file: Path, n_columns: int) -> Any:
     bad: dict[str, BadCells] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
-            columns.append(column.cast(arrow.float64()))
+            numbers, found = column.cast(arrow.float64()), None
         except arrow.ArrowInvalid:
-            cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
-            values, found = numbers_from_cells(cells)
-            truth = found is None and holds_truth_words(cells)
-            # Truth values stay what they are, so that it can be told that words were read as them.
-            plain = values == 1 if truth else values
-            columns.append(arrow.array(plain, mask=np.isnan(values)))
-            if found is not None:
-                bad[name] = found
+            numbers, found = _numbers_from_words(column)
+        if found is not None:
+            bad[name] = found
+        # Zeros that numbers do not need are a sign of names, which only the text shows.
+        columns.append(column if _has_leading_zeros(column) else numbers)
     if bad:
         raise bad_cell_error(bad, table, file, n_columns)
     _refuse_infinite(columns, table, file, n_columns)
     return arrow.table(columns, names=table.column_names)
 
 
+def _numbers_from_words(column: Any) -> tuple[Any, BadCells | None]:
+    """Return a column of text as numbers or truth values, and the cells that are neither."""
+    cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+    values, found = numbers_from_cells(cells)
+    truth = found is None and holds_truth_words(cells)
+    # Truth values stay what they are, so that it can be told that words were read as them.
+    plain = values == 1 if truth else values
+    return import_arrow("pyarrow").array(plain, mask=np.isnan(values)), found
+
+
+def _has_leading_zeros(column: Any) -> bool:
+    """Return whether some cell of a text column is a whole number with needless zeros."""
+    compute = import_arrow("pyarrow.compute")
+    found = compute.match_substring_regex(column, f"^{LEADING_ZEROS}$")
+    return bool(compute.any(found).as_py())
+
+
 def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: int) -> None:
     """Raise the sentence about the first number that is not finite, where the file has it."""
     for name, column in zip(table.column_names, columns, strict=True):
+        if str(column.type) == "string":  # digits only
+            continue
         rows = np.flatnonzero(np.isinf(np.asarray(column, dtype=np.float64)))
         if len(rows):
             line = line_of_row(file, int(rows[0]), n_columns, delimiter_of(file))
