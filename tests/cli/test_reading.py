@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -246,3 +247,18 @@ def test_some_columns_must_be_left(hidag, table):
         f"hidag: {table} must have columns that are items, but all 8 of its columns are left out; "
         "name fewer with --drop, --id and --weights\n"
     )
+
+
+def test_the_index_of_a_parquet_file_names_the_rows_when_asked(hidag, tmp_path, answers):
+    people = pd.Index([f"p{i}" for i in range(120)], name="who")
+    table = tmp_path / "indexed.parquet"
+    pd.DataFrame(answers[:120], columns=ITEMS, index=people).to_parquet(table)
+    ran = hidag("fit", table, *QUICK)
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.startswith("who is the index of a pandas frame, and no item\n")
+    ran = hidag("fit", table, *QUICK, "--id", "who", "--out", tmp_path / "fit")
+    assert ran.exit_code == 0, ran.stderr
+    assert "no item" not in ran.stdout
+    assert load(tmp_path / "fit" / "result.npz").item_names == tuple(ITEMS)
+    assert read_rows(tmp_path / "fit" / "posterior.csv")[1][0] == "p0"
+    assert hidag("fit", table, *QUICK, "--drop", "who").exit_code == 0

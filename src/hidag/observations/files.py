@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from hidag.observations.csv_text import (
     read_text_columns,
 )
 from hidag.observations.missing_codes import without_codes
+from hidag.observations.parquet import index_columns, parquet_names, read_parquet
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
 
 
@@ -43,6 +44,7 @@ def read_file(
         A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file
         has the names of the items in its first line; its cells are separated by commas,
         semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
+        The index that pandas keeps in a Parquet file is left out.
     leave_out : sequence of str
         Columns that are no items, such as names of the rows; they need not be numbers.
     missing : mapping from column to codes, optional
@@ -62,11 +64,21 @@ def read_file(
     BadCellError
         If a cell is not a number; the sentence says in which line.
     """
-    file = existing_file(Path(path))
-    table = without_codes(read_cells(file), missing or {})
+    return read_with_notes(Path(path), leave_out, missing or {})[0]
+
+
+def read_with_notes(
+    path: Path, leave_out: Sequence[str], missing: Mapping[str, Sequence[str]]
+) -> tuple[Any, tuple[str, ...]]:
+    """Return the table as `read_file` does, and what was read otherwise than it stands there."""
+    file = existing_file(path)
+    table = without_codes(read_cells(file), missing)
     for name in leave_out:
         _refuse_unknown_column(file, name, table.column_names)
-    return numbers_of(file, table, [n for n in table.column_names if n not in leave_out])
+    index = [name for name in index_columns(table) if name not in leave_out]
+    notes = [f"{name} is the index of a pandas frame, and no item" for name in index]
+    columns = [name for name in table.column_names if name not in (*leave_out, *index)]
+    return numbers_of(file, table, columns), tuple(notes)
 
 
 def read_columns(
@@ -108,10 +120,10 @@ def read_columns(
 
 
 def column_names(path: str | PathLike[str]) -> list[str]:
-    """Return the names of the columns of a file, or of the table in a folder."""
+    """Return the names of the columns of a file, or of the table in a folder, with any index."""
     file = _table_file(path)
     if ending_of(file) in BINARY_ENDINGS:
-        return list(_read_parquet(file, import_arrow("pyarrow.parquet").read_schema).names)
+        return parquet_names(file)
     return read_header(file)[0]
 
 
@@ -133,7 +145,7 @@ def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
 def read_cells(file: Path) -> Any:
     """Return a table whose columns may be text."""
     if ending_of(file) in BINARY_ENDINGS:
-        return _read_parquet(file, import_arrow("pyarrow.parquet").read_table)
+        return read_parquet(file)
     return read_text_columns(file)
 
 
@@ -195,13 +207,3 @@ def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: 
                 f"column {name!r}, line {line} ({len(rows)} of {table.num_rows} cells of this "
                 "column); leave the cell empty if the answer is missing"
             )
-
-
-def _read_parquet(file: Path, read: Callable[[str], Any]) -> Any:
-    arrow = import_arrow("pyarrow")
-    try:
-        return read(str(file))
-    except (arrow.ArrowInvalid, OSError) as error:
-        raise FileError(
-            f"{file} cannot be read as a Parquet file; it may be cut off or of another format"
-        ) from error
