@@ -182,6 +182,17 @@ def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, sur
             "column 'w' must hold a number in every row, but it has 'much' in row 2 below the "
             "names (1 of 3 rows); fill it in, or use 0 to leave a row out",
         ),
+        (
+            "1,016",
+            "column 'w' must hold a number in every row, but it has '1,016' in row 2 below the "
+            "names (1 of 3 rows); write 1016 if its commas separate thousands, 1.016 if they mark "
+            "decimals",
+        ),
+        (
+            "1,5",
+            "column 'w' must hold a number in every row, but it has '1,5' in row 2 below the names "
+            "(1 of 3 rows); write decimals with a point",
+        ),
     ],
 )
 def test_weights_that_are_none_are_refused_in_words(hidag, tmp_path, cell, sentence):

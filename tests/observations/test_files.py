@@ -177,12 +177,12 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
             "leave the cell empty if the answer is missing",
         ),
         (
-            "a;b\n1;2,5\n",
+            'a,b\n1,"2,5"\n',
             "cells must be numbers, but {} has the text '2,5' in column 'b', line 2 (1 of 1 cells "
             "of this column; 1 of 2 columns); write decimals with a point",
         ),
         (
-            "a;b\n1;0,125\n",
+            'a,b\n1,"0,125"\n',
             "cells must be numbers, but {} has the text '0,125' in column 'b', line 2 (1 of 1 "
             "cells of this column; 1 of 2 columns); write decimals with a point",
         ),

@@ -25,6 +25,7 @@ from hidag.observations.csv_text import (
     read_header,
     read_text_columns,
 )
+from hidag.observations.decimal_commas import CommaNumbers, read_decimal_commas
 from hidag.observations.missing_codes import without_codes
 from hidag.observations.parquet import index_columns, parquet_names, read_parquet
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
@@ -44,7 +45,8 @@ def read_file(
         A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file
         has the names of the items in its first line; its cells are separated by commas,
         semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
-        The index that pandas keeps in a Parquet file is left out.
+        Decimals are marked by points, or by commas where these can mean nothing else and do not
+        separate the cells. The index that pandas keeps in a Parquet file is left out.
     leave_out : sequence of str
         Columns that are no items, such as names of the rows; they need not be numbers.
     missing : mapping from column to codes, optional
@@ -72,13 +74,15 @@ def read_with_notes(
 ) -> tuple[Any, tuple[str, ...]]:
     """Return the table as `read_file` does, and what was read otherwise than it stands there."""
     file = existing_file(path)
-    table = without_codes(read_cells(file), missing)
+    table = read_cells(file)
     for name in leave_out:
         _refuse_unknown_column(file, name, table.column_names)
     index = [name for name in index_columns(table) if name not in leave_out]
     notes = [f"{name} is the index of a pandas frame, and no item" for name in index]
     columns = [name for name in table.column_names if name not in (*leave_out, *index)]
-    return numbers_of(file, table, columns), tuple(notes)
+    table, commas = _read_commas(file, table, columns)
+    notes += [] if commas is None else [commas.in_words()]
+    return numbers_of(file, without_codes(table, missing), columns), tuple(notes)
 
 
 def read_columns(
@@ -97,7 +101,8 @@ def read_columns(
     items : sequence of str
         Columns of numbers; others need not be numbers, and are left out.
     labels : sequence of str
-        Columns of anything, such as names of the rows.
+        Columns of anything, such as names of the rows. Decimal commas are points then, where each
+        column for itself shows them.
     missing : mapping from column to codes, optional
         As in `read_file`.
 
@@ -115,7 +120,8 @@ def read_columns(
     table = read_cells(file)
     for name in (*items, *labels):
         _refuse_unknown_column(file, name, table.column_names)
-    cells = {name: table.column(name).to_pylist() for name in labels}
+    table = _read_commas(file, table, items)[0]
+    cells = {name: _read_commas(file, table, [name])[0].column(name).to_pylist() for name in labels}
     return numbers_of(file, without_codes(table, missing or {}), items), cells
 
 
@@ -147,6 +153,13 @@ def read_cells(file: Path) -> Any:
     if ending_of(file) in BINARY_ENDINGS:
         return read_parquet(file)
     return read_text_columns(file)
+
+
+def _read_commas(file: Path, table: Any, columns: Sequence[str]) -> tuple[Any, CommaNumbers | None]:
+    """Return the table with points for decimal commas, where commas do not separate the cells."""
+    if ending_of(file) in BINARY_ENDINGS or delimiter_of(file) == ",":
+        return table, None
+    return read_decimal_commas(table, columns)
 
 
 def numbers_of(file: Path, table: Any, columns: Sequence[str]) -> Any:
