@@ -97,12 +97,17 @@ def test_parquet(tmp_path: Path) -> None:
         ),
         (
             "t.csv",
-            "a,b\n1,ä\n".encode("latin-1"),
+            "a,b\n1,人\n".encode("shift-jis") + b"\x81",
             "{} is not a text file in UTF-8; save it as CSV with the encoding UTF-8",
         ),
         (
             "t.csv",
-            "a,b\n1,2\n".encode("utf-16"),
+            "a,b\n1,2\n".encode("utf-16-le"),
+            "{} is not a text file in UTF-8; save it as CSV with the encoding UTF-8",
+        ),
+        (
+            "t.csv",
+            "a,b\n1,2\n".encode("utf-16")[:-1],
             "{} is not a text file in UTF-8; save it as CSV with the encoding UTF-8",
         ),
         (

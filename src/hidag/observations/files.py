@@ -29,6 +29,7 @@ from hidag.observations.decimal_commas import CommaNumbers, read_decimal_commas
 from hidag.observations.missing_codes import without_codes
 from hidag.observations.parquet import index_columns, parquet_names, read_parquet
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
+from hidag.observations.text_encoding import WINDOWS, encoding_of
 
 
 def read_file(
@@ -42,11 +43,12 @@ def read_file(
     Parameters
     ----------
     path : str or path
-        A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file
-        has the names of the items in its first line; its cells are separated by commas,
-        semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
-        Decimals are marked by points, or by commas where these can mean nothing else and do not
-        separate the cells. The index that pandas keeps in a Parquet file is left out.
+        A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file, in
+        UTF-8, UTF-16 or Windows-1252, has the names of the items in its first line; its cells are
+        separated by commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone
+        point are missing. Decimals are marked by points, or by commas where these can mean nothing
+        else and do not separate the cells. The index that pandas keeps in a Parquet file is left
+        out.
     leave_out : sequence of str
         Columns that are no items, such as names of the rows; they need not be numbers.
     missing : mapping from column to codes, optional
@@ -82,6 +84,8 @@ def read_with_notes(
     columns = [name for name in table.column_names if name not in (*leave_out, *index)]
     table, commas = _read_commas(file, table, columns)
     notes += [] if commas is None else [commas.in_words()]
+    if ending_of(file) not in BINARY_ENDINGS and encoding_of(file) == WINDOWS:
+        notes.append(f"{file.name} is read as Windows-1252 text, as it is no UTF-8")
     return numbers_of(file, without_codes(table, missing), columns), tuple(notes)
 
 
