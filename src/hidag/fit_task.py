@@ -27,6 +27,7 @@ from hidag.observations import (
 )
 from hidag.observations.missing_codes import warn_of_codes
 from hidag.observations.row_names import warn_of_row_names
+from hidag.observations.values import warn_of_values
 from hidag.pipeline import effective_share
 from hidag.row_weights import weighted_rows
 from hidag.settings import (
@@ -130,6 +131,7 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     _check_stages(settings, table.n_samples)
     families = resolve_families(counted, settings["family"], weights)
     check_values(counted, families.families)
+    warn_of_values(counted, families.families)
     warn_of_codes(counted, families.families)
     warn_of_row_names(counted, families.families, families.inferred)
     q_spec = None

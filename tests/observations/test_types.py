@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from hidag.errors import DataError, SettingError
+from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.observations import Observations, check_values, read_table, resolve_families
 from hidag.observations.infer import infer_family
 from hidag.observations.types import family_name
+from hidag.observations.values import warn_of_values
 
 NAN = float("nan")
 LISTED = (
@@ -535,3 +536,28 @@ def test_doubtful_items_with_the_same_code_are_told_at_once() -> None:
         "say what they are, for instance family={0: 'ordinal', 1: 'ordinal', 2: 'ordinal'}; the "
         "other items stay 'auto'"
     )
+
+
+# --- what can be fitted, and is not likely meant ----------------------------------------------
+
+
+def test_times_above_their_limit_are_counted_in_a_warning() -> None:
+    data = table(
+        short=[3.0, 10.0, 83.0, 40.0], fine=[2.0, 9.0, 10.0, 10.0], yes=[1, 2, 1, 2],
+        long=[1.0, 11.0, 2.0, NAN],
+    )  # fmt: skip
+    limited = "censored-lognormal(10)"
+    families = (limited, limited, "categorical(1,2)", limited)
+    check_values(data, families)
+    with pytest.warns(HidagWarning) as caught:
+        warn_of_values(data, families)
+    assert [str(one.message) for one in caught] == [
+        "family='censored-lognormal(10)': item 'short' has 2 of 4 values above its limit, up to 83 "
+        "(2 of 4 items); of these a fit takes no more than that they are at least 10; put a higher "
+        "limit in the brackets if they were measured"
+    ]
+
+
+def test_times_at_their_limit_are_as_they_should_be() -> None:
+    times = table(minutes=[0.3, 0.1 + 0.2, 0.1, 0.2], hours=[1.0, 2.0, 72.0, 72.0])
+    warn_of_values(times, ("censored-lognormal(0.3)", "censored-lognormal(72)"))
