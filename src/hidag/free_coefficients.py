@@ -84,16 +84,32 @@ def known_in_sum(result: FitResult) -> list[NDArray[np.bool_]]:
     In states that occur, their features are combinations of other coefficients' features: adding
     to the one and taking from the others changes no probability of any answer.
     """
-    designs, _ = item_designs(result)
-    if result.ruled_out is None:
-        return [np.zeros(design.shape[1], dtype=bool) for design in designs]
-    out = []
-    for design in designs:
-        possible = design[~result.ruled_out]
-        _, _, turned = np.linalg.svd(possible)
-        idle = turned[n_told_apart(possible) :]
-        out.append(np.asarray((idle**2).sum(axis=0) > _ROUNDING))
-    return out
+    return [
+        np.asarray((_idle(design, result.ruled_out) ** 2).sum(axis=0) > _ROUNDING)
+        for design in item_designs(result)[0]
+    ]
+
+
+def states_known(result: FitResult) -> NDArray[np.bool_]:
+    """Return in which states each response's predictor follows from states that occur, (S, R).
+
+    Those that prerequisites rule out may be among them: main effects add up there too.
+    """
+    return np.column_stack(
+        [
+            ((design @ _idle(design, result.ruled_out).T) ** 2).sum(axis=1) <= _ROUNDING
+            for design in item_designs(result)[0]
+        ]
+    )
+
+
+def _idle(design: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
+    """Return directions of coefficients that change no state that occurs, shape (n, P)."""
+    if ruled_out is None:
+        return np.zeros((0, design.shape[1]))
+    possible = design[~ruled_out]
+    _, _, turned = np.linalg.svd(possible)
+    return np.asarray(turned[n_told_apart(possible) :])
 
 
 def n_told_apart(features: Array) -> int:

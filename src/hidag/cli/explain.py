@@ -16,7 +16,7 @@ from hidag.cli.leftovers import GOODNESS_FILES
 from hidag.cli.outputs import check_file, files_read
 from hidag.cli.reading import Reading, id_column_of, read_again, show_doubtful_names
 from hidag.cli.sources import chosen_families, names_for_all, read_source
-from hidag.cli.tables import number, write_csv
+from hidag.cli.tables import jsonable, number, write_csv
 from hidag.cli.weights import kind_of_errors, weights_beside
 from hidag.cli.wording import in_options, in_own_options, options_for_settings
 from hidag.errors import FileError, HidagError
@@ -74,7 +74,7 @@ def run_goodness(
     found = replace(found, notes=tuple(in_own_options(note, result) for note in found.notes))
     persons = person_fit(result, rows, ids=names, random_state=seed)
     if as_json:
-        say(json.dumps(_jsonable({**found.to_dict(), "persons": persons.to_rows()}), indent=1))
+        say(json.dumps(jsonable({**found.to_dict(), "persons": persons.to_rows()}), indent=1))
     else:
         say(found.summary())
         say()
@@ -215,18 +215,9 @@ def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) ->
         if out is not None:
             say(f"\nwrote {len(table):,} rows into {out}")
     else:
-        say(json.dumps(_jsonable(told), indent=1))
+        say(json.dumps(jsonable(told), indent=1))
 
 
 def _write_table(path: Path, table: Table) -> None:
     rows = ([number(c) if isinstance(c, float) else c for c in row] for row in table.rows)
     write_csv(path, table.columns, rows)
-
-
-def _jsonable(value: Any) -> Any:
-    """Return NaN as null, which JSON has, all the way down."""
-    if isinstance(value, dict):
-        return {key: _jsonable(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_jsonable(entry) for entry in value]
-    return None if isinstance(value, float) and value != value else value

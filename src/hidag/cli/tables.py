@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,3 +171,12 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 def number(value: float) -> str:
     """Return a number as CSV files hold it: ten digits, empty for NaN."""
     return "" if np.isnan(value) else f"{float(value):.10g}"
+
+
+def jsonable(value: Any) -> Any:
+    """Return NaN as null, which JSON has, all the way down."""
+    if isinstance(value, dict):
+        return {key: jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(entry) for entry in value]
+    return None if isinstance(value, float) and value != value else value

@@ -13,11 +13,12 @@ from hidag.cli.console import columns, say, show_warning
 from hidag.cli.evaluate import load_result
 from hidag.cli.outputs import check_file
 from hidag.cli.printed import cut
-from hidag.cli.tables import number, write_csv
+from hidag.cli.tables import jsonable, number, write_csv
 from hidag.errors import FileError, SettingError
+from hidag.explain.answers import WhatIf
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.exports import EXPORTS, items_without_table
-from hidag.explain.interventions import WhatIf, what_if
+from hidag.explain.interventions import what_if
 from hidag.explain.law_draws import draws_of_law, why_no_draws
 from hidag.identify.findings import listed
 from hidag.result import FitResult
@@ -55,7 +56,10 @@ def run_whatif(
     if out is not None:
         _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
     if as_json:
-        say(json.dumps({"do": answer.do, "given": answer.given, "rows": rows}, indent=1))
+        asked: dict[str, Any] = {"do": answer.do, "given": answer.given}
+        if answer.untold:
+            asked["ruled_out"] = list(answer.ruled_out)
+        say(json.dumps(jsonable({**asked, "rows": rows}), indent=1))
         return
     for sentence in _about(answer):
         say(sentence)
@@ -97,12 +101,16 @@ def _about(answer: WhatIf) -> list[str]:
         )
     if not answer.exact:
         out.append("the graph is too dense for exact numbers: they are from 200,000 draws")
-    return out
+    untold = answer.about_untold()
+    return out if untold is None else [*out, untold]
 
 
 def _say_rows(rows: list[dict[str, Any]], heading: str, done: bool) -> None:
     """Print numbers before and after, the largest changes first where something is set."""
+    untold = any("reason" in row for row in rows)
     if done:
+        # Items without a number after were named; latents have a line each.
+        rows = [row for row in rows if heading == "latents" or "reason" not in row]
         moved = [max(abs(r["low"] - r["before"]), abs(r["high"] - r["before"])) for r in rows]
         order = np.argsort(-np.array(moved), kind="stable") if heading == "items" else ()
         chosen = [rows[i] for i in order if moved[i] > _NO_CHANGE] if len(order) else rows
@@ -110,7 +118,7 @@ def _say_rows(rows: list[dict[str, Any]], heading: str, done: bool) -> None:
         chosen = rows
     say()
     if not chosen:
-        say(f"{heading}: nothing changes")
+        say(f"{heading}: {'no other number' if untold else 'nothing'} changes")
         return
     header = [heading, "", "before", "after"] if done else [heading, "", "expected"]
     lines = [header]
@@ -127,6 +135,8 @@ def _say_rows(rows: list[dict[str, Any]], heading: str, done: bool) -> None:
 
 
 def _between(low: float, high: float) -> str:
+    if np.isnan(low):
+        return "not known"
     a, b = f"{low:.3f}", f"{high:.3f}"
     return a if a == b else f"{a} to {b}"
 
@@ -143,7 +153,8 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
     if out is not None:
         _write(out, names, rows)
     if as_json:
-        say(json.dumps({"level": found.level, "how": found.how, "rows": rows}, indent=1))
+        about = {"level": found.level, "how": found.how, "rows": rows}
+        say(json.dumps(jsonable(about), indent=1))
         return
     say("average effects: what setting a latent from its lowest to its highest level adds")
     if found.lower is not None:
@@ -153,6 +164,9 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
         )
     elif draws:
         say(f"no intervals: {reason}; hidag bootstrap makes them by refits")
+    untold = found.about_untold()
+    if untold is not None:
+        say(untold)
     _say_effects(found, rows)
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
@@ -182,14 +196,12 @@ def _say_effects(found: AverageEffects, rows: list[dict[str, Any]]) -> None:
 
 
 def _write(path: Path, names: list[str], rows: list[dict[str, Any]]) -> None:
+    if any("reason" in row for row in rows):
+        names = [*names, "reason"]
+    cells = ([row.get(n, "") for n in names] for row in rows)
     try:
         write_csv(
-            path,
-            names,
-            (
-                [number(row[n]) if isinstance(row[n], float) else row[n] for n in names]
-                for row in rows
-            ),
+            path, names, ([number(c) if isinstance(c, float) else c for c in row] for row in cells)
         )
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error

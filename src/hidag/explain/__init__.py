@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hidag.explain.answers import WhatIf
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
@@ -9,7 +10,7 @@ from hidag.explain.classification import Classification, classify
 from hidag.explain.edge_strengths import edge_strengths
 from hidag.explain.exports import to_bif, to_dot, to_dowhy, to_gml
 from hidag.explain.fit_statistics import FitStatistics, fit_statistics
-from hidag.explain.interventions import Questions, WhatIf, what_if
+from hidag.explain.interventions import Questions, what_if
 from hidag.explain.law_draws import draws_of_law
 from hidag.explain.person_fit import PersonFit, person_fit
 from hidag.explain.q_validation import validate_q

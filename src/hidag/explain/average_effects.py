@@ -16,6 +16,8 @@ from hidag.explain.intervals import LEVEL, checked_level, level_reached, percent
 from hidag.explain.interventions import Questions
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import MEAN, Outcome, expected_outcomes
+from hidag.explain.untold import REASON
+from hidag.identify.findings import listed
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -34,9 +36,12 @@ class AverageEffects:
         How many of the effects are latents.
     low, high : ndarray, shape (C, E)
         Least and most over the choices that the graph leaves; equal where it leaves one. NaN where
-        cause and effect are one latent.
+        cause and effect are one latent, and where no data tell: see :mod:`hidag.explain.untold`.
     n_choices : tuple of int, length C
         Different sets of parents that the cause has among the graph's members.
+    ruled_out : tuple of float, length C
+        Share of people, at the most, whom setting the cause puts into states that prerequisites
+        rule out.
     lower, upper : ndarray, shape (C, E), or None
         Interval around low and high.
     level : float
@@ -51,23 +56,49 @@ class AverageEffects:
     low: Array
     high: Array
     n_choices: tuple[int, ...]
+    ruled_out: tuple[float, ...]
     lower: Array | None = None
     upper: Array | None = None
     level: float = LEVEL
     how: str = "none"
 
+    def about_untold(self) -> str | None:
+        """Return which effects have no number and why, in a sentence; None if all have one."""
+        n_untold = sum("reason" in row for row in self.rows())
+        if not n_untold:
+            return None
+        shares = [
+            f"{share:.1%} by setting {cause}"
+            for cause, share in zip(self.causes, self.ruled_out, strict=True)
+            if share > 0
+        ]
+        have = (
+            "effect that depends on them has"
+            if n_untold == 1
+            else ("effects that depend on them have")
+        )
+        return (
+            f"of all people {listed(shares)} would come into states that prerequisites rule out; "
+            f"no data tell what follows there, and {n_untold} {have} no number"
+        )
+
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair: cause, effect, low, high, lower, upper."""
+        """Return one row per pair: cause, effect, kind, low, high, lower, upper.
+
+        Where low and high are NaN there is a reason too.
+        """
         out = []
         for c, cause in enumerate(self.causes):
             for e, effect in enumerate(self.effects):
-                if np.isnan(self.low[c, e]):
+                if e < self.n_latents and cause == effect:
                     continue
                 row: dict[str, Any] = {"cause": cause, "effect": effect}
                 row["kind"] = "latent" if e < self.n_latents else "item"
                 row |= {"low": float(self.low[c, e]), "high": float(self.high[c, e])}
                 if self.lower is not None and self.upper is not None:
                     row |= {"lower": float(self.lower[c, e]), "upper": float(self.upper[c, e])}
+                if np.isnan(self.low[c, e]):
+                    row["reason"] = REASON
                 out.append(row)
         return out
 
@@ -127,6 +158,22 @@ def _effects_of(
     return low, high
 
 
+def _untold_of(
+    questions: Questions, dags: _Dags, n_outcomes: int
+) -> tuple[NDArray[np.bool_], Array]:
+    """Return which effects no data tell, (C, K + O), and whom causes put where nobody is, (C,)."""
+    levels = questions.result.law.space.levels
+    untold = np.zeros((len(dags), len(levels) + n_outcomes), dtype=bool)
+    ruled_out = np.zeros(len(dags))
+    for c, (cause, choices) in enumerate(dags.items()):
+        for dag in choices:
+            for level in (0, levels[cause] - 1):
+                found = questions.untold(dag, {cause: level})
+                untold[c] |= np.concatenate([found.latents, found.outcomes[:n_outcomes]])
+                ruled_out[c] = max(ruled_out[c], found.share)
+    return untold, ruled_out
+
+
 def average_effects(
     result: FitResult,
     *,
@@ -170,17 +217,23 @@ def average_effects(
     dags = _dags(questions, wanted)
     outcomes = questions.outcomes if items else ()
     shown = tuple(o.item if o.what == MEAN else f"{o.item} {o.what}" for o in outcomes)
+    low, high = _effects_of(questions, dags, outcomes)
+    untold, ruled_out = _untold_of(questions, dags, len(outcomes))
+    low[untold] = high[untold] = np.nan
     found = AverageEffects(
         tuple(result.latent_names[k] for k in dags),
         (*result.latent_names, *shown),
         len(result.latent_names),
-        *_effects_of(questions, dags, outcomes),
+        low,
+        high,
         tuple(len(choices) for choices in dags.values()),
+        tuple(ruled_out.tolist()),
     )
     if replicates is None:
         return found
     held = held or graph is not None
-    lows, highs = [], []
+    lows: list[Array] = []
+    highs: list[Array] = []
     if isinstance(replicates, BootstrapResult):
         replicates = replicates.replicates(result)
     for other in replicates:
@@ -192,8 +245,11 @@ def average_effects(
         again = Questions(other, graph=questions.graph if held else None, limit=limit)
         own = dags if held else _dags(again, wanted)
         one = _effects_of(again, own, again.outcomes if items else ())
-        lows.append(one[0])
-        highs.append(one[1])
+        # Over the fit's own graph the same are untold in all.
+        none = untold if held else untold | _untold_of(again, own, len(outcomes))[0]
+        for ends, kept in zip(one, (lows, highs), strict=True):
+            ends[none] = np.nan
+            kept.append(ends)
     if len(lows) < 2:
         raise SettingError(f"intervals need at least 2 replicates, got {len(lows)}")
     lower, upper = percentile_interval(lows, level, highs=highs)

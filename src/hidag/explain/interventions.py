@@ -8,7 +8,6 @@ edges, and a graph from data leaves some open: then there is one answer for each
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,98 +16,16 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, DAG
 from hidag.errors import DataError, SettingError
+from hidag.explain.answers import WhatIf
 from hidag.explain.factors import Factor, indicator
 from hidag.explain.inference import Beliefs, DrawnLaw, beliefs, beliefs_after, law_over
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import Outcome, expected_outcomes, item_outcomes, likelihood
+from hidag.explain.untold import Prerequisites, Untold
+from hidag.latent import NetworkLaw
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class WhatIf:
-    """What follows, before and after, for latents and items.
-
-    Attributes
-    ----------
-    latent_names : tuple of str
-    do, given : mapping from name to value
-    outcomes : tuple of Outcome
-        The numbers about items, in the order of the columns below.
-    latents_before : tuple of K arrays, shape (M_k,)
-        Probabilities of each latent's levels given what is known, with nothing set: of the fitted
-        law, and where something is set of the law over the graph that is nearest to it.
-    latents_after : tuple of K arrays, shape (C, M_k)
-        After setting, one row for each choice of the parents of what is set; one row if the
-        graph leaves no choice.
-    items_before : ndarray, shape (O,)
-    items_after : ndarray, shape (C, O)
-    shares : tuple of float, length C, or None
-        Share of the graph's members behind each row; None where they are too many to count.
-    complete : bool
-        Whether the rows are all there are.
-    exact : bool
-        False where the graph is so dense that the law was drawn from.
-    """
-
-    latent_names: tuple[str, ...]
-    do: Mapping[str, int]
-    given: Mapping[str, float]
-    outcomes: tuple[Outcome, ...]
-    latents_before: tuple[Array, ...]
-    latents_after: tuple[Array, ...]
-    items_before: Array
-    items_after: Array
-    shares: tuple[float, ...] | None
-    complete: bool
-    exact: bool
-
-    @property
-    def n_choices(self) -> int:
-        """How many different answers the graph allows, C."""
-        return len(self.items_after)
-
-    @property
-    def determined(self) -> bool:
-        """Whether the graph leaves one answer only."""
-        return self.complete and self.n_choices == 1
-
-    def latent(self, name: str) -> tuple[Array, Array, Array]:
-        """Return a latent's level probabilities before, and the least and most after, (M_k,)."""
-        if name not in self.latent_names:
-            raise SettingError(
-                f"there is no latent {name!r}; the latents are {', '.join(self.latent_names)}"
-            )
-        k = self.latent_names.index(name)
-        after = self.latents_after[k]
-        return self.latents_before[k], after.min(axis=0), after.max(axis=0)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return all numbers as rows: name, what, before, low, high (equal if determined).
-
-        Items that are given are left out.
-        """
-        out: list[dict[str, Any]] = []
-        for name in self.latent_names:
-            before, low, high = self.latent(name)
-            first = 1 if len(before) == 2 else 0
-            out += [
-                _row("latent", name, f"P(={v})", before[v], low[v], high[v])
-                for v in range(first, len(before))
-            ]
-        low, high = self.items_after.min(axis=0), self.items_after.max(axis=0)
-        for o, outcome in enumerate(self.outcomes):
-            if outcome.item in self.given:
-                continue
-            numbers = self.items_before[o], low[o], high[o]
-            out.append(_row("item", outcome.item, outcome.what, *numbers))
-        return out
-
-
-def _row(kind: str, name: str, what: str, before: float, low: float, high: float) -> dict[str, Any]:
-    numbers = {"before": float(before), "low": float(low), "high": float(high)}
-    return {"kind": kind, "name": name, "what": what, **numbers}
 
 
 class Questions:
@@ -140,7 +57,7 @@ class Questions:
                 f"order, got {', '.join(chosen.names)}"
             )
         self.graph = CPDAG(chosen.adjacency, chosen.names)
-        self._laws: dict[DAG, Any] = {}
+        self._laws: dict[DAG, NetworkLaw] = {}
 
     @cached_property
     def observed(self) -> Beliefs:
@@ -154,9 +71,31 @@ class Questions:
 
     def after(self, dag: DAG, do: Mapping[int, int], likelihoods: Sequence[Factor] = ()) -> Beliefs:
         """Return the law after setting latents, if a DAG has the directions right."""
+        return beliefs_after(self._law_over(dag), do, likelihoods)
+
+    def untold(
+        self, dag: DAG, do: Mapping[int, int], given: Mapping[Any, Any] | None = None
+    ) -> Untold:
+        """Return what no data tell after setting latents, because prerequisites rule it out."""
+        names, known = self.result.latent_names, given or {}
+        return self._prerequisites.untold(
+            self._law_over(dag),
+            do,
+            self.read_given(known),
+            [
+                one if one in self.result.item_names and one not in names else _position(one, names)
+                for one in known
+            ],
+        )
+
+    @cached_property
+    def _prerequisites(self) -> Prerequisites:
+        return Prerequisites(self.result, self.outcomes)
+
+    def _law_over(self, dag: DAG) -> NetworkLaw:
         if dag not in self._laws:
             self._laws[dag] = law_over(self.result.law, dag, self.observed)
-        return beliefs_after(self._laws[dag], do, likelihoods)
+        return self._laws[dag]
 
     def read_do(self, do: Mapping[Any, Any]) -> dict[int, int]:
         """Return what is set by the numbers of the latents."""
@@ -217,6 +156,7 @@ class Questions:
             if setting
             else [before]
         )
+        untold = [self.untold(choice.dag, setting, given) for choice in found.choices]
         return WhatIf(
             latent_names=self.result.latent_names,
             do={self.result.latent_names[k]: level for k, level in setting.items()},
@@ -224,13 +164,25 @@ class Questions:
             outcomes=self.outcomes,
             latents_before=tuple(before.marginal((k,)) for k in range(len(levels))),
             latents_after=tuple(
-                np.stack([law.marginal((k,)) for law in after]) for k in range(len(levels))
+                np.stack(
+                    [
+                        np.where(none.latents[k], np.nan, law.marginal((k,)))
+                        for law, none in zip(after, untold, strict=True)
+                    ]
+                )
+                for k in range(len(levels))
             ),
             items_before=expected_outcomes(self.outcomes, before),
-            items_after=np.array([expected_outcomes(self.outcomes, law) for law in after]),
+            items_after=np.array(
+                [
+                    np.where(none.outcomes, np.nan, expected_outcomes(self.outcomes, law))
+                    for law, none in zip(after, untold, strict=True)
+                ]
+            ),
             shares=found.shares if setting else (1.0,),
             complete=found.complete if setting else True,
             exact=not any(isinstance(law, DrawnLaw) for law in [before, *after]),
+            ruled_out=tuple(none.share for none in untold),
         )
 
 

@@ -69,6 +69,9 @@ def effects_panel(
                 else ", so that they also say how unsure the graph is."
             )
         )
+    untold = found.about_untold()
+    if untold is not None:
+        words.append(f"{untold[0].upper()}{untold[1:]}.")
     tables = []
     for kind, name, caption in (
         ("latent", "effects_on_latents", "Effects of latents on the levels of others"),
@@ -76,7 +79,7 @@ def effects_panel(
     ):
         rows = [row for row in found.rows() if row["kind"] == kind and _size(row) > _NOTHING]
         rows.sort(key=lambda row: -_size(row))
-        if not rows and kind == "latent":
+        if not rows and kind == "latent" and untold is None:
             words.append("No latent has an effect on another.")
         if not rows:
             continue
