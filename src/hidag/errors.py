@@ -33,3 +33,7 @@ class IdentifiabilityWarning(HidagWarning):
 
 class ConvergenceWarning(HidagWarning):
     """The iterations ended before the estimate settled."""
+
+
+class KnowledgeWarning(HidagWarning):
+    """The data speak against what was told beforehand."""

@@ -68,7 +68,7 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The latent law: one probability per joint state, as in the paper ("saturated", at most 16
         latents), or a directed graph with conditional tables, learned along with everything else
         ("network"). "auto" keeps the one with the better information criterion; where latents are
-        sampled it takes a graph.
+        sampled, or ``knowledge`` keeps some of them apart, it takes a graph.
     resample : "expected", multiple of N, number of rows, or function of N
         Stage II: expected counts, or this many rows drawn from the fitted law ("N", "2N", "3N", a
         number, a callable f(N)).
@@ -89,7 +89,8 @@ class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Required and forbidden edges, tiers and prerequisites among the latents. With a given Q the
         latent law obeys it while it is estimated; without one, latents have no names before the
         end, and it is for the final graph alone. States that a hierarchy rules out have
-        probability zero; that needs a given Q.
+        probability zero; that needs a given Q. What the data reject is obeyed all the same, with
+        a ``KnowledgeWarning`` that says what it costs.
     n_starts : int or "auto"
         Starts of Stage I; the best is kept. "auto" takes one when two starts agree about Q and four
         otherwise; with at most 6 latents or a saturated law as many as are worth their cost, up to

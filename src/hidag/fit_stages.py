@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from hidag.errors import ConvergenceWarning
+from hidag.doubted_knowledge import doubts_of_knowledge, with_doubts
+from hidag.errors import ConvergenceWarning, KnowledgeWarning
 from hidag.estimate.loop import Schedule
 from hidag.fit_task import FitTask
 from hidag.measurement import MeasurementParameters
@@ -55,10 +56,17 @@ def run_stages(
             equivalent_sample_size=task.equivalent_sample_size,
             search=task.search,
             knowledge=task.knowledge,
+            law=task.law,
         )
     if not measured.record.converged:
         _warn_unsettled(measured.record, task.schedule)
-    result = _result(task, settings, measured, found)
+    result = with_doubts(
+        _result(task, settings, measured, found),
+        found.knowledge_cost,
+        measured.record.hierarchy_loss,
+    )
+    for sentence in doubts_of_knowledge(result):
+        warnings.warn(sentence, KnowledgeWarning, stacklevel=_STACK - 1)
     warn_of_thin_evidence(
         measured.parameters,
         task.latent_names,

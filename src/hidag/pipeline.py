@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
+from hidag.discover.knowledge import any_law_obeys
 from hidag.discover.score_cache import ScoreCache
 from hidag.discover.score_choice import make_score
 from hidag.discover.search import prior_weight, score_for
@@ -17,9 +18,11 @@ from hidag.errors import SettingError
 from hidag.evidence import (
     Confirmed,
     EdgeTest,
+    KnowledgeCost,
     ObservedFit,
     better_by_likelihood,
     confirm_edges,
+    cost_of_knowledge,
     goes_by_likelihood,
 )
 from hidag.latent import (
@@ -115,18 +118,25 @@ def find_graph(
     found = run(knowledge)
     if observed is None or callable(search):
         return Confirmed(found.graph, (), None)
+    max_tests = int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // observed.work()))
     if goes_by_likelihood(observed, n_rows / observed.data.n_counted):
-        return better_by_likelihood(found, observed, made, knowledge)
-    return confirm_edges(
-        found,
-        run,
-        knowledge,
-        observed,
-        made,
-        n_rows=n_rows,
-        n_scored=counts.total,
-        max_tests=int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // observed.work())),
-    )
+        confirmed = better_by_likelihood(found, observed, made, knowledge)
+    else:
+        confirmed = confirm_edges(
+            found,
+            run,
+            knowledge,
+            observed,
+            made,
+            n_rows=n_rows,
+            n_scored=counts.total,
+            max_tests=max_tests,
+        )
+    # Two laws are fitted for the least of it.
+    if knowledge is None or max_tests < 2:
+        return confirmed
+    cost = cost_of_knowledge(confirmed.graph, run, knowledge, observed, max_pairs=max_tests)
+    return replace(confirmed, knowledge_cost=cost)
 
 
 @dataclass(frozen=True)
@@ -143,11 +153,13 @@ class GraphFound:
     n_rows : float
         Rows that the graph's score counted on.
     law : LatentLaw
-        Stage I's law when that is saturated; otherwise the law over the graph found.
+        Stage I's law when that is saturated and may be; otherwise the law over the graph found.
     log_likelihood : float
         Of the observed data under ``law``; NaN when joint states were not listed.
     by_likelihood : bool
         Whether the graph went on from what counts show by the observed data's likelihood.
+    knowledge_cost : KnowledgeCost or None
+        What the data have against what was told about the graph; None if nothing strong.
     """
 
     graph: CPDAG
@@ -157,6 +169,7 @@ class GraphFound:
     law: LatentLaw
     log_likelihood: float
     by_likelihood: bool
+    knowledge_cost: KnowledgeCost | None
 
 
 def latent_graph(
@@ -170,16 +183,20 @@ def latent_graph(
     equivalent_sample_size: float | str = "auto",
     search: str | Callable[..., Any] = "xges",
     knowledge: Knowledge | None = None,
+    law: str = "auto",
 ) -> GraphFound:
     """Return the graph among the latents that drive items: Stages II and III in one call.
 
-    What is known about latents that turn out to drive no item is set aside.
+    What is known about latents that turn out to drive no item is set aside. Where knowledge keeps
+    latents apart, a saturated law contradicts it and gives way to the law over the graph, unless
+    it was asked for (``law="saturated"``).
     """
     adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
     idle = measurement.idle()
     busy = np.setdiff1d(np.arange(len(names)), idle)
     if len(busy) == 0:
         return _with_law(measurement, Confirmed(CPDAG(adjacency, names), (), None), 0.0, 0.0)
+    obey = law != "saturated" and knowledge is not None and not any_law_obeys(knowledge, names)
     part = measurement.restricted(busy) if len(idle) else measurement
     ratio = part.information_ratio()
     kept = tuple(names[k] for k in busy)
@@ -209,14 +226,23 @@ def latent_graph(
     )
     adjacency[np.ix_(busy, busy)] = found.graph.adjacency
     known = found.law if len(idle) == 0 else None
-    whole = Confirmed(CPDAG(adjacency, names), found.tests, known, found.by_likelihood)
-    return _with_law(measurement, whole, ratio, counts.total)
+    whole = replace(found, graph=CPDAG(adjacency, names), law=known)
+    return _with_law(measurement, whole, ratio, counts.total, obey=obey)
 
 
 def _with_law(
-    measurement: Measurement, found: Confirmed, ratio: float, n_rows: float
+    measurement: Measurement, found: Confirmed, ratio: float, n_rows: float, *, obey: bool = False
 ) -> GraphFound:
     """Return what was found with the law over its graph and that law's likelihood."""
-    law = measurement.law_over(found.graph, found.law)
+    law = measurement.law_over(found.graph, found.law, obey=obey)
     value = measurement.log_likelihood_of(law)
-    return GraphFound(found.graph, found.tests, ratio, n_rows, law, value, found.by_likelihood)
+    return GraphFound(
+        found.graph,
+        found.tests,
+        ratio,
+        n_rows,
+        law,
+        value,
+        found.by_likelihood,
+        found.knowledge_cost,
+    )

@@ -253,6 +253,24 @@ def _index(variable: Variable, names: Sequence[str]) -> int:
     return int(variable)
 
 
+def pairs_kept_apart(knowledge: Knowledge, names: Sequence[str]) -> list[Edge]:
+    """Return the pairs that may be joined in neither direction, each once."""
+    forbidden = (knowledge.rules(names) & FORBIDDEN) > 0
+    return [(i, j) for i, j in np.argwhere(np.triu(forbidden & forbidden.T, 1)).tolist()]
+
+
+def any_law_obeys(knowledge: Knowledge, names: Sequence[str]) -> bool:
+    """Return whether every joint law factorises over some graph that the knowledge allows.
+
+    That takes a graph in which all are joined: no pair is kept apart, and directions that are left
+    make no circle.
+    """
+    if pairs_kept_apart(knowledge, names):
+        return False
+    forbidden = (knowledge.rules(names) & FORBIDDEN) > 0
+    return find_cycle(np.asarray(forbidden.T & ~forbidden, dtype=np.int8)) is None
+
+
 def direct_by_rules(
     adjacency: NDArray[np.int8], rules: NDArray[np.uint8]
 ) -> NDArray[np.int8] | None:

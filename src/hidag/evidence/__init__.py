@@ -1,6 +1,7 @@
 """Evidence of the observed data about the graph among latents, the items held."""
 
 from hidag.evidence.edge_tests import Confirmed, EdgeTest, confirm_edges
+from hidag.evidence.knowledge_cost import KnowledgeCost, cost_of_knowledge
 from hidag.evidence.likelihood_graph import better_by_likelihood
 from hidag.evidence.likelihood_search import LikelihoodSearch, goes_by_likelihood
 from hidag.evidence.observed import ObservedFit
@@ -9,10 +10,12 @@ from hidag.evidence.single_changes import SingleChanges
 __all__ = [
     "Confirmed",
     "EdgeTest",
+    "KnowledgeCost",
     "LikelihoodSearch",
     "ObservedFit",
     "SingleChanges",
     "better_by_likelihood",
     "confirm_edges",
+    "cost_of_knowledge",
     "goes_by_likelihood",
 ]

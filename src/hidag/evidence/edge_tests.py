@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, Knowledge, SearchResult
 from hidag.discover.scores import LocalScore
 from hidag.estimate.level_order import all_in_line
+from hidag.evidence.knowledge_cost import KnowledgeCost
 from hidag.evidence.observed import ObservedFit
 from hidag.latent.lean_tables import law_price
 
@@ -76,12 +77,15 @@ class Confirmed:
         The law over the graph, when it was fitted on the way.
     by_likelihood : bool
         Whether the graph was found by the observed data's likelihood, not tested by it alone.
+    knowledge_cost : KnowledgeCost or None
+        What the data have against what was told about the graph; None if nothing strong.
     """
 
     graph: CPDAG
     tests: tuple[EdgeTest, ...]
     law: Array | None
     by_likelihood: bool = False
+    knowledge_cost: KnowledgeCost | None = None
 
 
 @dataclass(frozen=True)

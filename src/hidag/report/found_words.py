@@ -51,6 +51,17 @@ def what_was_found(
     return [text for text in (joined, " ".join(_items(result))) if text]
 
 
+def without_edges(result: FitResult) -> str:
+    """Return what it means that a graph has no edge, as a sentence."""
+    n_latents = len(result.latent_names)
+    n_pairs, n_apart = n_latents * (n_latents - 1) // 2, len(SortedEdges.of(result).kept_apart)
+    if n_apart == n_pairs:
+        return "No edge could be found: all pairs were forbidden beforehand."
+    if n_apart:
+        return f"No edge was found, with {n_apart:,} of {n_pairs:,} pairs kept apart beforehand."
+    return "No edge was found: the latents look independent."
+
+
 def _edges(edges: SortedEdges, n_latents: int) -> list[str]:
     n_joined = len(edges.joined_by_data) + len(edges.told)
     if n_latents == 1:

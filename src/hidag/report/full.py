@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hidag.identify.findings import sentence_case
 from hidag.identify.text import finding_in_words, mark_of, verdict_sentences
 from hidag.report.absent import absent_section
-from hidag.report.found_words import what_was_found
+from hidag.report.found_words import what_was_found, without_edges
 from hidag.report.graph_panel import graph_panel
 from hidag.report.page import render_page, write_page
 from hidag.report.parts import shown_table
@@ -77,6 +77,7 @@ def render_report(
         title=parts.title,
         panel=graph_panel(result, support, directions) if len(result.latent_names) > 1 else None,
         found=what_was_found(result, support, directions),
+        without_edges=without_edges(result),
         sections=sections,
         contents=_contents(sections),
         verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],

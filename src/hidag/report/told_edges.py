@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hidag.discover import DAG, Knowledge
-from hidag.discover.knowledge import FORBIDDEN
+from hidag.discover.knowledge import pairs_kept_apart
 
 if TYPE_CHECKING:
     from hidag.result import FitResult
@@ -56,7 +54,6 @@ class SortedEdges:
             return cls(directed, (), undecided, ())
         knowledge = Knowledge.from_dict(content)
         required = knowledge.required_adjacency(graph.names)
-        forbidden = (knowledge.rules(graph.names) & FORBIDDEN) > 0
         member = graph.to_dag()
         # A direction is the data's own if all graphs have it that imply the same independences,
         # and if it does not hang on an edge that was required. Without that edge two causes may
@@ -74,6 +71,6 @@ class SortedEdges:
             told,
             tuple(
                 (graph.names[i], graph.names[j])
-                for i, j in np.argwhere(np.triu(forbidden & forbidden.T, 1)).tolist()
+                for i, j in pairs_kept_apart(knowledge, graph.names)
             ),
         )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from hidag.doubted_knowledge import doubts_of_knowledge
 from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.explain.rows import was_weighted
 from hidag.measurement import categorical_named, family_named
@@ -128,6 +129,7 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     """
     out: list[str] = []
     n_items, n_latents = len(result.item_names), len(result.latent_names)
+    out += doubts_of_knowledge(result)
     if not result.converged:
         out.append(
             f"the estimate had not settled after {result.n_iter} steps; fit again with a larger "
@@ -208,7 +210,8 @@ def why_not_judged(
 
 
 def _said_already(warning: str) -> bool:
-    return "had not settled" in warning or "cannot be identified from" in warning
+    said = ("had not settled", "cannot be identified from", "the data speak against")
+    return any(words in warning for words in said)
 
 
 def _listed(names: list[str]) -> str:

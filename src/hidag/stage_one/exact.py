@@ -80,6 +80,7 @@ class ExactMeasurement:
             starts=self.stage_one.records,
             n_reached=self.stage_one.n_reached,
             penalty=self.stage_one.penalty,
+            hierarchy_loss=self.stage_one.hierarchy_loss,
         )
 
     @property
@@ -100,13 +101,14 @@ class ExactMeasurement:
         """Return the expected counts of latent states in ``n_rows`` rows."""
         return expected_counts(self.shown, n_rows, names)
 
-    def law_over(self, graph: CPDAG, known: Array | None) -> LatentLaw:
+    def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
         """Return the law over the graph that was found, unless the law is saturated.
 
-        ``known`` is that law's probabilities, shape (S,), when they were found on the way.
+        ``known`` is that law's probabilities, shape (S,), when they were found on the way;
+        ``obey`` says that a saturated law is to give way too.
         """
         now = self.law
-        if not isinstance(now, NetworkLaw) or same_class(graph, now):
+        if same_class(graph, now) if isinstance(now, NetworkLaw) else not obey:
             return now
         if known is None:
             known = self.observed.law_under(graph)[0]

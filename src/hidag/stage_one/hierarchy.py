@@ -122,6 +122,15 @@ def under_hierarchy(
     return replace(begin, best=best, network=replace(network, penalty=begin.penalty))
 
 
+def lost_by_hierarchy(free: StageOne, held: StageOne) -> float:
+    """Return what the log-likelihood loses by a hierarchy, or less than that.
+
+    Like with like: a law that was over no graph before is compared with one over no graph.
+    """
+    after = held.best if free.network is None else latest(held)
+    return latest(free).log_likelihood - after.log_likelihood
+
+
 def _held(parameters: MeasurementParameters, space: StateSpace) -> tuple[Basis, NDArray[np.uint8]]:
     """Return the items' terms over all states, and leave to fit what is not zero."""
     allowed = np.where(parameters.coefficients != 0, FREE, ZERO).astype(np.uint8)

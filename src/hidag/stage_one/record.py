@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +35,8 @@ class StageOneRecord:
         Starts that reached the best solution.
     penalty : Penalty
         With the strength that was used.
+    hierarchy_loss : float
+        Log-likelihood lost when a hierarchy ruled states out; NaN if none did.
     """
 
     method: str
@@ -45,6 +48,7 @@ class StageOneRecord:
     starts: tuple[StartRecord, ...]
     n_reached: int
     penalty: Penalty
+    hierarchy_loss: float = math.nan
 
 
 class Measurement(Protocol):
@@ -99,6 +103,9 @@ class Measurement(Protocol):
         """Return the measurement of some of the latents."""
         ...
 
-    def law_over(self, graph: CPDAG, known: Array | None) -> LatentLaw:
-        """Return the law over the graph that was found, or the law as it is."""
+    def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
+        """Return the law over the graph that was found, or the law as it is.
+
+        ``obey`` says that a law over no graph is to give way too.
+        """
         ...

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import Knowledge
+from hidag.discover.knowledge import any_law_obeys
 from hidag.errors import SettingError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimate.loop import Schedule
@@ -17,7 +19,7 @@ from hidag.measurement import MeasurementParameters, Penalty
 from hidag.measurement.effects import MAIN_EFFECTS, Effects
 from hidag.stage_one.effects import with_interactions
 from hidag.stage_one.exact import exact_measurement, parents_by_search
-from hidag.stage_one.hierarchy import under_hierarchy
+from hidag.stage_one.hierarchy import lost_by_hierarchy, under_hierarchy
 from hidag.stage_one.record import Measurement
 from hidag.stage_one.sampled import parents_of_draws, sampled_measurement
 from hidag.start.budget import LARGEST_EXACT_STATES, choose_method
@@ -70,7 +72,8 @@ def estimate_measurement(
         "auto" takes as many as are worth their cost.
     law : {"auto", "network", "saturated"}
         Whether the law is restricted to a graph, which is learned along with it; "auto" decides by
-        the Bayesian information criterion.
+        the Bayesian information criterion, unless knowledge keeps latents apart: a law over no
+        graph would contradict it.
     effects : Effects
         Interactions that items may have beside main effects.
     knowledge : Knowledge, optional
@@ -90,6 +93,9 @@ def estimate_measurement(
     hierarchy = knowledge is not None and bool(knowledge.hierarchy)
     if q_entries is None:
         knowledge = None
+    numbers = tuple(f"{k}" for k in range(n_latents))
+    if law == "auto" and knowledge is not None and not any_law_obeys(knowledge, numbers):
+        law = "network"
     n_samples, n_items = values.shape
     entries = q_entries
     if entries is None:
@@ -174,10 +180,10 @@ def estimate_measurement(
         )
     possible = None
     if knowledge is not None and hierarchy:
-        numbers = tuple(f"{k}" for k in range(n_latents))
         possible = knowledge.possible_states(numbers, levels).ravel()
+        free = stage_one
         stage_one = under_hierarchy(
-            stage_one,
+            free,
             data,
             space,
             possible,
@@ -188,6 +194,7 @@ def estimate_measurement(
             relevel=not effects.conjunctive,
             n_threads=n_threads,
         )
+        stage_one = replace(stage_one, hierarchy_loss=lost_by_hierarchy(free, stage_one))
     return exact_measurement(
         stage_one,
         data,

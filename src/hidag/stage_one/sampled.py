@@ -129,7 +129,7 @@ class SampledMeasurement:
             ratio=sampled_information_ratio(draws[[0, -1]], self.data.weights),
         )
 
-    def law_over(self, graph: CPDAG, known: Array | None) -> LatentLaw:
+    def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
         """Return the law over the graph that was found: Stage I's own when that is its graph."""
         if same_class(graph, self.law):
             return self.law

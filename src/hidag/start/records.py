@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ class StageOne:
     """The best estimate and what became of every start.
 
     ``network`` is the same estimate taken further under a law over a graph, when that was asked
-    for.
+    for. ``hierarchy_loss`` is what the log-likelihood lost when states were ruled out, NaN if none were.
     """
 
     best: Estimate
@@ -42,6 +43,7 @@ class StageOne:
     method: str
     penalty: Penalty
     network: GraphEstimate | None = None
+    hierarchy_loss: float = math.nan
 
 
 def observer_of(progress: StartProgress | None, index: int, count: int) -> Observer:

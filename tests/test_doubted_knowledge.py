@@ -1,0 +1,144 @@
+"""Knowledge that the data reject: the law obeys it all the same, and the fit says what it costs."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, Knowledge, load
+from hidag.discover.knowledge import any_law_obeys
+from hidag.doubted_knowledge import doubts_of_knowledge
+from hidag.errors import HidagWarning, KnowledgeWarning
+from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
+from hidag.report import render_report
+from hidag.report.words import concerns
+from hidag.simulate import make_truth, simulate
+
+NAMES = ("A", "B", "C", "D")
+Q = np.repeat(np.eye(4, dtype=int), 3, axis=0)
+ALL = Knowledge(forbidden=list(permutations(NAMES, 2)))
+ENDS = Knowledge(forbidden=[("A", "D"), ("D", "A")])
+FIRST = Knowledge(forbidden=[("A", "B"), ("B", "A")])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Items of a chain A - B - C - D."""
+    after = np.array([[0.75, 0.25], [0.25, 0.75]])
+    law = NetworkLaw(
+        StateSpace.binary(4), ((), (0,), (1,), (2,)), (np.array([0.5, 0.5]), after, after, after)
+    )
+    truth = make_truth(law, Q, "gaussian", rng=2)
+    return np.array(simulate(truth, 800, rng=3).X)
+
+
+def fitted(rows, **settings):
+    """Return a fit and what it warned of."""
+    chosen = {"family": "gaussian", "q_matrix": Q, "latent_names": NAMES, "random_state": 0}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HidagWarning)
+        result = DCRL(4, **{**chosen, **settings}).fit(rows).result_
+    return result, [str(one.message) for one in caught if one.category is KnowledgeWarning]
+
+
+@pytest.mark.parametrize("q", [Q, None])
+def test_a_law_that_is_not_asked_for_obeys_what_keeps_latents_apart(rows, q):
+    result, warned = fitted(rows, knowledge=ALL, q_matrix=q)
+    assert isinstance(result.law, NetworkLaw)
+    assert result.law.parents == ((),) * 4
+    assert len(warned) == 1
+    assert warned == doubts_of_knowledge(result)
+
+
+def test_the_fit_says_what_rejected_knowledge_costs_and_which_pairs(rows, tmp_path):
+    free, none = fitted(rows, law="network")
+    assert none == []
+    result, (sentence,) = fitted(rows, knowledge=ALL)
+    cost = result.settings["knowledge_cost"]["graph"]
+    # Free items could only gain more.
+    assert 0 < cost["log_likelihood"] <= free.log_likelihood - result.log_likelihood + 0.1
+    assert cost["log_likelihood"] > 0.8 * (free.log_likelihood - result.log_likelihood)
+    assert cost["saved"] == pytest.approx(0.5 * np.log(800) * 3)
+    (a, b, most), *others = cost["pairs"]
+    assert {(one[0], one[1]) for one in cost["pairs"][:3]} == {("A", "B"), ("B", "C"), ("C", "D")}
+    assert most >= others[0][2] >= others[1][2]
+    assert sentence.startswith(
+        "the data speak against what was told about the graph: it costs "
+        f"{cost['log_likelihood']:,.1f} units of log-likelihood in 800 rows, and fewer parameters "
+        f"make up for {cost['saved']:.1f}; of pairs kept apart, each alone, {a} and {b} "
+        f"{most:.1f}, "
+    )
+    again = load(result.save(tmp_path / "result.npz"))
+    assert doubts_of_knowledge(again) == [sentence]
+
+
+def test_the_report_says_so_first_and_calls_no_forbidden_pair_independent(rows):
+    result, warned = fitted(rows, knowledge=ALL)
+    assert concerns(result, warned)[0] == warned[0]
+    assert len(concerns(result, warned)) == len(concerns(result))
+    page = render_report(result)
+    assert f"<li>T{warned[0][1:]}.</li>" in page
+    assert "look independent" not in page
+    assert "No edge could be found: all pairs were forbidden beforehand." in page
+
+
+def test_one_pair_is_named_alone(rows):
+    result, (sentence,) = fitted(rows, knowledge=FIRST)
+    ((a, b, lost),) = result.settings["knowledge_cost"]["graph"]["pairs"]
+    assert (a, b) == ("A", "B")
+    assert f"; of pairs kept apart, each alone, A and B {lost:.1f}" in sentence
+
+
+def test_a_saturated_law_that_is_asked_for_stays_and_is_said_not_to_obey(rows):
+    free, _ = fitted(rows, law="saturated")
+    result, (sentence,) = fitted(rows, law="saturated", knowledge=ALL)
+    assert isinstance(result.law, SaturatedLaw)
+    assert result.log_likelihood == free.log_likelihood
+    assert sentence.endswith(
+        "; the saturated law that was asked for does not obey it, the graph does"
+    )
+
+
+@pytest.mark.parametrize(
+    "knowledge",
+    [
+        ENDS,
+        Knowledge(tiers=[["D"], ["A"]]),
+        Knowledge(required=[("A", "D")]),
+        Knowledge(forbidden=[("A", "B"), ("C", "B")]),
+    ],
+)
+@pytest.mark.parametrize("law", ["auto", "saturated"])
+def test_nothing_is_said_of_knowledge_that_the_data_can_live_with(rows, knowledge, law):
+    result, warned = fitted(rows, knowledge=knowledge, law=law)
+    assert warned == []
+    assert "knowledge_cost" not in result.settings
+
+
+def test_a_hierarchy_that_people_do_not_keep_to_is_doubted(rows):
+    free, _ = fitted(rows, law="saturated")
+    hierarchy = Knowledge(hierarchy=[("A", "D")])
+    result, (sentence,) = fitted(rows, law="saturated", knowledge=hierarchy)
+    cost = result.settings["knowledge_cost"]["hierarchy"]
+    assert cost["log_likelihood"] == pytest.approx(free.log_likelihood - result.log_likelihood)
+    # Four of sixteen states are ruled out.
+    assert cost["saved"] == pytest.approx(0.5 * np.log(800) * 4)
+    assert sentence == (
+        "the data speak against the hierarchy, by people in states that it rules out: it costs "
+        f"{cost['log_likelihood']:,.1f} units of log-likelihood in 800 rows, and fewer parameters "
+        f"make up for {cost['saved']:.1f}"
+    )
+    assert sentence in concerns(result)
+
+
+def test_any_law_obeys_unless_pairs_are_apart_or_directions_go_round_in_a_circle():
+    assert any_law_obeys(Knowledge(), NAMES)
+    assert any_law_obeys(Knowledge(tiers=[["A", "B"], ["C"]], required=[("D", "A")]), NAMES)
+    assert any_law_obeys(Knowledge(hierarchy=[("A", "B"), ("B", "C")]), NAMES)
+    assert any_law_obeys(Knowledge(forbidden=[("A", "B"), ("B", "C")]), NAMES)
+    assert not any_law_obeys(Knowledge(forbidden=[("A", "B"), ("B", "C"), ("C", "A")]), NAMES)
+    assert not any_law_obeys(Knowledge(forbidden=[("A", "B")], tiers=[["A"], ["B"]]), NAMES)
+    assert not any_law_obeys(FIRST, NAMES)
