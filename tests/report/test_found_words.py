@@ -8,6 +8,7 @@ import pytest
 from hidag import CPDAG
 from hidag.report import render_report
 from hidag.report.found_words import what_was_found
+from hidag.report.words import knowledge_in_words
 from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
 
 Q = np.vstack([np.eye(3, dtype=int)] * 4)
@@ -189,3 +190,12 @@ def test_pairs_that_were_forbidden_are_not_said_to_look_independent(result):
     assert what_was_found(knowing(none, forbidden=everything))[0] == (
         "No two causes could be joined: all pairs were forbidden beforehand."
     )
+
+
+def test_tiers_are_told_as_an_order_of_edges_with_the_latents_that_effects_may_pass_through(result):
+    told = "Told beforehand, not found in the data: an order against which no edge goes: "
+    some, every = knowing(result, tiers=[["C"], [0]]), knowing(result, tiers=[["C", "B"], ["A"]])
+    assert knowledge_in_words(some) == [
+        f"{told}C before A (effects may pass through B, in no tier)."
+    ]
+    assert knowledge_in_words(every) == [f"{told}C, B before A."]

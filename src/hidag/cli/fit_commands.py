@@ -176,7 +176,7 @@ def fit(
     tiers: Annotated[
         str | None,
         typer.Option(
-            help="Order in which later ones cause no earlier ones: 'Z1,Z2;Z3'.",
+            help="Order against which no edge goes: 'Z1,Z2;Z3'. Latents left out are free.",
             show_default=False,
             rich_help_panel=GRAPH,
         ),

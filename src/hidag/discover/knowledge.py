@@ -33,7 +33,8 @@ class Knowledge:
     forbidden : sequence of (cause, effect)
         Directions that must not occur; forbid both to keep two variables apart.
     tiers : sequence of sequences of variables
-        Nothing in a later tier causes anything in an earlier one. Variables in no tier are free.
+        No edge goes from a later tier to an earlier one. Variables in no tier are free, and effects
+        may pass through them: a later tier causes nothing earlier if every variable has a tier.
     hierarchy : sequence of (prerequisite, skill)
         Attribute hierarchies of cognitive diagnosis: nobody has the skill (is above its lowest
         level) without the prerequisite. In a fit such states have probability zero, and each step

@@ -108,8 +108,11 @@ def knowledge_in_words(result: FitResult) -> list[str]:
     if told.get("forbidden"):
         out.append(f"directions ruled out: {arrows('forbidden')}")
     if told.get("tiers"):
-        tiers = " before ".join(", ".join(map(name, tier)) for tier in told["tiers"] if tier)
-        out.append(f"an order in which later ones cause no earlier ones: {tiers}")
+        members = [[name(variable) for variable in tier] for tier in told["tiers"] if tier]
+        tiers = " before ".join(", ".join(tier) for tier in members)
+        free = [one for one in names if one not in {one for tier in members for one in tier}]
+        passed = f" (effects may pass through {_listed(free)}, in no tier)" if free else ""
+        out.append(f"an order against which no edge goes: {tiers}{passed}")
     if told.get("hierarchy"):
         out.append(
             f"prerequisites, without which nobody has the other: {arrows('hierarchy')} (other "
