@@ -55,6 +55,19 @@ def test_errors_take_weights_from_a_column(hidag, study, tmp_path):
     assert read_rows(out)[0][:3] == ["kind", "of", "term"]
 
 
+def test_errors_write_what_is_expected_by_pattern(hidag, study, tmp_path):
+    fit, table, _ = study
+    out = tmp_path / "patterns.csv"
+    ran = hidag("errors", fit, table, "--patterns", out)
+    assert ran.exit_code == 0, ran.stderr
+    header, *rows = read_rows(out)
+    assert header[:4] == ["item", "latents", "pattern", "called"]
+    assert ran.stdout.endswith(f"wrote {len(rows)} rows into {out}\n")
+    ran = hidag("errors", fit, table, "--out", out, "--patterns", out)
+    assert ran.exit_code == 1
+    assert f"--out and --patterns both name {out}; they are two tables" in ran.stderr
+
+
 def test_goodness_writes_its_tables(hidag, study, tmp_path):
     fit, table, _ = study
     out = tmp_path / "goodness"

@@ -19,7 +19,7 @@ from hidag.cli.sources import chosen_families, names_for_all, read_source
 from hidag.cli.tables import jsonable, number, write_csv
 from hidag.cli.weights import kind_of_errors, weights_beside
 from hidag.cli.wording import in_options, in_own_options, options_for_settings
-from hidag.errors import FileError, HidagError
+from hidag.errors import FileError, HidagError, SettingError
 from hidag.estimator import DCRL
 from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
 from hidag.explain.tables import Table
@@ -33,12 +33,16 @@ def run_errors(
     weights: str | None,
     level: float,
     out: Path | None,
+    patterns: Path | None,
     missing: Sequence[str],
     *,
     as_json: bool,
 ) -> None:
     """Carry out `hidag errors`; without a kind, the weights say which."""
     check_file(out, [fit, table])
+    check_file(patterns, [fit, table])
+    if out is not None and patterns is not None and out.resolve() == patterns.resolve():
+        raise SettingError(f"--out and --patterns both name {out}; they are two tables")
     result = load_result(fit)
     rows, labels = read_again(result, table, [] if weights is None else [weights], missing)
     counts = weights_beside(labels, weights)
@@ -48,6 +52,10 @@ def run_errors(
     except HidagError as error:
         raise in_options(error) from error
     _answer(found.table, out, found.to_rows() if as_json else found.summary())
+    if patterns is not None:
+        _keep(found.patterns, patterns)
+        if not as_json:
+            say(f"\nwrote {len(found.patterns):,} rows into {patterns}")
 
 
 def run_goodness(
@@ -206,16 +214,20 @@ def _rows_and_names(
 def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) -> None:
     """Print what was found, and write all of it if a file was named."""
     if out is not None:
-        try:
-            _write_table(out, table)
-        except OSError as error:
-            raise FileError(f"cannot write {out}: {error.strerror or error}") from error
+        _keep(table, out)
     if isinstance(told, str):
         say(told)
         if out is not None:
             say(f"\nwrote {len(table):,} rows into {out}")
     else:
         say(json.dumps(jsonable(told), indent=1))
+
+
+def _keep(table: Table, path: Path) -> None:
+    try:
+        _write_table(path, table)
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _write_table(path: Path, table: Table) -> None:

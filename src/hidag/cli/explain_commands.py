@@ -47,12 +47,20 @@ def errors(
     level: Annotated[float, typer.Option(help="Chance that an interval holds the truth.")] = 0.9,
     missing: MissingAgain = None,
     out: NumbersFile = None,
+    patterns: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV file for what is expected of each item in each pattern of its latents (with "
+            "guess and slip), and how surely.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Print standard errors and intervals of a fit, Q taken as known."""
     from hidag.cli.explain import run_errors
 
-    run_errors(result, table, kind, weights, level, out, missing or (), as_json=json)
+    run_errors(result, table, kind, weights, level, out, patterns, missing or (), as_json=json)
 
 
 def goodness(

@@ -12,9 +12,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from hidag.errors import SettingError
+from hidag.explain.covariances import uncertainty_of
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP
-from hidag.explain.row_scores import complete_information, lost_information, row_scores
+from hidag.explain.pattern_answers import NO_PATTERNS, pattern_answers
 from hidag.explain.rows import need_listed_states, need_weights, rows_of
 from hidag.explain.tables import Table
 from hidag.measurement import family_named
@@ -25,10 +26,6 @@ from hidag.row_weights import weighted_rows
 Array = NDArray[np.float64]
 
 KINDS = ("louis", "sandwich", "scores")
-#: Directions of which the rows tell less than this share of what complete data would, are flat.
-FLAT = 1e-6
-#: A parameter that has this share in flat directions is not estimated.
-FLAT_SHARE = 1e-2
 #: Probabilities have intervals on the scale of log odds, dispersions on their free scale.
 _COLUMNS = ("kind", "of", "term", "estimate", "standard_error", "lower", "upper")
 
@@ -61,6 +58,10 @@ class StandardErrors:
     known_in_sum : tuple of str
         Those of ``not_estimated`` that no table could tell apart: prerequisites rule out the states
         that would. Their sums are known, and probabilities of answers with them.
+    patterns : Table
+        What is expected of each item in each pattern of its latents that occurs: the probability of
+        a yes, or the mean, with its share of people, standard error and interval. See
+        :mod:`hidag.explain.pattern_answers`.
     """
 
     table: Table
@@ -73,6 +74,7 @@ class StandardErrors:
     not_estimated: tuple[str, ...]
     distance: float
     known_in_sum: tuple[str, ...] = ()
+    patterns: Table = NO_PATTERNS
 
     @property
     def flat(self) -> tuple[str, ...]:
@@ -147,9 +149,8 @@ def standard_errors(
     need_weights(result, sample_weight, "standard errors")
     counted, weights = weighted_rows(read_table(rows_of(result, X), min_rows=2), sample_weight)
     free = FreeParameters.of(result, counted.values, weights)
-    covariance, flat, distance = _covariance(free, kind)
-    scale = _user_scale(free)
-    covariance *= scale[:, None] * scale
+    known = uncertainty_of(free, kind)
+    covariance, flat = known.covariance.copy(), known.flat
     covariance[flat] = covariance[:, flat] = np.nan
     names = free.names()
     quantile = float(norm.ppf(0.5 + 0.5 * level))
@@ -162,59 +163,14 @@ def standard_errors(
         n_rows=free.data.n_counted,
         n_parameters=free.n_parameters,
         not_estimated=tuple(name for name, out in zip(names, flat, strict=True) if out),
-        distance=distance,
+        distance=known.distance,
         known_in_sum=tuple(
             name
             for name, out, sums in zip(names, flat, free.known_in_sum(), strict=True)
             if out and sums
         ),
+        patterns=pattern_answers(free, known, quantile),
     )
-
-
-def _covariance(free: FreeParameters, kind: str) -> tuple[Array, NDArray[np.bool_], float]:
-    """Return the free parameters' covariance, which are flat, and the distance to the maximum."""
-    scores = row_scores(free)
-    weights = free.data.row_weights
-    complete = complete_information(free)
-    if kind == "scores":
-        information = scores.T @ (weights[:, None] * scores)
-    else:
-        information = complete - lost_information(free, scores)
-    inverse, flat = inverse_of(information, complete)
-    gradient = np.where(flat, 0.0, weights @ scores)
-    distance = float(np.sqrt(max(float(gradient @ inverse @ gradient), 0.0)))
-    if kind == "sandwich":
-        weighted = weights[:, None] * scores
-        inverse = inverse @ (weighted.T @ weighted) @ inverse
-    return inverse, flat, distance
-
-
-def inverse_of(information: Array, complete: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the inverse of an information outside its flat directions, and what lies in them.
-
-    Parameters
-    ----------
-    information, complete : ndarray, shape (P, P)
-        Of the observed rows, and of complete data, which is what it is measured by.
-    """
-    size = np.sqrt(np.maximum(np.diag(complete), 0.0))
-    nothing = size <= 1e-150
-    size[nothing] = 1.0
-    values, vectors = np.linalg.eigh(information / (size[:, None] * size))
-    good = values > FLAT
-    kept = vectors[:, good]
-    inverse = (kept / values[good]) @ kept.T / (size[:, None] * size)
-    flat = nothing | ((vectors[:, ~good] ** 2).sum(axis=1) > FLAT_SHARE)
-    return inverse, flat
-
-
-def _user_scale(free: FreeParameters) -> Array:
-    """Return what one unit of each parameter is in the user's units, shape (P,)."""
-    out = np.ones(free.n_parameters)
-    for c, one in enumerate(free.channels):
-        if one.kind == "predictor":
-            out[free.of_channel(c)] = free.data.scale[one.response]
-    return out
 
 
 def _rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[tuple[Any, ...]]:

@@ -34,7 +34,8 @@ class StageOne:
     """The best estimate and what became of every start.
 
     ``network`` is the same estimate taken further under a law over a graph, when that was asked
-    for. ``hierarchy_loss`` is what the log-likelihood lost when states were ruled out, NaN if none were.
+    for. ``hierarchy_loss`` is what the log-likelihood lost when states were ruled out; NaN if none
+    were.
     """
 
     best: Estimate
