@@ -68,8 +68,7 @@ def test_the_fit_says_what_rejected_knowledge_costs_and_which_pairs(rows, tmp_pa
     assert sentence.startswith(
         "the data speak against what was told about the graph: it costs "
         f"{cost['log_likelihood']:,.1f} units of log-likelihood in 800 rows, and fewer parameters "
-        f"make up for {cost['saved']:.1f}; of pairs kept apart, each alone, {a} and {b} "
-        f"{most:.1f}, "
+        f"make up for {cost['saved']:.1f}; kept apart, each pair alone: {a} and {b} ({most:.1f}), "
     )
     again = load(result.save(tmp_path / "result.npz"))
     assert doubts_of_knowledge(again) == [sentence]
@@ -89,7 +88,7 @@ def test_one_pair_is_named_alone(rows):
     result, (sentence,) = fitted(rows, knowledge=FIRST)
     ((a, b, lost),) = result.settings["knowledge_cost"]["graph"]["pairs"]
     assert (a, b) == ("A", "B")
-    assert f"; of pairs kept apart, each alone, A and B {lost:.1f}" in sentence
+    assert sentence.endswith(f" rows; kept apart, each pair alone: A and B ({lost:.1f})")
 
 
 def test_a_saturated_law_that_is_asked_for_stays_and_is_said_not_to_obey(rows):

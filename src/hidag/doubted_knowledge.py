@@ -12,7 +12,6 @@ from hidag.discover import Knowledge
 from hidag.discover.knowledge import any_law_obeys
 from hidag.evidence import KnowledgeCost
 from hidag.free_coefficients import free_terms, n_free_loadings
-from hidag.identify.findings import listed
 from hidag.latent import NetworkLaw
 from hidag.result import FitResult
 
@@ -57,8 +56,8 @@ def doubts_of_knowledge(result: FitResult) -> list[str]:
     out = []
     if GRAPH in costs:
         cost = costs[GRAPH]
-        dear = [f"{a} and {b} {lost:,.1f}" for a, b, lost in cost["pairs"][:_NAMED_PAIRS]]
-        pairs = f"; of pairs kept apart, each alone, {listed(dear)}" if dear else ""
+        dear = [f"{a} and {b} ({lost:,.1f})" for a, b, lost in cost["pairs"][:_NAMED_PAIRS]]
+        pairs = f"; kept apart, each pair alone: {', '.join(dear)}" if dear else ""
         out.append(
             "the data speak against what was told about the graph: "
             f"{_price(result, cost)}{pairs}{_law_in_words(result)}"
