@@ -40,10 +40,12 @@ def run_all(
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    with parallel_config(backend="loky", inner_max_num_threads=1, initializer=_leave_with_parent):
-        pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-        results: Any = pool(delayed(_on_one_thread)(run, piece) for piece in pieces)
+    settings = {"inner_max_num_threads": 1, "initializer": _leave_with_parent}
     try:
+        with parallel_config(backend="loky", **settings):
+            pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+            # A worker may be gone before the next piece is handed out, which then raises here.
+            results: Any = pool(delayed(_on_one_thread)(run, piece) for piece in pieces)
         yield from results
     except TerminatedWorkerError as error:
         raise MemoryError("a worker process was ended from outside") from error
