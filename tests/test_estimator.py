@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 
@@ -10,6 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import sklearn
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hidag
@@ -121,6 +124,30 @@ def test_prediction(small, fitted):
         ours[:, k] = states[:, partner]
     assert (ours == true).mean() > 0.95
     assert fitted.score(data.X) == pytest.approx(fitted.log_likelihood_ / 1500, rel=1e-9)
+
+
+@pytest.mark.parametrize(("library", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_the_wished_kind_of_table_comes_out_of_every_transform(small, fitted, library, kind):
+    X = small[1].X[:5]
+    model = copy.deepcopy(fitted).set_output(transform=library)
+    found = model.transform(X)
+    assert isinstance(found, kind)
+    assert list(found.columns) == list(fitted.latent_names_)
+    np.testing.assert_array_equal(found.to_numpy(), fitted.transform(X))
+    piped = make_pipeline(copy.deepcopy(fitted))
+    assert isinstance(piped.set_output(transform=library).transform(X), kind)
+    with sklearn.config_context(transform_output=library):
+        assert isinstance(fitted.transform(X), kind)
+    assert isinstance(fitted.transform(X), np.ndarray)
+
+
+def test_rows_keep_their_labels_where_a_frame_is_wished_for(small):
+    _, data = small
+    table = pd.DataFrame(data.X[:300], index=[f"person {n}" for n in range(300)])
+    model = DCRL(5, family="gaussian", n_starts=1, random_state=0).set_output(transform="pandas")
+    together = model.fit_transform(table)
+    pd.testing.assert_frame_equal(model.transform(table), together)
+    assert list(together.index) == list(table.index)
 
 
 def test_rows_with_gaps_and_rows_with_nothing(small, fitted):

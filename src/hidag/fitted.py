@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
@@ -16,8 +17,12 @@ from hidag.settings import checked_count, root_seed
 Array = NDArray[np.float64]
 
 
-class FittedModel:
-    """The methods of an estimator that need ``result_`` and nothing else."""
+class FittedModel(TransformerMixin):  # type: ignore[misc]
+    """The methods of an estimator that need ``result_`` and nothing else.
+
+    A transformer itself: scikit-learn makes ``transform`` obey ``set_output`` only in classes that
+    define it below its mixin.
+    """
 
     result_: FitResult
 
