@@ -16,7 +16,7 @@ from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import COLUMNS as CHECK_COLUMNS
 from hidag.explain.predictive import predictive_checks
 from hidag.explain.row_scores import row_scores
-from hidag.explain.rows import MOST_STATES, rows_of, was_weighted
+from hidag.explain.rows import MOST_STATES, was_weighted
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.explain.tables import Table
 from hidag.result import FitResult
@@ -154,7 +154,7 @@ def fit_statistics(
     random_state : int, RandomState or None
         Of the draws.
     """
-    values = rows_of(result, X)
+    values = result.rows(X)
     n_tables = checked_count("n_tables", n_tables)
     checks = predictive_checks(result, values, n_tables=n_tables, seed=root_seed(random_state))
     space = result.law.space

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hidag.errors import DataError, HidagWarning
 from hidag.estimator import DCRL
 from hidag.evaluate import Parts, match_latents
-from hidag.explain.rows import rows_of
 from hidag.observations import read_q_matrix, read_table
 from hidag.observations.q_matrix import QSpec
 from hidag.result import FitResult
@@ -52,7 +51,7 @@ def provisional_fit(
         return result
     kept = {name: result.settings[name] for name in KEPT if name in result.settings}
     model = DCRL(q.n_latents, family=list(result.families), **kept)
-    return _fitted(model, q, rows_of(result, X), result.item_names, seed, sample_weight)
+    return _fitted(model, q, result.rows(X), result.item_names, seed, sample_weight)
 
 
 def _known_q(q: QSpec) -> QSpec:

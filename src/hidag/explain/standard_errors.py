@@ -15,7 +15,7 @@ from hidag.errors import SettingError
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP
 from hidag.explain.row_scores import complete_information, lost_information, row_scores
-from hidag.explain.rows import need_listed_states, need_weights, rows_of
+from hidag.explain.rows import need_listed_states, need_weights
 from hidag.explain.tables import Table
 from hidag.measurement import family_named
 from hidag.observations import read_table
@@ -145,7 +145,7 @@ def standard_errors(
         raise SettingError(f"level must be a number between 0 and 1, got {level!r}")
     need_listed_states(result, "the observed information")
     need_weights(result, sample_weight, "standard errors")
-    counted, weights = weighted_rows(read_table(rows_of(result, X), min_rows=2), sample_weight)
+    counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     free = FreeParameters.of(result, counted.values, weights)
     covariance, flat, distance = _covariance(free, kind)
     scale = _user_scale(free)
