@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from hidag.errors import ConvergenceWarning
+from hidag.estimate.count_dispersion import count_dispersion
 from hidag.estimate.loop import Schedule
 from hidag.fit_task import FitTask
 from hidag.measurement import MeasurementParameters
+from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdispersion
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
 from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
@@ -56,9 +58,13 @@ def run_stages(
             search=task.search,
             knowledge=task.knowledge,
         )
+        varied = _overdispersed(task, measured, found)
     if not measured.record.converged:
         _warn_unsettled(measured.record, task.schedule)
+    if varied:
+        settings = {**settings, SETTING: varied}
     result = _result(task, settings, measured, found)
+    warn_of_overdispersion(varied, len(result.item_names), stacklevel=_STACK - 1)
     warn_of_thin_evidence(
         measured.parameters,
         task.latent_names,
@@ -107,6 +113,21 @@ def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
         ConvergenceWarning,
         stacklevel=_STACK,
     )
+
+
+def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> dict[str, float]:
+    """Return Poisson items that vary more than that, by name, with how many times as much."""
+    responses = task.responses
+    varied = count_dispersion(
+        measured.parameters,
+        found.law,
+        responses.expand(task.counted.values),
+        task.weights,
+        sampled=measured.record.method == "saem",
+        seed=task.seed,
+        n_threads=task.n_threads,
+    )
+    return overdispersed_items(varied, responses.names(task.table.names))
 
 
 def _needs(task: FitTask, found: GraphFound) -> Needs:
