@@ -123,7 +123,6 @@ def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> d
         found.law,
         responses.expand(task.counted.values),
         task.weights,
-        sampled=measured.record.method == "saem",
         seed=task.seed,
         n_threads=task.n_threads,
     )

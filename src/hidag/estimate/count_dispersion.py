@@ -25,6 +25,9 @@ Array = NDArray[np.float64]
 
 #: Families whose variance is their mean.
 POISSON = ("poisson", "poisson-identity")
+#: With more joint states than this latents are drawn, where the law is over a graph: a draw tells
+#: nearly as much, and summing would take as long as many EM steps.
+MOST_SUMMED_STATES = 256
 #: Rows of sampled latents whose means are worked out in one go.
 _BLOCK_ROWS = 8192
 
@@ -55,7 +58,7 @@ def count_dispersion(
     values: Array,
     weights: Array | None = None,
     *,
-    sampled: bool = False,
+    sampled: bool | None = None,
     seed: int = 0,
     n_threads: int = 1,
 ) -> CountDispersion:
@@ -70,9 +73,9 @@ def count_dispersion(
         NaN cells are missing.
     weights : ndarray, shape (N,), optional
         How many rows each row counts for.
-    sampled : bool
-        Whether latents are drawn given the rows, once each, instead of summed out; needs a law
-        over a graph.
+    sampled : bool, optional
+        Whether latents are drawn given the rows, once each, instead of summed out; by default where
+        joint states are many. Needs a law over a graph.
     seed, n_threads : int
         Of the draws.
     """
@@ -80,6 +83,8 @@ def count_dispersion(
     if not len(items):
         return CountDispersion(items, np.zeros(0), np.zeros(0))
     counts = np.ones(len(values)) if weights is None else weights
+    if sampled is None:
+        sampled = law.space.n_states > MOST_SUMMED_STATES
     if sampled and isinstance(law, NetworkLaw):
         states = sampled_states(parameters, law, values, seed=seed, n_threads=n_threads)
         blocks = _drawn_powers(parameters, states, items)
