@@ -107,20 +107,10 @@ def law_parameters(law: LatentLaw, ruled_out: NDArray[np.bool_] | None = None) -
     ruled_out : ndarray of bool, shape (S,), optional
         Joint states that cannot occur, whatever the data: their probabilities are not free.
     """
-    if ruled_out is None:
-        if isinstance(law, NetworkLaw):
-            return n_free_probabilities(law.parents, law.space)
-        return law.space.n_states - 1
-    if not isinstance(law, NetworkLaw):
-        return int((~ruled_out).sum()) - 1
-    possible = ~ruled_out.reshape(law.space.levels)
-    total = 0
-    for k, causes in enumerate(law.parents):
-        others = tuple(a for a in range(possible.ndim) if a != k and a not in causes)
-        outcomes = possible.any(axis=others, keepdims=True).sum(axis=k)
-        # A combination of the parents' levels that cannot occur has no distribution at all.
-        total += int(np.maximum(outcomes - 1, 0).sum())
-    return total
+    possible = None if ruled_out is None else ~ruled_out
+    if isinstance(law, NetworkLaw):
+        return n_free_probabilities(law.parents, law.space, possible)
+    return (law.space.n_states if possible is None else int(possible.sum())) - 1
 
 
 def log_number_of_q(result: FitResult) -> float:

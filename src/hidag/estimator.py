@@ -44,7 +44,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         What an item's latents do together. "main" ("acdm"): their effects add up on the scale of
         the link. "all" ("gdina"): with every interaction; a number is their highest order. "dina":
         only all of an item's latents together have an effect; "dino": any one of them has all of
-        it (levels go up with the items in total, else the two would be one model). With an
+        it (levels go up with the items, else the two would be one model). With an
         estimated Q main effects find the latents, and interactions are kept that are worth their
         penalty.
     family : str, list, mapping or "auto"

@@ -11,7 +11,7 @@ from hidag.how_many.choice import JudgedFit, choose_number, count_in_table, numb
 from hidag.how_many.neighbour_fits import Place
 from hidag.observations import Observations
 from hidag.result import FitResult
-from hidag.settings import weighted_rows
+from hidag.row_weights import weighted_rows
 
 #: From the caller of ``fit``: ``fit_chosen_number``, ``fit``, the caller.
 _STACK = 3

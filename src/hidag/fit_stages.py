@@ -18,6 +18,7 @@ from hidag.measurement import MeasurementParameters
 from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdispersion
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
+from hidag.row_weights import scaled_to_effective
 from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
@@ -68,7 +69,7 @@ def run_stages(
     warn_of_thin_evidence(
         measured.parameters,
         task.latent_names,
-        _needs(task, found),
+        _needs(task, result),
         found.information_ratio,
         # Too few items for so many latents have been spoken of already.
         result.identifiability if task.enough_items else None,
@@ -117,25 +118,27 @@ def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
 
 def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> dict[str, float]:
     """Return Poisson items that vary more than that, by name, with how many times as much."""
-    responses = task.responses
+    responses, weights = task.responses, task.weights
     varied = count_dispersion(
         measured.parameters,
         found.law,
         responses.expand(task.counted.values),
-        task.weights,
+        # What is chance goes by how many rows of equal weight there are.
+        None if weights is None else scaled_to_effective(weights),
         seed=task.seed,
         n_threads=task.n_threads,
     )
     return overdispersed_items(varied, responses.names(task.table.names))
 
 
-def _needs(task: FitTask, found: GraphFound) -> Needs:
+def _needs(task: FitTask, result: FitResult) -> Needs:
     """Return what the fit asks of the table: rows for items' coefficients and for the graph."""
     seen = ~np.isnan(task.counted.values)
     observed = np.average(seen, axis=0, weights=task.weights)
     open_q = np.full((seen.shape[1], task.n_latents), -1, dtype=np.int8)
     entries = open_q if task.q_spec is None else task.q_spec.entries
-    return Needs.of(task.n_rows, observed, entries, task.levels, found.law)
+    possible = None if result.ruled_out is None else ~result.ruled_out
+    return Needs.of(task.n_rows, observed, entries, task.levels, result.law, possible)
 
 
 def _result(

@@ -26,7 +26,10 @@ from hidag.observations import (
     resolve_families,
 )
 from hidag.observations.missing_codes import warn_of_codes
+from hidag.observations.row_names import warn_of_row_names
+from hidag.observations.values import warn_of_values
 from hidag.pipeline import effective_share
+from hidag.row_weights import weighted_rows
 from hidag.settings import (
     check_search,
     checked_count,
@@ -35,7 +38,6 @@ from hidag.settings import (
     latent_names_of,
     root_seed,
     thread_count,
-    weighted_rows,
 )
 from hidag.stage_one import LAWS
 
@@ -129,7 +131,9 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     _check_stages(settings, table.n_samples)
     families = resolve_families(counted, settings["family"], weights)
     check_values(counted, families.families)
+    warn_of_values(counted, families.families)
     warn_of_codes(counted, families.families)
+    warn_of_row_names(counted, families.families, families.inferred)
     q_spec = None
     if settings["q_matrix"] is not None:
         q_spec = read_q_matrix(settings["q_matrix"], table.names, n_latents)

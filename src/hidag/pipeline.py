@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
 from hidag.discover.score_cache import ScoreCache
-from hidag.discover.scores import make_score
+from hidag.discover.score_choice import make_score
 from hidag.discover.search import prior_weight, score_for
 from hidag.errors import SettingError
 from hidag.evidence import (
@@ -103,7 +103,8 @@ def find_graph(
 
     if isinstance(score, str) and score == "auto":
         score = score_for(counts.levels)
-    made = make_score(score, counts, prior_weight(counts, equivalent_sample_size, score, knowledge))
+    weight = prior_weight(counts, equivalent_sample_size, score, knowledge)
+    made = make_score(score, counts, weight, knowledge)
 
     # The searches without one of the edges ask for much the same scores.
     cache = ScoreCache(made, counts.n_variables)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from hidag.discover import Knowledge
 from hidag.discover.exact import check_number
-from hidag.errors import DataError, SettingError
+from hidag.errors import SettingError
 from hidag.measurement import Penalty, default_penalty
-from hidag.observations import Observations, read_table
 
-Floats = NDArray[np.float64]
 #: Levels are stored in a byte.
 MOST_LEVELS = 255
 
@@ -44,42 +40,6 @@ def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
             f"for each latent), got {value!r}"
         )
     return tuple(int(m) for m in given)
-
-
-def weighted_rows(table: Observations, given: Any) -> tuple[Observations, Floats | None]:
-    """Return the rows that count, n of them, and their weights (n,), None when all are one."""
-    n_samples = table.n_samples
-    if given is None:
-        return table, None
-    try:
-        weights = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError("sample_weight must be numbers, one for each row") from error
-    if weights.ndim == 0:
-        weights = np.full(n_samples, float(weights))
-    if weights.shape != (n_samples,):
-        raise DataError(
-            f"sample_weight must have shape ({n_samples},), one weight for each row, got "
-            f"{weights.shape}"
-        )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise DataError(
-            f"sample_weight must be finite numbers >= 0, but row {bad[0]} (counting from 0) has "
-            f"{weights[bad[0]]:g} ({len(bad)} of {n_samples} rows)"
-        )
-    if (weights > 0).sum() < 2:
-        raise DataError("sample_weight must be above zero for at least 2 rows")
-    if weights.sum() < 2:
-        raise DataError(
-            "sample_weight must add up to the number of rows that the table stands for, at least "
-            f"2, but adds up to {weights.sum():g}; divide weights that are shares by their mean"
-        )
-    if (weights == 0).any():
-        counted = weights > 0
-        # Read again, so that an item that only rows without weight answer is refused.
-        table, weights = read_table(replace(table, values=table.values[counted])), weights[counted]
-    return table, None if (weights == 1.0).all() else weights
 
 
 def root_seed(random_state: Any) -> int:

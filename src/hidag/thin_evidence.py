@@ -56,6 +56,7 @@ class Needs:
         entries: NDArray[np.int8],
         levels: tuple[int, ...],
         law: LatentLaw,
+        possible: NDArray[np.bool_] | None = None,
     ) -> Needs:
         """Return what latents with so many levels ask of items.
 
@@ -70,14 +71,16 @@ class Needs:
         levels : tuple of int, length K
         law : LatentLaw
             Over the graph that was found.
+        possible : ndarray of bool, shape (S,), optional
+            Joint states that prerequisites allow; all unless given.
         """
         n_coefficients = 1 + (entries != 0) @ (np.array(levels) - 1)
         item_rows = n_rows * observed
         tightest = int(np.argmin(item_rows / n_coefficients))
         # A law without a graph has a probability for each joint state, and no graph rests on it.
-        n_probabilities = (
-            n_free_probabilities(law.parents, law.space) if isinstance(law, NetworkLaw) else 0
-        )
+        n_probabilities = 0
+        if isinstance(law, NetworkLaw):
+            n_probabilities = n_free_probabilities(law.parents, law.space, possible)
         return cls(
             n_rows,
             float(item_rows[tightest]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from .conftest import ITEMS, write_rows
@@ -70,9 +71,10 @@ def test_binary_items_coded_one_and_two(hidag, tmp_path, answers):
     _refused(
         hidag("fit", path, "-k", 2),
         "family='auto' cannot tell the type of 1 of 8 items: 'item0': holds only 1 and 2: recode "
-        "it as 0 and 1 (for a binary item); say what they are, for instance --family "
-        "item0=bernoulli; the other items stay 'auto'",
+        "it as 0 and 1 for a binary item, or take it as two categories; say what they are, for "
+        "instance --family item0=categorical; the other items stay 'auto'",
     )
+    assert hidag("fit", path, "-k", 2, "--family", "item0=categorical").exit_code == 0
 
 
 def test_constant_and_empty_columns(hidag, tmp_path, answers):
@@ -246,3 +248,16 @@ def test_a_q_file_without_latents(hidag, table, tmp_path):
     ran = hidag("fit", table, "-k", 2, "--q", tmp_path / "empty_q.csv")
     assert ran.exit_code == 1
     assert "must have a column per latent beside the column item" in ran.stderr
+
+
+def test_times_above_the_limit_are_told(hidag, tmp_path, answers):
+    times = np.exp(answers[:, 0] + np.random.default_rng(4).normal(0, 0.5, len(answers)))
+    path = _changed(tmp_path, "times.csv", answers, 0, times.round(2).tolist())
+    ran = hidag("fit", path, "-k", 2, "--family", "item0=censored-lognormal(2)")
+    assert ran.exit_code == 0
+    n_above, top = int((times.round(2) > 2).sum()), times.max().round(2)
+    assert (
+        f"warning: family='censored-lognormal(2)': item 'item0' has {n_above} of 400 values above "
+        f"its limit, up to {top:g} (1 of 8 items); of these a fit takes no more than that they are "
+        "at least 2; put a higher limit in the brackets if they were measured"
+    ) in ran.stderr

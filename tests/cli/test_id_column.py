@@ -75,3 +75,33 @@ def test_every_command_that_advises_an_id_column_takes_one(hidag, tmp_path, answ
         assert "a column that names the rows is left out with --id COLUMN" in refused.stderr
         ran = hidag(*words, "--id", "who")
         assert ran.exit_code == 0, ran.stderr
+
+
+def test_row_numbers_that_nobody_named_are_refused_with_the_options(hidag, tmp_path, answers):
+    rows = [[i + 1, *row] for i, row in enumerate(answers.tolist())]
+    table = write_rows(tmp_path / "numbered.csv", ["nr", *ITEMS], rows)
+    ran = hidag("fit", table, "--latents", 1)
+    assert (ran.exit_code, ran.stderr) == (
+        1,
+        "hidag: family='auto' cannot tell the type of 1 of 9 items: 'nr': holds whole numbers from "
+        "1 to 400 (400 different in 400 cells), which repeat less than answers do: names of the "
+        "rows? a column that names the rows is no item: leave it out with --id COLUMN or --drop "
+        "COLUMN, or say its family with --family COLUMN=TYPE to keep it\n",
+    )
+    assert hidag("select", table).stderr == ran.stderr
+    assert hidag("fit", table, "--latents", 1, "--drop", "nr").exit_code == 0
+    kept = hidag("fit", table, "--latents", 1, "--family", "nr=gaussian")
+    assert (kept.exit_code, "names of rows" in kept.stderr) == (0, False)
+
+
+def test_counts_that_hardly_repeat_are_warned_of(hidag, tmp_path, answers):
+    wide = [2, 3, *range(100, 100 + 97 * 400, 400)][:98]
+    rows = [[n, *row] for n, row in zip(wide, answers.tolist(), strict=False)]
+    table = write_rows(tmp_path / "wide.csv", ["nr", *ITEMS], rows)
+    ran = hidag("fit", table, "--latents", 1)
+    assert ran.exit_code == 0
+    assert (
+        "hidag: warning: item 'nr' is taken for counts, but 98 of its 98 cells differ, as names of "
+        "rows do (1 of 9 items); a column that names the rows is no item: leave it out with --id "
+        "COLUMN or --drop COLUMN, or say its family with --family COLUMN=TYPE to keep it\n"
+    ) in ran.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -246,3 +247,44 @@ def test_some_columns_must_be_left(hidag, table):
         f"hidag: {table} must have columns that are items, but all 8 of its columns are left out; "
         "name fewer with --drop, --id and --weights\n"
     )
+
+
+def test_the_index_of_a_parquet_file_names_the_rows_when_asked(hidag, tmp_path, answers):
+    people = pd.Index([f"p{i}" for i in range(120)], name="who")
+    table = tmp_path / "indexed.parquet"
+    pd.DataFrame(answers[:120], columns=ITEMS, index=people).to_parquet(table)
+    ran = hidag("fit", table, *QUICK)
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.startswith("who is the index of a pandas frame, and no item\n")
+    ran = hidag("fit", table, *QUICK, "--id", "who", "--out", tmp_path / "fit")
+    assert ran.exit_code == 0, ran.stderr
+    assert "no item" not in ran.stdout
+    assert load(tmp_path / "fit" / "result.npz").item_names == tuple(ITEMS)
+    assert read_rows(tmp_path / "fit" / "posterior.csv")[1][0] == "p0"
+    assert hidag("fit", table, *QUICK, "--drop", "who").exit_code == 0
+
+
+def test_decimal_commas_are_read_in_items_and_weights_alike(hidag, tmp_path, answers):
+    rng = np.random.default_rng(6)
+    values = (answers[:120] + rng.normal(0, 0.5, (120, 8))).round(3)
+    weights = rng.uniform(1, 2, 120).round(3)
+    lines = [";".join(["w", *ITEMS])]
+    lines += [";".join(map(str, (w, *row))) for w, row in zip(weights, values, strict=True)]
+    text = "\n".join(lines) + "\n"
+    plain, commas = tmp_path / "plain.csv", tmp_path / "commas.csv"
+    plain.write_text(text, "utf-8")
+    commas.write_text(text.replace(".", ","), "utf-8")
+    fits = []
+    for table in (plain, commas):
+        fit = tmp_path / table.stem
+        ran = hidag("fit", table, *QUICK, "--weights", "w", "--out", fit)
+        assert ran.exit_code == 0, ran.stderr
+        fits.append(load(fit / "result.npz"))
+    np.testing.assert_array_equal(fits[0].loadings, fits[1].loadings)
+    cell = str(values[0, 0])
+    assert ran.stdout.startswith(
+        f"a comma marks decimals in 8 columns: '{cell.replace('.', ',')}' in item0 is read as "
+        f"{cell}\n"
+    )
+    out = ("--out", tmp_path / "people.csv")
+    assert hidag("classify", tmp_path / "commas", commas, *out).exit_code == 0

@@ -52,25 +52,37 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     np.testing.assert_allclose(result.intercept, again.intercept_, atol=1e-3)
     page = (out / "report.html").read_text("utf-8")
     assert "Rows were counted by weights." in page
-    assert "these statistics count every row once" in page
+    assert "these statistics count every row once" not in page
+    assert f"400 rows (worth {worth:.1f} of equal weight)" in page
     assert "Is Q right" in page
     assert "averages over the rows of the table, each counted once" in page
 
 
-def test_statistics_that_count_rows_once_do_not_judge_a_weighted_fit(
-    hidag, tmp_path, answers, monkeypatch
-):
-    monkeypatch.setattr("hidag.cli.report.misfits", lambda found: ("it fits badly",))
+def test_statistics_of_weighted_rows_judge_a_weighted_fit(hidag, tmp_path, answers, monkeypatch):
+    told = []
+
+    def misfits(found):
+        told.append(found.n_effective)
+        return ("it fits badly",)
+
+    monkeypatch.setattr("hidag.cli.report.misfits", misfits)
     rng = np.random.default_rng(0)
     weights = rng.gamma(4.0, 1.0, len(answers)).round(3)
     rows = [[w, *row] for w, row in zip(weights, answers.tolist(), strict=True)]
     table = write_rows(tmp_path / "t.csv", ["w", *ITEMS], rows)
     ran = hidag("fit", table, "--latents", 2, "--weights", "w", "--out", tmp_path / "fit")
     assert ran.exit_code == 0, ran.stderr
-    assert "it fits badly" not in ran.stderr
-    page = (tmp_path / "fit" / "report.html").read_text("utf-8")
-    assert "It fits badly" not in page
-    assert "The estimate settled. Statistics of fit count every row once" in page
+    assert told == pytest.approx([weights.sum() ** 2 / (weights**2).sum()])
+    assert "it fits badly" in ran.stderr
+    report = tmp_path / "fit" / "report.html"
+    assert "It fits badly" in report.read_text("utf-8")
+    # What an earlier version wrote counted every row once.
+    parts = json.loads((tmp_path / "fit" / "report.json").read_text("utf-8"))
+    del parts["by_weights"]
+    (tmp_path / "fit" / "report.json").write_text(json.dumps({**parts, "doubts": []}), "utf-8")
+    assert hidag("report", tmp_path / "fit").exit_code == 0
+    page = report.read_text("utf-8")
+    assert "Statistics of fit count every row once here, and so they do not judge" in page
     assert '<div class="good"' not in page
 
 
@@ -88,7 +100,37 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
         "--jobs", 1,
     )  # fmt: skip
     assert ran.exit_code == 0, ran.stderr
-    assert "the fit counted rows by weights" in hidag("goodness", out, survey, "--tables", 2).stdout
+    told = hidag("goodness", out, survey, "--tables", 2).stdout
+    assert (
+        "the fit counted rows by weights, but these statistics count every row once: likelihood "
+        "and criteria are those of the rows as they are, and what is not fitted may be the "
+        "weights' doing; add --weights stands_for, as at the fit"
+    ) in told
+
+
+def test_goodness_counts_rows_by_the_weights_of_the_fit(hidag, fitted, survey, answers, weights):
+    out, _ = fitted
+    order = ("goodness", out, survey, "--weights", "stands_for", "--tables", 5)
+    ran = hidag(*order)
+    assert ran.exit_code == 0, ran.stderr
+    worth = weights.sum() ** 2 / (weights**2).sum()
+    assert f"400 rows (worth {worth:.1f} of equal weight), 3,200 observed cells" in ran.stdout
+    assert "of equal weight) without a missing cell" in ran.stdout
+    assert "every row once" not in ran.stdout
+    assert f"person fit (lz) of {len(answers)} rows" in ran.stdout
+    found = json.loads(hidag(*order, "--json").stdout)
+    result = library.load(out / "result.npz")
+    right = library.fit_statistics(result, answers, sample_weight=weights, n_tables=5)
+    assert found["n_effective"] == pytest.approx(worth)
+    assert found["criteria"]["log_likelihood"] == pytest.approx(result.log_likelihood, abs=1e-3)
+    assert found["absolute"]["m2"] == pytest.approx(right.absolute.m2)
+    assert found["absolute"]["n_effective"] == pytest.approx(right.absolute.n_effective)
+    assert [row["n_effective"] for row in found["pairs"]] == pytest.approx([worth] * 28)
+    files = survey.parent / "goodness"
+    assert hidag(*order, "--out", files).exit_code == 0
+    for name in ("pairs.csv", "items.csv", "checks.csv"):
+        assert (files / name).read_text("utf-8").splitlines()[0].endswith(",n_rows,n_effective")
+    assert "n_effective" not in (files / "persons.csv").read_text("utf-8")
 
 
 def test_standard_errors_are_those_for_weights_whatever_the_unit_of_the_weights(
@@ -139,6 +181,17 @@ def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, sur
             "much",
             "column 'w' must hold a number in every row, but it has 'much' in row 2 below the "
             "names (1 of 3 rows); fill it in, or use 0 to leave a row out",
+        ),
+        (
+            "1,016",
+            "column 'w' must hold a number in every row, but it has '1,016' in row 2 below the "
+            "names (1 of 3 rows); write 1016 if its commas separate thousands, 1.016 if they mark "
+            "decimals",
+        ),
+        (
+            "1,5",
+            "column 'w' must hold a number in every row, but it has '1,5' in row 2 below the names "
+            "(1 of 3 rows); write decimals with a point",
         ),
     ],
 )

@@ -85,6 +85,15 @@ def test_tetrad_text_of_others() -> None:
     assert graph.undirected_edges == [("X2", "X3")]
 
 
+@pytest.mark.parametrize("word", ["node", "edge", "graph", "Node"])
+def test_words_that_open_defaults_in_dot_may_be_names(word) -> None:
+    dag = DAG(np.array([[0, 1], [0, 0]]), [word, "x"])
+    assert DAG.from_dot(dag.to_dot()) == dag
+    text = f'digraph {{ {word} [shape=box]; "{word}" [color=red]; "{word}" -> x }}'
+    assert DAG.from_dot(text) == dag
+    assert DAG.from_dot(f"digraph {{ {word} [shape=box]; a -> b }}").names == ("a", "b")
+
+
 def test_dot_text_of_others() -> None:
     text = """
     strict digraph "my graph" {

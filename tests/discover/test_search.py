@@ -16,7 +16,8 @@ from hidag.discover import (
     search_graph,
 )
 from hidag.discover.score_cache import ScoreCache
-from hidag.discover.scores import LeanScore, make_score
+from hidag.discover.score_choice import make_score
+from hidag.discover.scores import LeanScore
 from hidag.errors import DataError, GraphError, SettingError
 from hidag.latent import LatentCounts, expected_counts
 from hidag.simulate import random_dag, random_law

@@ -551,9 +551,11 @@ def test_parameters_that_ran_to_the_edge_do_not_explain_means_away():
 def test_directions_rest_on_the_rows_that_make_them():
     alike, lone = np.ones(40), np.eye(40)[0]
     moments = np.column_stack([alike, lone, 1e-6 * alike, 0.0 * alike])
-    np.testing.assert_allclose(rests_on(moments, whole=False), [40.0, 1.0, 40.0, 0.0])
+    np.testing.assert_allclose(rests_on(moments, alike, whole=False), [40.0, 1.0, 40.0, 0.0])
     # Whole numbers that are never off by more than that do not depart from what is expected.
-    np.testing.assert_allclose(rests_on(moments, whole=True), [40.0, 1.0, 0.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(
+        rests_on(moments, alike, whole=True), [40.0, 1.0, 0.0, 0.0], atol=1e-9
+    )
 
 
 def test_directions_of_which_the_scores_leave_little_are_left_out():

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.latent.factorise import factorised, n_free_probabilities, network_of_counts
+from hidag.latent.factorise import (
+    factorised,
+    is_any_law,
+    n_free_probabilities,
+    network_of_counts,
+    possible_cells,
+)
 
 #: Parents out of order and more than two levels: axes taken the wrong way round show.
 SPACE = StateSpace((2, 3, 2, 2))
@@ -95,3 +101,60 @@ def test_free_probabilities_are_counted_table_by_table():
     for first, second in itertools.permutations([((), (0,)), ((1,), ())]):
         both = [n_free_probabilities(p, StateSpace.binary(2)) for p in (first, second)]
         assert both[0] == both[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("parents", "n_free"),
+    [
+        (((), (0,), (1,), ()), 1 + 2 + 2 + 2),
+        # Who has the second has the first, which says no more of the third.
+        (((), (0,), (0, 1), ()), 1 + 2 + 2 + 2),
+        (((3,), (0, 3), (1,), ()), 3 + 3 * 2 + 2 + 2),
+        (((), (0,), (1,), (0, 2)), 1 + 2 + 2 + 3 * 2),
+    ],
+)
+def test_free_probabilities_of_possible_states_are_the_directions_a_law_can_take(parents, n_free):
+    """By brute force: the rank of what small changes of the tables do to the law.
+
+    Nobody has the second latent without the first, nor the third without the second.
+    """
+    space = StateSpace((2, 3, 2, 3))
+    states = space.states()
+    possible = ~((states[:, 1] > 0) & (states[:, 0] == 0))
+    possible &= ~((states[:, 2] > 0) & (states[:, 1] == 0))
+    rng = np.random.default_rng(0)
+    logs = [rng.normal(size=[space.levels[a] for a in (*pa, k)]) for k, pa in enumerate(parents)]
+
+    def law(moved):
+        out = np.zeros(space.n_states)
+        out[possible] = 1.0
+        for k, pa in enumerate(parents):
+            weights = np.exp(moved[k]).reshape(-1, space.levels[k])
+            weights = weights * possible_cells(possible, space, k, pa)
+            total = weights.sum(axis=1, keepdims=True)
+            shares = (weights / np.where(total > 0, total, 1.0)).reshape(moved[k].shape)
+            out *= shares[tuple(states[:, [*pa, k]].T)]
+        return out
+
+    assert law(logs).sum() == pytest.approx(1.0)
+    step, directions = 1e-5, []
+    for k, table in enumerate(logs):
+        for place in np.ndindex(table.shape):
+            up, down = [t.copy() for t in logs], [t.copy() for t in logs]
+            up[k][place] += step
+            down[k][place] -= step
+            directions.append((law(up) - law(down)) / (2 * step))
+    rank = np.linalg.matrix_rank(np.array(directions), tol=1e-7)
+    assert rank == n_free_probabilities(parents, space, possible) == n_free
+
+
+def test_a_law_may_be_anything_if_nothing_is_left_to_restrict():
+    space = StateSpace.binary(3)
+    line, full = ((), (0,), (1,)), ((), (0,), (0, 1))
+    assert is_any_law(full, space)
+    assert not is_any_law(line, space)
+    possible = np.array([1, 0, 0, 0, 1, 0, 1, 1], dtype=bool)
+    assert is_any_law(line, space, possible)
+    fork = np.array([1, 0, 0, 0, 1, 1, 1, 1], dtype=bool)
+    assert not is_any_law(((), (0,), (0,)), space, fork)
+    assert is_any_law(full, space, fork)

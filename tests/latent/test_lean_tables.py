@@ -68,6 +68,39 @@ def test_a_table_without_parents_or_with_too_many_cells_is_free() -> None:
     assert table_price(large, (2,) * 11, PRICE) == 2048 * 3 * PRICE
 
 
+def test_rows_that_leave_no_choice_are_not_paid_for_and_do_not_bend_lean_tables() -> None:
+    rng = np.random.default_rng(11)
+    levels, n_levels = (3, 4), 4
+    # At the first parent's lowest level the lowest of the child is all there is.
+    possible = np.ones((12, n_levels), dtype=bool)
+    possible[:4, 1:] = False
+    numbers = {"linear": n_levels - 1 + 2, "free": (n_levels - 1) * 8}
+    for kind, wanted in numbers.items():
+        table = counts_of(np.where(possible, logits(levels, n_levels, rng, kind), -np.inf))
+        assert table_price(table, levels, PRICE, possible) == pytest.approx(
+            PRICE * wanted, abs=1e-3
+        )
+        # Without being told it takes a free table, and pays for cells that cannot be.
+        assert table_price(table, levels, PRICE) > PRICE * wanted + 1
+        table[:4] = 0.0
+        empty = np.where(np.arange(12)[:, None] < 4, False, possible)
+        assert table_price(table, levels, PRICE, empty) == pytest.approx(PRICE * wanted, abs=1e-3)
+
+
+def test_numbers_that_no_possible_cell_tells_apart_are_not_paid_for() -> None:
+    levels, n_levels = (2, 3), 3
+    possible = np.zeros((6, n_levels), dtype=bool)
+    # The first parent is always high where there is a choice: what it adds is in the intercept.
+    possible[:, 0] = True
+    possible[3:] = True
+    table = counts_of(
+        np.where(possible, logits(levels, n_levels, np.random.default_rng(2), "linear"), -np.inf)
+    )
+    assert table_price(table, levels, PRICE, possible) == pytest.approx(
+        PRICE * (n_levels - 1 + 1), abs=1e-3
+    )
+
+
 def test_a_law_of_binary_latents_costs_its_free_probabilities() -> None:
     law = random_law(random_dag(4, 1.2, rng=1), rng=2)
     orders = [np.arange(2)] * 4

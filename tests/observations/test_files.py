@@ -97,12 +97,17 @@ def test_parquet(tmp_path: Path) -> None:
         ),
         (
             "t.csv",
-            "a,b\n1,ä\n".encode("latin-1"),
+            "a,b\n1,人\n".encode("shift-jis") + b"\x81",
             "{} is not a text file in UTF-8; save it as CSV with the encoding UTF-8",
         ),
         (
             "t.csv",
-            "a,b\n1,2\n".encode("utf-16"),
+            "a,b\n1,2\n".encode("utf-16-le"),
+            "{} is not a text file in UTF-8; save it as CSV with the encoding UTF-8",
+        ),
+        (
+            "t.csv",
+            "a,b\n1,2\n".encode("utf-16")[:-1],
             "{} is not a text file in UTF-8; save it as CSV with the encoding UTF-8",
         ),
         (
@@ -177,12 +182,12 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
             "leave the cell empty if the answer is missing",
         ),
         (
-            "a;b\n1;2,5\n",
+            'a,b\n1,"2,5"\n',
             "cells must be numbers, but {} has the text '2,5' in column 'b', line 2 (1 of 1 cells "
             "of this column; 1 of 2 columns); write decimals with a point",
         ),
         (
-            "a;b\n1;0,125\n",
+            'a,b\n1,"0,125"\n',
             "cells must be numbers, but {} has the text '0,125' in column 'b', line 2 (1 of 1 "
             "cells of this column; 1 of 2 columns); write decimals with a point",
         ),

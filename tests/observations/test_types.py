@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from hidag.errors import DataError, SettingError
+from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.observations import Observations, check_values, read_table, resolve_families
 from hidag.observations.infer import infer_family
 from hidag.observations.types import family_name
+from hidag.observations.values import warn_of_values
 
 NAN = float("nan")
 LISTED = (
@@ -189,7 +190,7 @@ def test_a_name_that_is_nearly_an_item_gets_a_hint() -> None:
         ([2.5, 2.5], "gaussian"),
         ([0.1, 0.9, 0.5], "gaussian"),
         ([-3, 4, 12, -7, 5], "gaussian"),
-        (np.arange(40), "poisson"),
+        (np.repeat(np.arange(40), 3), "poisson"),
     ],
 )
 def test_clear_values_are_inferred(values: object, family: str) -> None:
@@ -240,8 +241,9 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     [
         (
             spread(v1=30, v2=20),
-            "holds only 1 and 2: recode it as 0 and 1 (for a binary item)",
-            "bernoulli",
+            "holds only 1 and 2: recode it as 0 and 1 for a binary item, or take it as two "
+            "categories",
+            "categorical",
         ),
         (
             spread(v0=30, v1=20, v2=9),
@@ -266,7 +268,7 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
             "gaussian",
         ),
         (
-            np.arange(60.0, 100.0),
+            np.repeat(np.arange(60.0, 100.0), 3),
             "holds whole numbers from 60 to 99 (40 different), hardly any near 0: a rounded "
             "measurement or a count?",
             "gaussian",
@@ -318,20 +320,28 @@ def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
         resolve_families(data, "auto")
     assert str(caught.value) == (
         "family='auto' cannot tell the type of 3 of 5 items:\n"
-        "  'sex': holds only 1 and 2: recode it as 0 and 1 (for a binary item)\n"
+        "  'sex': holds only 1 and 2: recode it as 0 and 1 for a binary item, or take it as two "
+        "categories\n"
         "  'mood', 'pain': holds whole numbers from 1 to 3 (3 different): grades of a scale or a "
         "count?\n"
-        "say what they are, for instance family={'sex': 'bernoulli', 'mood': 'ordinal', "
+        "say what they are, for instance family={'sex': 'categorical', 'mood': 'ordinal', "
         "'pain': 'ordinal'}; the other items stay 'auto'"
     )
-    pasted = {"sex": "bernoulli", "mood": "ordinal", "pain": "ordinal"}
+    pasted = {"sex": "categorical", "mood": "ordinal", "pain": "ordinal"}
     assert resolve_families(data, pasted).families == (
-        "bernoulli",
+        "categorical(1,2)",
         "ordinal(1..3)",
         "bernoulli",
         "ordinal(1..3)",
         "gaussian",
     )
+
+
+@pytest.mark.parametrize("codes", [(1.0, 2.0), (-1.0, 1.0), (0.0, 100.0)])
+def test_what_is_suggested_for_items_of_two_values_suits_them(codes: tuple[float, float]) -> None:
+    answers = table(item=np.tile(codes, 20))
+    suggestion = infer_family(answers.column(0)).suggestion
+    check_values(answers, resolve_families(answers, suggestion).families)
 
 
 def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> None:
@@ -526,3 +536,28 @@ def test_doubtful_items_with_the_same_code_are_told_at_once() -> None:
         "say what they are, for instance family={0: 'ordinal', 1: 'ordinal', 2: 'ordinal'}; the "
         "other items stay 'auto'"
     )
+
+
+# --- what can be fitted, and is not likely meant ----------------------------------------------
+
+
+def test_times_above_their_limit_are_counted_in_a_warning() -> None:
+    data = table(
+        short=[3.0, 10.0, 83.0, 40.0], fine=[2.0, 9.0, 10.0, 10.0], yes=[1, 2, 1, 2],
+        long=[1.0, 11.0, 2.0, NAN],
+    )  # fmt: skip
+    limited = "censored-lognormal(10)"
+    families = (limited, limited, "categorical(1,2)", limited)
+    check_values(data, families)
+    with pytest.warns(HidagWarning) as caught:
+        warn_of_values(data, families)
+    assert [str(one.message) for one in caught] == [
+        "family='censored-lognormal(10)': item 'short' has 2 of 4 values above its limit, up to 83 "
+        "(2 of 4 items); of these a fit takes no more than that they are at least 10; put a higher "
+        "limit in the brackets if they were measured"
+    ]
+
+
+def test_times_at_their_limit_are_as_they_should_be() -> None:
+    times = table(minutes=[0.3, 0.1 + 0.2, 0.1, 0.2], hours=[1.0, 2.0, 72.0, 72.0])
+    warn_of_values(times, ("censored-lognormal(0.3)", "censored-lognormal(72)"))

@@ -73,8 +73,8 @@ def test_a_large_misfit_in_few_rows_and_a_small_one_in_many_are_no_reason(fine):
 
     assert told(rmsea=0.07, interval=(0.02, 0.12)) == ()
     assert told(rmsea=0.04, interval=(0.035, 0.045), p_value=0.0) == ()
-    assert told(srmsr=0.09, n_rows=150) == ()
-    assert told(srmsr=0.06, n_rows=10_000) == (
+    assert told(srmsr=0.09, n_effective=150.0) == ()
+    assert told(srmsr=0.06, n_effective=10_000.0) == (
         "the model does not fit how items go together: SRMSR is 0.060, where 0.05 and more is "
         "called poor",
     )

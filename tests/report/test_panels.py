@@ -37,6 +37,22 @@ def test_the_panel_of_fit_has_the_numbers_and_the_worst_first(fitted):
     assert tables[1].caption.endswith("(25 of 28)")
 
 
+def test_the_panel_of_fit_says_what_weights_make_of_the_rows(fitted):
+    result, table = fitted
+    weights = np.random.default_rng(0).gamma(2.0, 1.0, len(table))
+    found = fit_statistics(result, table, sample_weight=weights, n_tables=20)
+    section, tables = fit_panel(found)
+    worth = f"400 rows (worth {found.n_effective:,.1f} of equal weight) and 3,200 observed cells"
+    assert worth in section.paragraphs[0]
+    used = f"400 rows (worth {found.absolute.n_effective:,.1f} of equal weight) without a missing"
+    assert used in section.paragraphs[1]
+    assert all("n effective" in table.header for table in tables)
+    plain, tables = fit_panel(fit_statistics(result, table, n_tables=20))
+    assert plain.paragraphs[0].endswith("; 400 rows and 3,200 observed cells were used.")
+    assert plain.paragraphs[1].endswith("; 400 rows without a missing cell.")
+    assert not any("n effective" in table.header for table in tables)
+
+
 def test_the_panel_of_placements_names_latents_in_doubt(fitted):
     found = classify(*fitted)
     section, tables = placement_panel(found)

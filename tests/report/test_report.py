@@ -174,7 +174,7 @@ def test_parts_come_back_from_their_file(tmp_path):
     path = write_parts(PARTS, tmp_path / "report.json")
     assert read_parts(path) == PARTS
     earlier = json.loads(path.read_text())
-    for name in ("examined", "directions", "doubts", "doubts_kept", "plots"):
+    for name in ("examined", "directions", "doubts", "doubts_kept", "plots", "by_weights"):
         del earlier[name]
     path.write_text(json.dumps(earlier))
     unknown = {"directions": (), "doubts": (), "doubts_kept": False, "plots": True}
@@ -209,6 +209,16 @@ def test_a_report_of_an_earlier_version_says_that_its_doubts_were_not_kept(resul
     assert "was not examined here" not in earlier
     assert "did not keep whether they cast doubt on the model" in earlier
     assert '<div class="good"' not in earlier
+
+
+def test_statistics_judge_a_weighted_fit_only_if_they_count_rows_by_its_weights(result):
+    settings = {**result.settings, "weighted": True}
+    calm = replace(result, converged=True, n_reached=2, information_ratio=0.9, settings=settings)
+    green = '<div class="good"'
+    once = render_report(calm, ReportParts(examined=True), plots=False)
+    assert green not in once
+    assert "Statistics of fit count every row once here, and so they do not judge a fit" in once
+    assert green in render_report(calm, ReportParts(examined=True, by_weights=True), plots=False)
 
 
 def test_latents_without_edges_have_their_tables(as_result):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge
 from hidag.errors import HidagWarning, SettingError
-from hidag.latent import NetworkLaw, StateSpace
+from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.simulate import Truth, chain_dag, make_truth, random_law, simulate
 
 Q = np.array([[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 4 + [[1, 1, 0], [0, 1, 1]])
@@ -136,3 +137,31 @@ def test_hierarchies_that_cannot_be_kept_are_refused(rows, settings, sentence):
     with pytest.raises(SettingError) as caught:
         fitted(rows, knowledge=LINEAR, **settings)
     assert str(caught.value) == sentence
+
+
+def fork_truth():
+    """A before B and before C, which have nothing to do with each other beside it."""
+    after = np.array([[1.0, 0.0], [0.4, 0.6]])
+    tables = (np.array([0.3, 0.7]), after, after)
+    law = NetworkLaw(StateSpace.binary(3), ((), (0,), (0,)), tables)
+    return replace(linear_truth(), law=law)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_law_is_chosen_among_what_prerequisites_leave_possible(seed):
+    rows = np.array(simulate(fork_truth(), 1500, rng=np.random.default_rng(seed)).X)
+    fork = Knowledge(hierarchy=[("A", "B"), ("A", "C")])
+    held = fitted(rows, knowledge=fork)
+    # Three numbers instead of four: the skills are independent given their prerequisite.
+    assert isinstance(held.latent_law_, NetworkLaw)
+    assert sorted(held.graph_.directed_edges) == [("A", "B"), ("A", "C")]
+    assert not held.graph_.undirected_edges
+    shares = np.asarray(held.latent_law_.probabilities)
+    assert shares[held.result_.ruled_out].max() == 0.0
+
+
+def test_a_line_of_binary_skills_leaves_a_law_nothing_to_restrict(rows):
+    held = fitted(rows, knowledge=LINEAR)
+    assert isinstance(held.latent_law_, SaturatedLaw)
+    assert isinstance(fitted(rows, knowledge=LINEAR, law="network").latent_law_, NetworkLaw)
+    assert sorted(held.graph_.directed_edges) == [("A", "B"), ("B", "C")]

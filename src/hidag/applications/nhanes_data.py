@@ -20,8 +20,8 @@ from hidag.errors import DataError, FileError
 from hidag.observations import Observations, read_folder, read_table, resolve_families
 from hidag.observations.files import read_file
 from hidag.observations.paths import existing_file
+from hidag.row_weights import weighted_rows
 from hidag.select.candidates import Table
-from hidag.settings import weighted_rows
 
 Array = NDArray[np.float64]
 

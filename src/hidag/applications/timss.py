@@ -202,8 +202,8 @@ def _with_accuracy(times: FitResult, both: FitResult) -> Section:
             "same skills behind both.",
             f"The graph then has {n_edges} edges, {words.shared_edges(times, both)} of which join "
             "skills that are joined in the graph of the times alone. The upper state of a skill "
-            "is the one in which the columns are larger in total: longer times and right answers "
-            "need not go together, and the loadings say where they do not.",
+            "is the one in which the columns are larger on the whole: longer times and right "
+            "answers need not go together, and the loadings say where they do not.",
         ),
         ("skills_with_accuracy",),
     )

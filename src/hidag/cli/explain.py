@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from hidag.cli.reading import Reading, id_column_of, read_again, show_doubtful_n
 from hidag.cli.sources import chosen_families, names_for_all, read_source
 from hidag.cli.tables import number, write_csv
 from hidag.cli.weights import kind_of_errors, weights_beside
-from hidag.cli.wording import in_options, options_for_settings
+from hidag.cli.wording import in_options, in_own_options, options_for_settings
 from hidag.errors import FileError, HidagError
 from hidag.estimator import DCRL
 from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
@@ -57,6 +57,7 @@ def run_goodness(
     seed: int,
     out: Path | None,
     ids: str | None,
+    weights: str | None,
     missing: Sequence[str],
     *,
     as_json: bool,
@@ -66,8 +67,11 @@ def run_goodness(
         sign = list(GOODNESS_FILES)[-1]
         check_folder(out, GOODNESS_FILES, [*files_read(fit), *files_read(table)], sign=sign)
     result = load_result(fit)
-    rows, names = _rows_and_names(result, table, ids, missing)
-    found = fit_statistics(result, rows, n_tables=n_tables, random_state=seed)
+    beside = [] if weights is None else [weights]
+    rows, names, labels = _rows_and_names(result, table, ids, missing, beside)
+    counts = weights_beside(labels, weights)
+    found = fit_statistics(result, rows, sample_weight=counts, n_tables=n_tables, random_state=seed)
+    found = replace(found, notes=tuple(in_own_options(note, result) for note in found.notes))
     persons = person_fit(result, rows, ids=names, random_state=seed)
     if as_json:
         say(json.dumps(_jsonable({**found.to_dict(), "persons": persons.to_rows()}), indent=1))
@@ -98,7 +102,7 @@ def run_classify(
     """Carry out `hidag classify`."""
     check_file(out, [fit, table])
     result = load_result(fit)
-    rows, names = _rows_and_names(result, table, ids, missing)
+    rows, names, _ = _rows_and_names(result, table, ids, missing)
     found = classify(result, rows, ids=names)
     _answer(found.people(), out, found.to_rows() if as_json else found.summary())
 
@@ -182,15 +186,21 @@ def run_validate_q(order: ValidationOrder) -> None:
 
 
 def _rows_and_names(
-    result: FitResult, table: Path, ids: str | None, missing: Sequence[str]
-) -> tuple[Any, list[Any] | None]:
-    """Return the columns of a fit's items in a table, and the rows' names if a column has them."""
+    result: FitResult,
+    table: Path,
+    ids: str | None,
+    missing: Sequence[str],
+    beside: Sequence[str] = (),
+) -> tuple[Any, list[Any] | None, dict[str, list[Any]]]:
+    """Return the columns of a fit's items in a table, the rows' names if a column has them, and
+    other columns as they stand."""
     column = id_column_of(result, table, ids)
-    rows, labels = read_again(result, table, [] if column is None else [column], missing)
+    named = [] if column is None else [column]
+    rows, labels = read_again(result, table, [*named, *beside], missing)
     if column is None:
-        return rows, None
+        return rows, None, labels
     show_doubtful_names(labels[column], column)
-    return rows, labels[column]
+    return rows, labels[column], labels
 
 
 def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) -> None:

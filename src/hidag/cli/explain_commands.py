@@ -67,13 +67,14 @@ def goodness(
         ),
     ] = None,
     ids: IdAgain = None,
+    weights: WeightsColumn = None,
     missing: MissingAgain = None,
     json: Json = False,
 ) -> None:
     """Say how well a fit describes a table: criteria, M2, pairs, items, checks, persons."""
     from hidag.cli.explain import run_goodness
 
-    run_goodness(result, table, tables, seed, out, ids, missing or (), as_json=json)
+    run_goodness(result, table, tables, seed, out, ids, weights, missing or (), as_json=json)
 
 
 def classify(

@@ -70,10 +70,11 @@ def report_parts(
         statistics = _work(result, len(values)) <= WORK_OF_A_MOMENT
     if statistics:
         n_tables = min(max(int(CELLS_OF_TABLES / values.size), FEWEST_TABLES), MOST_TABLES)
-        found = fit_statistics(result, values, n_tables=n_tables)
+        found = fit_statistics(result, values, sample_weight=weights, n_tables=n_tables)
         panels.append(fit_panel(found))
         # Rows that count once have other means and pairs than weighted ones: that is no misfit.
-        doubts = [*(() if was_weighted(result) else misfits(found)), *doubts]
+        judged = weights is not None or not was_weighted(result)
+        doubts = [*(misfits(found) if judged else ()), *doubts]
     else:
         why = (
             "Not computed here, as it takes longer than the fit; `hidag fit --statistics` does so, "
@@ -92,6 +93,7 @@ def report_parts(
         command=_command(),
         doubts=(*doubts, *doubts_about_q),
         examined=statistics,
+        by_weights=weights is not None,
     )
 
 

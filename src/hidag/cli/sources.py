@@ -90,7 +90,7 @@ def read_source(
             "left out; name fewer with --drop, --id and --weights"
         )
     files = [path] if path.is_file() else _files_in(path, with_q=folder_q)
-    notes = []
+    notes = list(found.notes)
     weights = weights_beside(labels, said.weights_column)
     if weights is not None and said.weights_column is not None:
         notes.append(weights_in_words(weights, said.weights_column))

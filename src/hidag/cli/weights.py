@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
+from hidag.observations.decimal_commas import advice_on_commas
+from hidag.row_weights import scaled_to_effective
 
 Array = NDArray[np.float64]
 
@@ -20,10 +22,11 @@ def numbers_of(cells: Sequence[Any], name: str) -> list[float]:
     if bad:
         first = cells[bad[0]]
         came = "nothing" if first is None or first == "" else repr(first)
+        about_commas = advice_on_commas(first.strip(), cells) if isinstance(first, str) else ""
+        advice = about_commas or "fill it in, or use 0 to leave a row out"
         raise DataError(
             f"column {name!r} must hold a number in every row, but it has {came} in row "
-            f"{bad[0] + 1} below the names ({len(bad)} of {len(cells)} rows); fill it in, or use 0 "
-            "to leave a row out"
+            f"{bad[0] + 1} below the names ({len(bad)} of {len(cells)} rows); {advice}"
         )
     return [number for number in numbers if number is not None]
 
@@ -79,7 +82,7 @@ def survey_weights(cells: Sequence[Any], name: str) -> Array:
         )
     if (weights > 0).sum() < 2:
         raise DataError(f"column {name!r} must have weights above zero in at least 2 rows")
-    return np.asarray(weights * (weights.sum() / (weights**2).sum()))
+    return scaled_to_effective(weights)
 
 
 def weights_in_words(weights: Array, name: str) -> str:

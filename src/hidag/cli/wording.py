@@ -35,6 +35,8 @@ _OPTIONS = {
     "effects must": "--effects must",
     "effects=": "--effects ",
     "give q_matrix": "give --q",
+    "leave it out, or say its family": "leave it out with --id COLUMN or --drop COLUMN, or say its "
+    "family with --family COLUMN=TYPE",
     "to go on, or choose another folder": "to go on, or remove that folder",
 }
 #: A list of levels at the end of a sentence, which options take without brackets.
@@ -54,12 +56,9 @@ def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
     """
     if isinstance(error, BadCellError):
         error = with_missing_option(error)
-    text = options_for_settings(_LIST.sub(lambda found: found[1].replace(" ", ""), str(error)))
-    if isinstance(error, MissingWeightsError) and error.result is not None:
-        column = reading_of(error.result).weights_column
-        if column is not None:
-            again = f"add --weights {quoted(column)}, as at the fit"
-            text = text.replace("give the same column as --weights", again)
+    text = _LIST.sub(lambda found: found[1].replace(" ", ""), str(error))
+    result = error.result if isinstance(error, MissingWeightsError) else None
+    text = options_for_settings(text) if result is None else in_own_options(text, result)
     pasted = re.search(r"family=(\{.*?\});", text)
     if pasted:
         text = text.replace(pasted[0], _pasted_options(pasted[1], items) + ";")
@@ -77,6 +76,16 @@ def with_missing_option(error: BadCellError) -> DataError:
     advice = error.advice.replace("leave the cell empty", f"leave the cell empty {option}")
     advice = advice.replace("use None", f"use None {option}")
     return DataError(str(error).replace(error.advice, advice))
+
+
+def in_own_options(sentence: str, result: FitResult) -> str:
+    """Return a sentence about a fit with options in place of settings, weights as the fit had."""
+    text = options_for_settings(sentence)
+    column = reading_of(result).weights_column
+    if column is None:
+        return text
+    again = f"add --weights {quoted(column)}, as at the fit"
+    return text.replace("give the same column as --weights", again)
 
 
 def as_typed(words: Iterable[str]) -> str:

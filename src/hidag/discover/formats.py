@@ -16,6 +16,8 @@ Edges = list[tuple[str, str]]
 _JSON_FORMAT = "hidag-graph"
 _JSON_VERSION = 1
 
+#: Words that attributes for all that follows are given to.
+_DOT_DEFAULTS = ("node", "edge", "graph")
 _DOT_TOKEN = re.compile(
     r"""\s*(?: (?P<quoted>"(?:\\.|[^"\\])*") | (?P<sign>->|--|[{}\[\];,=])
     | (?P<word>[^\s{}\[\];,="]+?)(?=->|--|[\s{}\[\];,="]|$) )""",
@@ -147,7 +149,10 @@ def _dot_quote(name: str) -> str:
 
 
 def _dot_tokens(text: str) -> list[tuple[str, bool]]:
-    """Return the tokens, each with whether it is an identifier."""
+    """Return the tokens, each with whether it is an identifier.
+
+    Words that open a list of defaults are none, unless they are in quotes.
+    """
     text = _DOT_COMMENT.sub(lambda m: m[1] or " ", text).strip()
     out: list[tuple[str, bool]] = []
     place = 0
@@ -160,7 +165,7 @@ def _dot_tokens(text: str) -> list[tuple[str, bool]]:
         elif found["sign"] is not None:
             out.append((found["sign"], False))
         else:
-            out.append((found["word"], True))
+            out.append((found["word"], found["word"].lower() not in _DOT_DEFAULTS))
         place = found.end()
     return out
 
@@ -176,7 +181,8 @@ def _read_dot(text: str) -> tuple[list[str], Edges, Edges]:
     i = opening + 1
     while i < len(tokens) - 1:
         word, is_name = tokens[i]
-        if not is_name:
+        opens_defaults = not is_name and word.lower() in _DOT_DEFAULTS
+        if not is_name and not opens_defaults:
             if word in ("{", "}"):
                 raise GraphError("subgraphs in DOT text cannot be read; write the edges one by one")
             i += 1
@@ -199,7 +205,7 @@ def _read_dot(text: str) -> tuple[list[str], Edges, Edges]:
                     i += 2
                 i += 1
             i += 1
-        if not signs and word in ("node", "edge", "graph"):
+        if not signs and opens_defaults:
             continue
         names.update(dict.fromkeys(chain))
         for a, sign, b in zip(chain[:-1], signs, chain[1:], strict=True):

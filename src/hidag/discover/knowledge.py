@@ -37,8 +37,8 @@ class Knowledge:
     hierarchy : sequence of (prerequisite, skill)
         Attribute hierarchies of cognitive diagnosis: nobody has the skill (is above its lowest
         level) without the prerequisite. In a fit such states have probability zero, and each step
-        of the hierarchy is a required edge from prerequisite to skill; a search alone takes it as
-        required edges.
+        of the hierarchy is a required edge from prerequisite to skill. A search alone takes it as
+        required edges, and does not pay for such states if no row is in one of them.
     """
 
     required: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)

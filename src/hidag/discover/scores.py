@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from hidag.errors import SettingError
 from hidag.kernels import graph_scores
-from hidag.latent import LatentCounts
+from hidag.latent import LatentCounts, StateSpace
+from hidag.latent.factorise import possible_cells
 from hidag.latent.lean_tables import free_log_likelihood, table_price
 
 #: Up to this many cells a table of counts is filled from bit planes, beyond from row codes;
@@ -76,7 +77,7 @@ def _checked_kind(kind: str) -> str:
     return kind
 
 
-class _ScoreOfCounts:
+class ScoreOfCounts:
     """The counts, and which score of them."""
 
     def __init__(
@@ -87,8 +88,14 @@ class _ScoreOfCounts:
         self.equivalent_sample_size = _checked_sample_size(equivalent_sample_size)
         self._total = _checked_total(counts)
 
+    def _fixed_point(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+        """Return weights as whole multiples of a power of 2, and its exponent: sums are exact."""
+        # 61 bits for the whole sum: as exact as the weights are themselves.
+        exponent = 61 - math.ceil(math.log2(self._total) + 1e-9)
+        return np.rint(np.ldexp(weights, exponent)).astype(np.int64), -exponent
 
-class PlainScore(_ScoreOfCounts):
+
+class PlainScore(ScoreOfCounts):
     """Reference scores: the formulas, cell by cell, in plain Python.
 
     Parameters
@@ -125,7 +132,7 @@ class PlainScore(_ScoreOfCounts):
         return math.fsum(terms)
 
 
-class CountScore(_ScoreOfCounts):
+class CountScore(ScoreOfCounts):
     """BDeu or BIC with compiled counting; answers many questions at once.
 
     Scores do not depend on the order of rows, columns or levels, not even in the last bit:
@@ -152,10 +159,8 @@ class CountScore(_ScoreOfCounts):
         else:
             kept = weights > 0
             self._states = np.ascontiguousarray(counts.states[kept].T)
-            # 61 bits for the whole sum: as exact as the weights are themselves.
-            exponent = 61 - math.ceil(math.log2(self._total) + 1e-9)
-            self._weights = np.rint(np.ldexp(weights[kept], exponent)).astype(np.int64)
-            self._unit = math.ldexp(1.0, -exponent)
+            self._weights, exponent = self._fixed_point(weights[kept])
+            self._unit = math.ldexp(1.0, exponent)
             self._planes = np.zeros((int(self._levels.sum()), 0), dtype=np.uint64)
             self._max_plane_cells = 0
         # A score is a sum of at most this size, whatever the parents: the terms of n rows.
@@ -199,7 +204,7 @@ class CountScore(_ScoreOfCounts):
         return float(self.many(np.array([node], dtype=np.int64), words)[0])
 
 
-class LeanScore(_ScoreOfCounts):
+class LeanScore(ScoreOfCounts):
     """BIC in which each table may be a lean one (see :mod:`hidag.latent.lean_tables`).
 
     With several levels free tables have so many numbers that weak edges cannot pay for them. Where
@@ -209,10 +214,13 @@ class LeanScore(_ScoreOfCounts):
     Parameters
     ----------
     counts : LatentCounts
+    possible : ndarray of bool, one axis per variable, optional
+        Joint states that may occur; all unless given.
     """
 
-    def __init__(self, counts: LatentCounts) -> None:
+    def __init__(self, counts: LatentCounts, possible: NDArray[np.bool_] | None = None) -> None:
         super().__init__(counts, "bic")
+        self._possible = None if possible is None else possible.ravel()
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents."""
@@ -224,7 +232,10 @@ class LeanScore(_ScoreOfCounts):
         size = math.prod(given) * levels[node]
         cells = np.bincount(code, self.counts.weights, minlength=size)
         table = np.asarray(cells.reshape(-1, levels[node]), dtype=np.float64)
-        price = table_price(table, given, 0.5 * math.log(self._total))
+        allowed = None
+        if self._possible is not None:
+            allowed = possible_cells(self._possible, StateSpace(levels), node, parents)
+        price = table_price(table, given, 0.5 * math.log(self._total), allowed)
         return round(free_log_likelihood(table) - price, DIGITS)
 
 
@@ -258,16 +269,3 @@ def _bit_planes(states: NDArray[np.uint8], levels: tuple[int, ...]) -> NDArray[n
             out[row, : len(packed)] = packed
             row += 1
     return out.view(np.uint64)
-
-
-def make_score(
-    score: str | LocalScore, counts: LatentCounts, equivalent_sample_size: float = 1.0
-) -> LocalScore:
-    """Return the named score of these counts, or ``score`` itself if it is one already."""
-    if isinstance(score, str):
-        if score == "lean":
-            return LeanScore(counts)
-        return CountScore(counts, score, equivalent_sample_size)
-    if not isinstance(score, LocalScore):
-        raise SettingError(f"score must be {KNOWN_SCORES}, got {score!r}")
-    return score

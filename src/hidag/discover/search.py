@@ -20,7 +20,8 @@ from hidag.discover.graphs import CPDAG, DAG
 from hidag.discover.greedy import ges, xges
 from hidag.discover.knowledge import Knowledge, direct_by_rules
 from hidag.discover.score_cache import ScoreCache
-from hidag.discover.scores import LeanScore, LocalScore, graph_score, make_score
+from hidag.discover.score_choice import make_score
+from hidag.discover.scores import LeanScore, LocalScore, graph_score
 from hidag.errors import DataError, GraphError, SettingError
 from hidag.latent import LatentCounts
 
@@ -152,7 +153,7 @@ def search_graph(
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
         raise SettingError(f"max_parents must be a whole number >= 0 or None, got {max_parents!r}")
     weight = prior_weight(counts, equivalent_sample_size, score, knowledge, max_parents)
-    made = make_score(score, counts, weight)
+    made = make_score(score, counts, weight, knowledge)
     n = counts.n_variables
     rules = None if knowledge is None else knowledge.rules(counts.names)
     required = None if knowledge is None else knowledge.required_adjacency(counts.names)

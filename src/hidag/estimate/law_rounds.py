@@ -90,11 +90,13 @@ def price_of_law(
     space: StateSpace,
     n_samples: float,
     per_number: float | None = None,
+    possible: NDArray[np.bool_] | None = None,
 ) -> float:
     """Return what a law over a graph costs: half log n for each number that its tables need.
 
     With binary latents these are the free probabilities; with more levels lean tables need fewer
-    (see :mod:`hidag.latent.lean_tables`). ``per_number`` is another price than half log n.
+    (see :mod:`hidag.latent.lean_tables`). ``per_number`` is another price than half log n;
+    ``possible``, shape (S,), are the joint states that may occur, all unless given.
     """
     return law_price(
         estimate.probabilities * n_samples,
@@ -102,6 +104,7 @@ def price_of_law(
         space,
         all_in_line(estimate.parameters),
         float(0.5 * np.log(n_samples)) if per_number is None else per_number,
+        possible,
     )
 
 
@@ -169,6 +172,7 @@ def estimate_under_network(
     *,
     adapt: bool = True,
     price: float | None = None,
+    possible: NDArray[np.bool_] | None = None,
     max_rounds: int = MAX_ROUNDS,
     n_threads: int = 1,
     observer: Observer | None = None,
@@ -186,6 +190,8 @@ def estimate_under_network(
     price : float or None
         What a parameter costs when the law is held against the saturated one, in units of
         log-likelihood; None is the Bayesian information criterion's.
+    possible : ndarray of bool, shape (S,), optional
+        Joint states that laws have mass on; no other is paid for. All unless given.
     max_rounds : int
         Times that the graph is learned, the first time included.
     """
@@ -237,7 +243,9 @@ def estimate_under_network(
             ratio=information_ratio(estimate.parameters, so_far, data),
             n_threads=n_threads,
         )
-    preferred = _preferred(first.saturated, first.data, estimate, parents, space, features, price)
+    preferred = _preferred(
+        first.saturated, first.data, estimate, parents, space, features, price, possible
+    )
     return GraphEstimate(estimate, parents, law, penalty, preferred)
 
 
@@ -249,6 +257,7 @@ def _preferred(
     space: StateSpace,
     features: Array,
     price: float | None,
+    possible: NDArray[np.bool_] | None,
 ) -> bool:
     """Return whether the law over the graph has the better information criterion on these rows."""
     _, value = expect_states(network.parameters, network.probabilities, data, features)
@@ -257,5 +266,5 @@ def _preferred(
     loadings = int((network.parameters.loadings != 0).sum())
     more = int((saturated.parameters.loadings != 0).sum()) - loadings
     full = saturated.log_likelihood - half_log * (occupied - 1 + more)
-    paid = price_of_law(network, parents, space, data.n_counted, per_number=half_log)
+    paid = price_of_law(network, parents, space, data.n_counted, half_log, possible)
     return bool(value - paid >= full)

@@ -131,7 +131,9 @@ def confirm_edges(
 
     def judged(result: SearchResult) -> _Judged:
         law, value = observed.law_under(result.graph)
-        price = law_price(law * n_rows, result.dag.parents, observed.space, orders, half_log)
+        price = law_price(
+            law * n_rows, result.dag.parents, observed.space, orders, half_log, observed.possible
+        )
         return _Judged(result, law, value, price)
 
     given = knowledge or Knowledge()

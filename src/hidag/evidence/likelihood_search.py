@@ -157,4 +157,4 @@ class LikelihoodSearch:
         return (parents for value, parents in moves if value > -WITHIN_REACH)
 
     def _numbers(self, parents: Parents) -> int:
-        return n_free_probabilities(parents, self.observed.space)
+        return n_free_probabilities(parents, self.observed.space, self.observed.possible)

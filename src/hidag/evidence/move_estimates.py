@@ -20,7 +20,8 @@ from hidag.estimate.posterior import ROWS_FOR_AVERAGES
 from hidag.estimate.posterior_blocks import PosteriorBlocks
 from hidag.evidence.observed import ObservedFit
 from hidag.evidence.single_changes import Pair
-from hidag.latent import Parents
+from hidag.latent import Parents, StateSpace
+from hidag.latent.factorise import possible_cells
 
 Array = NDArray[np.float64]
 
@@ -93,7 +94,7 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
     law : ndarray, shape (S,)
         The best one over the graph.
     """
-    tables = _Tables.of(parents, law, observed.space.states())
+    tables = _Tables.of(parents, law, observed.space.states(), observed.possible)
     joined = {frozenset((a, k)) for k, causes in enumerate(parents) for a in causes}
     n_latents = len(parents)
     apart = [
@@ -107,7 +108,10 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
     total, information = _observed(observed, law, columns)
     n_own = tables.scores.shape[1]
     own = information[:n_own, :n_own] + LEAST_INFORMATION * np.eye(n_own)
-    inverse: Array = np.linalg.inv(own).astype(np.float64)
+    free = np.ix_(tables.free, tables.free)
+    # A probability that prerequisites settle is known: it has no variance.
+    inverse = np.zeros((n_own, n_own))
+    inverse[free] = np.linalg.inv(own[free])
     cross = information[:n_own, n_own:]
     left = np.diag(information)[n_own:] - (cross * (inverse @ cross)).sum(axis=0)
     score = total[n_own:] - cross.T @ (inverse @ total[:n_own])
@@ -135,16 +139,28 @@ class _Tables:
         Derivative of the law's logarithm in each of them, by state.
     residuals : ndarray, shape (S, K)
         What each latent is above its conditional mean, by state.
+    occurs, free : ndarray of bool, shape (F,)
+        Whether prerequisites leave the configuration possible, and both of the latent's levels.
     """
 
     probabilities: Array
     first: list[int]
     scores: Array
     residuals: Array
+    occurs: NDArray[np.bool_]
+    free: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, parents: Parents, law: Array, states: NDArray[np.integer]) -> _Tables:
+    def of(
+        cls,
+        parents: Parents,
+        law: Array,
+        states: NDArray[np.integer],
+        possible: NDArray[np.bool_] | None = None,
+    ) -> _Tables:
         z = states.astype(np.float64)
+        space = StateSpace.binary(len(parents))
+        may_be: list[NDArray[np.bool_]] = []
         first: list[int] = []
         probabilities: list[float] = []
         scores: list[Array] = []
@@ -159,11 +175,24 @@ class _Tables:
             upper = np.bincount(place, law * z[:, k], size)
             share = np.where(occurs > 0, upper / np.where(occurs > 0, occurs, 1.0), 0.5)
             share = np.clip(share, NEAR_CERTAIN, 1.0 - NEAR_CERTAIN)
+            if possible is not None:
+                cells = possible_cells(possible, space, k, causes)
+                may_be.append(cells)
+                share = np.where(cells.all(axis=1), share, cells[:, 1])
             means[:, k] = share[place]
-            slope = (z[:, k] - means[:, k]) / (means[:, k] * (1.0 - means[:, k]))
+            spread = means[:, k] * (1.0 - means[:, k])
+            slope = (z[:, k] - means[:, k]) / np.where(spread > 0, spread, 1.0)
             scores += [np.where(place == c, slope, 0.0) for c in range(size)]
             probabilities += share.tolist()
-        return cls(np.array(probabilities), first, np.column_stack(scores), z - means)
+        cells = np.vstack(may_be) if may_be else np.ones((len(probabilities), 2), dtype=bool)
+        return cls(
+            np.array(probabilities),
+            first,
+            np.column_stack(scores),
+            z - means,
+            np.asarray(cells.any(axis=1)),
+            np.asarray(cells.all(axis=1)),
+        )
 
     def losses(self, parents: Parents, inverse: Array) -> dict[Pair, float]:
         """Return half the Wald statistic of each edge: that its cause makes no difference."""
@@ -171,11 +200,15 @@ class _Tables:
         for k, causes in enumerate(parents):
             for place, cause in enumerate(causes):
                 bit = 1 << (len(causes) - 1 - place)
-                low = [c for c in range(2 ** len(causes)) if not c & bit]
+                low = np.array([c for c in range(2 ** len(causes)) if not c & bit])
+                low += self.first[k]
+                # Where one of two does not occur, or both are settled, nothing can differ.
+                both = self.occurs[low] & self.occurs[low + bit]
+                low = low[both & (self.free[low] | self.free[low + bit])]
                 contrast = np.zeros((len(low), len(self.probabilities)))
                 rows = np.arange(len(low))
-                contrast[rows, self.first[k] + np.array(low)] = -1.0
-                contrast[rows, self.first[k] + np.array(low) + bit] = 1.0
+                contrast[rows, low] = -1.0
+                contrast[rows, low + bit] = 1.0
                 difference = contrast @ self.probabilities
                 spread = contrast @ inverse @ contrast.T
                 out[cause, k] = float(0.5 * difference @ np.linalg.solve(spread, difference))

@@ -36,6 +36,9 @@ class ObservedFit:
     law : ndarray, shape (S,)
         Where laws restricted to a graph start from.
     n_threads : int
+    possible : ndarray of bool, shape (S,), or None
+        Joint states that prerequisites leave possible, the only ones that ``law`` has mass on;
+        None where all may occur.
     """
 
     data: WorkingData
@@ -43,6 +46,7 @@ class ObservedFit:
     space: StateSpace
     law: Array
     n_threads: int = 1
+    possible: NDArray[np.bool_] | None = None
 
     def law_under(self, graph: CPDAG) -> tuple[Array, float]:
         """Return the best law over the graph and its log-likelihood."""

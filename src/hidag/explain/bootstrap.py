@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hidag.discover import Knowledge
 from hidag.errors import DataError, HidagError, SettingError
 from hidag.estimator import DCRL
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.refit_store import RefitStore
+from hidag.explain.remembered import remembered_settings
 from hidag.explain.resample import Refit, Task, run_resample
 from hidag.explain.rows import need_weights
 from hidag.observations import read_table
 from hidag.processes import run_all
 from hidag.result import MOST_EXACT_STATES, FitResult
-from hidag.settings import (
-    NAMED_SCORES,
-    NAMED_SEARCHES,
-    checked_count,
-    root_seed,
-    thread_count,
-)
+from hidag.settings import checked_count, root_seed, thread_count
 
 KINDS = ("nonparametric", "parametric")
 STARTS = ("full", "fitted")
-#: Settings that a saved result holds in words only, where they are functions or objects.
-_IN_WORDS = ("search", "score", "resample")
 
 
 @dataclass(frozen=True)
@@ -176,22 +168,10 @@ def _task(
 
 def _settings_of(result: FitResult) -> dict[str, Any]:
     """Return the estimator's settings that a result remembers."""
-    known = DCRL(1).get_params()
-    settings = {name: value for name, value in result.settings.items() if name in known}
-    settings.setdefault("n_latents", len(result.latent_names))
-    if isinstance(settings.get("knowledge"), Mapping):
-        settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
-    in_words = [
-        name for name in _IN_WORDS if name in settings and not _is_plain(name, settings[name])
-    ]
-    if in_words:
+    settings, forgotten = remembered_settings(result)
+    if forgotten:
         raise SettingError(
-            f"a result does not remember {', '.join(in_words)} well enough to fit again; pass the "
+            f"a result does not remember {', '.join(forgotten)} well enough to fit again; pass the "
             "fitted DCRL itself"
         )
     return settings
-
-
-def _is_plain(name: str, value: Any) -> bool:
-    known = {"search": NAMED_SEARCHES, "score": NAMED_SCORES}
-    return value in known[name] if name in known else not str(value).startswith("<")

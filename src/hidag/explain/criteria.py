@@ -39,6 +39,9 @@ class Criteria:
     n_rows : int
     n_cells : int
         Observed.
+    n_effective : float
+        Rows that the log-likelihood counts for and BIC pays for: all, or as many as rows with
+        weights are worth.
     """
 
     log_likelihood: float
@@ -50,16 +53,17 @@ class Criteria:
     entropy: float
     n_rows: int
     n_cells: int
+    n_effective: float
 
 
 def criteria(free: FreeParameters, values: Array) -> Criteria:
-    """Return the criteria of a fit on a table, shape (N, J)."""
+    """Return the criteria of a fit on a table, shape (N, J), rows counted by ``free``'s weights."""
     result = free.result
-    n_rows = len(values)
-    log_likelihood = float(result.row_log_likelihood(values).sum())
+    n_effective = free.data.n_counted
+    log_likelihood = float(free.data.weighted(result.row_log_likelihood(values)).sum())
     n_parameters = count_parameters(result)
     n_of_law = free.n_parameters - free.n_of_items
-    bic = -2.0 * log_likelihood + n_parameters * float(np.log(n_rows))
+    bic = -2.0 * log_likelihood + n_parameters * float(np.log(n_effective))
     return Criteria(
         log_likelihood=log_likelihood,
         n_parameters=n_parameters,
@@ -68,13 +72,15 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
         bic=bic,
         ebic=bic + 2.0 * log_number_of_q(result),
         entropy=_entropy(free),
-        n_rows=n_rows,
+        n_rows=len(values),
         n_cells=int((~np.isnan(values)).sum()),
+        n_effective=n_effective,
     )
 
 
 def _entropy(free: FreeParameters) -> float:
     total = 0.0
-    for _, posterior, _ in posterior_blocks(free):
-        total -= float(xlogy(posterior, posterior).sum())
-    return 1.0 - total / (free.data.n_samples * float(np.log(len(free.probabilities))))
+    weights = free.data.row_weights
+    for rows, posterior, _ in posterior_blocks(free):
+        total -= float(weights[rows] @ xlogy(posterior, posterior).sum(axis=1))
+    return 1.0 - total / (free.data.n_counted * float(np.log(len(free.probabilities))))

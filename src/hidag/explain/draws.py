@@ -19,9 +19,17 @@ from hidag.result import FitResult
 Array = NDArray[np.float64]
 
 
-def canonical_rows(result: FitResult, values: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the order of rows (N,) that goes by contents, and each item's place in its own."""
-    rows, columns = canonical_order(values, result.families)
+def canonical_rows(
+    result: FitResult, values: Array, weights: Array | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the order of rows (N,) that goes by contents, and each item's place in its own.
+
+    Weights (N,) tell rows of the same contents apart; their unit has no say.
+    """
+    ranks = None
+    if weights is not None:
+        ranks = np.unique(weights, return_inverse=True)[1].astype(np.float64)
+    rows, columns = canonical_order(values, result.families, ranks)
     return rows, np.argsort(columns)
 
 

@@ -13,13 +13,13 @@ from hidag.explain.item_fit import item_fit
 from hidag.explain.limited_information import LimitedInformation, limited_information
 from hidag.explain.local_scores import LocalScores
 from hidag.explain.pairs import pair_residuals
-from hidag.explain.predictive import COLUMNS as CHECK_COLUMNS
-from hidag.explain.predictive import predictive_checks
+from hidag.explain.predictive import are_checks, predictive_checks
 from hidag.explain.row_scores import row_scores
-from hidag.explain.rows import MOST_STATES, was_weighted
+from hidag.explain.rows import MOST_STATES, counted_rows, was_weighted
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.explain.tables import Table
 from hidag.result import FitResult
+from hidag.row_weights import effective_number, rows_in_words
 from hidag.settings import checked_count, root_seed
 
 #: Chances below this are worth a look among so many comparisons that the smallest is corrected.
@@ -27,7 +27,12 @@ LEVEL = 0.05
 _EMPTY = Table((), ())
 WITHOUT_WEIGHTS = (
     "the fit counted rows by weights, but these statistics count every row once: likelihood and "
-    "criteria are those of the rows as they are, and what is not fitted may be the weights' doing"
+    "criteria are those of the rows as they are, and what is not fitted may be the weights' doing; "
+    "give the same weights as sample_weight"
+)
+WITHOUT_WEIGHTS_AT_THE_FIT = (
+    "these statistics count rows by weights, but the fit counted every row once: what is not "
+    "fitted may be the weights' doing"
 )
 
 
@@ -51,6 +56,10 @@ class FitStatistics:
     notes : tuple of str
         What is not there, and why.
     n_rows : int
+        Rows that count.
+    n_effective : float
+        Equal rows that they are worth: all of them without weights, else Kish's number. Each
+        statistic says its own, of the rows that it uses, beside its ``n_rows``.
     """
 
     criteria: Criteria | None
@@ -60,6 +69,7 @@ class FitStatistics:
     checks: Table
     notes: tuple[str, ...]
     n_rows: int
+    n_effective: float
 
     def summary(self, n_shown: int = 8) -> str:
         """Return the statistics as text, the worst pairs, items and checks first."""
@@ -68,8 +78,8 @@ class FitStatistics:
             c = self.criteria
             edge = f" ({c.n_at_edge} at the edge)" if c.n_at_edge else ""
             lines += [
-                f"{c.n_rows:,} rows, {c.n_cells:,} observed cells, {c.n_parameters} parameters"
-                f"{edge}",
+                f"{rows_in_words(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells, "
+                f"{c.n_parameters} parameters{edge}",
                 f"log-likelihood {c.log_likelihood:,.2f}, AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC "
                 f"{c.ebic:,.2f}, entropy {c.entropy:.3f}",
             ]
@@ -89,6 +99,7 @@ class FitStatistics:
         """Return everything as plain values."""
         return {
             "n_rows": self.n_rows,
+            "n_effective": self.n_effective,
             "criteria": None if self.criteria is None else asdict(self.criteria),
             "absolute": None if self.absolute is None else asdict(self.absolute),
             "pairs": self.pairs.to_dicts(),
@@ -105,7 +116,7 @@ def _worst(title: str, table: Table, label: str, n_shown: int) -> list[str]:
     low = int((chances < LEVEL).sum())
     strict = LEVEL / max(known, 1)
     beyond = f"; {int((chances < strict).sum())} even after Bonferroni's correction"
-    if np.nanmin(chances, initial=1.0) >= strict and table.columns == CHECK_COLUMNS:
+    if np.nanmin(chances, initial=1.0) >= strict and are_checks(table):
         # Chances from so many draws cannot be that small.
         beyond = ""
     order = np.argsort(np.where(np.isnan(chances), np.inf, chances), kind="stable")
@@ -116,7 +127,7 @@ def _worst(title: str, table: Table, label: str, n_shown: int) -> list[str]:
 
 def where_true(table: Table) -> str:
     """Return in words how many tests of a table have p < .05 when the model is true."""
-    if table.columns == CHECK_COLUMNS:
+    if are_checks(table):
         return "where a true model gives few or none, because most of this was fitted"
     expected = LEVEL * sum(not np.isnan(p) for p in table.column("p_value"))
     return "where chance alone gives " + (
@@ -136,27 +147,44 @@ def untested_pairs(pairs: Table) -> str:
 
 
 def fit_statistics(
-    result: FitResult, X: Any, *, n_tables: int = 100, random_state: Any = 0
+    result: FitResult,
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    n_tables: int = 100,
+    random_state: Any = 0,
 ) -> FitStatistics:
-    """Return how well a fit describes a table, every row counted once.
+    """Return how well a fit describes a table.
 
-    After a fit with weights the notes say that these statistics have none. Where latents are too
-    many for their joint states to be listed only the predictive checks are computed, and the notes
-    say so.
+    Where latents are too many for their joint states to be listed only the predictive checks are
+    computed, and the notes say so.
 
     Parameters
     ----------
     result : FitResult
     X : array or frame
         The table that was fitted, or another one with the same items.
+    sample_weight : array, shape (N,), optional
+        Of a fit that had weights, the same. They are those of a survey, whole numbers too: only
+        their ratios count, and rows are worth Kish's number of equal ones, not their sum. Rows that
+        stand for several alike are to be repeated instead. Without them every row counts once,
+        and after a fit with weights the notes say so.
     n_tables : int
         Tables drawn for the predictive checks.
     random_state : int, RandomState or None
         Of the draws.
     """
-    values = result.rows(X)
+    values, weights = counted_rows(result.rows(X), sample_weight)
     n_tables = checked_count("n_tables", n_tables)
-    checks = predictive_checks(result, values, n_tables=n_tables, seed=root_seed(random_state))
+    n_effective = float(len(values)) if weights is None else effective_number(weights)
+    checks = predictive_checks(
+        result, values, weights, n_tables=n_tables, seed=root_seed(random_state)
+    )
+    about_weights = []
+    if was_weighted(result) and sample_weight is None:
+        about_weights.append(WITHOUT_WEIGHTS)
+    if weights is not None and not was_weighted(result):
+        about_weights.append(WITHOUT_WEIGHTS_AT_THE_FIT)
     space = result.law.space
     if space.n_states > MOST_STATES:
         note = (
@@ -164,19 +192,17 @@ def fit_statistics(
             f"states of the latents and are computed for at most 2^{MOST_STATES.bit_length() - 1}; "
             "the predictive checks need no such sum"
         )
-        more = (WITHOUT_WEIGHTS,) if was_weighted(result) else ()
-        return FitStatistics(None, None, _EMPTY, _EMPTY, checks, (note, *more), len(values))
-    free = FreeParameters.of(result, values)
+        notes = (note, *about_weights)
+        return FitStatistics(None, None, _EMPTY, _EMPTY, checks, notes, len(values), n_effective)
+    free = FreeParameters.of(result, values, weights)
     columns = ScoredColumns.of(result, values)
     explained = LocalScores.of(free, row_scores(free))
     absolute = limited_information(free, columns)
     pairs = pair_residuals(free, columns, explained)
-    notes = [absolute] if isinstance(absolute, str) else []
-    notes += filter(None, [untested_pairs(pairs)])
-    if was_weighted(result):
-        notes.append(WITHOUT_WEIGHTS)
+    told = [absolute] if isinstance(absolute, str) else []
+    told += [*filter(None, [untested_pairs(pairs)]), *about_weights]
     if np.isnan(values).any():
-        notes.append(
+        told.append(
             "pairs and items use the rows that observed them, M2 complete rows: right if cells are "
             "missing for reasons that have nothing to do with the answers"
         )
@@ -186,6 +212,7 @@ def fit_statistics(
         pairs=pairs,
         items=item_fit(free, columns, explained),
         checks=checks,
-        notes=tuple(notes),
+        notes=tuple(told),
         n_rows=len(values),
+        n_effective=n_effective,
     )

@@ -13,8 +13,9 @@ from hidag.explain.pair_tests import FEWEST_DEPARTURES
 from hidag.explain.pairs import LEAST_FOURTH
 from hidag.explain.row_scores import posterior_blocks
 from hidag.explain.scored_columns import ScoredColumns
-from hidag.explain.tables import Table
+from hidag.explain.tables import N_EFFECTIVE, Table
 from hidag.measurement import Terms
+from hidag.row_weights import effective_number, mean_and_spread
 
 Array = NDArray[np.float64]
 
@@ -43,7 +44,8 @@ def item_fit(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) 
     answers of yes and no, in standard deviations for other items. *chi_square* tests whether what
     an item shows beyond its expectation given all other items goes with any latent, as the other
     items show it: each latent's most probable level given the others. Directions that rest on too
-    few rows are left out, and where none is left there is no test.
+    few rows are left out, and where none is left there is no test. Rows count by their weights, if
+    ``free`` has some, in sums and in the spread of these.
 
     Parameters
     ----------
@@ -55,24 +57,34 @@ def item_fit(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) 
     latents = Terms.main(free.result.law.space.levels)
     residuals, levels = _without_own_item(free, columns, latents)
     tallies, counts = _by_state(free, columns)
-    rows = []
+    weights = free.data.row_weights
+    rows, worth = [], []
     for g, name in enumerate(columns.names):
         seen = ~np.isnan(columns.values[:, g])
         item = int(columns.item[g])
         own = residuals[:, g]
         # A direction for the mean, and one for each level of each latent.
         moments = np.column_stack([own, own[:, None] * levels[item]])
-        number = rests_on(moments, whole=bool((columns.values[seen, g] % 1.0 == 0.0).all()))
+        x, counted = columns.values[seen, g], weights[seen]
+        number = rests_on(moments, weights, whole=bool((x % 1.0 == 0.0).all()))
         enough = number >= FEWEST_DEPARTURES
         moments, fewest = moments[:, enough], number[enough].min(initial=np.inf)
-        value, degrees = chi_square(scores.of_item(item), moments, LEAST_SPREAD, LEAST_LEFT)
-        x = columns.values[seen, g]
+        value, degrees = chi_square(
+            scores.of_item(item), free.data.weighted(moments), LEAST_SPREAD, LEAST_LEFT
+        )
+        mean, spread = mean_and_spread(x, counted)
+        worth.append(effective_number(counted))
         rows.append(
             (
                 name,
-                x.mean() if len(x) else np.nan,
+                mean,
                 float(free.probabilities @ columns.means[:, g]),
-                _rmsd(tallies[g], counts[g], columns.means[:, g], x),
+                _rmsd(
+                    tallies[g],
+                    counts[g],
+                    columns.means[:, g],
+                    1.0 if np.isin(x, (0.0, 1.0)).all() else spread or 1.0,
+                ),
                 value,
                 degrees,
                 # Variances from so few rows are not known but estimated, hence not chi-square.
@@ -80,40 +92,41 @@ def item_fit(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) 
                 int(seen.sum()),
             )
         )
-    return Table.of(COLUMNS, rows)
+    found = Table.of(COLUMNS, rows)
+    return found if free.data.weights is None else found.with_column(N_EFFECTIVE, worth)
 
 
-def rests_on(moments: Array, *, whole: bool) -> Array:
+def rests_on(moments: Array, weights: Array, *, whole: bool) -> Array:
     """Return how many rows that vary alike would vary as much as each column, (N, m) to (m,).
 
-    ``whole`` says that they come from whole numbers, which cannot be off by a little.
+    Rows count by ``weights`` (N,); ``whole`` says that moments come from whole numbers, which
+    cannot be off by a little.
     """
-    squares = moments**2
-    total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
+    squares, squared = moments**2, weights**2
+    total, fourth = squared @ squares, squared**2 @ squares**2
     if whole:
-        fourth = np.maximum(fourth, LEAST_FOURTH * total)
+        fourth = np.maximum(fourth, LEAST_FOURTH * (squared**2 @ squares))
     return np.asarray(total**2 / np.where(fourth > 0, fourth, np.inf))
 
 
-def _rmsd(tallies: Array, counts: Array, means: Array, x: Array) -> float:
-    """Return the distance of observed and expected means over states."""
-    if not len(x):
+def _rmsd(tallies: Array, counts: Array, means: Array, unit: float) -> float:
+    """Return the distance of observed and expected means over states, in a unit."""
+    if not counts.any():
         return float("nan")
     shares = counts / counts.sum()
     difference = tallies / np.maximum(counts, 1e-12) - means
-    unit = 1.0 if np.isin(x, (0.0, 1.0)).all() else float(x.std()) or 1.0
     return float(np.sqrt(shares @ difference**2)) / unit
 
 
 def _by_state(free: FreeParameters, columns: ScoredColumns) -> tuple[Array, Array]:
     """Return expected sums of the columns and rows that observed them, by state, (G, S) each."""
-    seen = ~np.isnan(columns.values)
-    x = np.where(seen, columns.values, 0.0)
+    seen = free.data.weighted((~np.isnan(columns.values)).astype(np.float64))
+    x = np.where(seen > 0, columns.values * free.data.row_weights[:, None], 0.0)
     tallies = np.zeros((x.shape[1], len(free.probabilities)))
     counts = np.zeros_like(tallies)
     for rows, posterior, _ in posterior_blocks(free):
         tallies += x[rows].T @ posterior
-        counts += seen[rows].astype(np.float64).T @ posterior
+        counts += seen[rows].T @ posterior
     return tallies, counts
 
 

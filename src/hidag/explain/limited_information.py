@@ -16,12 +16,14 @@ from scipy.linalg import svd
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
+from hidag.explain.effective_rows import effective_rows
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP, auxiliary_of, moved, moves
 from hidag.explain.law_blocks import LawBlock
 from hidag.explain.pair_moments import expected_moments
 from hidag.explain.scored_columns import ScoredColumns, item_means
 from hidag.measurement import MeasurementParameters, family_named
+from hidag.row_weights import rows_in_words
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -59,6 +61,8 @@ class LimitedInformation:
     n_rows : int
         Rows without a missing cell among the categorical items.
     n_items : int
+    n_effective : float
+        Rows that M2 and RMSEA2 count: these, or as many equal ones as they are worth with weights.
     """
 
     m2: float
@@ -69,19 +73,25 @@ class LimitedInformation:
     srmsr: float
     n_rows: int
     n_items: int
+    n_effective: float
 
     def summary(self) -> str:
         """Return the numbers in a sentence."""
         low, high = self.interval
+        rows = rows_in_words(self.n_rows, self.n_effective)
         return (
             f"M2 {self.m2:.2f} on {self.degrees} degrees of freedom (p {self.p_value:.3g}), RMSEA2 "
             f"{self.rmsea:.4f} (90 % interval {low:.4f} to {high:.4f}), SRMSR {self.srmsr:.4f}; "
-            f"{self.n_items} categorical items, {self.n_rows:,} rows without a missing cell"
+            f"{self.n_items} categorical items, {rows} without a missing cell"
         )
 
 
 def limited_information(free: FreeParameters, columns: ScoredColumns) -> LimitedInformation | str:
-    """Return the absolute fit of the categorical items, or a sentence on why there is none."""
+    """Return the absolute fit of the categorical items, or a sentence on why there is none.
+
+    With weights, observed moments are weighted, and M2 counts as many rows as it would take of
+    equal ones to vary as much on average over its degrees of freedom.
+    """
     chosen = np.flatnonzero(columns.categorical)
     part = columns.selected(chosen)
     n_items = len(np.unique(part.item))
@@ -94,15 +104,17 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
             f"M2 of {n_items} items would compare {n_moments:,} moments at once, more than "
             f"{MOST_MOMENTS:,}"
         )
-    complete = part.values[~np.isnan(part.values).any(axis=1)]
+    whole = ~np.isnan(part.values).any(axis=1)
+    complete, weights = part.values[whole], free.data.row_weights[whole]
     if len(complete) < FEWEST_ROWS:
         return (
             f"M2 needs rows without a missing cell, at least {FEWEST_ROWS}, and there are "
             f"{len(complete)}"
         )
     expected, covariance, second = expected_moments(free, part, left, right)
+    counted, total = weights[:, None] * complete, weights.sum()
     observed = np.concatenate(
-        [complete.mean(axis=0), (complete.T @ complete)[left, right] / len(complete)]
+        [counted.sum(axis=0) / total, (counted.T @ complete)[left, right] / total]
     )
     residual = observed - expected
     outside = _complement(_slopes(free, part, left, right))
@@ -110,17 +122,19 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
     if degrees == 0:
         return f"M2 has no degree of freedom: {n_moments} moments, and no fewer parameters"
     inner = outside.T @ covariance @ outside
-    projected = outside.T @ residual
-    m2 = len(complete) * float(projected @ np.linalg.solve(inner, projected))
+    form = outside @ np.linalg.solve(inner, outside.T)
+    n_effective = effective_rows(complete, weights, (left, right), expected, form)
+    m2 = n_effective * float(residual @ form @ residual)
     return LimitedInformation(
         m2=m2,
         degrees=degrees,
         p_value=float(chi2.sf(m2, degrees)),
-        rmsea=_rmsea(m2, degrees, len(complete)),
-        interval=_interval(m2, degrees, len(complete)),
-        srmsr=_srmsr(complete, expected, second, left, right),
+        rmsea=_rmsea(m2, degrees, n_effective),
+        interval=_interval(m2, degrees, n_effective),
+        srmsr=_srmsr(complete, weights, expected, second, left, right),
         n_rows=len(complete),
         n_items=n_items,
+        n_effective=n_effective,
     )
 
 
@@ -230,11 +244,11 @@ def _complement(slopes: Array) -> Array:
     return np.asarray(left[:, rank:])
 
 
-def _rmsea(m2: float, degrees: int, n_rows: int) -> float:
+def _rmsea(m2: float, degrees: int, n_rows: float) -> float:
     return float(np.sqrt(max(m2 - degrees, 0.0) / (n_rows * degrees)))
 
 
-def _interval(m2: float, degrees: int, n_rows: int) -> tuple[float, float]:
+def _interval(m2: float, degrees: int, n_rows: float) -> tuple[float, float]:
     """Return the ends of RMSEA2's interval, from the non-central chi-square law."""
 
     def root(chance: float) -> float:
@@ -248,17 +262,23 @@ def _interval(m2: float, degrees: int, n_rows: int) -> tuple[float, float]:
     return low, high
 
 
-def _srmsr(complete: Array, moments: Array, squares: Array, left: Indices, right: Indices) -> float:
+def _srmsr(
+    complete: Array, weights: Array, moments: Array, squares: Array, left: Indices, right: Indices
+) -> float:
     """Return the root mean square of observed less expected correlations of pairs."""
     means = moments[: len(squares)]
     spread = np.sqrt(np.maximum(squares - means**2, 1e-300))
     expected = (moments[len(squares) :] - means[left] * means[right]) / (
         spread[left] * spread[right]
     )
-    centred = complete - complete.mean(axis=0)
-    deviation = centred.std(axis=0)
+    total = weights.sum()
+    centred = complete - weights @ complete / total
+    covariance = (weights[:, None] * centred).T @ centred / total
+    # Rounding leaves something of a column that does not vary.
+    varies = (complete != complete[0]).any(axis=0)
+    deviation = np.where(varies, np.sqrt(np.diag(covariance)), 0.0)
     varied = (deviation[left] > 0) & (deviation[right] > 0)
     left, right, expected = left[varied], right[varied], expected[varied]
-    observed = (centred.T @ centred / len(complete))[left, right]
+    observed = covariance[left, right]
     observed /= deviation[left] * deviation[right]
     return float(np.sqrt(np.mean((observed - expected) ** 2)))

@@ -17,6 +17,7 @@ from scipy.linalg import svd
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.moment_tests import ScoreSpace
+from hidag.row_weights import effective_number
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -43,31 +44,43 @@ class LocalScores:
         Of all parameters if they are few, else of the law.
     own : tuple of J arrays, shape (N, p_j)
         Of an item's parameters, at right angles to the shared ones.
+    n_known : float
+        How many equal rows' squares tell as much as these rows' squares: N without weights.
     """
 
     shared: Array
     own: tuple[Array, ...]
+    n_known: float
 
     @classmethod
     def of(cls, free: FreeParameters, scores: Array) -> LocalScores:
-        """Return the directions of scores, shape (N, P), of a fit's free parameters."""
-        owner = items_of(free)
-        most = min(MOST_SHARED, len(scores) // ROWS_FOR_ONE)
+        """Return the directions of scores, shape (N, P), of a fit's free parameters.
+
+        With weights they are directions of the scores times the weights: what rows add to sums.
+        """
+        owner, weights = items_of(free), free.data.row_weights
+        scores = free.data.weighted(scores)
+        n_means, n_known = effective_number(weights), effective_number(weights**2)
+        most = min(MOST_SHARED, int(n_known / ROWS_FOR_ONE))
         few = scores.shape[1] <= most
         # The strongest directions come first.
-        shared = movable(ScoreSpace.of(scores if few else scores[:, owner < 0]).basis[:, :most])
-        n_items = len(free.result.item_names)
-        return cls(shared, tuple(_beyond(shared, scores[:, owner == j]) for j in range(n_items)))
+        shared = ScoreSpace.of(scores if few else scores[:, owner < 0]).basis[:, :most]
+        shared = movable(shared, n_means)
+        own = (
+            _beyond(shared, scores[:, owner == j], n_means)
+            for j in range(len(free.result.item_names))
+        )
+        return cls(shared, tuple(own), n_known)
 
     @classmethod
     def none(cls, n_rows: int, n_items: int) -> LocalScores:
         """Return no directions at all: as if nothing had been fitted."""
         nothing = np.zeros((n_rows, 0))
-        return cls(nothing, (nothing,) * n_items)
+        return cls(nothing, (nothing,) * n_items, float(n_rows))
 
     def of_item(self, item: int) -> ScoreSpace:
         """Return the space that numbers about one item are held against."""
-        return ScoreSpace(np.hstack([self.shared, self.own[item]]))
+        return ScoreSpace(np.hstack([self.shared, self.own[item]]), self.n_known)
 
 
 def items_of(free: FreeParameters) -> Indices:
@@ -76,9 +89,13 @@ def items_of(free: FreeParameters) -> Indices:
     return np.array([*item, -1], dtype=np.intp)[free.channel]
 
 
-def movable(basis: Array) -> Array:
-    """Return an orthonormal basis, shape (N, p), without what is alike in all rows, if it is in."""
-    towards = basis.sum(axis=0) / np.sqrt(len(basis))
+def movable(basis: Array, n_effective: float | None = None) -> Array:
+    """Return an orthonormal basis, shape (N, p), without what is alike in all rows, if it is in.
+
+    ``n_effective`` is how many equal rows the rows are worth, N if not said: what is alike in all
+    rows has the square of its sum, once it comes times the weights.
+    """
+    towards = basis.sum(axis=0) / np.sqrt(len(basis) if n_effective is None else n_effective)
     if towards @ towards <= HELD**2:
         return np.ascontiguousarray(basis)
     # The first column of a full QR is the direction itself, the others are at right angles to it.
@@ -86,7 +103,7 @@ def movable(basis: Array) -> Array:
     return np.ascontiguousarray(basis @ turned[:, 1:])
 
 
-def _beyond(shared: Array, scores: Array) -> Array:
+def _beyond(shared: Array, scores: Array, n_effective: float) -> Array:
     """Return an orthonormal basis of what shared directions leave of scores, shape (N, p)."""
     size = np.sqrt((scores**2).sum(axis=0))
     used = (size > 0) & np.isfinite(size)
@@ -94,4 +111,4 @@ def _beyond(shared: Array, scores: Array) -> Array:
         return np.zeros((len(scores), 0))
     scaled = scores[:, used] / size[used]
     left, values, _ = svd(scaled - shared @ (shared.T @ scaled), full_matrices=False)
-    return movable(left[:, values > NOTHING_LEFT])
+    return movable(left[:, values > NOTHING_LEFT], n_effective)

@@ -29,9 +29,12 @@ class ScoreSpace:
     ----------
     basis : ndarray, shape (N, P')
         Orthonormal basis of the scores' columns.
+    n_known : float, optional
+        How many equal rows' squares tell as much as these rows' squares; all N if not said.
     """
 
     basis: Array
+    n_known: float | None = None
 
     @classmethod
     def of(cls, scores: Array) -> ScoreSpace:
@@ -54,8 +57,13 @@ class ScoreSpace:
 
         Regression on P' columns takes P' rows' worth of spread away whatever the numbers are.
         """
-        n_rows, n_used = self.basis.shape
+        n_rows, n_used = self.n_rows, self.basis.shape[1]
         return float(n_rows / max(n_rows - n_used, 1))
+
+    @property
+    def n_rows(self) -> float:
+        """How many rows' worth of spread there is."""
+        return float(len(self.basis)) if self.n_known is None else self.n_known
 
 
 def chi_square(
@@ -65,7 +73,8 @@ def chi_square(
 
     Directions with less than a share ``least_spread`` of the largest variance are left out, and so
     are those of which the scores leave less than ``least_left`` times what they take by chance
-    alone, their number over the number of rows; NaN and 0 if none remains.
+    alone, their number over the number of rows; NaN and 0 if none remains. Rows with weights bring
+    their numbers and scores times these: their sum then has the variance that weights give it.
     """
     size = np.sqrt((moments**2).sum(axis=0))
     moments = moments[:, size > 0] / size[size > 0]
@@ -73,7 +82,7 @@ def chi_square(
         return float("nan"), 0
     rest = space.left_over(moments)
     values, vectors = np.linalg.eigh(space.stretch * (rest.T @ rest))
-    n_rows, n_used = space.basis.shape
+    n_rows, n_used = space.n_rows, space.basis.shape[1]
     good = (values > least_spread * values[-1]) & (values >= least_left * n_used / n_rows)
     if not good.any():
         return float("nan"), 0

@@ -41,14 +41,43 @@ RIDGE = 1e-9
 
 
 @dataclass(frozen=True)
+class PairRows:
+    """The rows that observed both of two columns, and sums of their weights, shape (A, G) each.
+
+    Attributes
+    ----------
+    number : ndarray
+    total, squares, fourth : ndarray
+        Sums of weights, of their squares and of their fourth powers.
+    """
+
+    number: Array
+    total: Array
+    squares: Array
+    fourth: Array
+
+    @cached_property
+    def effective(self) -> Array:
+        """How many equal rows tell as much about a mean."""
+        return np.asarray(self.total**2 / np.where(self.squares > 0, self.squares, 1.0))
+
+    @cached_property
+    def known(self) -> Array:
+        """How many equal rows tell as much about a variance."""
+        return np.asarray(self.squares**2 / np.where(self.fourth > 0, self.fourth, 1.0))
+
+
+@dataclass(frozen=True)
 class PairSums:
     """What rows add up to for pairs of columns.
 
     Attributes
     ----------
     x : ndarray, shape (N, G)
-        Columns less their expectation; zero where nothing was observed.
+        Columns less their expectation, times the root of the rows' weights, so that products of
+        two columns are weighted; zero where nothing was observed.
     seen : ndarray of float, shape (N, G)
+        The root of the rows' weights where something was observed, ones without weights; else zero.
     expected : ndarray, shape (G, G)
         Covariances under the model.
     own : ndarray, shape (G, G)
@@ -67,15 +96,16 @@ class PairSums:
     item: Indices
     scores: LocalScores
 
-    def blocks(self) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
+    def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array]]:
         """Yield ranges of columns with what pairs of them and any others have.
 
         Yields
         ------
         first : slice
-        rows, sums, rest, z : ndarray, shape (length of ``first``, G)
-            Rows that observed both, sum of their numbers, what the scores leave of the sum, and its
-            z score; NaN where it cannot be told.
+        rows : PairRows
+        sums, rest, z : ndarray, shape (length of ``first``, G)
+            Weighted sum of the rows' numbers, what the scores leave of it, and its z score; NaN
+            where it cannot be told.
         """
         n_columns = self.x.shape[1]
         deepest = len(self._directions)
@@ -89,6 +119,34 @@ class PairSums:
         return not bool(self.seen.all())
 
     @cached_property
+    def _weights(self) -> Array:
+        """The rows' weights where every cell was observed, shape (N,)."""
+        return np.asarray(self.seen[:, 0] ** 2)
+
+    @cached_property
+    def _by_weight(self) -> Array:
+        """The columns times the rows' weights, shape (N, G)."""
+        return self.x * self.seen
+
+    def _rows(self, first: slice) -> PairRows:
+        """Return the rows that observed both of two columns."""
+        if not self._gappy:
+            shape, weights = self.expected[first].shape, self._weights
+            sums = (len(weights), *(float((weights**power).sum()) for power in (1, 2, 4)))
+            return PairRows(*(np.full(shape, float(total)) for total in sums))
+        seen = (self.seen > 0).astype(np.float64)
+        number = seen[:, first].T @ seen
+        if (seen == self.seen).all():
+            return PairRows(number, number, number, number)
+        weights = self.seen**2
+        return PairRows(
+            number,
+            self.seen[:, first].T @ self.seen,
+            weights[:, first].T @ weights,
+            (weights[:, first] ** 2).T @ weights**2,
+        )
+
+    @cached_property
     def _directions(self) -> list[Array]:
         """Own directions of the columns' items, the first of all columns, then the second, ..."""
         depth = max((own.shape[1] for own in self.scores.own), default=0)
@@ -98,12 +156,13 @@ class PairSums:
                 out[d][:, g] = self.scores.own[j][:, d]
         return out
 
-    def _block(self, first: slice) -> tuple[Array, Array, Array, Array]:
-        x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
+    def _block(self, first: slice) -> tuple[PairRows, Array, Array, Array]:
+        x, expected = self.x[:, first], self.expected[first]
         ones = np.ones(len(self.x))
         sums = self._products(first, ones)
-        rows = seen.T @ self.seen if self._gappy else np.full(expected.shape, float(len(x)))
-        squares = (x**2).T @ self.x**2 - 2.0 * expected * (x.T @ self.x) + rows * expected**2
+        rows = self._rows(first)
+        crossed = self._by_weight[:, first].T @ self._by_weight
+        squares = (x**2).T @ self.x**2 - 2.0 * expected * crossed + rows.squares * expected**2
         left, rest = squares.copy(), sums.copy()
         for direction in self.scores.shared.T:
             product = self._products(first, direction)
@@ -140,11 +199,12 @@ class PairSums:
             depth = np.array([self.scores.own[j].shape[1] for j in self.item], dtype=np.float64)
             used += depth[first][:, None] + depth[None]
         # Regression takes as many rows' worth of spread away as it has directions.
-        spare = rows - used
-        left *= rows / np.maximum(spare, 1.0)
+        spare = rows.known - used
+        left *= rows.known / np.maximum(spare, 1.0)
         good = (left > NO_SPREAD * squares) & (spare > used)
-        good &= left >= LEAST_LEFT * used * self.own[first]
-        good &= rows * self.counting[first] >= FEWEST_DEPARTURES
+        share_by_chance = used / np.maximum(rows.known, 1.0)
+        good &= left >= LEAST_LEFT * share_by_chance * rows.squares * self.own[first]
+        good &= rows.known * self.counting[first] >= FEWEST_DEPARTURES
         spread = np.sqrt(np.where(good, left, 1.0))
         return rows, sums, rest, np.where(good, rest / spread, np.nan)
 
@@ -154,17 +214,13 @@ class PairSums:
         ``near`` is one direction of all pairs (N,) or one for each first column (N, A); ``far`` is
         one for each second column (N, G).
         """
-        x, seen = self.x[:, first], self.seen[:, first]
+        x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
         if near is not None:
             by = near[:, None] if near.ndim == 1 else near
-            return self._difference(x * by, seen * by, self.x, self.seen, self.expected[first])
-        assert far is not None
-        return self._difference(x, seen, self.x * far, self.seen * far, self.expected[first])
-
-    def _difference(self, x: Array, seen: Array, others: Array, there: Array, e: Array) -> Array:
-        products = x.T @ others
-        if self._gappy:
-            return np.asarray(products - e * (seen.T @ there))
-        # All were seen: one of the two is a matrix of ones.
-        total = seen.sum(axis=0)[:, None] if (there == 1.0).all() else there.sum(axis=0)[None]
-        return np.asarray(products - e * total)
+            products = (x * by).T @ self.x
+            counts = (seen * by).T @ self.seen if self._gappy else (self._weights @ by)[:, None]
+        else:
+            assert far is not None
+            products = x.T @ (self.x * far)
+            counts = seen.T @ (self.seen * far) if self._gappy else (self._weights @ far)[None]
+        return np.asarray(products - expected * counts)

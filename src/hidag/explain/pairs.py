@@ -11,7 +11,8 @@ from hidag.explain.local_scores import LocalScores
 from hidag.explain.pair_tests import PairSums
 from hidag.explain.row_scores import posterior_blocks
 from hidag.explain.scored_columns import ScoredColumns
-from hidag.explain.tables import Table
+from hidag.explain.tables import N_EFFECTIVE, Table
+from hidag.row_weights import mean_and_spread
 
 Array = NDArray[np.float64]
 
@@ -31,7 +32,8 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
     are left out of the pair. *tested* is the part of the residual that no small change of the
     parameters would mend, and what *z* is about: the same where the likelihood is at its maximum,
     not quite after a penalised fit or in a table that was not fitted. Where *z* cannot be told it
-    is NaN.
+    is NaN. Rows count by their weights, if ``free`` has some, and the spread of a weighted sum is
+    that of its rows' weighted numbers, as weights that go with the answers need it.
 
     Parameters
     ----------
@@ -45,32 +47,41 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
     centred = columns.means - means
     expected = (centred * probabilities[:, None]).T @ centred
     seen = ~np.isnan(columns.values)
-    x = np.where(seen, columns.values - means, 0.0)
-    spread = np.array(
-        [np.std(columns.values[seen[:, g], g]) if seen[:, g].any() else 0.0
-         for g in range(len(means))]
-    )  # fmt: skip
+    weights = free.data.row_weights
+    root = np.sqrt(weights)[:, None]
+    x = np.where(seen, root * (columns.values - means), 0.0)
+    spread = np.nan_to_num(
+        [
+            mean_and_spread(columns.values[here, g], weights[here])[1]
+            for g, here in enumerate(seen.T)
+        ]
+    )
     own, counting = _own_share(free, columns, np.where(spread > 0, spread, 1.0))
-    sums = PairSums(x, seen.astype(np.float64), expected, own, counting, columns.item, scores)
+    sums = PairSums(x, root * seen, expected, own, counting, columns.item, scores)
     names = np.array(columns.names, dtype=object)
     rows: list[tuple[object, ...]] = []
-    for first, number, total, rest, z in sums.blocks():
+    worth: list[float] = []
+    for first, both, total, rest, z in sums.blocks():
         inside = np.arange(first.start, first.stop)
         a, b = np.nonzero(columns.item[inside][:, None] < columns.item[None])
-        count = number[a, b]
+        count = both.total[a, b]
         scale = spread[inside[a]] * spread[b]
         safe = np.where((scale > 0) & (count > 0), scale, np.nan)
-        residual, tested = (part[a, b] / np.maximum(count, 1.0) / safe for part in (total, rest))
+        residual, tested = (
+            part[a, b] / np.where(count > 0, count, 1.0) / safe for part in (total, rest)
+        )
         model = expected[inside[a], b] / safe
         # The variance is not known but estimated, from so many rows.
-        known_by = np.maximum(count * counting[inside[a], b], 1.0)
+        known_by = np.maximum(both.known[a, b] * counting[inside[a], b], 1.0)
         chances = np.asarray(2.0 * t.sf(np.abs(z[a, b]), known_by))
         moments = (residual + model, model, residual, tested)
-        numbers = (*moments, z[a, b], chances, count.astype(np.intp))
+        numbers = (*moments, z[a, b], chances, both.number[a, b].astype(np.intp))
         rows.extend(
             zip(names[inside[a]], names[b], *(part.tolist() for part in numbers), strict=True)
         )
-    return Table(COLUMNS, tuple(rows))
+        worth += both.effective[a, b].tolist()
+    found = Table(COLUMNS, tuple(rows))
+    return found if free.data.weights is None else found.with_column(N_EFFECTIVE, worth)
 
 
 def _own_share(free: FreeParameters, columns: ScoredColumns, spread: Array) -> tuple[Array, Array]:
@@ -106,7 +117,7 @@ def _moments_given_state(
     shift = (middle - columns.means) / spread
     sums = np.zeros((5, *shift.shape))
     for rows, posterior, _ in posterior_blocks(free):
-        power = seen[rows].astype(np.float64)
+        power = free.data.row_weights[rows, None] * seen[rows]
         for degree in range(5):
             sums[degree] += posterior.T @ power
             power = power * x[rows]

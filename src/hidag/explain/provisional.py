@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import DataError, HidagWarning
+from hidag.discover import Knowledge
+from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.estimator import DCRL
 from hidag.evaluate import Parts, match_latents
+from hidag.explain.remembered import remembered_settings
 from hidag.observations import read_q_matrix, read_table
 from hidag.observations.q_matrix import QSpec
 from hidag.result import FitResult
 
 Q = NDArray[np.int8]
-#: Settings of a fit that a fit with a given Q takes over.
-KEPT = ("effects", "levels", "law", "max_iter", "tol", "n_jobs")
+#: From the caller of ``validate_q``: the warning function, ``_like``, ``provisional_fit``,
+#: ``validate_q``, the caller.
+_STACK = 4
 
 
 def has_given_q(result: FitResult) -> bool:
@@ -49,9 +52,77 @@ def provisional_fit(
     q = _known_q(read_q_matrix(provisional_q, result.item_names))
     if has_given_q(result) and np.array_equal(result.q_matrix, q.entries):
         return result
-    kept = {name: result.settings[name] for name in KEPT if name in result.settings}
-    model = DCRL(q.n_latents, family=list(result.families), **kept)
+    model = _like(result, q)
     return _fitted(model, q, result.rows(X), result.item_names, seed, sample_weight)
+
+
+def _like(result: FitResult, q: QSpec) -> DCRL:
+    """Return an estimator with a fit's settings for another Q.
+
+    What the fit was told of its latents goes with them, where it is clear which they are; otherwise
+    a warning says what is left out.
+
+    Raises
+    ------
+    SettingError
+        If it is not clear, and the latents of the fit have not all as many levels.
+    """
+    settings, forgotten = remembered_settings(result)
+    if forgotten:
+        warnings.warn(
+            f"the fit of the provisional Q takes the default {' and '.join(forgotten)}, because a "
+            "result does not remember one's own; give the fitted DCRL instead of the result",
+            HidagWarning,
+            stacklevel=_STACK,
+        )
+    known: Knowledge | None = settings.pop("knowledge", None)
+    names = settings.pop("latent_names", None)
+    levels = result.law.space.levels
+    settings |= {"n_latents": q.n_latents, "family": list(result.families), "verbose": 0}
+    place, reason = _same_latents(result, q)
+    if place:
+        return DCRL(**settings | {
+            "levels": [levels[k] for k in place],
+            "latent_names": [result.latent_names[k] for k in place],
+            "knowledge": None if known is None else known.among(result.latent_names, place),
+        })  # fmt: skip
+    if len(set(levels)) > 1:
+        raise SettingError(
+            f"{reason}, and the latents of the fit have {', '.join(map(str, levels))} levels; "
+            "give a DCRL with the levels of the latents of that Q instead of the fit"
+        )
+    left_out = list({} if known is None else known.to_dict())
+    if names is not None and not q.named:
+        left_out.append("latent_names")
+    if left_out:
+        warnings.warn(
+            f"{reason}: what the fit was told of its latents ({', '.join(left_out)}) is left out; "
+            "give a DCRL with what is known of the latents of that Q instead of the fit",
+            HidagWarning,
+            stacklevel=_STACK,
+        )
+    return DCRL(**settings | {"levels": levels[0]})
+
+
+def _same_latents(result: FitResult, q: QSpec) -> tuple[list[int], str]:
+    """Return which latent of a fit each column of a Q is; none, and why, if that is not clear."""
+    ours = result.latent_names
+    if q.n_latents != len(ours):
+        return [], f"the provisional Q has {q.n_latents} latents, the fit {len(ours)}"
+    if q.named:
+        if set(q.latent_names) == set(ours):
+            return [ours.index(name) for name in q.latent_names], ""
+        theirs = ", ".join(q.latent_names)
+        return (
+            [],
+            f"the latents of the provisional Q are {theirs}, those of the fit {', '.join(ours)}",
+        )
+    if result.q_given is None:
+        return [], (
+            "the fit found its latents without a Q, and the provisional Q, whose columns have no "
+            "names, does not say which of them is which"
+        )
+    return list(range(len(ours))), ""
 
 
 def _known_q(q: QSpec) -> QSpec:

@@ -21,7 +21,8 @@ from hidag.explain.rows import need_listed_states, need_weights
 from hidag.explain.tables import Table
 from hidag.observations import read_table
 from hidag.result import FitResult
-from hidag.settings import root_seed, weighted_rows
+from hidag.row_weights import weighted_rows
+from hidag.settings import root_seed
 
 Array = NDArray[np.float64]
 Q = NDArray[np.int8]
@@ -57,7 +58,10 @@ def validate_q(
     ----------
     fit : FitResult or DCRL
         A fit with the provisional Q given; or one without, or an estimator, whose settings are
-        taken to fit the provisional Q first. A fit without a given Q is shown beside it.
+        taken to fit the provisional Q first. A fit without a given Q is shown beside it. What a
+        fit was told of its latents (edges, tiers, prerequisites, names, levels) holds for those of
+        the provisional Q: by name, or by column if that has no names and the fit had a Q. Where
+        latents differ a warning says what is left out.
     X : array or frame
     provisional_q : array or frame, shape (J, K), optional
         1 and 0; by default the Q that the fit was given.

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hidag.errors import SettingError
 from hidag.result import FitResult
+from hidag.row_weights import checked_weights, scaled_to_effective
+
+Array = NDArray[np.float64]
 
 #: Likelihoods are summed over joint states up to this many.
 MOST_STATES = 1 << 13
+
+
+def counted_rows(values: Array, given: Any) -> tuple[Array, Array | None]:
+    """Return the rows that count, (n, J), and weights that add up to what these are worth, (n,).
+
+    The unit of weights has no say: a survey's say how many people a row stands for, not how many
+    were asked, and whole numbers are no exception. None where all weights are equal.
+    """
+    if given is None:
+        return values, None
+    weights = checked_weights(given, len(values))
+    counted = weights > 0
+    values, weights = values[counted], weights[counted]
+    return values, None if (weights == weights[0]).all() else scaled_to_effective(weights)
 
 
 class MissingWeightsError(SettingError):

@@ -20,7 +20,7 @@ from hidag.explain.tables import Table
 from hidag.measurement import family_named
 from hidag.observations import read_table
 from hidag.result import FitResult
-from hidag.settings import weighted_rows
+from hidag.row_weights import weighted_rows
 
 Array = NDArray[np.float64]
 

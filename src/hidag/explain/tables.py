@@ -15,6 +15,8 @@ LONGEST_CELL = 32
 #: Smaller numbers are what rounding leaves of zero, except chances, which can be that small.
 ROUNDING = 1e-12
 CHANCES = frozenset({"p_value"})
+#: The column with the number of equal rows that rows with weights are worth.
+N_EFFECTIVE = "n_effective"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Table:
         places = {self.columns.index(name): value for name, value in wanted.items()}
         kept = (row for row in self.rows if all(row[p] == v for p, v in places.items()))
         return Table(self.columns, tuple(kept))
+
+    def with_column(self, name: str, cells: Iterable[Any]) -> Table:
+        """Return the table with one more column at the end."""
+        longer = ((*row, cell) for row, cell in zip(self.rows, cells, strict=True))
+        return Table.of((*self.columns, name), longer)
 
     def lines(self, n_shown: int | None = None, *, digits: int = 3) -> list[str]:
         """Return the first rows as lines with aligned columns, the header first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -66,9 +67,58 @@ def equivalent(one: Parents, other: Parents) -> bool:
     return class_of(one) == class_of(other)
 
 
-def n_free_probabilities(parents: Parents, space: StateSpace) -> int:
-    """Return how many free probabilities a law over the graph has."""
+def n_free_probabilities(
+    parents: Parents, space: StateSpace, possible: NDArray[np.bool_] | None = None
+) -> int:
+    """Return how many free probabilities a law over the graph has.
+
+    Parameters
+    ----------
+    parents : tuple of tuples of int
+    space : StateSpace
+    possible : ndarray of bool, shape (S,), optional
+        Joint states that may occur, all unless given; no other has a probability to be free. The
+        steps of the hierarchy that rules them out are edges of the graph, or laws over it could not
+        keep to it.
+    """
     total = 0
     for k, causes in enumerate(parents):
-        total += int(np.prod([space.levels[a] for a in causes])) * (space.levels[k] - 1)
+        if possible is None:
+            total += int(np.prod([space.levels[a] for a in causes])) * (space.levels[k] - 1)
+        else:
+            total += n_free_in_table(possible_cells(possible, space, k, causes))
     return total
+
+
+def is_any_law(
+    parents: Parents, space: StateSpace, possible: NDArray[np.bool_] | None = None
+) -> bool:
+    """Return whether a law over the graph may be anything on the joint states that may occur."""
+    n_states = space.n_states if possible is None else int(possible.sum())
+    return n_free_probabilities(parents, space, possible) == n_states - 1
+
+
+def possible_cells(
+    possible: NDArray[np.bool_], space: StateSpace, k: int, causes: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Return which cells of a latent's table some possible joint state (S,) is in, shape (q, M).
+
+    Rows are combinations of the causes' levels, the last cause changing fastest.
+    """
+    return possible_among(possible, space, (*causes, k)).reshape(-1, space.levels[k])
+
+
+def possible_among(
+    possible: NDArray[np.bool_], space: StateSpace, latents: Sequence[int]
+) -> NDArray[np.bool_]:
+    """Return which joint states of some latents a possible state (S,) has, one axis per latent."""
+    out = np.zeros(tuple(space.levels[k] for k in latents), dtype=np.bool_)
+    states = np.argwhere(possible.reshape(space.levels))
+    out[tuple(states[:, list(latents)].T)] = True
+    return out
+
+
+def n_free_in_table(cells: NDArray[np.bool_]) -> int:
+    """Return how many free probabilities a conditional table has, of its possible cells (q, M)."""
+    # A combination of the causes' levels that cannot occur has no distribution at all.
+    return int(np.maximum(cells.sum(axis=1) - 1, 0).sum())

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.latent.factorise import n_free_probabilities
+from hidag.latent.factorise import n_free_in_table, n_free_probabilities, possible_cells
 from hidag.latent.laws import Parents
 from hidag.latent.state_space import StateSpace
 
@@ -30,6 +30,8 @@ MOST_CELLS = 4096
 NEWTON_STEPS, SMALLEST_GAIN = 25, 1e-6
 #: Keeps the curvature invertible where counts are empty; a share of its mean.
 RIDGE = 1e-9
+#: Log-weight of a cell that cannot be: its share is zero, and so is zero times it.
+NEVER = -1e300
 
 
 def free_log_likelihood(table: Array) -> float:
@@ -40,7 +42,12 @@ def free_log_likelihood(table: Array) -> float:
     return float((table * np.log(np.where(positive, shares, 1.0))).sum())
 
 
-def table_price(table: Array, parent_levels: Sequence[int], per_number: float) -> float:
+def table_price(
+    table: Array,
+    parent_levels: Sequence[int],
+    per_number: float,
+    possible: NDArray[np.bool_] | None = None,
+) -> float:
     """Return what describing a table costs: numbers at their price, and what leanness loses.
 
     Parameters
@@ -52,23 +59,31 @@ def table_price(table: Array, parent_levels: Sequence[int], per_number: float) -
         Numbers of the parents' levels; their product is q.
     per_number : float
         Price of a number, in units of log-likelihood.
+    possible : ndarray of bool, shape (q, M), optional
+        Cells that can be, all unless given; a number that is about no others is not paid for.
     """
     n_levels = table.shape[1]
     price = float(per_number * len(table) * (n_levels - 1))
+    if possible is not None:
+        price = float(per_number * n_free_in_table(possible))
     if len(parent_levels) == 0 or table.size > MOST_CELLS:
         return price
     occurs = table.sum(axis=1) > 0
     counts = table[occurs]
     best = free_log_likelihood(counts)
-    places = np.indices(tuple(parent_levels)).reshape(len(parent_levels), -1).T[occurs]
-    designs = [_linear(places, parent_levels, n_levels)]
+    places = np.indices(tuple(parent_levels)).reshape(len(parent_levels), -1).T
+    makers = [_linear]
     if len(parent_levels) > 1:
         # With one parent the additive table is the free one.
-        designs.append(_additive(places, parent_levels, n_levels))
-    for design in designs:
-        numbers = per_number * (n_levels - 1 + design.shape[2])
+        makers.append(_additive)
+    for make in makers:
+        features = _with_own(make(places, parent_levels, n_levels), n_levels)
+        n_numbers = features.shape[2] if possible is None else _told_apart(features, possible)
+        numbers = per_number * n_numbers
         if numbers < price:
-            price = min(price, float(best - _log_likelihood(counts, design) + numbers))
+            cells = None if possible is None else possible[occurs]
+            reached = _log_likelihood(counts, features[occurs], cells)
+            price = min(price, float(best - reached + numbers))
     return price
 
 
@@ -78,6 +93,7 @@ def law_price(
     space: StateSpace,
     orders: Sequence[NDArray[np.intp]],
     per_number: float,
+    possible: NDArray[np.bool_] | None = None,
 ) -> float:
     """Return what describing a law over a graph costs, in units of log-likelihood.
 
@@ -93,9 +109,13 @@ def law_price(
         For each latent, its levels from low to high.
     per_number : float
         Price of a number.
+    possible : ndarray of bool, shape (S,), optional
+        Joint states that may occur; all unless given.
     """
     if max(space.levels) == 2:
-        return float(per_number * n_free_probabilities(parents, space))
+        return float(per_number * n_free_probabilities(parents, space, possible))
+    if possible is not None:
+        possible = possible.reshape(space.levels)[np.ix_(*orders)].ravel()
     cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)[np.ix_(*orders)]
     total = 0.0
     for k, causes in enumerate(parents):
@@ -103,7 +123,9 @@ def law_price(
         kept = sorted((*causes, k))
         small = np.transpose(cube.sum(axis=others), [kept.index(a) for a in (*causes, k)])
         of_parents = [space.levels[a] for a in causes]
-        total += table_price(small.reshape(-1, space.levels[k]), of_parents, per_number)
+        cells = None if possible is None else possible_cells(possible, space, k, causes)
+        table = small.reshape(-1, space.levels[k])
+        total += table_price(table, of_parents, per_number, cells)
     return total
 
 
@@ -120,11 +142,34 @@ def _additive(places: NDArray[np.intp], parent_levels: Sequence[int], n_levels: 
     return np.asarray(each.reshape(len(places), n_levels, -1))
 
 
-def _log_likelihood(counts: Array, design: Array) -> float:
-    """Return the largest log-likelihood of a log-linear table, by Newton's method."""
-    n_rows, n_levels, _ = design.shape
-    own = np.broadcast_to(np.eye(n_levels)[None, :, 1:], (n_rows, n_levels, n_levels - 1))
-    features = np.concatenate([own, design], axis=2).reshape(n_rows * n_levels, -1)
+def _with_own(design: Array, n_levels: int) -> Array:
+    """Return the features of a log-linear table, shape (q, M, n): its levels' own come first."""
+    own = np.broadcast_to(np.eye(n_levels)[None, :, 1:], (len(design), n_levels, n_levels - 1))
+    return np.concatenate([own, design], axis=2)
+
+
+def _told_apart(features: Array, possible: NDArray[np.bool_]) -> int:
+    """Return how many of a table's numbers its possible cells (q, M) tell apart."""
+    first = possible.argmax(axis=1)
+    # What is alike in all of a row's cells makes no difference to its shares.
+    against = features - features[np.arange(len(features)), first][:, None, :]
+    return int(np.linalg.matrix_rank(against[possible]))
+
+
+def _log_likelihood(
+    counts: Array, features: Array, possible: NDArray[np.bool_] | None = None
+) -> float:
+    """Return the largest log-likelihood of a log-linear table, by Newton's method.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (q, M)
+    features : ndarray, shape (q, M, n)
+    possible : ndarray of bool, shape (q, M), optional
+        Cells that can be, all unless given.
+    """
+    n_rows, n_levels, _ = features.shape
+    features = features.reshape(n_rows * n_levels, -1)
     totals = counts.sum(axis=1)
     wanted = counts.ravel() @ features
     coefficients = np.zeros(features.shape[1])
@@ -133,6 +178,8 @@ def _log_likelihood(counts: Array, design: Array) -> float:
 
     def shares(at: Array) -> tuple[Array, float]:
         logs = (features @ at).reshape(n_rows, n_levels)
+        if possible is not None:
+            logs = np.where(possible, logs, NEVER)
         logs -= logs.max(axis=1, keepdims=True)
         weights = np.exp(logs)
         mass = weights.sum(axis=1, keepdims=True)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hidag.errors import DataError
-from hidag.observations.cells import BadCells, read_number, shorten
+from hidag.observations.cells import BadCells, read_number
 from hidag.observations.csv_text import delimiter_of, line_of_row
+from hidag.observations.decimal_commas import advice_on_commas, decimal_point_in
 
 #: Different cells of a column that are listed where some of them are text.
 _SHOWN_WORDS = 4
 #: A column of fewer cells may hold text only by chance.
 _FEW_CELLS = 10
-#: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
-_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
 
 class BadCellError(DataError):
@@ -61,7 +58,8 @@ def bad_cell_error(
     cells = table.column(name).to_pylist()
     written = cells[found.row].strip()
     content = found.content
-    line = line_of_row(file, found.row, n_columns, delimiter_of(file))
+    delimiter = delimiter_of(file)
+    line = line_of_row(file, found.row, n_columns, delimiter)
     where = (
         f"in column {name!r}, line {line} ({found.count} of {table.num_rows} cells of this column; "
         f"{len(bad)} of {table.num_columns} columns)"
@@ -75,7 +73,8 @@ def bad_cell_error(
             code=written,
         )
     start = f"cells must be numbers, but {file} has the text {content} {where}"
-    about_commas = _advice_on_commas(written, cells)
+    point = None if delimiter == "," else decimal_point_in(table, table.column_names)
+    about_commas = advice_on_commas(written, cells, point)
     if about_commas:
         return BadCellError(f"{start}; {about_commas}")
     n_answers = sum(not _is_missing(cell) for cell in cells)
@@ -102,18 +101,3 @@ def _words_of(cells: Sequence[str | None]) -> str:
     if 1 < len(words) <= _SHOWN_WORDS:
         return ", ".join(repr(word) for word in words[:-1]) + f" and {words[-1]!r}"
     return "the text"
-
-
-def _advice_on_commas(written: str, cells: Sequence[str | None]) -> str:
-    """Return how to write a number with commas; nothing where the cell is no such number."""
-    thousands = _THOUSANDS.fullmatch(written) is not None
-    decimal = _DECIMAL_COMMA.fullmatch(written) is not None
-    if thousands:
-        given = [cell.strip() for cell in cells if cell is not None]
-        others = [c for c in given if _DECIMAL_COMMA.fullmatch(c) and not _THOUSANDS.fullmatch(c)]
-        advice = f"write {written.replace(',', '')} if its commas separate thousands"
-        if decimal:
-            like = f", as in {shorten(others[0])}" if others else ""
-            advice += f", {written.replace(',', '.')} if they mark decimals{like}"
-        return advice
-    return "write decimals with a point" if decimal else ""

@@ -23,6 +23,9 @@ TRUTH_WORDS = {
 
 # float() alone would also read '1_000' and digits of other scripts, which no table writer means.
 _NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)\Z")
+# Names of rows and codes are written so, counts are not; 0 and 0.5 need their zero.
+LEADING_ZEROS = r"\s*0[0-9]+\s*"
+_PADDED = re.compile(LEADING_ZEROS)
 _PLAIN_TYPES = frozenset({float, int, bool, type(None), np.float64, np.int64, np.bool_})
 _DATE_TYPES = (
     datetime.date,
@@ -109,6 +112,11 @@ def numbers_from_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64],
         count=len(rows),
         beside_truths=bool(stray),
     )
+
+
+def has_leading_zeros(cells: NDArray[np.object_]) -> bool:
+    """Return whether some cell is text such as '007', a whole number with needless zeros."""
+    return any(isinstance(cell, str) and _PADDED.fullmatch(cell) for cell in cells.tolist())
 
 
 def holds_truth_words(cells: NDArray[np.object_]) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hidag.errors import DataError
 from hidag.observations.bad_cells import BadCellError
-from hidag.observations.cells import BadCells, numbers_from_cells, shorten
+from hidag.observations.cells import BadCells, has_leading_zeros, numbers_from_cells, shorten
 
 _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)
 _INFINITY = np.uint64(0x7FF0000000000000)
@@ -24,14 +24,23 @@ class CellTypeError(DataError, TypeError):
     """A cell holds an object that is no number; also a TypeError, as scikit-learn expects."""
 
 
-def columns_from_array(array: NDArray[Any], names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return a fresh C-contiguous float64 copy of the array, NaN for masked and missing cells.
+def columns_from_array(
+    array: NDArray[Any], names: tuple[str, ...]
+) -> tuple[NDArray[np.float64], list[bool]]:
+    """Return a fresh copy of the array as numbers, and which columns have leading zeros.
 
     Parameters
     ----------
     array : ndarray or masked array, shape (N, J)
     names : tuple of str, length J
         For the error messages.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (N, J)
+        C-contiguous; NaN for masked and missing cells.
+    padded : list of bool, length J
+        Whether some number of a column is text that begins with a needless zero.
     """
     data = np.ma.getdata(array)
     kind = data.dtype.kind
@@ -43,6 +52,7 @@ def columns_from_array(array: NDArray[Any], names: tuple[str, ...]) -> NDArray[n
             n_bad_items=data.shape[1],
         )
     values = np.empty(data.shape, dtype=np.float64)
+    padded = [False] * data.shape[1]
     if kind in "biuf":
         # Casting R's NA, a signalling NaN, from another width raises the processor's invalid flag.
         with np.errstate(all="ignore"):
@@ -54,28 +64,39 @@ def columns_from_array(array: NDArray[Any], names: tuple[str, ...]) -> NDArray[n
             if isinstance(array, np.ma.MaskedArray):
                 cells[np.ma.getmaskarray(array[:, j])] = None
             values[:, j], found = numbers_from_cells(cells)
+            padded[j] = has_leading_zeros(cells)
             if found is not None:
                 bad[j] = found
         if bad:
             raise _bad_cells_error(bad, data.shape, names)
     if isinstance(array, np.ma.MaskedArray):
         values[np.ma.getmaskarray(array)] = np.nan
-    return values
+    return values, padded
 
 
-def columns_from_frame(frame: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return a fresh C-contiguous float64 copy of a narwhals frame, NaN for null cells.
+def columns_from_frame(
+    frame: Any, names: tuple[str, ...]
+) -> tuple[NDArray[np.float64], list[bool]]:
+    """Return a fresh copy of a narwhals frame as numbers, and which columns have leading zeros.
 
     Parameters
     ----------
     frame : narwhals.DataFrame, shape (N, J)
     names : tuple of str, length J
         For the error messages.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (N, J)
+        C-contiguous; NaN for null cells.
+    padded : list of bool, length J
+        As in `columns_from_array`.
     """
     values = np.empty(frame.shape, dtype=np.float64)
+    padded = [False] * frame.shape[1]
     bad: dict[int, BadCells] = {}
     for j, series in enumerate(frame.iter_columns()):
-        column, found = _column_from_series(series)
+        column, found, padded[j] = _column_from_series(series)
         if found is not None:
             bad[j] = found
         else:
@@ -83,7 +104,7 @@ def columns_from_frame(frame: Any, names: tuple[str, ...]) -> NDArray[np.float64
                 values[:, j] = column
     if bad:
         raise _bad_cells_error(bad, values.shape, names)
-    return values
+    return values, padded
 
 
 def finish_in_place(values: NDArray[np.float64], names: tuple[str, ...]) -> None:
@@ -115,22 +136,23 @@ def finish_in_place(values: NDArray[np.float64], names: tuple[str, ...]) -> None
         )
 
 
-def _column_from_series(series: Any) -> tuple[NDArray[Any], BadCells | None]:
-    """Return one column of a frame as numbers, and the cells that are none."""
+def _column_from_series(series: Any) -> tuple[NDArray[Any], BadCells | None, bool]:
+    """Return one column of a frame as numbers, the cells that are none, and leading zeros."""
     dtype = series.dtype
     if dtype.is_temporal():
         rows = np.flatnonzero(~series.is_null().to_numpy())
         row = int(rows[0]) if len(rows) else 0
         content = str(series.to_list()[row])
-        return np.empty(0), BadCells("date", row, content, str(dtype), max(1, len(rows)))
+        return np.empty(0), BadCells("date", row, content, str(dtype), max(1, len(rows))), False
     if dtype.is_numeric() and not dtype.is_decimal():
-        return series.to_numpy(), None
+        return series.to_numpy(), None, False
     if dtype == nw.Boolean or dtype.is_decimal():
-        return series.cast(nw.Float64).to_numpy(), None
+        return series.cast(nw.Float64).to_numpy(), None, False
     if isinstance(dtype, nw.Categorical | nw.Enum):
         # Through text, because pyarrow's dictionaries lose their nulls on the direct way.
         series = series.cast(nw.String)
-    return numbers_from_cells(np.fromiter(series.to_list(), dtype=object, count=len(series)))
+    cells = np.fromiter(series.to_list(), dtype=object, count=len(series))
+    return *numbers_from_cells(cells), has_leading_zeros(cells)
 
 
 def _bad_cells_error(

@@ -7,9 +7,8 @@ is walked once more with the standard library, which knows the line numbers.
 from __future__ import annotations
 
 import csv
-import gzip
 import importlib
-import io
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from hidag.errors import FileError
 from hidag.observations.cells import MISSING_WORDS, read_number
+from hidag.observations.text_encoding import UTF_8, encoding_of, open_text
 
 _DELIMITERS = (",", ";", "\t")
 _NO_IO = "reading files needs pyarrow, which is not installed; use pip install 'hidag[io]'"
@@ -41,17 +41,22 @@ def read_text_columns(path: Path) -> Any:
     Raises
     ------
     FileError
-        If the file is empty, has no header, is not UTF-8 text, or has a line with too few or too
-        many cells.
+        If the file is empty, has no header, is no text, or has a line with too few or too many
+        cells.
     """
     arrow = import_arrow("pyarrow")
     arrow_csv = import_arrow("pyarrow.csv")
     header, delimiter = read_header(path)
+    encoding = encoding_of(path)
     text = arrow.string()
     try:
         return arrow_csv.read_csv(
             str(path),
-            read_options=arrow_csv.ReadOptions(column_names=header, skip_rows_after_names=1),
+            read_options=arrow_csv.ReadOptions(
+                column_names=header,
+                skip_rows_after_names=1,
+                encoding="utf8" if encoding == UTF_8 else encoding,
+            ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=delimiter,
                 newlines_in_values=True,
@@ -89,16 +94,14 @@ def delimiter_of(path: Path) -> str:
 def read_header(path: Path) -> tuple[list[str], str]:
     """Return the column names and the delimiter, as the first line of the file shows them."""
     try:
-        with _open(path) as file:
+        with open_text(path) as file:
             first = file.readline()
-    except UnicodeDecodeError:
-        first = "\0"
-    except (OSError, EOFError) as error:
+    except FileError:
+        raise
+    except (OSError, EOFError, zlib.error) as error:
         raise FileError(
             f"{path} cannot be opened; it may be protected, cut off or of another format ({error})"
         ) from error
-    if "\0" in first:
-        raise FileError(_not_text(path))
     if not first.strip():
         raise FileError(
             f"{path} is empty; expected a line with the names of the items and one line per sample"
@@ -147,8 +150,6 @@ def _refuse_ragged(path: Path, n_columns: int, delimiter: str) -> None:
                 if len(cells) != n_columns:
                     first = first if n_odd else (line, len(cells))
                     n_odd += 1
-    except UnicodeDecodeError:
-        raise FileError(_not_text(path)) from None
     except (csv.Error, OSError, EOFError):
         return
     if n_odd:
@@ -160,10 +161,6 @@ def _refuse_ragged(path: Path, n_columns: int, delimiter: str) -> None:
         ) from None
 
 
-def _not_text(path: Path) -> str:
-    return f"{path} is not a text file in UTF-8; save it as CSV with the encoding UTF-8"
-
-
 def _rows(reader: Any, n_columns: int) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells, header included, skipping the lines that pyarrow skips."""
     for cells in reader:
@@ -171,14 +168,7 @@ def _rows(reader: Any, n_columns: int) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, cells or [""]
 
 
-def _open(path: Path) -> io.TextIOBase:
-    # utf-8-sig: spreadsheets like to begin a file with a byte order mark.
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
 @contextmanager
 def _lines(path: Path, delimiter: str) -> Iterator[Any]:
-    with _open(path) as file:
+    with open_text(path) as file:
         yield csv.reader(file, delimiter=delimiter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,12 @@ import numpy as np
 
 from hidag.errors import DataError, FileError
 from hidag.observations.bad_cells import bad_cell_error
-from hidag.observations.cells import BadCells, holds_truth_words, numbers_from_cells
+from hidag.observations.cells import (
+    LEADING_ZEROS,
+    BadCells,
+    holds_truth_words,
+    numbers_from_cells,
+)
 from hidag.observations.csv_text import (
     delimiter_of,
     import_arrow,
@@ -20,8 +25,11 @@ from hidag.observations.csv_text import (
     read_header,
     read_text_columns,
 )
+from hidag.observations.decimal_commas import CommaNumbers, read_decimal_commas
 from hidag.observations.missing_codes import without_codes
+from hidag.observations.parquet import index_columns, parquet_names, read_parquet
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, existing_file, find_part
+from hidag.observations.text_encoding import WINDOWS, encoding_of
 
 
 def read_file(
@@ -35,9 +43,12 @@ def read_file(
     Parameters
     ----------
     path : str or path
-        A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file
-        has the names of the items in its first line; its cells are separated by commas,
-        semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
+        A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file, in
+        UTF-8, UTF-16 or Windows-1252, has the names of the items in its first line; its cells are
+        separated by commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone
+        point are missing. Decimals are marked by points, or by commas where these can mean nothing
+        else and do not separate the cells. The index that pandas keeps in a Parquet file is left
+        out.
     leave_out : sequence of str
         Columns that are no items, such as names of the rows; they need not be numbers.
     missing : mapping from column to codes, optional
@@ -47,7 +58,8 @@ def read_file(
     -------
     pyarrow.Table
         For a text file all columns are float64, or bool where they hold yes and no or so (in any
-        of `hidag.observations.cells.TRUTH_WORDS`); null where the answer is missing.
+        of `hidag.observations.cells.TRUTH_WORDS`); numbers with leading zeros stay text, so that
+        `read_table` sees that they may be names. Null where the answer is missing.
 
     Raises
     ------
@@ -56,11 +68,25 @@ def read_file(
     BadCellError
         If a cell is not a number; the sentence says in which line.
     """
-    file = existing_file(Path(path))
-    table = without_codes(read_cells(file), missing or {})
+    return read_with_notes(Path(path), leave_out, missing or {})[0]
+
+
+def read_with_notes(
+    path: Path, leave_out: Sequence[str], missing: Mapping[str, Sequence[str]]
+) -> tuple[Any, tuple[str, ...]]:
+    """Return the table as `read_file` does, and what was read otherwise than it stands there."""
+    file = existing_file(path)
+    table = read_cells(file)
     for name in leave_out:
         _refuse_unknown_column(file, name, table.column_names)
-    return numbers_of(file, table, [n for n in table.column_names if n not in leave_out])
+    index = [name for name in index_columns(table) if name not in leave_out]
+    notes = [f"{name} is the index of a pandas frame, and no item" for name in index]
+    columns = [name for name in table.column_names if name not in (*leave_out, *index)]
+    table, commas = _read_commas(file, table, columns)
+    notes += [] if commas is None else [commas.in_words()]
+    if ending_of(file) not in BINARY_ENDINGS and encoding_of(file) == WINDOWS:
+        notes.append(f"{file.name} is read as Windows-1252 text, as it is no UTF-8")
+    return numbers_of(file, without_codes(table, missing), columns), tuple(notes)
 
 
 def read_columns(
@@ -79,7 +105,8 @@ def read_columns(
     items : sequence of str
         Columns of numbers; others need not be numbers, and are left out.
     labels : sequence of str
-        Columns of anything, such as names of the rows.
+        Columns of anything, such as names of the rows. Decimal commas are points then, where each
+        column for itself shows them.
     missing : mapping from column to codes, optional
         As in `read_file`.
 
@@ -97,15 +124,16 @@ def read_columns(
     table = read_cells(file)
     for name in (*items, *labels):
         _refuse_unknown_column(file, name, table.column_names)
-    cells = {name: table.column(name).to_pylist() for name in labels}
+    table = _read_commas(file, table, items)[0]
+    cells = {name: _read_commas(file, table, [name])[0].column(name).to_pylist() for name in labels}
     return numbers_of(file, without_codes(table, missing or {}), items), cells
 
 
 def column_names(path: str | PathLike[str]) -> list[str]:
-    """Return the names of the columns of a file, or of the table in a folder."""
+    """Return the names of the columns of a file, or of the table in a folder, with any index."""
     file = _table_file(path)
     if ending_of(file) in BINARY_ENDINGS:
-        return list(_read_parquet(file, import_arrow("pyarrow.parquet").read_schema).names)
+        return parquet_names(file)
     return read_header(file)[0]
 
 
@@ -127,8 +155,15 @@ def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
 def read_cells(file: Path) -> Any:
     """Return a table whose columns may be text."""
     if ending_of(file) in BINARY_ENDINGS:
-        return _read_parquet(file, import_arrow("pyarrow.parquet").read_table)
+        return read_parquet(file)
     return read_text_columns(file)
+
+
+def _read_commas(file: Path, table: Any, columns: Sequence[str]) -> tuple[Any, CommaNumbers | None]:
+    """Return the table with points for decimal commas, where commas do not separate the cells."""
+    if ending_of(file) in BINARY_ENDINGS or delimiter_of(file) == ",":
+        return table, None
+    return read_decimal_commas(table, columns)
 
 
 def numbers_of(file: Path, table: Any, columns: Sequence[str]) -> Any:
@@ -146,25 +181,41 @@ def _numbers(table: Any, file: Path, n_columns: int) -> Any:
     bad: dict[str, BadCells] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
-            columns.append(column.cast(arrow.float64()))
+            numbers, found = column.cast(arrow.float64()), None
         except arrow.ArrowInvalid:
-            cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
-            values, found = numbers_from_cells(cells)
-            truth = found is None and holds_truth_words(cells)
-            # Truth values stay what they are, so that it can be told that words were read as them.
-            plain = values == 1 if truth else values
-            columns.append(arrow.array(plain, mask=np.isnan(values)))
-            if found is not None:
-                bad[name] = found
+            numbers, found = _numbers_from_words(column)
+        if found is not None:
+            bad[name] = found
+        # Zeros that numbers do not need are a sign of names, which only the text shows.
+        columns.append(column if _has_leading_zeros(column) else numbers)
     if bad:
         raise bad_cell_error(bad, table, file, n_columns)
     _refuse_infinite(columns, table, file, n_columns)
     return arrow.table(columns, names=table.column_names)
 
 
+def _numbers_from_words(column: Any) -> tuple[Any, BadCells | None]:
+    """Return a column of text as numbers or truth values, and the cells that are neither."""
+    cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+    values, found = numbers_from_cells(cells)
+    truth = found is None and holds_truth_words(cells)
+    # Truth values stay what they are, so that it can be told that words were read as them.
+    plain = values == 1 if truth else values
+    return import_arrow("pyarrow").array(plain, mask=np.isnan(values)), found
+
+
+def _has_leading_zeros(column: Any) -> bool:
+    """Return whether some cell of a text column is a whole number with needless zeros."""
+    compute = import_arrow("pyarrow.compute")
+    found = compute.match_substring_regex(column, f"^{LEADING_ZEROS}$")
+    return bool(compute.any(found).as_py())
+
+
 def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: int) -> None:
     """Raise the sentence about the first number that is not finite, where the file has it."""
     for name, column in zip(table.column_names, columns, strict=True):
+        if str(column.type) == "string":  # digits only
+            continue
         rows = np.flatnonzero(np.isinf(np.asarray(column, dtype=np.float64)))
         if len(rows):
             line = line_of_row(file, int(rows[0]), n_columns, delimiter_of(file))
@@ -173,13 +224,3 @@ def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: 
                 f"column {name!r}, line {line} ({len(rows)} of {table.num_rows} cells of this "
                 "column); leave the cell empty if the answer is missing"
             )
-
-
-def _read_parquet(file: Path, read: Callable[[str], Any]) -> Any:
-    arrow = import_arrow("pyarrow")
-    try:
-        return read(str(file))
-    except (arrow.ArrowInvalid, OSError) as error:
-        raise FileError(
-            f"{file} cannot be read as a Parquet file; it may be cut off or of another format"
-        ) from error

@@ -13,7 +13,8 @@ from typing import Any
 from hidag.errors import DataError, FileError
 from hidag.observations.bad_cells import BadCellError
 from hidag.observations.csv_text import import_arrow
-from hidag.observations.files import numbers_of, read_cells, read_file
+from hidag.observations.files import numbers_of, read_cells, read_with_notes
+from hidag.observations.parquet import index_columns
 from hidag.observations.paths import BINARY_ENDINGS, ending_of, find_part, near_names
 
 _ITEM, _TYPE = "item", "type"
@@ -33,12 +34,15 @@ class TableSource:
         First column 'item', then one column per latent; for `read_q_matrix`.
     title : str
         The name of the folder, or of the file without its ending.
+    notes : tuple of str
+        What was read otherwise than it stands in the table.
     """
 
     table: Any
     types: Mapping[str, str] | None
     q: Any | None
     title: str
+    notes: tuple[str, ...] = ()
 
 
 def read_folder(
@@ -77,8 +81,8 @@ def read_folder(
     folder = Path(path)
     if folder.is_file():
         title = folder.name[: -len(ending_of(folder))] if ending_of(folder) else folder.name
-        table = read_file(folder, leave_out=leave_out, missing=missing)
-        return TableSource(table=table, types=None, q=None, title=title)
+        table, notes = read_with_notes(folder, leave_out, missing or {})
+        return TableSource(table=table, types=None, q=None, title=title, notes=notes)
     if not folder.exists():
         raise FileError(f"there is no folder {folder}{near_names(folder)}")
     responses = find_part(folder, "responses")
@@ -89,12 +93,12 @@ def read_folder(
             f"the folder {folder} must hold a table named responses.csv or responses.parquet, but "
             f"it holds {listed or 'nothing'}"
         )
-    table = read_file(responses, leave_out=leave_out, missing=missing)
+    table, notes = read_with_notes(responses, leave_out, missing or {})
     types_file, q_file = find_part(folder, "types"), find_part(folder, "q") if with_q else None
     items = tuple(table.column_names)
     types = None if types_file is None else read_types(types_file, items, leave_out)
     q = None if q_file is None else read_q(q_file, leave_out)
-    return TableSource(table=table, types=types, q=q, title=folder.resolve().name)
+    return TableSource(table=table, types=types, q=q, title=folder.resolve().name, notes=notes)
 
 
 def read_types(
@@ -140,6 +144,7 @@ def read_types(
 def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
     """Return the Q-matrix as a table: item names as text, then numbers; some items left out."""
     table = read_cells(file)
+    table = table.drop_columns(index_columns(table))
     if table.column_names[0].strip().lower() != _ITEM:
         raise FileError(
             f"the first column of {file} must be called item and hold the names of the items, but "

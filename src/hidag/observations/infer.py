@@ -8,10 +8,12 @@ The rules, in order, for the observed values of one item:
    the next one; among many values, also more frequent than it; beyond a gap above few grades), or
    the only negative one is -9, -99, -999 or -9999, or -1 beside 0 and 1: a code for missing
    answers, perhaps; not guessed.
-4. Any fraction: gaussian, unless all values are positive, their skewness exceeds 2 and that of
+4. Whole numbers from 0 up that repeat less than answers could, or that would be taken for counts
+   but are written with leading zeros: names of the rows, perhaps; not guessed.
+5. Any fraction: gaussian, unless all values are positive, their skewness exceeds 2 and that of
    their logarithms is within 1: then gaussian and lognormal are both plausible; not guessed.
-5. Whole numbers with a negative one: gaussian.
-6. Whole numbers from 0 up: poisson if they look like counts, else not guessed, because grades of
+6. Whole numbers with a negative one: gaussian.
+7. Whole numbers from 0 up: poisson if they look like counts, else not guessed, because grades of
    an ordered scale and rounded measurements are written in the same way.
 
 What looks like counts: counts whose mean depends on the latents are a mixture of Poisson laws,
@@ -43,6 +45,7 @@ from hidag.observations.missing_codes import (
     code_in_words,
     suspected_code,
 )
+from hidag.observations.row_names import hardly_alike, seem_to_name_rows
 
 RAW_SKEWNESS = 2.0
 """An exponential law has skewness 2; few items that are meant as normal are more skewed."""
@@ -76,16 +79,26 @@ class Guess:
         The family to try first when the values are ambiguous; else the same as `family`.
     code : float or None
         What may stand for missing answers, where that is why the values are ambiguous.
+    names_rows : bool
+        Whether the column seems to name the rows, and to be no item.
     """
 
     family: str | None
     reason: str
     suggestion: str
     code: float | None = None
+    names_rows: bool = False
 
 
-def infer_family(values: NDArray[np.float64]) -> Guess:
-    """Return the type that the observed values of one item, shape (n,), show."""
+def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
+    """Return the type that the observed values of one item show.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+    padded : bool, default=False
+        Whether some were written with leading zeros.
+    """
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) <= 1:
         # Refused when the values are checked; here it only has to stay out of the way.
@@ -100,8 +113,10 @@ def infer_family(values: NDArray[np.float64]) -> Guess:
         low, high = distinct
         return Guess(
             None,
-            f"holds only {low:g} and {high:g}: recode it as 0 and 1 (for a binary item)",
-            "bernoulli",
+            f"holds only {low:g} and {high:g}: recode it as 0 and 1 for a binary item, or take it "
+            "as two categories",
+            # What can be said without recoding; other families refuse such values.
+            "categorical",
         )
     code = suspected_code(values)
     if code is None:
@@ -112,7 +127,24 @@ def infer_family(values: NDArray[np.float64]) -> Guess:
         return Guess(None, f"holds {code_in_words(values, code)}", suggestion, code)
     if distinct[0] < 0:
         return Guess("gaussian", f"holds whole numbers down to {distinct[0]:g}", "gaussian")
-    return _infer_counts(values, distinct, counts)
+    if seem_to_name_rows(distinct, len(values)):
+        return Guess(
+            None,
+            f"holds whole numbers from {distinct[0]:.0f} to {distinct[-1]:.0f} ({len(distinct)} "
+            f"different in {len(values)} cells), which repeat less than answers do: names of the "
+            "rows?",
+            "gaussian",
+            names_rows=True,
+        )
+    guess = _infer_counts(values, distinct, counts)
+    if padded and guess.family == "poisson":
+        return Guess(
+            None,
+            "holds whole numbers with leading zeros: names of the rows, or codes?",
+            "gaussian",
+            names_rows=True,
+        )
+    return guess
 
 
 def _infer_real(values: NDArray[np.float64]) -> Guess:
@@ -143,9 +175,10 @@ def _infer_counts(
         )
     # A low quantile, because a few zeros that stand for "not measured" would hide a measurement.
     if np.quantile(values, 0.01, method="lower") > COUNT_START:
-        return Guess(
-            None, f"{span}, hardly any near 0: a rounded measurement or a count?", "gaussian"
-        )
+        kinds = "a rounded measurement or a count?"
+        if hardly_alike(values):
+            kinds = "a rounded measurement, a count or names of the rows?"
+        return Guess(None, f"{span}, hardly any near 0: {kinds}", "gaussian")
     grades = "grades of a scale or a count?"
     # Grades that nobody gave would have to be named: then numbers are easier to begin with.
     graded = "ordinal" if top - low == len(distinct) - 1 else "gaussian"

@@ -28,11 +28,14 @@ class Observations:
         Unique.
     named : bool
         True if the names came from the user's table, False if they were made up.
+    padded : frozenset of str
+        Items of which some number was written with leading zeros, as '007', which counts are not.
     """
 
     values: NDArray[np.float64]
     names: tuple[str, ...]
     named: bool
+    padded: frozenset[str] = frozenset()
 
     @property
     def n_samples(self) -> int:
@@ -106,15 +109,17 @@ def read_table(
     """
     if isinstance(X, Observations):
         values, own_names, named = X.values, X.names, X.named
+        padded = [name in X.padded for name in X.names]
     else:
-        values, own_names, named = _read_values(X, names, min_rows)
+        values, own_names, named, padded = _read_values(X, names, min_rows)
     if names is not None:
         own_names, named = _given_names(names, values.shape[1]), True
     refuse_duplicates(own_names)
     if not isinstance(X, Observations):
         finish_in_place(values, own_names)
         values.setflags(write=False)
-    observations = Observations(values=values, names=own_names, named=named)
+    written = frozenset(name for name, zeros in zip(own_names, padded, strict=True) if zeros)
+    observations = Observations(values=values, names=own_names, named=named, padded=written)
     _refuse_too_small(values.shape, min_rows)
     if not allow_empty_items:
         _refuse_empty_items(observations)
@@ -123,8 +128,8 @@ def read_table(
 
 def _read_values(
     X: Any, names: Sequence[str] | None, min_rows: int
-) -> tuple[NDArray[np.float64], tuple[str, ...], bool]:
-    """Return the numbers, the names and whether the names are the table's own."""
+) -> tuple[NDArray[np.float64], tuple[str, ...], bool, list[bool]]:
+    """Return the numbers, the names, whether they are the table's own, and leading zeros."""
     if bool(sparse.issparse(X)):  # bool() so that the type checker does not narrow X
         raise DataError(
             f"Sparse input is not supported: expected a dense table, got a {type(X).__name__} of "
@@ -141,12 +146,14 @@ def _read_values(
         frame = open_frame(X)
         _refuse_too_small(frame.shape, min_rows)
         shown = _given_names(names, len(labels)) if names is not None else own_names
-        return columns_from_frame(frame, shown), own_names, named
+        values, padded = columns_from_frame(frame, shown)
+        return values, own_names, named, padded
     array = _as_array(X)
     _refuse_too_small(array.shape, min_rows)
     own_names = _default_names(array.shape[1])
     shown = _given_names(names, array.shape[1]) if names is not None else own_names
-    return columns_from_array(array, shown), own_names, False
+    values, padded = columns_from_array(array, shown)
+    return values, own_names, False, padded
 
 
 def _as_array(X: Any) -> NDArray[Any]:

@@ -14,13 +14,13 @@ from hidag.errors import DataError, SettingError
 from hidag.measurement import categorical_named, family_named, shown_names
 from hidag.measurement.families import KINDS, Family, split_name
 from hidag.measurement.responses import CATEGORICAL, Categorical
+from hidag.observations.doubts import doubt_sentence
 from hidag.observations.infer import Guess, infer_family
 from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
 from hidag.observations.values import check_values
 
 _AUTO = "auto"
-_SHOWN_NAMES = 5
 _SHOWN_VALUES = 8
 #: Families whose brackets the values can fill.
 _FROM_VALUES = {
@@ -107,14 +107,15 @@ def resolve_families(
             inferred.append(False)
             reasons.append("set by the user")
             continue
-        guess = infer_family(observations.column(item))
+        name = observations.names[item]
+        guess = infer_family(observations.column(item), padded=name in observations.padded)
         if guess.family is None:
-            doubtful[observations.names[item]] = guess
+            doubtful[name] = guess
         families.append(guess.suggestion)
         inferred.append(True)
         reasons.append(guess.reason)
     if doubtful:
-        raise DataError(_doubt_sentence(doubtful, families, observations))
+        raise DataError(doubt_sentence(doubtful, families, observations))
     return FamilyChoice(tuple(families), tuple(inferred), tuple(reasons), observations.names)
 
 
@@ -253,40 +254,6 @@ def _position(key: Any, names: tuple[str, ...]) -> int:
             f"family must name items of the table, but got {key!r}; use a column name or a "
             f"position from 0 to {len(names) - 1}"
         ) from None
-
-
-def _doubt_sentence(
-    doubtful: dict[str, Guess], families: Sequence[str], observations: Observations
-) -> str:
-    """Return the one sentence about all items that cannot be guessed, with a setting to paste."""
-    alike: dict[str | float, list[str]] = {}
-    for name, guess in doubtful.items():
-        # How often a code comes up differs from item to item; what to do about it does not.
-        alike.setdefault(guess.reason if guess.code is None else guess.code, []).append(name)
-    share = f"{len(doubtful)} of {observations.n_items}"
-    lines = [f"family='auto' cannot tell the type of {share} items:"]
-    for names in alike.values():
-        reasons = list(dict.fromkeys(doubtful[name].reason for name in names))
-        first = "the first " if len(reasons) > 1 else ""
-        shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
-        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        lines.append(f"  {shown}{more}: {first}{reasons[0]}")
-    position = {name: item for item, name in enumerate(observations.names)}
-    if any(guess.suggestion == "lognormal" for guess in doubtful.values()):
-        # Times of the same test belong to one family even if only some of them are very skewed.
-        positive = sum(
-            families[item] == "gaussian" and bool(observations.column(item).min() > 0)
-            for name, item in position.items()
-            if name not in doubtful
-        )
-        if positive:
-            lines.append(f"  ({positive} other positive items would be taken as gaussian)")
-    pasted: dict[Any, str] = {
-        name if observations.named else position[name]: guess.suggestion
-        for name, guess in doubtful.items()
-    }
-    lines.append(f"say what they are, for instance family={pasted!r}; the other items stay 'auto'")
-    return "\n".join(lines)
 
 
 __all__ = [

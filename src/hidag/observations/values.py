@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from hidag.errors import DataError, SettingError
+from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.measurement import categorical_named, family_named
 from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
 
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
 _LARGEST_SIZE, _SMALLEST_SPREAD = 1e100, 1e-100
+_STACK = 4  # the line that called fit
 
 
 def check_values(
@@ -60,6 +62,35 @@ def check_values(
     _refuse_extreme(observations, for_fitting=for_fitting)
     if for_fitting:
         _refuse_constant(observations)
+
+
+def warn_of_values(observations: Observations, families: Sequence[str]) -> None:
+    """Warn of items that can be fitted, but whose values do not go with what the family says.
+
+    Parameters
+    ----------
+    observations : Observations
+    families : sequence of str, length J
+        As in `check_values`.
+    """
+    for family in dict.fromkeys(families):
+        if categorical_named(family) is not None:
+            continue
+        kind = family_named(family)
+        found: dict[str, tuple[str, str]] = {}
+        for item, name in enumerate(observations.names):
+            if families[item] == family:
+                doubt = kind.column_doubt(observations.column(item))
+                if doubt is not None:
+                    found[name] = doubt
+        if found:
+            name, (problem, advice) = next(iter(found.items()))
+            warnings.warn(
+                f"family={family!r}: item {name!r} has {problem} ({len(found)} of "
+                f"{observations.n_items} items); {advice}",
+                HidagWarning,
+                stacklevel=_STACK,
+            )
 
 
 def _refuse_extreme(observations: Observations, *, for_fitting: bool) -> None:

@@ -69,6 +69,7 @@ def render_report(
         plots=plots and parts.plots,
         examined=parts.examined,
         doubts_kept=parts.doubts_kept,
+        by_weights=parts.by_weights,
     )
     return render_page(
         _TEMPLATE,

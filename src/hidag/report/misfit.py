@@ -100,7 +100,7 @@ def flat_directions(found: StandardErrors) -> tuple[str, ...]:
 def _poor_moments(found: LimitedInformation) -> list[str]:
     """Return whether means and pairs of categorical items are poorly described."""
     # Residual correlations of so many rows have this size by chance alone.
-    srmsr = sqrt(max(found.srmsr**2 - 1.0 / found.n_rows, 0.0))
+    srmsr = sqrt(max(found.srmsr**2 - 1.0 / found.n_effective, 0.0))
     poor = []
     if found.rmsea >= POOR_RMSEA and found.interval[0] > GOOD_RMSEA:
         poor.append(f"RMSEA2 is {found.rmsea:.3f}, where {POOR_RMSEA:g} and more is called poor")

@@ -13,6 +13,7 @@ from hidag.explain.intervals import interval_cautions, level_reached
 from hidag.report.headings import FIT_HEADING, PLACEMENT_HEADING, SURE_HEADING
 from hidag.report.misfit import GOOD_RMSEA, POOR_RMSEA
 from hidag.report.parts import Section, Table, in_words
+from hidag.row_weights import rows_in_words
 
 if TYPE_CHECKING:
     from hidag.explain.tables import Table as Found
@@ -31,19 +32,21 @@ def fit_panel(found: FitStatistics) -> Panel:
     words: list[str] = []
     if found.criteria is not None:
         c = found.criteria
+        rows = rows_in_words(c.n_rows, c.n_effective)
         words.append(
             f"Log-likelihood {c.log_likelihood:,.2f} with {c.n_parameters} parameters: AIC "
-            f"{c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC {c.ebic:,.2f}; {c.n_rows:,} rows and "
+            f"{c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC {c.ebic:,.2f}; {rows} and "
             f"{c.n_cells:,} observed cells were used."
         )
     if found.absolute is not None:
         a = found.absolute
+        rows = rows_in_words(a.n_rows, a.n_effective)
         verdict = "good" if a.rmsea < GOOD_RMSEA else "fair" if a.rmsea < POOR_RMSEA else "poor"
         words.append(
             f"Means and pairs of the {a.n_items} categorical items: RMSEA2 {a.rmsea:.4f} (90 % "
             f"interval {a.interval[0]:.4f} to {a.interval[1]:.4f}), which is customarily called "
             f"{verdict}; SRMSR {a.srmsr:.4f}; M2 {a.m2:,.1f} on {a.degrees} degrees of freedom, "
-            f"p {a.p_value:.3g}; {a.n_rows:,} rows without a missing cell."
+            f"p {a.p_value:.3g}; {rows} without a missing cell."
         )
     tables = []
     for name, caption, part, most in (

@@ -45,6 +45,9 @@ class ReportParts:
         Whether ``doubts`` is all there was: files of earlier versions do not hold them.
     plots : bool
         Whether the page has pictures of Q and the trace.
+    by_weights : bool
+        Whether statistics of fit counted rows by weights. Those of earlier versions counted every
+        row once, and cannot judge a fit that did not.
     """
 
     title: str = "Hidden causes and their graph"
@@ -58,6 +61,7 @@ class ReportParts:
     directions: tuple[tuple[str, str, float], ...] = ()
     doubts_kept: bool = True
     plots: bool = True
+    by_weights: bool = False
 
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
@@ -88,6 +92,7 @@ def read_parts(path: Path) -> ReportParts:
             _shares(content.get("directions", ())),
             bool(content.get("doubts_kept", "doubts" in content)),
             bool(content.get("plots", True)),
+            bool(content.get("by_weights", False)),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(

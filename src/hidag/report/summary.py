@@ -47,6 +47,7 @@ def summary_content(
     plots: bool = True,
     examined: bool = False,
     doubts_kept: bool = True,
+    by_weights: bool = False,
 ) -> dict[str, Any]:
     """Return what the page shows of the fit itself, by the names of its template.
 
@@ -61,11 +62,15 @@ def summary_content(
         Whether the model was held against its table: without that the page cannot call it fine.
     doubts_kept : bool
         Whether what was found against it then is among the warnings.
+    by_weights : bool
+        Whether rows were counted by weights then.
     """
     return {
         "result": result,
         "concerns": concerns(result, warnings),
-        "not_judged": why_not_judged(result, examined=examined, doubts_kept=doubts_kept),
+        "not_judged": why_not_judged(
+            result, examined=examined, doubts_kept=doubts_kept, by_weights=by_weights
+        ),
         "sentences": what_was_fitted(result),
         "told": bool(knowledge_in_words(result)),
         "edges": edges_in_words(result.graph),

@@ -184,7 +184,9 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     return out + [text for text in more if not _said_already(text)]
 
 
-def why_not_judged(result: FitResult, *, examined: bool, doubts_kept: bool) -> str:
+def why_not_judged(
+    result: FitResult, *, examined: bool, doubts_kept: bool, by_weights: bool
+) -> str:
     """Return why nobody can say whether the model describes its table; empty where one can.
 
     Parameters
@@ -194,13 +196,15 @@ def why_not_judged(result: FitResult, *, examined: bool, doubts_kept: bool) -> s
         Whether statistics of fit were computed.
     doubts_kept : bool
         Whether what they found against the model is known.
+    by_weights : bool
+        Whether they counted rows by weights.
     """
     if not examined:
         return "How well the model describes the table was not examined here."
-    if was_weighted(result):
+    if was_weighted(result) and not by_weights:
         return (
-            "Statistics of fit count every row once, and so they do not judge a fit that counted "
-            "rows by weights."
+            "Statistics of fit count every row once here, and so they do not judge a fit that "
+            "counted rows by weights."
         )
     if not doubts_kept:
         return (

@@ -12,6 +12,7 @@ from hidag.how_many.common_strength import refit_at_common_strength
 from hidag.how_many.neighbour_fits import Neighbours, Place
 from hidag.how_many.rule import Comparison, nearest, next_both_ways, next_to_fit
 from hidag.observations import Observations, read_table, resolve_families
+from hidag.row_weights import weighted_rows
 from hidag.select.candidates import (
     Candidate,
     Table,
@@ -20,7 +21,7 @@ from hidag.select.candidates import (
     held_out_likelihood,
 )
 from hidag.select.selection import Selection
-from hidag.settings import checked_count, root_seed, weighted_rows
+from hidag.settings import checked_count, root_seed
 from hidag.start.factor_count import FactorCount, largest_count
 
 #: Numbers of latents that are fitted at most when fits go where they are needed and items show

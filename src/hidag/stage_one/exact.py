@@ -25,10 +25,11 @@ from hidag.latent import (
     StateSpace,
     expected_counts,
 )
-from hidag.latent.factorise import network_of_counts
+from hidag.latent.factorise import network_of_counts, possible_among
 from hidag.measurement import MeasurementParameters
 from hidag.stage_one.labels import same_class, settle_labels
 from hidag.stage_one.record import StageOneRecord
+from hidag.stage_one.rising import shares_of_law
 from hidag.start.records import StageOne
 
 Array = NDArray[np.float64]
@@ -134,6 +135,9 @@ class ExactMeasurement:
         # Summing leaves axes in the old order; the latents may have been asked for in another.
         cube = np.transpose(cube, np.argsort(np.argsort(latents)))
         left = SaturatedLaw(space, cube.ravel() / cube.sum())
+        possible = self.observed.possible
+        if possible is not None:
+            possible = possible_among(possible, self.law.space, latents.tolist()).ravel()
         return ExactMeasurement(
             self.stage_one,
             replace(
@@ -141,6 +145,7 @@ class ExactMeasurement:
                 parameters=self.observed.parameters.reordered(latents=latents),
                 space=space,
                 law=np.asarray(left.probabilities),
+                possible=possible,
             ),
             self.parameters.reordered(latents=latents),
             left,
@@ -156,6 +161,7 @@ def exact_measurement(
     *,
     reorder: bool,
     relevel: bool = True,
+    possible: NDArray[np.bool_] | None = None,
     n_threads: int,
 ) -> ExactMeasurement:
     """Return Stage I's answer with signs settled and items in the user's order.
@@ -171,6 +177,8 @@ def exact_measurement(
         Whether latents are put in an order of their own, the strongest first.
     relevel : bool
         Whether levels are put in order too; conjunctive items mean something by theirs.
+    possible : ndarray of bool, shape (S,), optional
+        Joint states that prerequisites allow, of latents and levels in the order they have.
     n_threads : int
     """
     best, parents = stage_one.best, None
@@ -181,7 +189,9 @@ def exact_measurement(
     shown = cube
     if network is not None and parents is not None:
         shown = network.freed.reshape(space.levels)
-    working, levels, order = settle_labels(working, data, reorder=reorder, relevel=relevel)
+    working, levels, order = settle_labels(
+        working, data, shares_of_law(cube), reorder=reorder, relevel=relevel
+    )
     working = working.pruned()
     cube = np.transpose(cube[np.ix_(*levels)], order)
     shown = np.transpose(shown[np.ix_(*levels)], order)
@@ -191,17 +201,22 @@ def exact_measurement(
         final = network_of_counts(cube.ravel(), _renamed(parents, order), space)
     return ExactMeasurement(
         stage_one,
-        ObservedFit(data, working, space, np.asarray(shown_law.probabilities), n_threads),
+        ObservedFit(data, working, space, np.asarray(shown_law.probabilities), n_threads, possible),
         data.to_user(working).reordered(items=np.argsort(columns)),
         final,
         shown_law,
     )
 
 
-def parents_by_search(space: StateSpace, knowledge: Knowledge | None = None) -> LearnParents:
+def parents_by_search(
+    space: StateSpace,
+    knowledge: Knowledge | None = None,
+    possible: NDArray[np.bool_] | None = None,
+) -> LearnParents:
     """Return the search that finds the graph a law is restricted to while it is estimated.
 
-    ``knowledge`` is about the latents by their numbers.
+    ``knowledge`` is about the latents by their numbers. ``possible``, shape (S,), says which joint
+    states laws have mass on, if these are held to a hierarchy already.
     """
     names = tuple(f"{k}" for k in range(space.n_latents))
 
@@ -219,7 +234,9 @@ def parents_by_search(space: StateSpace, knowledge: Knowledge | None = None) -> 
         ratio = information_ratio(parameters, law, data)
         counts = expected_counts(law, max(rows_worth(ratio, n_steps) * data.n_counted, 1.0), names)
         found = search_graph(counts, score=score_for(space.levels), knowledge=knowledge)
-        observed = ObservedFit(data, parameters, space, np.asarray(law.probabilities))
+        observed = ObservedFit(
+            data, parameters, space, np.asarray(law.probabilities), possible=possible
+        )
         if not goes_by_likelihood(observed, ratio):
             return found.dag.parents
         rules = None if knowledge is None else knowledge.rules(names)

@@ -2,7 +2,9 @@
 
 The answer without the hierarchy is where it begins: levels are put in order, so that having a
 skill means the same for law and items, states that the hierarchy rules out lose their mass, and
-everything is fitted again. EM never gives mass to a state that has none.
+everything is fitted again. EM never gives mass to a state that has none. Whether the law is one
+over a graph is decided again too: without the hierarchy a graph's law pays for states that do not
+occur, and the saturated law does not.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, ZERO
 from hidag.latent import StateSpace
+from hidag.latent.factorise import is_any_law
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
-from hidag.stage_one.labels import settle_labels
-from hidag.stage_one.way_round import latest, turned
+from hidag.stage_one.way_round import latest, levels_rising
 from hidag.start.records import StageOne
 from hidag.start.several import FINAL_TOLERANCE
 
@@ -35,7 +37,9 @@ def under_hierarchy(
     possible: NDArray[np.bool_],
     schedule: Schedule,
     *,
+    law: str,
     learn_parents: LearnParents,
+    price: float | None = None,
     relevel: bool = True,
     n_threads: int = 1,
 ) -> StageOne:
@@ -49,8 +53,12 @@ def under_hierarchy(
         As in ``estimate_with_law``.
     possible : ndarray of bool, shape (S,)
         The states that the hierarchy allows, levels going up with the items.
+    law : {"auto", "network", "saturated"}
+        "auto" compares information criteria.
     learn_parents : callable
         Finds a graph that has the hierarchy's edges.
+    price : float or None
+        What a parameter of the law costs there, as in ``estimate_under_network``.
     relevel : bool
         Whether levels have to be put in order first; conjunctive items mean something by theirs.
     n_threads : int
@@ -62,7 +70,7 @@ def under_hierarchy(
     """
     begin = stage_one
     if relevel:
-        begin = turned(stage_one, space, _level_orders(latest(stage_one), data, space))
+        begin = levels_rising(stage_one, data, space)
     plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
 
     def only_possible(counts: Array) -> Array:
@@ -90,9 +98,9 @@ def under_hierarchy(
         return continued(now, found)
 
     best = fitted(begin.best)
-    if begin.network is None:
+    if law == "saturated":
         return replace(begin, best=best)
-    begun = fitted(latest(begin))
+    begun = best if begin.network is None else fitted(latest(begin))
     basis, allowed = _held(begun.parameters, space)
     parents = learn_parents(begun.parameters, begun.probabilities, data, max(begun.n_iter, 1))
     network = estimate_under_network(
@@ -105,38 +113,13 @@ def under_hierarchy(
         plan,
         learn_parents,
         adapt=False,
+        price=price,
+        possible=possible,
         n_threads=n_threads,
     )
+    if law == "auto" and (not network.preferred or is_any_law(network.parents, space, possible)):
+        return replace(begin, best=best, network=None)
     return replace(begin, best=best, network=replace(network, penalty=begin.penalty))
-
-
-def _level_orders(
-    estimate: Estimate, data: WorkingData, space: StateSpace
-) -> list[NDArray[np.intp]]:
-    """Return which level of each latent is to be called level v: those with higher items last.
-
-    Two levels go by what is expected of the latent's items in the people who have them. Sums of
-    coefficients, which serve elsewhere, may be anything where a combination of skills hardly
-    occurs, and a hierarchy is about such combinations.
-    """
-    _, orders, _ = settle_labels(estimate.parameters, data, reorder=False)
-    states = space.states()
-    user = data.to_user(estimate.parameters)
-    means = user.response_means(states)
-    law = estimate.probabilities / estimate.probabilities.sum()
-    centred = means - law @ means
-    spread = np.sqrt(law @ centred**2)
-    scaled = centred / np.where(spread > 0, spread, 1.0)
-    out = []
-    for k, order in enumerate(orders):
-        if space.levels[k] > 2:
-            out.append(order)
-            continue
-        own = user.support[:, k]
-        high = states[:, k] == 1
-        rises = (law[high] @ scaled[high][:, own]).sum() / max(law[high].sum(), 1e-300)
-        out.append(np.array([0, 1] if rises >= 0 else [1, 0], dtype=np.intp))
-    return out
 
 
 def _held(parameters: MeasurementParameters, space: StateSpace) -> tuple[Basis, NDArray[np.uint8]]:

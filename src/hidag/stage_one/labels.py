@@ -10,13 +10,19 @@ from hidag.estimate.level_order import levels_in_line
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw
 from hidag.measurement import MeasurementParameters
+from hidag.stage_one.rising import Shares, votes_for_rising
 
 #: For each latent, which of its levels comes to be level v.
 LevelOrders = tuple[NDArray[np.intp], ...]
 
 
 def settle_labels(
-    working: MeasurementParameters, data: WorkingData, *, reorder: bool, relevel: bool = True
+    working: MeasurementParameters,
+    data: WorkingData,
+    shares: Shares,
+    *,
+    reorder: bool,
+    relevel: bool = True,
 ) -> tuple[MeasurementParameters, LevelOrders, NDArray[np.intp]]:
     """Return parameters with levels and latents in a settled order, and the two orders.
 
@@ -25,6 +31,8 @@ def settle_labels(
     working : MeasurementParameters
         On the working scale of ``data``.
     data : WorkingData
+    shares : callable
+        From some latents to the shares of their joint levels under the fitted law.
     reorder : bool
         Whether latents are put in an order of their own, the strongest first.
     relevel : bool
@@ -33,35 +41,23 @@ def settle_labels(
     Returns
     -------
     parameters : MeasurementParameters
-        Latent ``order[k]`` in place k, its loadings summing to a positive number.
+        Latent ``order[k]`` in place k, its items higher on the whole at its higher level.
     levels : tuple of ndarray of int
         For each latent, in the old order, which of its levels comes to be level v.
     order : ndarray of int, shape (K,)
     """
-    user = data.to_user(working)
-    levels = tuple(
-        _level_order(user, working, k) if relevel else np.arange(m)
-        for k, m in enumerate(working.terms.levels)
-    )
+    levels = tuple(np.arange(m) for m in working.terms.levels)
+    if relevel:
+        rises = votes_for_rising(working, data, shares).sum(axis=0) >= 0
+        levels = tuple(
+            levels_in_line(working, k) if m > 2 else np.array([0, 1] if rises[k] else [1, 0])
+            for k, m in enumerate(working.terms.levels)
+        )
     turned = working.relevelled(levels)
     order = np.arange(working.n_latents)
     if reorder:
         order = strongest_first(turned)
     return turned.reordered(latents=order), levels, order
-
-
-def _level_order(
-    user: MeasurementParameters, working: MeasurementParameters, latent: int
-) -> NDArray[np.intp]:
-    """Return a latent's levels from low to high.
-
-    Two levels go by the sum of the loadings in the user's units; more are put in a line by what
-    they have in common over the items, each in its own units.
-    """
-    if user.terms.levels[latent] == 2:
-        falls = user.heights(latent)[:, 1].sum() < 0
-        return np.array([1, 0] if falls else [0, 1], dtype=np.intp)
-    return levels_in_line(working, latent)
 
 
 def strongest_first(parameters: MeasurementParameters) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ from hidag.start.budget import LARGEST_EXACT_STATES, choose_method
 from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
 from hidag.start.points import StartPoint
 from hidag.start.records import StartProgress
-from hidag.start.with_law import estimate_with_law
+from hidag.start.with_law import PRICE_WITH_GIVEN_Q, estimate_with_law
 
 Array = NDArray[np.float64]
 
@@ -172,15 +172,19 @@ def estimate_measurement(
             n_starts=0 if begin is not None else _starts_with_interactions(n_starts),
             n_threads=n_threads,
         )
+    possible = None
     if knowledge is not None and hierarchy:
         numbers = tuple(f"{k}" for k in range(n_latents))
+        possible = knowledge.possible_states(numbers, levels).ravel()
         stage_one = under_hierarchy(
             stage_one,
             data,
             space,
-            knowledge.possible_states(numbers, levels).ravel(),
+            possible,
             schedule,
-            learn_parents=parents_by_search(space, knowledge),
+            law=law,
+            learn_parents=parents_by_search(space, knowledge, possible),
+            price=PRICE_WITH_GIVEN_Q if (entries >= 0).all() else None,
             relevel=not effects.conjunctive,
             n_threads=n_threads,
         )
@@ -191,6 +195,7 @@ def estimate_measurement(
         columns,
         reorder=q_entries is None,
         relevel=not effects.conjunctive and not hierarchy,
+        possible=possible,
         n_threads=n_threads,
     )
 

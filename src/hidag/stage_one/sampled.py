@@ -16,6 +16,7 @@ from hidag.latent import LatentCounts, LatentLaw, NetworkLaw, Parents
 from hidag.measurement import MeasurementParameters
 from hidag.stage_one.labels import same_class, settle_labels
 from hidag.stage_one.record import StageOneRecord
+from hidag.stage_one.rising import shares_of_draws
 from hidag.start.budget import LARGEST_EXACT_STATES
 from hidag.start.by_sampling import ParentsOfDraws, SampledStageOne, rows_for_graph
 from hidag.start.records import StartRecord
@@ -147,7 +148,8 @@ def sampled_measurement(
 
     Parameters as in ``exact_measurement``.
     """
-    working, levels, order = settle_labels(stage_one.parameters, data, reorder=reorder)
+    shares = shares_of_draws(stage_one.draws, stage_one.law.space.levels, data.weights)
+    working, levels, order = settle_labels(stage_one.parameters, data, shares, reorder=reorder)
     draws = np.empty_like(stage_one.draws)
     for place, k in enumerate(order):
         draws[:, :, place] = np.argsort(levels[k]).astype(np.uint8)[stage_one.draws[:, :, k]]

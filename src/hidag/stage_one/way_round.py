@@ -17,6 +17,7 @@ from hidag.estimate.loop import Estimate
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.stage_one.labels import settle_labels
+from hidag.stage_one.rising import shares_of_law
 from hidag.start.records import StageOne
 
 Array = NDArray[np.float64]
@@ -28,8 +29,10 @@ def latest(stage_one: StageOne) -> Estimate:
 
 
 def levels_rising(stage_one: StageOne, data: WorkingData, space: StateSpace) -> StageOne:
-    """Return the same answer with latents' levels going up with the items in total."""
-    _, orders, _ = settle_labels(latest(stage_one).parameters, data, reorder=False)
+    """Return the same answer with latents' levels going up with the items on the whole."""
+    now = latest(stage_one)
+    shares = shares_of_law(now.probabilities.reshape(space.levels))
+    _, orders, _ = settle_labels(now.parameters, data, shares, reorder=False)
     return turned(stage_one, space, orders)
 
 

@@ -12,7 +12,7 @@ from hidag.estimate.loop import Schedule
 from hidag.estimate.maximise import Basis, permissions
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
-from hidag.latent.factorise import n_free_probabilities
+from hidag.latent.factorise import is_any_law
 from hidag.measurement import Penalty, Terms
 from hidag.start.budget import choose_n_starts
 from hidag.start.points import StartPoint
@@ -127,7 +127,7 @@ def estimate_with_law(
         observer=observer,
     )
     # With Q given a law over a complete graph restricts nothing: it is the saturated one.
-    empty = known and n_free_probabilities(network.parents, space) == space.n_states - 1
+    empty = known and is_any_law(network.parents, space)
     if law == "network" or (network.preferred and not empty):
         return replace(found, network=network, penalty=network.penalty)
     return found

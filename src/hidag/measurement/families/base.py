@@ -84,6 +84,10 @@ class Family(ABC):
         """Return what a column (n,) of right values lacks that fitting needs, and what helps."""
         return None
 
+    def column_doubt(self, x: Array) -> Finding:
+        """Return what a column (n,) that can be fitted is not likely to mean, and what helps."""
+        return None
+
     def to_working(self, x: Array) -> Array:
         """Return the columns ``T(x)`` of responses on the user's scale."""
         return x

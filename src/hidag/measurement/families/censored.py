@@ -13,6 +13,9 @@ from hidag.measurement.families.bernoulli import log_normal_density
 from hidag.measurement.families.findings import find_positive
 from hidag.measurement.families.registry import register, written
 
+#: A limit that went through other units comes back a little off.
+_ROUNDING = 1e-9
+
 
 @register("censored-lognormal")
 class CensoredLognormal(Family):
@@ -58,6 +61,17 @@ class CensoredLognormal(Family):
                 "put the limit of the item's own units in the brackets",
             )
         return None
+
+    def column_doubt(self, x: Array) -> Finding:
+        """Return that some times are longer than the limit, as if they had been measured."""
+        above = x[x > self.limit * (1 + _ROUNDING)]
+        if not len(above):
+            return None
+        return (
+            f"{len(above)} of {len(x)} values above its limit, up to {above.max():g}",
+            f"of these a fit takes no more than that they are at least {written(self.limit)}; put "
+            "a higher limit in the brackets if they were measured",
+        )
 
     def to_working(self, x: Array) -> Array:
         """Return the logarithm relative to the limit, and one where censored."""

@@ -1,0 +1,158 @@
+"""Graphs of skills with prerequisites: how far off the graph is that a search or a fit finds.
+
+    python benchmarks/hierarchies.py --replicates 20 --seed 1
+    python benchmarks/hierarchies.py --replicates 20 --seed 2 --cell line/seen/bic
+
+Five latents, three of them in a hierarchy that is known (a line of three, or two skills with one
+prerequisite), and three further edges at random. Searches see the latents themselves; fits see them
+through five items each, with the Q-matrix given: steep ones (slope 3), flat ones (1.5) or faint
+ones (0.8), for which the graph goes by the observed data's likelihood. Latents have two levels,
+three where tables may be lean.
+Prints the mean SHD, and edges missed, edges too many and edges turned; then in how many tables the
+graph is right, and how often a law over a graph was taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from itertools import permutations
+
+import numpy as np
+
+from hidag import DCRL, Knowledge
+from hidag.discover import CPDAG, DAG, discover
+from hidag.discover.search import directed_further
+from hidag.evaluate import evaluate_graph
+from hidag.latent import NetworkLaw, StateSpace
+from hidag.simulate import Truth, simulate
+
+K, ITEMS_EACH, FURTHER = 5, 5, 3
+NAMES = tuple(f"Z{k + 1}" for k in range(K))
+HIERARCHIES = {"line": ((0, 1), (1, 2)), "fork": ((0, 1), (0, 2))}
+#: What a parent adds to the log-odds of a skill at the least and at the most.
+EFFECTS = (0.8, 2.0)
+#: By how much items' answers go with their latent, in log-odds.
+SLOPES = {"steep": 3.0, "flat": 1.5, "faint": 0.8}
+#: Levels of each latent, where they are not two: there tables may be lean.
+LEVELS = {"seen/lean": 3}
+
+
+def skills(
+    steps: tuple[tuple[int, int], ...], n_levels: int, rng: np.random.Generator
+) -> NetworkLaw:
+    """Return a law over a random graph that has the steps: nobody skips a prerequisite."""
+    space = StateSpace((n_levels,) * K)
+    place = rng.permutation(K)
+    while any(place[a] > place[b] for a, b in steps):
+        place = rng.permutation(K)
+    # What a line's first skill would add to its last, nobody could tell.
+    known = {*steps, (0, 2)}
+    open_pairs = [
+        (a, b) for a, b in permutations(range(K), 2) if place[a] < place[b] and (a, b) not in known
+    ]
+    chosen = rng.choice(len(open_pairs), FURTHER, replace=False)
+    edges = [*steps, *(open_pairs[i] for i in chosen)]
+    parents = tuple(tuple(sorted(a for a, b in edges if b == k)) for k in range(K))
+    tables = []
+    for k, causes in enumerate(parents):
+        before = [a for a, b in steps if b == k]
+        free = [i for i, a in enumerate(causes) if a not in before]
+        effects = rng.uniform(*EFFECTS, len(causes)) * rng.choice([-1, 1], len(causes))
+        at = np.zeros((1, 0), dtype=int)
+        if causes:
+            at = StateSpace((n_levels,) * len(causes)).states()
+        odds = rng.uniform(-0.3, 0.3) + (at[:, free] / (n_levels - 1) - 0.5) @ effects[free]
+        allowed = at[:, [i for i in range(len(causes)) if i not in free]].all(axis=1)
+        weights = np.exp(odds[:, None] * np.arange(n_levels))
+        weights[~allowed, 1:] = 0.0
+        shares = weights / weights.sum(axis=1, keepdims=True)
+        tables.append(shares.reshape((n_levels,) * (len(causes) + 1)))
+    return NetworkLaw(space, parents, tuple(tables))
+
+
+def wanted(law: NetworkLaw, known: Knowledge) -> CPDAG:
+    """Return what can be told of the law's graph by one who knows the hierarchy."""
+    adjacency = np.zeros((K, K), dtype=int)
+    for k, causes in enumerate(law.parents):
+        adjacency[list(causes), k] = 1
+    told = directed_further(DAG(adjacency).to_cpdag().adjacency, known.rules(NAMES))
+    return CPDAG(told, NAMES)
+
+
+def search(score: str) -> Callable[[NetworkLaw, Knowledge, int], tuple[CPDAG, bool]]:
+    def found(law: NetworkLaw, known: Knowledge, seed: int) -> tuple[CPDAG, bool]:
+        rows = law.sample(500, np.random.default_rng(seed))
+        levels = law.space.levels
+        return discover(rows, levels=levels, names=NAMES, knowledge=known, score=score), True
+
+    return found
+
+
+def fit(slope: float, n_rows: int) -> Callable[[NetworkLaw, Knowledge, int], tuple[CPDAG, bool]]:
+    def found(law: NetworkLaw, known: Knowledge, seed: int) -> tuple[CPDAG, bool]:
+        q = np.repeat(np.eye(K, dtype=int), ITEMS_EACH, axis=0)
+        n_items = len(q)
+        families = ("bernoulli",) * n_items
+        items = np.full(n_items, -slope / 2), slope * q, np.ones(n_items)
+        truth = Truth(q, *items, families, law, latent_names=NAMES)
+        X = np.array(simulate(truth, n_rows, rng=np.random.default_rng(seed)).X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = DCRL(
+                K,
+                family="bernoulli",
+                q_matrix=q,
+                latent_names=NAMES,
+                knowledge=known,
+                n_starts=1,
+                random_state=0,
+            ).fit(X)
+        return model.graph_, isinstance(model.latent_law_, NetworkLaw)
+
+    return found
+
+
+CELLS = {
+    "seen/bdeu": search("bdeu"),
+    "seen/bic": search("bic"),
+    "seen/lean": search("lean"),
+    "steep": fit(SLOPES["steep"], 1000),
+    "flat": fit(SLOPES["flat"], 3000),
+    "faint": fit(SLOPES["faint"], 5000),
+}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--replicates", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cell", action="append", help="hierarchy/what; all if not given")
+    given = parser.parse_args()
+    print("cell              SHD  missed  extra  turned  right  over a graph")
+    for name, steps in HIERARCHIES.items():
+        known = Knowledge(hierarchy=steps)
+        for what, run in CELLS.items():
+            cell = f"{name}/{what}"
+            if given.cell and cell not in given.cell:
+                continue
+            rows = []
+            for seed in np.random.SeedSequence(given.seed).generate_state(given.replicates):
+                law = skills(steps, LEVELS.get(what, 2), np.random.default_rng(int(seed)))
+                graph, restricted = run(law, known, int(seed))
+                off = evaluate_graph(graph.adjacency, wanted(law, known).adjacency)
+                counted = (off.shd, off.n_missing, off.n_extra, off.n_misdirected)
+                rows.append((*counted, off.shd == 0, restricted))
+            shown = np.array(rows, dtype=float)
+            mean, total = shown.mean(axis=0), shown.sum(axis=0)
+            print(
+                f"{cell:14} {mean[0]:6.2f} {mean[1]:7.2f} {mean[2]:6.2f} {mean[3]:7.2f} "
+                f"{int(total[4]):6} {int(total[5]):13}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
