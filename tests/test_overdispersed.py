@@ -54,7 +54,9 @@ def test_the_sentence_is_the_same_on_every_way_to_a_reader(tmp_path):
     assert told[0] in concerns(again)
     assert sum("than Poisson counts do" in text for text in concerns(again, told)) == 1
     in_options = overdispersion_in_options(told[0], again)
-    assert in_options.endswith("fit again with --family negative-binomial, or with more latents")
+    assert in_options.endswith(
+        "fit again with --family negative-binomial, or with more latents or interactions"
+    )
     assert [t for t in concerns(again, [in_options]) if "than Poisson counts do" in t] == [
         in_options
     ]
@@ -68,12 +70,12 @@ def test_sentences_are_short_for_one_item_some_items_and_all():
     assert overdispersion_sentence({"falls": 1.84}, 9) == (
         "1 of 9 items varies more than Poisson counts do"
         + head.format("'falls', 1.8 times as much")
-        + "family={'falls': 'negative-binomial'}, or with more latents"
+        + "family={'falls': 'negative-binomial'}, or with more latents or interactions"
     )
     assert overdispersion_sentence({"a": 1.5, "b": 12.3}, 2) == (
         "2 of 2 items vary more than Poisson counts do"
         + head.format("most of all 'b', 12 times as much")
-        + "family='negative-binomial', or with more latents"
+        + "family='negative-binomial', or with more latents or interactions"
     )
 
 
@@ -82,7 +84,7 @@ def test_patterns_stand_for_items_on_the_command_line():
     X = counts(3.0, plain=(6,))[:, :7]
     result, told = fitted(pd.DataFrame(X, columns=names))
     assert overdispersion_in_options(told[0], result).endswith(
-        "fit again with --family 'n*=negative-binomial', or with more latents"
+        "fit again with --family 'n*=negative-binomial', or with more latents or interactions"
     )
     assert overdispersion_in_options("something else", result) == "something else"
 

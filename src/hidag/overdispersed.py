@@ -61,7 +61,7 @@ def overdispersion_sentence(
         f"{len(ratios)} of {n_items} {vary} more {SIGN} given the latents ({most}{worst!r}, "
         f"{ratios[worst]:.2g} times as much), so levels of latents, edges and errors are less "
         f"certain than they seem; fit again with {cure or _family_setting(ratios, n_items)}, or "
-        "with more latents"
+        "with more latents or interactions"
     )
 
 
