@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 
@@ -10,6 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import sklearn
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hidag
@@ -121,6 +124,30 @@ def test_prediction(small, fitted):
         ours[:, k] = states[:, partner]
     assert (ours == true).mean() > 0.95
     assert fitted.score(data.X) == pytest.approx(fitted.log_likelihood_ / 1500, rel=1e-9)
+
+
+@pytest.mark.parametrize(("library", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_the_wished_kind_of_table_comes_out_of_every_transform(small, fitted, library, kind):
+    X = small[1].X[:5]
+    model = copy.deepcopy(fitted).set_output(transform=library)
+    found = model.transform(X)
+    assert isinstance(found, kind)
+    assert list(found.columns) == list(fitted.latent_names_)
+    np.testing.assert_array_equal(found.to_numpy(), fitted.transform(X))
+    piped = make_pipeline(copy.deepcopy(fitted))
+    assert isinstance(piped.set_output(transform=library).transform(X), kind)
+    with sklearn.config_context(transform_output=library):
+        assert isinstance(fitted.transform(X), kind)
+    assert isinstance(fitted.transform(X), np.ndarray)
+
+
+def test_rows_keep_their_labels_where_a_frame_is_wished_for(small):
+    _, data = small
+    table = pd.DataFrame(data.X[:300], index=[f"person {n}" for n in range(300)])
+    model = DCRL(5, family="gaussian", n_starts=1, random_state=0).set_output(transform="pandas")
+    together = model.fit_transform(table)
+    pd.testing.assert_frame_equal(model.transform(table), together)
+    assert list(together.index) == list(table.index)
 
 
 def test_rows_with_gaps_and_rows_with_nothing(small, fitted):
@@ -347,6 +374,50 @@ def test_save_and_load_are_exact(fitted, small, tmp_path):
     assert again.settings == fitted.result_.settings
     assert again.log_likelihood == fitted.log_likelihood_
     assert np.array_equal(again.posterior(data.X), fitted.predict_proba(data.X))
+
+
+ROWS_IN = ("rows", "posterior", "posterior_levels", "classify", "row_log_likelihood")
+
+
+@pytest.mark.parametrize("method", ROWS_IN)
+def test_a_loaded_result_takes_whatever_can_be_fitted(fitted, small, tmp_path, method):
+    rows = small[1].X[:7]
+    again = hidag.load(fitted.result_.save(tmp_path / "fit.npz"))
+    wanted = getattr(again, method)(rows)
+    named = pd.DataFrame(rows, columns=list(again.item_names))
+    turned = named[named.columns[::-1]].assign(id="somebody")
+    kinds = [named, turned, pl.from_pandas(turned), pa.table(named), rows.tolist()]
+    for table in [*kinds, pd.DataFrame(rows), np.ma.masked_invalid(rows), rows.astype(object)]:
+        np.testing.assert_array_equal(getattr(again, method)(table), wanted)
+
+
+@pytest.mark.parametrize("method", ROWS_IN)
+def test_a_result_refuses_a_wrong_table_in_a_sentence(fitted, small, method):
+    call = getattr(fitted.result_, method)
+    rows = pd.DataFrame(small[1].X[:7], columns=list(fitted.result_.item_names))
+    with pytest.raises(DataError) as caught:
+        call(rows.drop(columns="item_3"))
+    assert str(caught.value) == (
+        "the table must have the items of the fit, but it lacks 'item_3' (1 of 15 items); give the "
+        "table that was fitted, or one with the same columns"
+    )
+    with pytest.raises(DataError) as caught:
+        call(rows.to_numpy()[:, :4])
+    assert str(caught.value) == (
+        "the table must have the 15 items of the fit, but it has 4 columns; give the table that "
+        "was fitted, or one with the same columns"
+    )
+
+
+def test_values_that_no_family_takes_are_refused_by_the_name_of_the_fits_item():
+    names = [f"q{j}" for j in range(6)]
+    rng = np.random.default_rng(0)
+    X = (rng.random((400, 6)) < np.where(rng.random((400, 1)) < 0.5, 0.1, 0.9)).astype(float)
+    result = DCRL(1, n_starts=1, random_state=0).fit(pd.DataFrame(X, columns=names)).result_
+    X[0, 2] = 7
+    with pytest.raises(DataError) as caught:
+        result.posterior(X)
+    assert "item 'q2' has" in str(caught.value)
 
 
 def test_loading_something_else_is_refused_in_a_sentence(tmp_path):

@@ -21,6 +21,9 @@ from hidag.simulate import chain_dag, make_truth, random_law, simulate
 from hidag.start.network_start import network_start
 from hidag.start.spectral import predictors, spectral_start
 
+#: Counts of repeated rows stray together, which is no way of Poisson counts.
+pytestmark = pytest.mark.filterwarnings("ignore::hidag.errors.MisfitWarning")
+
 K = 3
 FAMILIES = ("gaussian", "bernoulli", "poisson", "lognormal") * 3
 SPACE = StateSpace.binary(K)

@@ -20,6 +20,15 @@ def test_names_that_end_alike_stay_apart():
     assert shortened("sleep_in_the_first_wave", 12) != shortened("meals_in_the_first_wave", 12)
 
 
+def test_numbers_are_kept_whole_or_left_out():
+    names = [f"Messung Nr. {number}, vorn links, Kanal 14 (µV)" for number in range(95, 120)]
+    shown = [shown_name(name) for name in names]
+    assert shown[9] == "Messung Nr. 104…anal 14 (µV)"
+    assert len(set(shown)) == len(names)
+    assert shortened("first and second half of question 1234 of 5", 18) == "first and…of 5"
+    assert shortened("id 12345678901234567890", 12) == "id 123…67890"
+
+
 @pytest.mark.parametrize("longest", [1, 2, 3, 5, 12, 40])
 def test_nothing_is_longer_than_asked_for(longest):
     assert len(shortened("a name of some length", longest)) <= longest

@@ -31,6 +31,10 @@ class IdentifiabilityWarning(HidagWarning):
     """What was asked for is not, or may not be, determined by the data."""
 
 
+class MisfitWarning(HidagWarning):
+    """The data vary in a way that the model has no room for."""
+
+
 class ConvergenceWarning(HidagWarning):
     """The iterations ended before the estimate settled."""
 

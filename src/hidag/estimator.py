@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hidag.fit_chosen_number import fit_chosen_number
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
 
 
-class DCRL(FittedModel, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     """Discrete causal representation learning: latents, Q, the latent law and the causal graph.
 
     Parameters

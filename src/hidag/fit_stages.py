@@ -12,11 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from hidag.doubted_knowledge import doubts_of_knowledge, with_doubts
 from hidag.errors import ConvergenceWarning, KnowledgeWarning
+from hidag.estimate.count_dispersion import count_dispersion
 from hidag.estimate.loop import Schedule
 from hidag.fit_task import FitTask
 from hidag.measurement import MeasurementParameters
+from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdispersion
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
+from hidag.row_weights import scaled_to_effective
 from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
@@ -58,8 +61,11 @@ def run_stages(
             knowledge=task.knowledge,
             law=task.law,
         )
+        varied = _overdispersed(task, measured, found)
     if not measured.record.converged:
         _warn_unsettled(measured.record, task.schedule)
+    if varied:
+        settings = {**settings, SETTING: varied}
     result = with_doubts(
         _result(task, settings, measured, found),
         found.knowledge_cost,
@@ -67,6 +73,7 @@ def run_stages(
     )
     for sentence in doubts_of_knowledge(result):
         warnings.warn(sentence, KnowledgeWarning, stacklevel=_STACK - 1)
+    warn_of_overdispersion(varied, len(result.item_names), stacklevel=_STACK - 1)
     warn_of_thin_evidence(
         measured.parameters,
         task.latent_names,
@@ -115,6 +122,21 @@ def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
         ConvergenceWarning,
         stacklevel=_STACK,
     )
+
+
+def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> dict[str, float]:
+    """Return Poisson items that vary more than that, by name, with how many times as much."""
+    responses, weights = task.responses, task.weights
+    varied = count_dispersion(
+        measured.parameters,
+        found.law,
+        responses.expand(task.counted.values),
+        # What is chance goes by how many rows of equal weight there are.
+        None if weights is None else scaled_to_effective(weights),
+        seed=task.seed,
+        n_threads=task.n_threads,
+    )
+    return overdispersed_items(varied, responses.names(task.table.names))
 
 
 def _needs(task: FitTask, result: FitResult) -> Needs:

@@ -6,18 +6,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.observations import check_values, read_table
+from hidag.observations import Observations, read_table
 from hidag.result import FitResult
 from hidag.settings import checked_count, root_seed
 
 Array = NDArray[np.float64]
 
 
-class FittedModel:
-    """The methods of an estimator that need ``result_`` and nothing else."""
+class FittedModel(TransformerMixin):  # type: ignore[misc]
+    """The methods of an estimator that need ``result_`` and nothing else.
+
+    A transformer itself: scikit-learn makes ``transform`` obey ``set_output`` only in classes that
+    define it below its mixin.
+    """
 
     result_: FitResult
 
@@ -42,12 +47,12 @@ class FittedModel:
         self.families_ = result.families
         self.latent_names_ = result.latent_names
 
-    def _rows(self, X: Any) -> Array:
+    def _rows(self, X: Any) -> Observations:
+        """Return a table whose columns are those of the fit, as scikit-learn understands it."""
         check_is_fitted(self)
         table = read_table(X, allow_empty_items=True)
         validate_data(self, X if table.named else table.values, skip_check_array=True, reset=False)
-        check_values(table, self.result_.families, for_fitting=False)
-        return table.values
+        return table
 
     def predict_proba(self, X: Any) -> Array | list[Array]:
         """Return P(Z_k = 1 | row), shape (N, K).
@@ -55,32 +60,32 @@ class FittedModel:
         When a latent has more than two levels: a list of K arrays, the probabilities of each
         latent's levels, shapes (N, M_k).
         """
-        values = self._rows(X)
+        rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
             if max(self.result_.law.space.levels) > 2:
-                return self.result_.posterior_levels(values)
-            return self.result_.posterior(values)
+                return self.result_.posterior_levels(rows)
+            return self.result_.posterior(rows)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
-        values = self._rows(X)
+        rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.classify(values)
+            return self.result_.classify(rows)
 
     def transform(self, X: Any) -> Array:
         """Return each latent's expected level given each row, shape (N, K).
 
         For binary latents the same as ``predict_proba``.
         """
-        values = self._rows(X)
+        rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.posterior(values)
+            return self.result_.posterior(rows)
 
     def score_samples(self, X: Any) -> Array:
         """Return the observed-data log density of each row, shape (N,)."""
-        values = self._rows(X)
+        rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.row_log_likelihood(values)
+            return self.result_.row_log_likelihood(rows)
 
     def _mean_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean observed-data log-likelihood of the rows, weighted if so wished."""

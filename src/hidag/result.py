@@ -25,6 +25,7 @@ from hidag.identify.question import Question
 from hidag.latent import LatentLaw, NetworkLaw
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
 from hidag.measurement.effects import ALL_ORDERS, Effects
+from hidag.observations.known_items import read_known_items
 from hidag.result_file import read_fields, write_result
 from hidag.start.records import StartRecord
 
@@ -233,46 +234,56 @@ class FitResult:
     def _seed(self) -> int:
         return int(self.settings.get("seed", 0))
 
-    def _above_zero(self, values: Array) -> Array:
-        """Return the probability of each level above 0, shape (N, F), latent by latent."""
-        if self._sampled and isinstance(self.law, NetworkLaw):
-            return sampled_marginals(
-                self.parameters, self.law, self.responses.expand(values), seed=self._seed
-            )
-        return posterior_marginals(self.parameters, self.law, self.responses.expand(values))
+    def rows(self, X: Any) -> Array:
+        """Return the values of the fit's items in a table, in the fit's order, shape (N, J).
 
-    def posterior(self, values: Array) -> Array:
+        X is whatever can be fitted. A frame's columns are found by the items' names, in any order,
+        and others are left out; an array has one column per item. NaN cells are missing.
+        """
+        return read_known_items(X, self.item_names, self.families).values
+
+    def _expanded(self, X: Any) -> Array:
+        """Return the rows of a table with a column for each response, shape (N, R)."""
+        return self.responses.expand(self.rows(X))
+
+    def _above_zero(self, X: Any) -> Array:
+        """Return the probability of each level above 0, shape (N, F), latent by latent."""
+        values = self._expanded(X)
+        if self._sampled and isinstance(self.law, NetworkLaw):
+            return sampled_marginals(self.parameters, self.law, values, seed=self._seed)
+        return posterior_marginals(self.parameters, self.law, values)
+
+    def posterior(self, X: Any) -> Array:
         """Return the expected level of each latent given each row, shape (N, K).
 
-        For binary latents that is P(Z_k = 1 | row). NaN cells are missing.
+        For binary latents that is P(Z_k = 1 | row). Rows as in `rows`.
         """
-        return self.terms.expected_levels(self._above_zero(values))
+        return self.terms.expected_levels(self._above_zero(X))
 
-    def posterior_levels(self, values: Array) -> list[Array]:
+    def posterior_levels(self, X: Any) -> list[Array]:
         """Return the probabilities of each latent's levels given each row: K arrays (N, M_k)."""
-        above = self._above_zero(values)
+        above = self._above_zero(X)
         out = []
         for k in range(self.terms.n_latents):
             own = above[:, self.terms.main_latents == k]
             out.append(np.hstack([np.clip(1.0 - own.sum(axis=1, keepdims=True), 0.0, 1.0), own]))
         return out
 
-    def classify(self, values: Array) -> NDArray[np.int64]:
+    def classify(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
+        values = self._expanded(X)
         if self._sampled and isinstance(self.law, NetworkLaw):
-            return sampled_modes(
-                self.parameters, self.law, self.responses.expand(values), seed=self._seed
-            )
-        return most_probable_states(self.parameters, self.law, self.responses.expand(values))
+            return sampled_modes(self.parameters, self.law, values, seed=self._seed)
+        return most_probable_states(self.parameters, self.law, values)
 
-    def row_log_likelihood(self, values: Array) -> Array:
+    def row_log_likelihood(self, X: Any) -> Array:
         """Return the log density of each row, shape (N,)."""
         if self._sampled:
             raise SettingError(
                 f"densities of rows take a sum over {self.law.space.count_in_words()} latent "
                 f"states; they are computed for at most 2^{MOST_EXACT_STATES.bit_length() - 1}"
             )
-        return row_log_likelihood(self.parameters, self.law, self.responses.expand(values))
+        return row_log_likelihood(self.parameters, self.law, self._expanded(X))
 
     def item_means(self, states: NDArray[np.integer]) -> Array:
         """Return what is expected of each response in latent states given by rows, shape (n, J).

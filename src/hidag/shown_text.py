@@ -40,7 +40,8 @@ def shortened(name: str, longest: int, mark: str = ELLIPSIS) -> str:
     """Return a name of at most so many letters; what is too much is cut out of its middle.
 
     Questions of a survey begin alike and variables of a wave end alike, so that names cut at one
-    end would all read the same: both ends stay.
+    end would all read the same: both ends stay. Numbers are not cut in two if there is room:
+    items 100 to 109 would read alike, and a part of a number is another number.
 
     Parameters
     ----------
@@ -54,4 +55,19 @@ def shortened(name: str, longest: int, mark: str = ELLIPSIS) -> str:
         return name
     room = max(longest - len(mark), 0)
     end = room // 2
-    return name[: room - end].rstrip() + mark + (name[-end:].lstrip() if end else "")
+    head = room - end
+    past = _end_of_number(name, head)
+    if past - head <= end // 2:
+        head, end = past, end - (past - head)
+    past = _end_of_number(name, len(name) - end)
+    if past < len(name):
+        end = len(name) - past
+    return name[:head].rstrip() + mark + (name[-end:].lstrip() if end else "")
+
+
+def _end_of_number(name: str, cut: int) -> int:
+    """Return the first place from a cut on that is not inside a number."""
+    if cut and name[cut - 1].isdigit():
+        while cut < len(name) and name[cut].isdigit():
+            cut += 1
+    return cut

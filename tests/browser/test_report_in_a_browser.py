@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
+from hidag.applications import Outcome, render_outcome
 from hidag.report import ReportParts, Section, Table, write_report
 from hidag.simulate import design, simulate
 
@@ -94,6 +95,29 @@ def test_long_names_leave_room_for_the_numbers_and_are_not_squeezed(browser, lon
         head.click(timeout=2000)
     cells = page.locator("#part-0 tbody th, #part-0 tbody td").all()
     assert all(cell.bounding_box()["width"] < 0.6 * room for cell in cells)
+    page.close()
+
+
+def test_models_side_by_side_are_seen_whole_where_the_screen_has_room(browser, tmp_path, as_result):
+    header = ("model", "log-likelihood", "parameters", "AIC", "BIC", "graph")
+    graph = "Morphosyntactic - Cohesive; Cohesive - Lexical"
+    rows = (("all effects (G-DINA, LCDM)", -42738.56, 81, 85639.12, 86123.5, graph),)
+    found = Outcome(
+        name="trial",
+        title="A trial",
+        findings=(),
+        result=as_result(design("Chain-5", rng=1)),
+        seed=0,
+        settings={},
+        sections=(Section("Models", (), (), ("models",)),),
+        tables=(Table("models", "Models", header, rows * 3),),
+    )
+    path = tmp_path / "page.html"
+    path.write_text(render_outcome(found), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(path.as_uri())
+    box = page.locator(".scroll").first
+    assert box.evaluate("e => e.scrollWidth <= e.clientWidth")
     page.close()
 
 

@@ -111,14 +111,16 @@ def test_a_report_says_which_command_computes_what_takes_long(hidag, table, tmp_
     assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
     page = (out / "report.html").read_text("utf-8")
     assert "<h2>How sure it is</h2>" in page
-    assert "Standard errors take longer than the fit here; `hidag errors` computes them" in page
+    command = "<code>hidag errors</code>"
+    assert f"Standard errors take longer than the fit here; {command} computes them" in page
 
 
 def test_statistics_that_are_not_there_have_their_reason(hidag, table, tmp_path, monkeypatch):
     words = ("fit", table, "-k", 2, "--no-plots", "--out")
     assert hidag(*words, tmp_path / "asked", "--no-statistics").exit_code == 0
     asked = (tmp_path / "asked" / "report.html").read_text("utf-8")
-    assert "Not computed here, as the fit was asked not to; `hidag goodness` does so." in asked
+    command = "<code>hidag goodness</code>"
+    assert f"Not computed here, as the fit was asked not to; {command} does so." in asked
     monkeypatch.setattr("hidag.cli.report.WORK_OF_A_MOMENT", 0)
     assert hidag(*words, tmp_path / "long").exit_code == 0
     long = (tmp_path / "long" / "report.html").read_text("utf-8")

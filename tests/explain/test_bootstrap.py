@@ -87,6 +87,20 @@ def test_all_tables_take_one_kind_of_interval(found):
     assert "6 refits make intervals of 71% at most; 90% takes 19 refits" in found.summary()
 
 
+def test_shares_of_kinds_of_an_edge_are_never_below_zero(found):
+    # 4 of 6 joined, 3 one way, 1 the other: taken from each other these shares leave less than 0.
+    adjacency = np.zeros((6, *found.adjacency.shape[1:]), dtype=found.adjacency.dtype)
+    adjacency[:3, 0, 1], adjacency[3, 1, 0] = 1, 1
+    few = dataclasses.replace(found, adjacency=adjacency)
+    row = few.edge_table()[0]
+    assert [row[k] for k in ("joined", "one_causes_other", "other_causes_one", "undirected")] == [
+        4 / 6, 3 / 6, 1 / 6, 0.0,
+    ]  # fmt: skip
+    assert "-0%" not in few.summary()
+    adjacency[4] = adjacency[3] + adjacency[3].T
+    assert dataclasses.replace(found, adjacency=adjacency).edge_table()[0]["undirected"] == 1 / 6
+
+
 def test_processes_and_stops_change_nothing(model, table, found, tmp_path):
     assert same(found, bootstrap(model, table, n_resamples=6, random_state=3, n_jobs=2))
     seen = []

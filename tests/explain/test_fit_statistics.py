@@ -399,7 +399,7 @@ def test_absolute_fit_of_ecpe_is_what_another_program_finds():
     # The tests of the R package measr expect these of its estimate of the same model, whose main
     # effects it holds above zero: 507.1 on 325 degrees, .0138 (.0115 to .0161), .0316.
     assert found.absolute.m2 == pytest.approx(507.1, rel=0.02)
-    assert abs(found.absolute.degrees - 325) <= 1
+    assert found.absolute.degrees == 325
     assert found.absolute.rmsea == pytest.approx(0.0138, abs=0.0004)
     np.testing.assert_allclose(found.absolute.interval, (0.0115, 0.0161), atol=0.0004)
     assert found.absolute.srmsr == pytest.approx(0.0316, abs=0.0002)
@@ -449,6 +449,29 @@ def test_m2_tests_prerequisites_that_were_given_and_not_zeros_that_were_found(la
     assert degrees(given) == 45 - np.linalg.matrix_rank(np.array(slopes), tol=1e-6)
     # A share that came out as zero might have come out otherwise.
     assert degrees(found) < degrees(given)
+
+
+@pytest.mark.parametrize("effects", ["main", "all"])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("item", [0, -1])
+def test_m2_lets_a_chance_at_the_edge_move_as_one_near_it(effects, sign, item):
+    result = two_latents(("bernoulli",) * 9, effects=effects)
+    X, _ = drawn(result, 400, seed=3)
+    own = np.flatnonzero(result.loadings[item])
+
+    def at(far: float):
+        """Return M2 where nobody, or everybody, says yes who has none of the item's latents."""
+        intercept, loadings = result.intercept.copy(), result.loadings.copy()
+        intercept[item] = sign * far
+        # All others say yes as often as not, also those with both latents if these interact.
+        loadings[item, own] = -sign * far * np.where(own < 2, 1.0, -1.0)
+        items = replace(result.parameters, intercept=intercept, loadings=loadings)
+        fit = replace(result, parameters=items)
+        return limited_information(FreeParameters.of(fit, X), ScoredColumns.of(fit, X))
+
+    near, beyond = at(10.0), at(40.0)
+    assert beyond.degrees == near.degrees
+    assert beyond.m2 == pytest.approx(near.m2, rel=1e-3)
 
 
 FOUR_ITEMS_EACH = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)

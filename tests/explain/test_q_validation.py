@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logsumexp
 
 from hidag import DCRL
 from hidag.errors import DataError, SettingError
@@ -102,6 +103,41 @@ def test_a_refit_is_what_a_fit_of_that_q_would_be(provisional):
     assert ours.log_likelihood == pytest.approx(theirs.log_likelihood_, abs=0.05)
     total = ours.result.row_log_likelihood(X).sum()
     assert ours.log_likelihood == pytest.approx(total, abs=1e-6)
+
+
+def plain_em(result, X, n_steps: int) -> float:
+    """Return where plain EM over free chances of each item's profiles ends, its log-likelihood."""
+    states, law = result.law.space.states(), np.asarray(result.law.probabilities)
+    chances = result.item_means(states)
+    profiles = [np.unique(states[:, row == 1], axis=0, return_inverse=True)[1].ravel()
+                for row in result.q_matrix]  # fmt: skip
+    for _ in range(n_steps):
+        joint = X @ np.log(chances).T + (1 - X) @ np.log1p(-chances).T + np.log(law)
+        rows = logsumexp(joint, axis=1, keepdims=True)
+        posterior = np.exp(joint - rows)
+        law = posterior.mean(axis=0)
+        for j, own in enumerate(profiles):
+            right = np.bincount(own, X[:, j] @ posterior)
+            shares = right / np.bincount(own, posterior.sum(axis=0))
+            chances[:, j] = np.clip(shares, 1e-12, 1 - 1e-12)[own]
+    return float(rows.sum())
+
+
+def test_a_refit_goes_on_where_single_steps_gain_little():
+    # Skills that hardly anybody has without the ones before them: EM crawls.
+    rng = np.random.default_rng(1)
+    pairs = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
+    q = np.vstack([np.repeat(np.eye(3, dtype=int), 4, axis=0), pairs])
+    third = rng.random(800) < 0.65
+    second = third & (rng.random(800) < 0.75) | (rng.random(800) < 0.02)
+    first = second & (rng.random(800) < 0.6) | (rng.random(800) < 0.02)
+    skills = np.column_stack([first, second, third])
+    chances = np.where(skills @ q.T >= q.sum(axis=1), 0.85, 0.45)
+    X = (rng.random(chances.shape) < chances).astype(float)
+    model = DCRL(3, q_matrix=q, effects="gdina", family="bernoulli", law="saturated", n_starts=3,
+                 random_state=0)  # fmt: skip
+    refitted = given_q(model.fit(X).result_, X).fitted(changed(q, 10, 0))
+    assert plain_em(refitted.result, X, 1500) - refitted.log_likelihood < 0.02
 
 
 @pytest.mark.parametrize("effects", ["all", "dina", "dino"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.collections import PatchCollection
@@ -27,6 +29,7 @@ from hidag.plots import (
     size_of_responses,
 )
 from hidag.plots.law import common_profiles
+from hidag.plots.q_matrix import strengths
 from hidag.simulate import Truth, chain_dag, make_truth, random_dag, random_law, random_q
 
 PNG = b"\x89PNG\r\n"
@@ -106,6 +109,22 @@ def test_every_loading_has_its_point(small, large):
         ax = plot_loadings(result)
         drawn = sum(len(line.get_xdata()) for line in ax.lines if line.get_marker() in "ov")
         assert drawn == int(result.q_matrix.sum())
+
+
+def test_loadings_of_censored_times_are_in_standard_deviations_as_those_of_times(as_result):
+    truth = make_truth(
+        random_law(chain_dag(2), rng=0),
+        np.tile(np.eye(2, dtype=int), (3, 1)),
+        ["lognormal"] * 4 + ["poisson"] * 2,
+        dispersion=0.25,
+    )
+    result = as_result(truth)
+    families = (*result.families[:2], *["censored-lognormal(60)"] * 2, *result.families[4:])
+    result = replace(result, parameters=replace(result.parameters, families=families))
+    found, _, label = strengths(result)
+    by = np.array([0.5] * 4 + [1.0] * 2)[:, None]
+    np.testing.assert_allclose(found, result.strengths / by)
+    assert label == "loading (censored-lognormal and lognormal items: / standard deviation)"
 
 
 def test_bars_of_the_law_sum_to_one(small):

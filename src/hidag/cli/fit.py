@@ -23,7 +23,7 @@ from hidag.cli.sources import (
     truth_columns,
 )
 from hidag.cli.tables import FIT_FILES, fit_files
-from hidag.cli.wording import in_options, options_for_settings
+from hidag.cli.wording import in_options, options_for_settings, overdispersion_in_options
 from hidag.errors import FileError, HidagError
 from hidag.estimator import DCRL
 from hidag.observations import read_table
@@ -169,7 +169,9 @@ def fit_source(
     except HidagError as error:
         raise in_options(error, source.table.column_names) from error
     result = _with_truths(model.result_, truth_columns(source.table))
-    told = [options_for_settings(sentence) for sentence in warnings]
+    told = [
+        options_for_settings(overdispersion_in_options(sentence, result)) for sentence in warnings
+    ]
     return result, read_table(source.table).values, told
 
 

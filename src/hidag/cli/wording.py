@@ -11,6 +11,8 @@ from hidag.cli.reading import reading_of
 from hidag.errors import DataError, HidagError
 from hidag.explain.rows import MissingWeightsError
 from hidag.observations.bad_cells import BadCellError
+from hidag.overdispersed import CURE, SIGN, overdispersion_sentence
+from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.result import FitResult
 from hidag.shown_text import hidden
 
@@ -59,7 +61,7 @@ def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
     text = options_for_settings(text) if result is None else in_own_options(text, result)
     pasted = re.search(r"family=(\{.*?\});", text)
     if pasted:
-        text = text.replace(pasted[0], _family_options(pasted[1], items) + ";")
+        text = text.replace(pasted[0], _pasted_options(pasted[1], items) + ";")
     elif "not supported yet" in text or "use family=" in text:
         text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
     return type(error)(text)
@@ -107,12 +109,26 @@ def options_for_settings(text: str) -> str:
     return _DROP.sub("leave the column out with --drop", text)
 
 
-def _family_options(mapping: str, items: Sequence[str]) -> str:
-    """Return the options that say what a dictionary from item to family says, the first few."""
+def overdispersion_in_options(sentence: str, result: FitResult) -> str:
+    """Return a warning of a fit, with options if it says that counts vary too much for Poisson."""
+    if SIGN not in sentence:
+        return sentence
+    varied, items = result.settings[OVERDISPERSED], result.item_names
+    return overdispersion_sentence(
+        varied, len(items), _family_options(dict.fromkeys(varied, CURE), items)
+    )
+
+
+def _pasted_options(mapping: str, items: Sequence[str]) -> str:
+    """Return the options that say what the text of a dictionary from item to family says."""
     try:
-        chosen = dict(literal_eval(mapping))
+        return _family_options(dict(literal_eval(mapping)), items)
     except (ValueError, SyntaxError):
         return "--family ITEM=TYPE"
+
+
+def _family_options(chosen: Mapping[str, str], items: Sequence[str]) -> str:
+    """Return the options that give items their families, the first few."""
     if len(chosen) == len(items) and len(set(chosen.values())) == 1:
         return f"--family {next(iter(chosen.values()))}"
     words = [f"{name}={family}" for name, family in _by_patterns(chosen, items).items()]

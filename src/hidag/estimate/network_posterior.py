@@ -127,3 +127,23 @@ def sampled_modes(
             best[better] = value[better]
             out[start : start + BLOCK_ROWS][better] = rows.sampler.states[better]
     return out
+
+
+def sampled_states(
+    parameters: MeasurementParameters,
+    law: NetworkLaw,
+    values: Array,
+    *,
+    seed: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.uint8]:
+    """Return a latent state of each row drawn from its posterior, shape (N, K).
+
+    Parameters as of :func:`sampled_marginals`.
+    """
+    out = np.zeros((len(values), law.space.n_latents), dtype=np.uint8)
+    for start in range(0, len(values), BLOCK_ROWS):
+        rows = _Rows(parameters, law, values[start : start + BLOCK_ROWS], seed, n_threads)
+        rows.draw(BURN_IN)
+        out[start : start + BLOCK_ROWS] = rows.sampler.states
+    return out

@@ -133,6 +133,13 @@ class BootstrapResult:
         )
 
     @property
+    def undirected(self) -> Array:
+        """Share of refits in which two latents are joined without a direction, shape (K, K)."""
+        return np.asarray(
+            ((self.adjacency == 1) & (self.adjacency.transpose(0, 2, 1) == 1)).mean(axis=0)
+        )
+
+    @property
     def q_probability(self) -> Array:
         """Share of refits in which an item loads on a latent, shape (J, K)."""
         return np.asarray(self.q_matrix.mean(axis=0))
@@ -182,7 +189,7 @@ class BootstrapResult:
 
     def edge_table(self) -> list[Row]:
         """Return a row for each pair of latents: in the fit, joined, each direction, undirected."""
-        joined, directed = self.adjacent, self.directed
+        joined, directed, undirected = self.adjacent, self.directed, self.undirected
         first = self.fitted.adjacency
         out = []
         for i, j in combinations(range(len(self.latent_names)), 2):
@@ -195,7 +202,7 @@ class BootstrapResult:
                     "joined": float(joined[i, j]),
                     "one_causes_other": float(directed[i, j]),
                     "other_causes_one": float(directed[j, i]),
-                    "undirected": float(joined[i, j] - directed[i, j] - directed[j, i]),
+                    "undirected": float(undirected[i, j]),
                 }
             )
         return sorted(out, key=lambda row: -row["joined"])

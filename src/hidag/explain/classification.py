@@ -13,7 +13,7 @@ from scipy.special import xlogy
 from hidag.errors import DataError
 from hidag.estimate.posterior import state_posteriors
 from hidag.explain.placement_agreement import add_placements, consistency
-from hidag.explain.rows import MOST_STATES, rows_of, was_weighted
+from hidag.explain.rows import MOST_STATES, was_weighted
 from hidag.explain.tables import Table
 from hidag.result import FitResult
 
@@ -124,7 +124,7 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
     ids : sequence, length N, optional
         Names of the rows; numbers from 1 by default.
     """
-    values = rows_of(result, X)
+    values = result.rows(X)
     names = tuple(range(1, len(values) + 1)) if ids is None else tuple(ids)
     if len(names) != len(values):
         raise DataError(

@@ -23,11 +23,11 @@ from hidag.result import FitResult
 Array = NDArray[np.float64]
 Q = NDArray[np.int8]
 
-#: EM ends when a step gains less than this, in units of log-likelihood.
-SMALLEST_GAIN = 2e-3
-MAX_STEPS = 400
-#: `Schedule` counts its tolerance per row, for at most so many rows.
-_MOST_ROWS = 3000
+#: EM ends when so many steps together gain less than this, in units of log-likelihood. A single
+#: step says little: it is short after one that overshot, and where a new coefficient crawls away
+#: from zero.
+WINDOW, SMALLEST_GAIN = 20, 5e-3
+MAX_STEPS = 1000
 
 
 @dataclass(frozen=True)
@@ -94,17 +94,23 @@ class GivenQ:
         allowed = np.full((len(support), 1 + terms.n_terms), ZERO, dtype=np.uint8)
         allowed[:, 0] = FREE
         allowed[:, 1:][support] = FREE
-        tolerance = SMALLEST_GAIN / min(data.n_counted, _MOST_ROWS)
-        found = run_em(
-            data.to_working(parameters),
-            probabilities,
-            data,
-            Basis.over(result.law.space, terms),
-            allowed,
-            NO_SPARSITY,
-            Schedule(max_iter=MAX_STEPS, tolerance=tolerance),
+        steps = partial(
+            run_em,
+            data=data,
+            basis=Basis.over(result.law.space, terms),
+            allowed=allowed,
+            penalty=NO_SPARSITY,
+            schedule=Schedule(max_iter=WINDOW, tolerance=0.0),
             law_step=law_step_of(result.law),
         )
+        found = steps(data.to_working(parameters), probabilities)
+        gained = found.log_likelihood - float(found.trace[0, 0])
+        for _ in range(MAX_STEPS // WINDOW - 1):
+            if gained < SMALLEST_GAIN:
+                break
+            before = found.log_likelihood
+            found = steps(found.parameters, found.probabilities)
+            gained = found.log_likelihood - before
         items, law = data.to_user(found.parameters), found.probabilities
         if turn:
             items, law = _turned(items), _turned_law(law, result.law.space.levels)

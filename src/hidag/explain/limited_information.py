@@ -7,6 +7,7 @@ keeps one moment per item and pair whatever the number of grades.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +33,9 @@ MOST_MOMENTS = 3000
 FEWEST_ROWS = 30
 #: Directions of the moments' derivatives below this share of the largest are none.
 NO_DIRECTION = 1e-7
+#: States in which an item's means have less than this share of the largest slope are taken apart
+#: from the others, and slopes below this are none.
+AT_EDGE, NO_SLOPE = 1e-2, 1e-9
 #: A probability below this is zero: dividing by it would overflow.
 NOTHING = 1e-200
 #: Chance that the interval of RMSEA2 holds the true value.
@@ -160,13 +164,10 @@ def _slopes(free: FreeParameters, part: ScoredColumns, left: Indices, right: Ind
             design = np.ones((len(p), 1))
         slope = np.zeros_like(part.means)
         slope[:, own] = ((up - down) / (2 * STEP)).T
-        for column in design.T:
-            at = p * column
-            single = at @ slope
-            pair = at @ (
-                slope[:, left] * part.means[:, right] + part.means[:, left] * slope[:, right]
-            )
-            out.append(np.concatenate([single, pair]))
+        for columns, own_slope in moving(design, slope, own):
+            pair = own_slope[:, left] * part.means[:, right]
+            pair += part.means[:, left] * own_slope[:, right]
+            out += list((columns * p[:, None]).T @ np.hstack([own_slope, pair]))
     moments = np.hstack([part.means, part.means[:, left] * part.means[:, right]])
     for block in free.blocks:
         top = int(np.argmax(block.probabilities))
@@ -175,6 +176,40 @@ def _slopes(free: FreeParameters, part: ScoredColumns, left: Indices, right: Ind
             if m != top:
                 out.append((_towards(block, m, p) - _towards(block, top, p)) @ moments)
     return np.array(out).T
+
+
+def moving(design: Array, slope: Array, own: Indices) -> Iterator[tuple[Array, Array]]:
+    """Yield what moves an item's means: columns (S, n) and the slopes (S, C) they multiply.
+
+    A chance that was estimated as zero or one has no slope on the scale of the predictor, and moves
+    all the same, as a share of zero does. So coefficients are taken in steps: those that states
+    with a slope feel, then combinations that leave these where they are and move only states with
+    less of it, in the end on the scale of chances.
+
+    Parameters
+    ----------
+    design : ndarray, shape (S, n)
+        What the item's coefficients add to its predictor in each state.
+    slope : ndarray, shape (S, C)
+        Of the means by that predictor.
+    own : ndarray of int
+        The item's columns.
+    """
+    steep = np.abs(slope[:, own]).max(axis=1)
+    left = np.ones(len(design), dtype=bool)
+    while design.shape[1] and left.any():
+        top = float(steep[left].max())
+        if top < NO_SLOPE:
+            # Of two answers one is as good as the other; of more, nothing tells which would move.
+            freed = np.zeros_like(slope)
+            freed[:, own] = float(len(own) == 1)
+            yield np.where(left[:, None], design, 0.0), freed
+            return
+        felt = left & (steep >= AT_EDGE * top)
+        _, sizes, turned = svd(design[felt], full_matrices=True)
+        rank = int((sizes > NO_DIRECTION * max(sizes[0], 1.0)).sum())
+        yield np.where(left[:, None], design @ turned[:rank].T, 0.0), slope
+        design, left = design @ turned[rank:].T, left & ~felt
 
 
 def _towards(block: LawBlock, outcome: int | np.intp, p: Array) -> Array:

@@ -14,7 +14,6 @@ from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.estimator import DCRL
 from hidag.evaluate import Parts, match_latents
 from hidag.explain.remembered import remembered_settings
-from hidag.explain.rows import rows_of
 from hidag.observations import read_q_matrix, read_table
 from hidag.observations.q_matrix import QSpec
 from hidag.result import FitResult
@@ -54,7 +53,7 @@ def provisional_fit(
     if has_given_q(result) and np.array_equal(result.q_matrix, q.entries):
         return result
     model = _like(result, q)
-    return _fitted(model, q, rows_of(result, X), result.item_names, seed, sample_weight)
+    return _fitted(model, q, result.rows(X), result.item_names, seed, sample_weight)
 
 
 def _like(result: FitResult, q: QSpec) -> DCRL:

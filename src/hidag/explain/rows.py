@@ -1,4 +1,4 @@
-"""The rows that a fit is held against: items found by name, values checked, states counted."""
+"""What a question about rows needs: the weights of the fit, and states that can be listed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import DataError, SettingError
-from hidag.observations import check_values, read_table
-from hidag.observations.frames import frame_labels, open_frame
+from hidag.errors import SettingError
 from hidag.result import FitResult
 from hidag.row_weights import checked_weights, scaled_to_effective
 
@@ -17,38 +15,6 @@ Array = NDArray[np.float64]
 
 #: Likelihoods are summed over joint states up to this many.
 MOST_STATES = 1 << 13
-
-
-def rows_of(result: FitResult, X: Any) -> Array:
-    """Return the values of a fit's items in its order, shape (N, J); NaN in missing cells.
-
-    Parameters
-    ----------
-    result : FitResult
-    X : array or frame
-        A frame's columns are found by the items' names, in any order, and other columns are left
-        out; an array has one column per item in the fit's order.
-    """
-    names = result.item_names
-    labels = frame_labels(X)
-    if labels is not None and set(names) & {str(label) for label in labels}:
-        place = {str(label): label for label in labels}
-        absent = [name for name in names if name not in place]
-        if absent:
-            raise DataError(
-                f"the table must have the items of the fit, but it lacks {absent[0]!r} "
-                f"({len(absent)} of {len(names)} items); give the table that was fitted, or one "
-                "with the same columns"
-            )
-        X = open_frame(X)[[place[name] for name in names]].to_native()
-    table = read_table(X, allow_empty_items=True)
-    if table.n_items != len(names):
-        raise DataError(
-            f"the table must have the {len(names)} items of the fit, but it has {table.n_items} "
-            "columns; give the table that was fitted, or one with the same columns"
-        )
-    check_values(table, result.families, for_fitting=False)
-    return table.values
 
 
 def counted_rows(values: Array, given: Any) -> tuple[Array, Array | None]:

@@ -16,7 +16,7 @@ from hidag.explain.covariances import uncertainty_of
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP
 from hidag.explain.pattern_answers import NO_PATTERNS, pattern_answers
-from hidag.explain.rows import need_listed_states, need_weights, rows_of
+from hidag.explain.rows import need_listed_states, need_weights
 from hidag.explain.tables import Table
 from hidag.measurement import family_named
 from hidag.observations import read_table
@@ -147,7 +147,7 @@ def standard_errors(
         raise SettingError(f"level must be a number between 0 and 1, got {level!r}")
     need_listed_states(result, "the observed information")
     need_weights(result, sample_weight, "standard errors")
-    counted, weights = weighted_rows(read_table(rows_of(result, X), min_rows=2), sample_weight)
+    counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     free = FreeParameters.of(result, counted.values, weights)
     known = uncertainty_of(free, kind)
     covariance, flat = known.covariance.copy(), known.flat

@@ -128,11 +128,11 @@ class MeasurementParameters:
 
     @property
     def deviations(self) -> Array:
-        """Standard deviations of Gaussian items and of logarithms of lognormal ones; 1 else, (J,).
+        """Standard deviations of Gaussian items and of logarithms of times; 1 elsewhere, (J,).
 
         What loadings are divided by to compare them among items.
         """
-        spread = np.array([family_named(name).is_location_scale for name in self.families])
+        spread = np.array([family_named(name).dispersion_is_variance for name in self.families])
         return np.where(spread, np.sqrt(self.dispersion), 1.0)
 
     def response_means(self, states: NDArray[np.integer]) -> Array:

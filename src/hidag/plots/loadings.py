@@ -40,8 +40,8 @@ def plot_loadings(
 ) -> Axes:
     """Draw the loadings of each latent side by side, the largest first, and return the axes.
 
-    On the scale of `plot_q`: loadings of gaussian and lognormal items are divided by the item's
-    standard deviation.
+    On the scale of `plot_q`: loadings of gaussian, lognormal and censored items are divided by
+    the item's standard deviation.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hidag.errors import DataError
 from hidag.measurement import categorical_named, family_named
+from hidag.measurement.families import split_name
 from hidag.plots import style
 from hidag.plots.canvas import axes_points, new_axes, size_of_q
 from hidag.plots.q_marks import PROVISIONAL, TRUTH, checked_q, mark_differences
@@ -40,8 +41,8 @@ def plot_q(
 ) -> Axes:
     """Draw Q with the loadings as colours, and return the axes.
 
-    Loadings of gaussian and lognormal items are divided by the item's standard deviation, so
-    that items on different scales can be seen in one picture. For latents with more than two
+    Loadings of gaussian, lognormal and censored items are divided by the item's standard deviation,
+    so that items on different scales can be seen in one picture. For latents with more than two
     levels the colour is what the highest level adds to the lowest; where latents interact, the
     average over even levels of the others.
 
@@ -143,11 +144,6 @@ def _coloured(one_sided: bool) -> Any:
     return ListedColormap(np.vstack([whole(np.linspace(0.04, 0.40, 128)), above]))
 
 
-def _has_variance(family: str) -> bool:
-    """Return whether loadings are in units that a standard deviation takes away."""
-    return categorical_named(family) is None and family_named(family).is_location_scale
-
-
 def strengths(
     result: FitResult | ArrayLike,
 ) -> tuple[NDArray[np.float64], NDArray[np.int8], str]:
@@ -155,15 +151,8 @@ def strengths(
     if hasattr(result, "strengths") and hasattr(result, "q_matrix"):
         fit: Any = result
         loadings = np.array(fit.strengths, dtype=np.float64)
-        with_variance = np.array([_has_variance(name) for name in fit.families])
-        loadings[with_variance] /= np.sqrt(np.asarray(fit.dispersion)[with_variance, None])
-        label = _what_is_coloured(fit)
-        if with_variance.any():
-            label += (
-                " / standard deviation"
-                if with_variance.all()
-                else " (gaussian and lognormal items: / standard deviation)"
-            )
+        loadings /= fit.parameters.deviations[fit.responses.starts, None]
+        label = _what_is_coloured(fit) + _divided(fit.families)
         return loadings, np.asarray(fit.q_matrix, dtype=np.int8), label
     values = np.asarray(result, dtype=np.float64)
     if values.ndim != 2 or values.size == 0:
@@ -171,6 +160,21 @@ def strengths(
             f"plot_q needs a fitted result or an array of shape (J, K), got shape {values.shape}"
         )
     return values, (values != 0).astype(np.int8), "loading"
+
+
+def _divided(families: tuple[str, ...]) -> str:
+    """Return which items' loadings are over a standard deviation, for the end of the legend."""
+    over = [
+        name
+        for name in dict.fromkeys(families)
+        if categorical_named(name) is None and family_named(name).dispersion_is_variance
+    ]
+    if not over:
+        return ""
+    if len(over) == len(set(families)):
+        return " / standard deviation"
+    kinds = " and ".join(sorted({split_name(name)[0] for name in over}))
+    return f" ({kinds} items: / standard deviation)"
 
 
 def _what_is_coloured(fit: FitResult) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from importlib.resources import files
@@ -12,6 +13,9 @@ from pathlib import Path
 from hidag.errors import FileError
 from hidag.report.direction import keeper_of
 from hidag.shown_text import visible
+
+#: A command, as sentences that are also printed write it.
+_COMMAND = re.compile(r"`(hidag [^`]+)`")
 
 
 def render_page(template: str, *, names: Iterable[str] = (), **content: object) -> str:
@@ -30,12 +34,17 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
         shown as marks.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     keep = keeper_of(names)
 
     def finalize(value: object) -> object:
-        return keep(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        if not isinstance(value, str) or isinstance(value, Markup):
+            return value
+        text = keep(value)
+        if "`" not in text:
+            return text
+        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))
 
     environment = Environment(
         loader=FunctionLoader(_template_text),

@@ -10,6 +10,8 @@ from hidag.doubted_knowledge import doubts_of_knowledge
 from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.explain.rows import was_weighted
 from hidag.measurement import categorical_named, family_named
+from hidag.overdispersed import SETTING as OVERDISPERSED
+from hidag.overdispersed import SIGN, overdispersion_sentence
 from hidag.report.headings import FIT_HEADING
 from hidag.report.model_words import counted, effects_in_words, latents_in_words
 
@@ -174,6 +176,11 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
             f"({result.information_ratio:.0%} of what seeing them would tell of how they go "
             "together), so edges of the graph may be missing"
         )
+    more = list(more)
+    varied = result.settings.get(OVERDISPERSED)
+    # The command line says it in options: then it is among the warnings.
+    if varied and not any(SIGN in text for text in more):
+        out.append(overdispersion_sentence(varied, n_items))
     if result.missing_share > MUCH_MISSING:
         out.append(
             f"{result.missing_share:.0%} of the cells are missing; the fit takes them as missing "

@@ -45,6 +45,9 @@ class Family(ABC):
     #: Whether an item has a dispersion, and what it is.
     has_dispersion: bool = False
     dispersion_means: str = ""
+    #: Whether it is the variance of what the predictor is the mean of: loadings over its root can
+    #: be compared among items.
+    dispersion_is_variance: bool = False
     dispersion_bounds: tuple[float, float] = (0.0, np.inf)
     #: How many cutpoints an item has besides its intercept.
     n_cutpoints: int = 0

@@ -31,6 +31,7 @@ class CensoredLognormal(Family):
     n_columns = 2
     has_dispersion = True
     dispersion_means = "variance of the logarithm"
+    dispersion_is_variance = True
     dispersion_bounds = (1e-8, 1e4)
 
     def __init__(self, limit: float) -> None:

@@ -18,6 +18,7 @@ class Gaussian(MeanFamily):
     meaning = "continuous measurements"
     has_dispersion = True
     dispersion_means = "variance"
+    dispersion_is_variance = True
     is_location_scale = True
     canonical_below = np.inf
 

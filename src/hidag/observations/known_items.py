@@ -1,0 +1,49 @@
+"""Tables for items that are known already: found by name, in their order, values checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hidag.errors import DataError
+from hidag.observations.frames import frame_labels, open_frame
+from hidag.observations.table import Observations, read_table
+from hidag.observations.values import check_values
+
+
+def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> Observations:
+    """Return the table of the items of a fit, in the fit's order.
+
+    Parameters
+    ----------
+    X : array, frame or Observations
+        A frame's columns are found by the items' names, in any order, and other columns are left
+        out; without any such name, and in an array, there is one column per item in the fit's
+        order.
+    names : sequence of str, length J
+        The fit's items.
+    families : sequence of str, length J
+        Their families; values that no family could take are refused.
+    """
+    labels = frame_labels(X)
+    if labels is not None and set(names) & {str(label) for label in labels}:
+        place = {str(label): label for label in labels}
+        absent = [name for name in names if name not in place]
+        if absent:
+            raise DataError(
+                f"the table must have the items of the fit, but it lacks {absent[0]!r} "
+                f"({len(absent)} of {len(names)} items); give the table that was fitted, or one "
+                "with the same columns"
+            )
+        X = open_frame(X)[[place[name] for name in names]].to_native()
+    table = read_table(X, allow_empty_items=True)
+    if table.n_items != len(names):
+        raise DataError(
+            f"the table must have the {len(names)} items of the fit, but it has {table.n_items} "
+            "columns; give the table that was fitted, or one with the same columns"
+        )
+    # Sentences about cells speak of the fit's items, also where the table has no names.
+    table = replace(table, names=tuple(names))
+    check_values(table, families, for_fitting=False)
+    return table
