@@ -83,3 +83,25 @@ def test_latents_that_are_hardly_seen_leave_few_rows_for_the_graph():
 def test_little_information_is_said_once(ratio):
     (sentence,) = warned(50, np.array(items(8).q_matrix), ratio=ratio)
     assert sentence.startswith("the items carry")
+
+
+def test_one_start_may_have_missed_a_latent():
+    parameters = items(6)
+    idle = MeasurementParameters(
+        parameters.families, parameters.intercept, parameters.loadings * [1.0, 0.0], np.ones(6)
+    )
+    entries = np.ones((6, 2), dtype=np.int8)
+    needs = Needs.of(2000.0, np.ones(6), entries, (2, 2), CHAIN)
+    fewer = "ask for 1 instead of 2"
+    for one_start, expected in (
+        (False, f"no item depends on Z2: the data do not show so many latents; {fewer}"),
+        (
+            True,
+            "no item depends on Z2: the data do not show so many latents, or the one start that "
+            f"was followed missed what they show; fit again with more starts, or {fewer}",
+        ),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_of_thin_evidence(idle, ("Z1", "Z2"), needs, 0.8, one_start=one_start)
+        assert str(caught[0].message) == expected

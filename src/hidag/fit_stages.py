@@ -81,6 +81,7 @@ def run_stages(
         found.information_ratio,
         # Too few items for so many latents have been spoken of already.
         result.identifiability if task.enough_items else None,
+        one_start=result.n_finished == 1,
     )
     return result
 

@@ -96,6 +96,8 @@ def warn_of_thin_evidence(
     needs: Needs,
     ratio: float,
     certificate: Certificate | None = None,
+    *,
+    one_start: bool = False,
 ) -> None:
     """Warn, a sentence each, of what makes a fit untrustworthy.
 
@@ -108,6 +110,8 @@ def warn_of_thin_evidence(
         Share of the latents' pairwise information that the items carry.
     certificate : Certificate or None
         What Q lets be identified; None when that has been spoken of already.
+    one_start : bool
+        Whether nothing but one start was followed to its end: it may have missed a latent.
     """
     n_items = parameters.q_matrix.sum(axis=0)
     n_latents = len(latent_names)
@@ -117,10 +121,14 @@ def warn_of_thin_evidence(
         _warn("no item depends on any latent: the data show no latents at all")
         return
     if idle:
-        _warn(
-            f"no item depends on {' and '.join(idle)}: the data do not show so many latents; ask "
-            f"for {n_latents - len(idle)} instead of {n_latents}"
-        )
+        fewer = f"ask for {n_latents - len(idle)} instead of {n_latents}"
+        shown = f"the data do not show so many latents; {fewer}"
+        if one_start:
+            shown = (
+                "the data do not show so many latents, or the one start that was followed missed "
+                f"what they show; fit again with more starts, or {fewer}"
+            )
+        _warn(f"no item depends on {' and '.join(idle)}: {shown}")
     if lonely:
         _warn(
             f"only one item depends on {' and on '.join(lonely)}, so its level cannot be told from "

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from hidag.errors import DataError, HidagWarning, SettingError
-from hidag.observations import Observations, check_values, read_table, resolve_families
+from hidag.observations import Observations, check_values, infer, read_table, resolve_families
 from hidag.observations.infer import infer_family
 from hidag.observations.types import family_name
 from hidag.observations.values import warn_of_values
@@ -561,3 +561,9 @@ def test_times_above_their_limit_are_counted_in_a_warning() -> None:
 def test_times_at_their_limit_are_as_they_should_be() -> None:
     times = table(minutes=[0.3, 0.1 + 0.2, 0.1, 0.2], hours=[1.0, 2.0, 72.0, 72.0])
     warn_of_values(times, ("censored-lognormal(0.3)", "censored-lognormal(72)"))
+
+
+def test_few_large_counts_take_no_memory_and_raise_no_warning() -> None:
+    # Warnings are errors here; a list of all numbers up to the largest would not fit into memory.
+    values = np.array([0.0, 3.0, 3.0, 1.0, 2.0, 4e12] * 5)
+    assert not infer._fits_poisson_mixture(values)

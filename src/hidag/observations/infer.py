@@ -63,6 +63,8 @@ PLAIN_ROWS = 200
 """Rows below which the test of a plain Poisson law would not notice a scale of grades."""
 _GRID_SIZE = 60
 _GRID_STEPS = 300
+#: Chances below this count as this: their inverses would overflow.
+_SMALLEST_CHANCE = 1e-200
 
 
 @dataclass(frozen=True)
@@ -219,16 +221,21 @@ def _poisson_test(values: NDArray[np.float64], means: NDArray[np.float64]) -> fl
     The likelihood ratio against free frequencies, with as many degrees of freedom as the mean
     alone would leave; a mixture uses up more, so the test is on the careful side.
     """
-    whole = np.bincount(values.astype(np.int64))
-    points = np.flatnonzero(whole)
-    observed = whole[points].astype(np.float64)
+    # Counts may be large and few: a list of all numbers up to them may not fit into memory.
+    points, often = np.unique(values, return_counts=True)
+    observed = often.astype(np.float64)
     law = np.asarray(stats.poisson.pmf(points[:, None], means))
     weights = np.full(len(means), 1 / len(means))
     for _ in range(_GRID_STEPS if len(means) > 1 else 0):
-        weights *= law.T @ (observed / (law @ weights)) / len(values)
-    ratio = observed / (len(values) * (law @ weights))
+        weights *= law.T @ (observed / _positive(law @ weights)) / len(values)
+    ratio = observed / (len(values) * _positive(law @ weights))
     statistic = 2 * float(observed @ np.log(ratio))
     return float(stats.chi2.sf(statistic, max(1, len(points) - 2)))
+
+
+def _positive(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return chances none of which is zero: far from all means they are beyond small numbers."""
+    return np.maximum(chances, _SMALLEST_CHANCE)
 
 
 def _skewness(values: NDArray[np.float64]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hidag.errors import DataError
-from hidag.observations.frames import frame_labels, open_frame
+from hidag.observations.frames import frame_labels, open_frame, refuse_duplicates
 from hidag.observations.table import Observations, read_table
 from hidag.observations.values import check_values
 
@@ -36,7 +36,9 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
                 f"({len(absent)} of {len(names)} items); give the table that was fitted, or one "
                 "with the same columns"
             )
-        X = open_frame(X)[[place[name] for name in names]].to_native()
+        repeated = [str(label) for label in labels if str(label) in names]
+        refuse_duplicates(tuple(repeated))
+        X = _chosen(X, labels, [place[name] for name in names])
     table = read_table(X, allow_empty_items=True)
     if table.n_items != len(names):
         raise DataError(
@@ -47,3 +49,12 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
     table = replace(table, names=tuple(names))
     check_values(table, families, for_fitting=False)
     return table
+
+
+def _chosen(X: Any, labels: Sequence[Any], wanted: Sequence[Any]) -> Any:
+    """Return some columns of a frame; others may have any names, the same ones too."""
+    if len(set(labels)) < len(labels):
+        # Libraries that allow repeated names take columns by their places.
+        places = [list(labels).index(label) for label in wanted]
+        return X.iloc[:, places] if hasattr(X, "iloc") else X.select(places)
+    return open_frame(X)[list(wanted)].to_native()
