@@ -7,6 +7,7 @@ rows it is asked about together with.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,15 @@ class _Rows:
         return self.sampler.log_joint(self.parameters, self.law, self.items, self.families)
 
 
+def _blocks(
+    parameters: MeasurementParameters, law: NetworkLaw, values: Array, seed: int, n_threads: int
+) -> Iterator[tuple[slice, _Rows]]:
+    """Yield a block of rows at a time: where they are among ``values``, and a sampler of them."""
+    for start in range(0, len(values), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        yield block, _Rows(parameters, law, values[block], seed, n_threads)
+
+
 def sampled_marginals(
     parameters: MeasurementParameters,
     law: NetworkLaw,
@@ -93,10 +103,9 @@ def sampled_marginals(
     seed, n_threads : int
     """
     out = np.zeros((len(values), sum(law.space.levels) - law.space.n_latents))
-    for start in range(0, len(values), BLOCK_ROWS):
-        rows = _Rows(parameters, law, values[start : start + BLOCK_ROWS], seed, n_threads)
+    for block, rows in _blocks(parameters, law, values, seed, n_threads):
         rows.draw(BURN_IN)
-        rows.draw(KEPT_SWEEPS, sums=out[start : start + BLOCK_ROWS])
+        rows.draw(KEPT_SWEEPS, sums=out[block])
     return np.asarray(np.clip(out / KEPT_SWEEPS, 0.0, 1.0))
 
 
@@ -116,8 +125,7 @@ def sampled_modes(
     Parameters as of :func:`sampled_marginals`.
     """
     out = np.zeros((len(values), law.space.n_latents), dtype=np.int64)
-    for start in range(0, len(values), BLOCK_ROWS):
-        rows = _Rows(parameters, law, values[start : start + BLOCK_ROWS], seed, n_threads)
+    for block, rows in _blocks(parameters, law, values, seed, n_threads):
         best = np.full(len(rows.sampler.states), -np.inf)
         for _ in range(N_CLIMBS):
             for coldness in COOLING:
@@ -125,7 +133,7 @@ def sampled_modes(
             value = rows.log_joint()
             better = value > best
             best[better] = value[better]
-            out[start : start + BLOCK_ROWS][better] = rows.sampler.states[better]
+            out[block][better] = rows.sampler.states[better]
     return out
 
 
@@ -142,8 +150,7 @@ def sampled_states(
     Parameters as of :func:`sampled_marginals`.
     """
     out = np.zeros((len(values), law.space.n_latents), dtype=np.uint8)
-    for start in range(0, len(values), BLOCK_ROWS):
-        rows = _Rows(parameters, law, values[start : start + BLOCK_ROWS], seed, n_threads)
+    for block, rows in _blocks(parameters, law, values, seed, n_threads):
         rows.draw(BURN_IN)
-        out[start : start + BLOCK_ROWS] = rows.sampler.states
+        out[block] = rows.sampler.states
     return out
