@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG
-from hidag.estimate.working import mean_and_spread
+from hidag.estimate.column_sums import mean_and_spread
 from hidag.result import FitResult
 from hidag.select.candidates import Table
 

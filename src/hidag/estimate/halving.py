@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.halves import BOUNDED, Halves, Part, offset_weights
+from hidag.estimate.half_densities import BOUNDED, Part
+from hidag.estimate.halves import Halves, offset_weights
 from hidag.estimate.split import split_of
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters

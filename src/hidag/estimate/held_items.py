@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from hidag.estimate.exact import log_probabilities
 from hidag.estimate.expectation import expect_states, rows_by_gaps
-from hidag.estimate.halves import SMALLEST_MASS, Densities, Halves
+from hidag.estimate.half_densities import Densities
+from hidag.estimate.halves import SMALLEST_MASS, Halves
 from hidag.estimate.halving import halves_of
 from hidag.estimate.row_sums import N_LANES, Rows, RowSums, sum_lanes
 from hidag.estimate.working import WorkingData

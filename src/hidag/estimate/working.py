@@ -8,14 +8,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.column_sums import (
+    mean_and_spread,
+    moments_of,
+    total_of,
+    unexplained_shares,
+)
 from hidag.measurement import Columns, MeasurementParameters, columns_of, family_named
 
 Array = NDArray[np.float64]
-
-#: With fewer rows than this for each other item, a regression explains what it should not.
-ROWS_PER_REGRESSOR = 5
-#: Shares of noise below this are not told apart.
-_SMALLEST_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -127,22 +128,12 @@ class WorkingData:
     def noise_shares(self) -> Array:
         """How much of each item may be noise, shape (J,); 1 where nothing tells.
 
-        For items whose responses are normal on the working scale: the share that no regression on
-        the other such items explains, which is never below the noise's. Missing cells make it
-        larger, and so do few rows: then nothing tells.
+        Asked of items whose responses are normal on the working scale.
         """
-        out = np.ones(self.n_items)
         normal = np.array([family_named(name).is_location_scale for name in self.families])
         items = np.flatnonzero(normal)
-        left = self.n_counted - len(items)
-        if len(items) < 2 or left < ROWS_PER_REGRESSOR * len(items):
-            return out
-        x = self.x[:, self.columns.starts[items]]
-        moments = self.weighted(x).T @ x / self.n_counted
-        # Copies of an item explain it without rest: a little noise keeps the inverse finite.
-        moments[np.diag_indices_from(moments)] *= 1.0 + _SMALLEST_SHARE
-        rest = 1.0 / (np.diag(np.linalg.inv(moments)) * np.diag(moments))
-        out[items] = np.clip(rest * self.n_counted / left, _SMALLEST_SHARE, 1.0)
+        out = np.ones(self.n_items)
+        out[items] = unexplained_shares(self.x[:, self.columns.starts[items]], self.weights)
         return out
 
     @property
@@ -200,20 +191,20 @@ class WorkingData:
                 # What the base has beyond a Gaussian's is the change of variables.
                 unit = np.ones(1)
                 gaussian = family_named("gaussian").base(working, unit)
-                jacobian = _total(family.base(cells, unit) - gaussian, counts)
-                constant[j] = jacobian - _total(np.ones(len(cells)), counts) * np.log(scale[j])
+                jacobian = total_of(family.base(cells, unit) - gaussian, counts)
+                constant[j] = jacobian - total_of(np.ones(len(cells)), counts) * np.log(scale[j])
                 x[seen[:, j], here] = (working - shift[j]) / scale[j]
                 continue
             if family.has_dispersion or family.n_cutpoints:
                 summaries[j] = family.summary(cells, counts)
             else:
-                constant[j] = _total(family.base(cells, np.ones(1)), counts)
+                constant[j] = total_of(family.base(cells, np.ones(1)), counts)
             if family.n_columns == 1:
                 x[seen[:, j], here] = family.to_working(cells)
             else:
                 x[seen[:, j], here : here + family.n_columns] = family.to_working(cells).T
         n_observed = (seen if counted is None else counted).sum(axis=0).astype(np.float64)
-        sum_squares, mean, variance = _moments(x, n_observed[columns.item], weights)
+        sum_squares, mean, variance = moments_of(x, n_observed[columns.item], weights)
         return cls(
             extended=extended,
             families=families,
@@ -258,7 +249,7 @@ class WorkingData:
         seen = np.full(self.n_items, total)
         if observed is not None:
             seen = observed.sum(axis=0) if weights is None else weights @ observed
-        sum_squares, mean, variance = _moments(x, seen[self.column_item], weights)
+        sum_squares, mean, variance = moments_of(x, seen[self.column_item], weights)
         return replace(
             self,
             extended=extended,
@@ -314,27 +305,3 @@ class WorkingData:
             elif len(self.summaries[j]):
                 total += float(family.base_totals([self.summaries[j]], dispersion[j : j + 1])[0])
         return total
-
-
-def _total(values: Array, counts: Array | None) -> float:
-    """Return the sum of values (n,), each as often as it counts."""
-    return float(values.sum() if counts is None else values @ counts)
-
-
-def mean_and_spread(values: Array, counts: Array | None) -> tuple[float, float]:
-    """Return mean and standard deviation of values (n,); a spread of zero comes back as one."""
-    if counts is None:
-        return float(values.mean()), float(values.std()) or 1.0
-    mean = float(np.average(values, weights=counts))
-    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=counts))) or 1.0
-
-
-def _moments(x: Array, n_observed: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-    """Return sums of squares, means and variances of columns (N, D) with zeros where missing."""
-    safe = np.maximum(n_observed, 1.0 if weights is None else 1e-12)
-    if weights is None:
-        sum_squares, total = np.einsum("ij,ij->j", x, x), x.sum(axis=0)
-    else:
-        sum_squares, total = weights @ (x * x), weights @ x
-    mean = total / safe
-    return sum_squares, mean, np.maximum(sum_squares / safe - mean**2, 0.0)

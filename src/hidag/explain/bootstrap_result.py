@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from hidag.archive import read_archive, write_archive
 from hidag.discover import CPDAG
 from hidag.errors import HidagError, SettingError
-from hidag.explain.intervals import LEVEL, interval_cautions, percentile_interval
-from hidag.explain.resample import MOST_JOINT_STATES, Refit, Task, aligned
+from hidag.explain.bootstrap_words import in_words
+from hidag.explain.intervals import LEVEL, percentile_interval
+from hidag.explain.resample import MOST_JOINT_STATES, SAME_LATENT, Refit, Task, aligned
 from hidag.latent import SaturatedLaw
 from hidag.result import FitResult
 
@@ -23,8 +24,6 @@ Array = NDArray[np.float64]
 Row = dict[str, Any]
 
 _HOLDS = "bootstrap"
-#: A latent whose loadings have less than this cosine with the first fit's is another latent.
-SAME_LATENT = 0.9
 
 
 @dataclass(frozen=True)
@@ -252,40 +251,7 @@ class BootstrapResult:
 
     def summary(self) -> str:
         """Return what was found in a few lines to read."""
-        rows = "rows drawn again" if self.kind == "nonparametric" else "rows drawn from the fit"
-        lines = [f"{self.n_refits} refits of {self.n_rows} {rows}"]
-        if self.failures:
-            lines.append(
-                f"{len(self.failures)} of {self.n_resamples} resamples could not be fitted, for "
-                f"instance: {self.failures[0]}"
-            )
-        unsettled = int((~self.converged).sum())
-        if unsettled:
-            lines.append(f"{unsettled} refits had not settled")
-        if self.start == "fitted":
-            lines.append("refits began at the fit: other optima were not looked for")
-        lines += interval_cautions(self.n_refits, self.q_given)
-        lines.append(
-            f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
-            f"{self.same_latents.mean():.0%} of refits; {int(self.moved.sum())} refits had latents "
-            "renamed or reversed to match"
-        )
-        lines += [
-            f"  {row['latent']}: the same in {row['share_same']:.0%}, median cosine "
-            f"{row['median_cosine']:.2f}"
-            for row in self.agreement_table()
-        ]
-        lines.append("edges, by how often two latents are joined")
-        shown = [r for r in self.edge_table() if r["fit"] or r["joined"] >= 0.5]
-        lines += [
-            f"  {r['one']}, {r['other']}: {r['joined']:.0%} (-> {r['one_causes_other']:.0%}, "
-            f"<- {r['other_causes_one']:.0%}, - {r['undirected']:.0%}); in the fit: "
-            f"{r['fit'] or 'not joined'}"
-            for r in shown
-        ]
-        if not shown:
-            lines.append("  no pair in the fit or in half of the refits")
-        return "\n".join(lines)
+        return "\n".join(in_words(self))
 
     def __str__(self) -> str:
         return self.summary()

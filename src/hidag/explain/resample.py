@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 #: Laws with more joint states than this are kept as the latents' margins only.
 MOST_JOINT_STATES = 1 << 10
+#: A latent whose loadings have less than this cosine with the first fit's is another latent.
+SAME_LATENT = 0.9
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.working import WorkingData, mean_and_spread
+from hidag.estimate.column_sums import mean_and_spread
+from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]

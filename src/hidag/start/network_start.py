@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
+from hidag.estimate.column_sums import mean_and_spread
 from hidag.estimate.maximise import coefficient_scales
-from hidag.estimate.working import WorkingData, mean_and_spread
+from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.start.anchors import turn_to_anchors

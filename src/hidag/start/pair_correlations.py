@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.working import WorkingData, mean_and_spread
+from hidag.estimate.column_sums import mean_and_spread
+from hidag.estimate.working import WorkingData
 
 Array = NDArray[np.float64]
 

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from hidag.estimate.column_sums import mean_and_spread
 from hidag.estimate.maximise import Basis, coefficient_scales, maximise
 from hidag.estimate.statistics import Statistics
-from hidag.estimate.working import WorkingData, mean_and_spread
+from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeanFamily, Terms, family_named
 from hidag.start.levels import cut, match_levels

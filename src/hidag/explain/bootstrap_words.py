@@ -1,0 +1,49 @@
+"""What a bootstrap found, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hidag.explain.intervals import interval_cautions
+from hidag.explain.resample import SAME_LATENT
+
+if TYPE_CHECKING:
+    from hidag.explain.bootstrap_result import BootstrapResult
+
+
+def in_words(found: BootstrapResult) -> list[str]:
+    """Return a few lines to read: refits, what went wrong, whether latents came back, edges."""
+    rows = "rows drawn again" if found.kind == "nonparametric" else "rows drawn from the fit"
+    lines = [f"{found.n_refits} refits of {found.n_rows} {rows}"]
+    if found.failures:
+        lines.append(
+            f"{len(found.failures)} of {found.n_resamples} resamples could not be fitted, for "
+            f"instance: {found.failures[0]}"
+        )
+    unsettled = int((~found.converged).sum())
+    if unsettled:
+        lines.append(f"{unsettled} refits had not settled")
+    if found.start == "fitted":
+        lines.append("refits began at the fit: other optima were not looked for")
+    lines += interval_cautions(found.n_refits, found.q_given)
+    lines.append(
+        f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
+        f"{found.same_latents.mean():.0%} of refits; {int(found.moved.sum())} refits had latents "
+        "renamed or reversed to match"
+    )
+    lines += [
+        f"  {row['latent']}: the same in {row['share_same']:.0%}, median cosine "
+        f"{row['median_cosine']:.2f}"
+        for row in found.agreement_table()
+    ]
+    lines.append("edges, by how often two latents are joined")
+    shown = [r for r in found.edge_table() if r["fit"] or r["joined"] >= 0.5]
+    lines += [
+        f"  {r['one']}, {r['other']}: {r['joined']:.0%} (-> {r['one_causes_other']:.0%}, "
+        f"<- {r['other_causes_one']:.0%}, - {r['undirected']:.0%}); in the fit: "
+        f"{r['fit'] or 'not joined'}"
+        for r in shown
+    ]
+    if not shown:
+        lines.append("  no pair in the fit or in half of the refits")
+    return lines
