@@ -116,3 +116,36 @@ def test_one_latent_is_enough():
     assert found.law.parents == ((),)
     assert found.information_ratio == 1.0
     assert np.abs(np.abs(data.to_user(found.parameters).loadings) - truth.loadings).max() < 0.6
+
+
+def test_latents_that_the_start_took_for_one_are_told_apart(monkeypatch):
+    # A chain of 16: the spectral start has one factor for two neighbours, and one of noise.
+    rng = np.random.default_rng(1004)
+    n, k, per = 500, 16, 6
+    states = np.zeros((n, k), dtype=int)
+    for latent in range(k):
+        fresh = rng.integers(0, 2, n)
+        if latent:
+            fresh = np.where(rng.random(n) < 0.5, states[:, latent - 1], fresh)
+        states[:, latent] = fresh
+    columns, families = [], []
+    for latent in range(k):
+        z = states[:, latent]
+        for item in range(per):
+            family = ("bernoulli", "gaussian", "poisson")[(item + latent) % 3]
+            families.append(family)
+            if family == "bernoulli":
+                columns.append(rng.random(n) < 1 / (1 + np.exp(1 - 2 * z)))
+            elif family == "gaussian":
+                columns.append(rng.normal(1.6 * z, 1))
+            else:
+                columns.append(rng.poisson(np.exp(0.3 + 0.8 * z)))
+    data = WorkingData.from_values(np.column_stack(columns).astype(float), tuple(families))
+    right = {tuple(range(latent * per, latent * per + per)) for latent in range(k)}
+
+    def found():
+        return {tuple(np.flatnonzero(c)) for c in run(data, k).parameters.q_matrix.T}
+
+    assert found() == right
+    monkeypatch.setattr("hidag.start.by_sampling.MOST_SPLITS", 0)
+    assert len(found() & right) < k

@@ -17,8 +17,8 @@ from hidag.start.splits import (
     begun_as_half,
     better_when_split,
     promising_splits,
-    residual_correlations,
 )
+from hidag.start.two_in_one import residual_correlations
 
 from .problems import drawn, silent
 
@@ -55,7 +55,8 @@ def end_of(problem, found, parents=MERGED):
 
 def test_items_of_one_latent_have_more_in_common_than_a_merged_one_explains(merged):
     problem, _, found = merged
-    residual = residual_correlations(found, problem)
+    law = found.probabilities / found.probabilities.sum()
+    residual = residual_correlations(found.parameters, problem.data, problem.basis.design, law)
     pairs = np.triu_indices(4, 1)
     same = np.concatenate([residual[:4, :4][pairs], residual[4:8, 4:8][pairs]])
     assert same.mean() > residual[:4, 4:8].mean() + 0.05

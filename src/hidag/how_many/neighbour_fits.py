@@ -24,7 +24,7 @@ from hidag.how_many.rule import LOOK_BEYOND, Comparison
 from hidag.measurement import MeasurementParameters
 from hidag.result import MOST_EXACT_STATES, FitResult
 from hidag.start.points import spread_law
-from hidag.start.splits import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides
+from hidag.start.two_in_one import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides
 
 Array = NDArray[np.float64]
 #: Items and a law to begin from.

@@ -25,6 +25,7 @@ from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, Parents
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Penalty
 from hidag.start.network_start import independent_law, network_start
+from hidag.start.sampled_splits import Agreement, Witness
 
 Array = NDArray[np.float64]
 #: From draws of the latents (n, K) and the number of rows they count for to each latent's parents.
@@ -48,6 +49,10 @@ WARM_UP, BETWEEN = 30, 10
 FIRST_GRAPHS, LATER_GRAPHS = 5, 2
 #: Choices of support at the most.
 MOST_CHOICES = 6
+#: Latents at the most that are taken apart, one after another.
+MOST_SPLITS = 3
+#: Draws that fits are compared by.
+DRAWS_COMPARED = 2
 #: At most this many times the table's rows may stand behind a graph that is to be too thick.
 THICKEST = 16.0
 #: Steps of the last run at least.
@@ -96,6 +101,7 @@ class _Road:
         parameters: MeasurementParameters,
         schedule: Schedule,
         progress: SamplingProgress | None,
+        penalty: Penalty,
     ) -> None:
         self.sampler = sampler
         self.parameters = parameters
@@ -103,6 +109,8 @@ class _Road:
         self.law = independent_law(self.levels)
         self.schedule = schedule
         self.progress = progress
+        self.penalty = penalty
+        self.settled = False
         self.moves: list[Array] = []
         self.ratio = 1.0
         self.n_iter = 0
@@ -127,6 +135,11 @@ class _Road:
         self.parameters, self.law = found.parameters, found.law
         self.moves.append(found.moves)
         return found.converged
+
+    def continue_from(self, before: _Road) -> None:
+        """Count the steps that led here."""
+        self.n_iter += before.n_iter
+        self.moves = [*before.moves, *self.moves]
 
     def draws(self, n_draws: int, n_sweeps: int = DRAW_SWEEPS) -> NDArray[np.uint8]:
         """Return draws under the current parameters and law, shape (n_draws, N, K)."""
@@ -235,27 +248,36 @@ def estimate_by_sampling(
     if (q_entries >= 0).all():
         penalty = NO_SPARSITY
     rng = np.random.default_rng(np.random.SeedSequence(seed))
-    states = independent_law(levels).sample(data.n_samples, rng)
-    sampler = NetworkSampler(data, states, int(rng.integers(1 << 62)), n_threads=n_threads)
     parameters = network_start(data, q_entries, levels) if begin is None else begin
-    road = _Road(sampler, parameters, schedule, progress)
-    road.draws(1, FIRST_SWEEPS)
-    road.steps(WARM_UP, WARM_UP // 2)
-    road.thicken(learn_parents, FIRST_GRAPHS)
-    settled = penalty.name is None
     allowed, scale = permissions(q_entries, parameters.terms), coefficient_scales(data)
-    for _ in range(0 if settled else MOST_CHOICES):
-        draws = road.draws(N_DRAWS)
-        judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
-        if adapt:
-            penalty = adapt_to_table(judged, parameters.terms.n_terms, data.n_counted, penalty)
-        chosen = choose_loadings(road.parameters, judged, allowed, penalty, scale)
-        settled = np.array_equal(chosen.support, road.parameters.support)
-        if settled:
-            break
-        road.parameters = chosen
-        road.steps(BETWEEN, BETWEEN // 2)
-        road.thicken(learn_parents, LATER_GRAPHS)
+
+    def settle(begin: MeasurementParameters) -> _Road:
+        states = independent_law(levels).sample(data.n_samples, rng)
+        sampler = NetworkSampler(data, states, int(rng.integers(1 << 62)), n_threads=n_threads)
+        road = _Road(sampler, begin, schedule, progress, penalty)
+        road.draws(1, FIRST_SWEEPS)
+        road.steps(WARM_UP, WARM_UP // 2)
+        road.thicken(learn_parents, FIRST_GRAPHS)
+        road.settled = penalty.name is None
+        for _ in range(0 if road.settled else MOST_CHOICES):
+            draws = road.draws(N_DRAWS)
+            judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
+            if adapt:
+                road.penalty = adapt_to_table(
+                    judged, parameters.terms.n_terms, data.n_counted, road.penalty
+                )
+            chosen = choose_loadings(road.parameters, judged, allowed, road.penalty, scale)
+            road.settled = np.array_equal(chosen.support, road.parameters.support)
+            if road.settled:
+                break
+            road.parameters = chosen
+            road.steps(BETWEEN, BETWEEN // 2)
+            road.thicken(learn_parents, LATER_GRAPHS)
+        return road
+
+    road = settle(parameters)
+    if begin is None:
+        road = _better_when_split(road, settle, allowed)
     draws = road.thin(learn_parents if final_parents is None else final_parents)
     last = max(FEWEST_LAST, schedule.max_iter - road.n_iter)
     converged = road.steps(last, min(schedule.burn_in, last // 2))
@@ -264,8 +286,35 @@ def estimate_by_sampling(
         road.law,
         draws,
         road.ratio,
-        penalty,
+        road.penalty,
         road.n_iter,
-        converged and settled,
+        converged and road.settled,
         np.concatenate(road.moves),
     )
+
+
+def _better_when_split(
+    road: _Road,
+    settle: Callable[[MeasurementParameters], _Road],
+    allowed: NDArray[np.uint8],
+) -> _Road:
+    """Return the road after latents that stood for two were taken apart, where that fits better."""
+    if max(road.levels) > 2 or road.penalty.name is None:
+        return road
+    witness = Witness(road.sampler.data)
+
+    def agreement(one: _Road) -> Agreement:
+        return witness.agreement(one.parameters, one.draws(DRAWS_COMPARED), allowed)
+
+    now = agreement(road)
+    for _ in range(MOST_SPLITS):
+        for place in now.places:
+            other = settle(place)
+            then = agreement(other)
+            if then.criterion < now.criterion:
+                other.continue_from(road)
+                road, now = other, then
+                break
+        else:
+            break
+    return road
