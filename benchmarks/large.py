@@ -7,6 +7,11 @@ A random graph with one parent a latent on average, a random Q over J = 3K items
 code's coefficients; K=50 has N=20,000 rows and K=100 has N=50,000 unless --n says otherwise. Each
 fit has a process of its own, so that its peak of memory is its own. The last column is the share of
 the latents' pairwise information that the items carry.
+
+    python benchmarks/large.py --chain --k 20 --n 300 --family bernoulli --replicates 10
+
+has a chain of close neighbours instead, with four items for each latent alone: from few
+rows the start takes neighbours for one.
 """
 
 from __future__ import annotations
@@ -22,10 +27,12 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.simulate import make_truth, random_dag, random_law, random_q
+from hidag.simulate import chain_dag, make_truth, random_dag, random_law, random_q
 
 DEFAULT_ROWS = {50: 20_000, 100: 50_000}
 AVERAGE_PARENTS = 1.0
+#: Of the chain: effects on the next latent (probabilities of about .22 and .78), items of each.
+CLOSE, OWN_ITEMS = (2.5, 2.5), 4
 HEADINGS = (
     "run",
     "CPU min",
@@ -47,13 +54,20 @@ def peak_mib() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def one_fit(k: int, n: int, family: str, seed: int, replicate: int, jobs: int) -> list[float] | str:
+def one_fit(
+    k: int, n: int, family: str, seed: int, replicate: int, jobs: int, chain: bool
+) -> list[float] | str:
     """Return the numbers of a fit, or why there are none."""
     address = (k, n, *family.encode(), replicate)
     for_data, for_fit = np.random.SeedSequence(seed, spawn_key=address).spawn(2)
     rng = np.random.default_rng(for_data)
-    law = random_law(random_dag(k, AVERAGE_PARENTS, rng=rng), rng=rng)
-    truth = make_truth(law, random_q(3 * k, k, rng=rng), family)
+    if chain:
+        law = random_law(chain_dag(k), rng=rng, effects=CLOSE)
+        q = np.repeat(np.eye(k, dtype=int), OWN_ITEMS, axis=0)
+        truth = make_truth(law, q, family)
+    else:
+        law = random_law(random_dag(k, AVERAGE_PARENTS, rng=rng), rng=rng)
+        truth = make_truth(law, random_q(3 * k, k, rng=rng), family)
     X = simulate(truth, n, rng=rng).X
     before = peak_mib()
     cpu, wall = time.process_time(), time.perf_counter()
@@ -105,17 +119,19 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="threads of the fit")
+    parser.add_argument("--chain", action="store_true", help="a chain of close neighbours")
     args = parser.parse_args()
     n = args.n or DEFAULT_ROWS.get(args.k, 400 * args.k)
+    n_items = (OWN_ITEMS if args.chain else 3) * args.k
     print(
-        f"K={args.k}, J={3 * args.k}, N={n}, {args.family}, seed {args.seed}; 'before' is the peak "
-        "of memory when the table was drawn and the fit not begun"
+        f"K={args.k}, J={n_items}, N={n}, {args.family}, seed {args.seed}; 'before' is the peak of "
+        "memory when the table was drawn and the fit not begun"
     )
     print(f"{HEADINGS[0]:>4s} " + " ".join(f"{heading:>9s}" for heading in HEADINGS[1:]))
     rows = []
     for replicate in range(args.replicates):
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            order = (args.k, n, args.family, args.seed, replicate, args.jobs)
+            order = (args.k, n, args.family, args.seed, replicate, args.jobs, args.chain)
             found = pool.submit(one_fit, *order).result()
         if isinstance(found, str):
             print(f"{replicate + 1:4d} failed: {found}", flush=True)

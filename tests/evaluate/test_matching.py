@@ -11,7 +11,7 @@ from scipy.stats import norm
 from hidag.errors import DataError
 from hidag.evaluate import Parts, match_latents, relabel_law, total_variation
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
-from hidag.simulate import design, make_truth, random_dag, random_law, random_q, simulate
+from hidag.simulate import chain_dag, design, make_truth, random_dag, random_law, random_q, simulate
 
 MODELS = ["Chain-5", "Tree-5", "Model-5", "Chain-10", "Model-7", "Model-8", "Model-13"]
 
@@ -210,3 +210,14 @@ def test_errors(call, sentence: str) -> None:
     with pytest.raises(DataError) as caught:
         call()
     assert str(caught.value) == sentence
+
+
+def test_ties_of_twenty_latents_are_settled_without_listing_states(monkeypatch) -> None:
+    law = random_law(chain_dag(20), rng=1)
+    parts = Parts(np.repeat(np.eye(20, dtype=np.int8), 2, axis=0), law=law)
+
+    def listed(self):
+        raise AssertionError("joint states were listed")
+
+    monkeypatch.setattr(type(law.space), "states", listed)
+    assert match_latents(parts, parts).permutation == tuple(range(20))

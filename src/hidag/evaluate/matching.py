@@ -20,6 +20,9 @@ TIE = 1e-9
 #: Together they stay below 1 over all latents, so that agreement in Q always comes first.
 SAME_LEVELS, SAME_LOADINGS = 0.6, 0.3
 
+#: Laws with more joint states than this are not compared again and again.
+MOST_STATES_FOR_TIES = 1 << 14
+
 
 @dataclass(frozen=True)
 class Matching:
@@ -129,8 +132,11 @@ def _settle_ties(
     """Return the matching after exchanges and flips that cost nothing and bring the laws nearer.
 
     Every single latent and every pair is tried until nothing helps, so that latents with the
-    same items are told apart by what they depend on.
+    same items are told apart by what they depend on. With more joint states than
+    ``MOST_STATES_FOR_TIES`` each trial would take as long as a fit: nothing is tried.
     """
+    if true.law is not None and true.law.space.n_states > MOST_STATES_FOR_TIES:
+        return permutation, flips
 
     def distance(order: NDArray[np.int64], turned: NDArray[np.bool_]) -> float:
         return total_variation(_relabelled_law(ours, order, turned), true.law)

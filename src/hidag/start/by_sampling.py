@@ -50,7 +50,7 @@ FIRST_GRAPHS, LATER_GRAPHS = 5, 2
 #: Choices of support at the most.
 MOST_CHOICES = 6
 #: Latents at the most that are taken apart, one after another.
-MOST_SPLITS = 3
+MOST_SPLITS = 6
 #: Draws that fits are compared by.
 DRAWS_COMPARED = 2
 #: At most this many times the table's rows may stand behind a graph that is to be too thick.

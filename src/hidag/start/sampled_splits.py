@@ -27,9 +27,9 @@ Array = NDArray[np.float64]
 
 #: Rows at the most that correlations are taken from.
 MOST_ROWS = 5000
-#: What m items of one latent have in common beyond the fit has to be this many times as much as
-#: chance does, 2 sqrt(m / N), and no less than this: rows enough show any trifle.
-BEYOND_CHANCE, SMALLEST_EXCESS = 1.0, 0.1
+#: What m items of one latent have in common beyond the fit has to be this share of 2 sqrt(m / N),
+#: which chance reaches before anything is fitted, and no less than this: many rows show any trifle.
+BEYOND_CHANCE, SMALLEST_EXCESS = 0.7, 0.1
 #: Places at the most to begin again from one fit.
 MOST_PLACES = 2
 #: Two latents with more than this share of their items in common are mixtures of one another.
