@@ -359,6 +359,24 @@ def test_means_of_logarithms_are_called_so():
     assert found.pairs.column("first")[0] == "log(X1)"
 
 
+def test_times_beyond_the_limit_are_compared_as_they_were_fitted():
+    limit = 2.0
+    result = two_latents((f"censored-lognormal({limit:g})", "gaussian", "bernoulli") * 3)
+    cut, _ = drawn(result, 300, seed=0)
+    rng = np.random.default_rng(1)
+    beyond = np.where(np.arange(9) % 3 == 0, cut * rng.uniform(1, 9, cut.shape), cut)
+    beyond = np.where(cut == limit, beyond, cut)
+    assert beyond.max() > 3 * limit
+    table = beyond.copy()
+    found = fit_statistics(result, beyond, n_tables=5)
+    np.testing.assert_equal(found.to_dict(), fit_statistics(result, cut, n_tables=5).to_dict())
+    assert person_fit(result, beyond).table == person_fit(result, cut).table
+    np.testing.assert_array_equal(beyond, table)
+    assert found.items.column("item")[:2] == ["min(X1, 2)", "X2"]
+    assert found.items.column("observed")[0] == pytest.approx(cut[:, 0].mean())
+    assert found.checks.column("item")[0] == "X1"
+
+
 def test_the_order_of_items_and_rows_has_no_say(mixed):
     result, X = mixed
     order = np.random.default_rng(1).permutation(9)

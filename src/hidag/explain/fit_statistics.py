@@ -15,7 +15,7 @@ from hidag.explain.local_scores import LocalScores
 from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import are_checks, predictive_checks
 from hidag.explain.row_scores import row_scores
-from hidag.explain.rows import MOST_STATES, counted_rows, was_weighted
+from hidag.explain.rows import MOST_STATES, counted_rows, taken_rows, was_weighted
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.explain.tables import Table
 from hidag.result import FitResult
@@ -174,7 +174,7 @@ def fit_statistics(
     random_state : int, RandomState or None
         Of the draws.
     """
-    values, weights = counted_rows(result.rows(X), sample_weight)
+    values, weights = counted_rows(taken_rows(result, X), sample_weight)
     n_tables = checked_count("n_tables", n_tables)
     n_effective = float(len(values)) if weights is None else effective_number(weights)
     checks = predictive_checks(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hidag.explain.draws import canonical_rows, drawn_tables
 from hidag.explain.item_channels import auxiliary_of, base, columned, shaped
+from hidag.explain.rows import taken_rows
 from hidag.explain.tables import Table
 from hidag.measurement import Family, family_named
 from hidag.measurement.families import split_name
@@ -88,7 +89,7 @@ def person_fit(
         Tables of N rows drawn for comparison, with the missing cells of X.
     random_state : int, RandomState or None
     """
-    values = result.rows(X)
+    values = taken_rows(result, X)
     rows, places = canonical_rows(result, values)
     ordered = values[rows]
     moments = _DensityMoments(result)
