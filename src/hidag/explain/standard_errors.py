@@ -60,7 +60,8 @@ class StandardErrors:
         that would. Their sums are known, and probabilities of answers with them.
     patterns : Table
         What is expected of each item in each pattern of its latents that occurs: the probability of
-        a yes, or the mean, with its share of people, standard error and interval. See
+        a yes or of a category, or the mean, with its share of people, standard error and interval.
+        Coefficients of nominal items are about a category among those left; these are not. See
         :mod:`hidag.explain.pattern_answers`.
     """
 
