@@ -9,6 +9,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from hidag.discover import CPDAG
 from hidag.errors import HidagWarning
@@ -16,7 +17,7 @@ from hidag.explain import to_bif, to_dot, to_dowhy, to_gml
 from hidag.explain.exported_law import distance_to_network, network_law
 from hidag.explain.exports import items_without_table, network_nodes
 from hidag.latent import SaturatedLaw
-from hidag.simulate import chain_dag, make_truth, random_dag, random_law
+from hidag.simulate import Truth, chain_dag, make_truth, random_dag, random_law
 
 
 @pytest.fixture
@@ -71,6 +72,23 @@ def test_items_without_a_short_list_of_values_are_left_out_and_named(as_result):
     assert set(nx.parse_gml(to_gml(result, items=True))) == {"Z1", "Z2", "X2", "X4"}
     assert '"X3"' not in to_dot(result, items=True)
     assert "X3" in nx.parse_gml(to_dowhy(result))
+
+
+def test_successes_in_few_trials_have_their_table(as_result):
+    law = random_law(chain_dag(2), rng=0)
+    families = ("binomial(6)", "bernoulli", "binomial(1000)")
+    q = np.array([[1, 0], [0, 1], [1, 0]])
+    truth = Truth(q, [-1.0, 0.3, -1.0], 1.5 * q, np.ones(3), families, law)
+    result = as_result(truth)
+    assert items_without_table(result) == ("X3",)
+    node = next(one for one in network_nodes(result, items=True) if one.name == "X1")
+    assert node.states == tuple("0123456")
+    assert node.parents == (0,)
+    means = truth.means(np.array([[0, 0], [1, 0]]))[:, 0]
+    expected = [binom.pmf(np.arange(7), 6, mean / 6) for mean in means]
+    np.testing.assert_allclose(node.table, expected, atol=1e-12)
+    assert "type discrete [ 7 ] { 0, 1, 2, 3, 4, 5, 6 };" in to_bif(result, items=True)
+    assert '// "X1" is left out' not in to_bif(result, items=True)
 
 
 def total_variation(result):

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from hidag.errors import HidagWarning
 from hidag.explain.exported_law import network_law, note_on_law
-from hidag.explain.outcomes import categories_of, item_states, log_density
+from hidag.explain.outcomes import item_states, log_density
 from hidag.latent import NetworkLaw
+from hidag.measurement import categorical_named, family_named
 from hidag.measurement.families import written
 from hidag.result import FitResult
 
@@ -29,6 +30,8 @@ Array = NDArray[np.float64]
 
 #: Larger tables of items are not written: nobody could read them in.
 LARGEST_ITEM_TABLE = 1 << 16
+#: Longer lists of values, of successes in many trials, are as those of measures.
+LONGEST_LIST = 1 << 8
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,9 @@ def network_nodes(
     ]
     left_out = set(items_without_table(result)) if items else set()
     for j, name in enumerate(result.item_names if items else ()):
-        categories = categories_of(result.families[j])
-        if categories is None or name in left_out:
+        if name in left_out:
             continue
+        categories = _values(result.families[j])
         latents, states = item_states(result, j)
         shape = [law.space.levels[k] for k in latents]
         columns = [np.exp(log_density(result, j, c, states)) for c in categories]
@@ -84,17 +87,26 @@ def network_nodes(
 def items_without_table(result: FitResult) -> tuple[str, ...]:
     """Return the items that a network of tables cannot hold.
 
-    Those without a short list of values, such as measures and counts, and those with so many
-    latents that nobody could read their table in.
+    Those without a short list of values, such as measures and counts without an end, and those with
+    so many latents that nobody could read their table in.
     """
     out = []
     for j, name in enumerate(result.item_names):
-        categories = categories_of(result.families[j])
+        n_values = len(_values(result.families[j]))
         driven = result.parameters.support[result.responses.item == j].any(axis=0)
         n_states = float(np.prod(np.array(result.law.space.levels)[driven]))
-        if categories is None or n_states * len(categories) > LARGEST_ITEM_TABLE:
+        if not n_values or n_states * n_values > LARGEST_ITEM_TABLE:
             out.append(name)
     return tuple(out)
+
+
+def _values(family: str) -> tuple[float, ...]:
+    """Return the values that an item of a family can take; none where they are no short list."""
+    nominal = categorical_named(family)
+    if nominal is not None:
+        return tuple(sorted(nominal.categories))
+    values = family_named(family).values()
+    return () if values is None or len(values) > LONGEST_LIST else tuple(values.tolist())
 
 
 def plain_names(names: Sequence[str]) -> list[str]:

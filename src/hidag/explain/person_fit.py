@@ -20,7 +20,6 @@ from hidag.explain.rows import taken_rows
 from hidag.explain.tables import Table
 from hidag.measurement import Family, family_named
 from hidag.measurement.families import split_name
-from hidag.measurement.families.ordinal import Ordinal
 from hidag.measurement.responses import categorical_named
 from hidag.result import FitResult
 from hidag.settings import checked_count, root_seed
@@ -143,7 +142,7 @@ class _DensityMoments:
         if nominal is not None:
             chances = nominal.probabilities(family.response_mean(point, own))
             return _weighted(np.log(np.maximum(chances, 1e-300)), chances)
-        values = _listed(family)
+        values = family.values()
         if values is not None:
             at = np.full(len(values), point[0])
             logs = log_density(family, own, values, at)
@@ -177,17 +176,6 @@ def _counted(family: Family, own: Array, eta: float) -> Array | None:
         if chances.sum() > 1.0 - REST_OF_COUNTS:
             return np.asarray(chances)
         n_values *= 4
-    return None
-
-
-def _listed(family: Family) -> Array | None:
-    """Return the values of an item, None where they cannot be listed."""
-    if isinstance(family, Ordinal):
-        return np.asarray(family.lowest + np.arange(family.n_grades), dtype=np.float64)
-    if family.name.startswith("bernoulli"):
-        return np.array([0.0, 1.0])
-    if hasattr(family, "n_trials"):
-        return np.arange(int(family.n_trials) + 1, dtype=np.float64)
     return None
 
 
