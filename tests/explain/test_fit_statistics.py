@@ -305,6 +305,38 @@ def test_rows_of_the_model_fit_and_careless_ones_do_not():
     assert "drawn from the model" in found.summary()
 
 
+def test_an_absurd_row_is_rare_whatever_rows_it_comes_with():
+    result = two_latents(("poisson", "gaussian", "bernoulli") * 3)
+    X, _ = drawn(result, 1200, seed=0)
+    X[0, 0] = 200.0
+    many, alone = person_fit(result, X), person_fit(result, X[:1])
+    assert many.table.column("lz")[0] == alone.table.column("lz")[0]
+    assert many.table.column("lz")[0] < -50
+    assert many.table.column("p_value")[0] == 1 / 4801
+    assert alone.table.column("p_value")[0] == 1 / 4001
+    assert (many.n_reference, alone.n_reference) == (4800, 4000)
+    # Rows that are not rare are as usual alone as among others, within the noise of the draws.
+    few = person_fit(result, X[1:8], n_tables=1).table.column("p_value")
+    np.testing.assert_allclose(few, many.table.column("p_value")[1:8], atol=0.04)
+    assert person_fit(result, X[1:8], n_tables=1).table.column("p_value") == few
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 40])
+def test_the_order_of_items_has_no_say_in_person_fit_even_of_one_row(mixed, n_rows):
+    result, X = mixed
+    order = np.random.default_rng(2).permutation(len(result.item_names))
+    rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in order])
+    turned = replace(
+        result,
+        item_names=tuple(result.item_names[j] for j in order),
+        parameters=result.parameters.reordered(items=rows),
+        item_families=tuple(result.item_families[j] for j in order),
+        q_given=result.q_given[order],
+    )
+    one, other = person_fit(result, X[:n_rows]), person_fit(turned, X[:n_rows, order])
+    assert other.table == one.table
+
+
 def test_a_lone_state_has_the_textbook_lz():
     p = np.array([0.2, 0.5, 0.7, 0.9])
     parameters = MeasurementParameters(
