@@ -58,8 +58,7 @@ class ScoredColumns:
 
         The table is as the families take it: :func:`hidag.explain.rows.taken_rows`.
         """
-        names: list[str] = []
-        item: list[int] = []
+        names, item = zip(*column_names(result), strict=True)
         columns: list[Array] = []
         finite: list[bool] = []
         for j, name in enumerate(result.families):
@@ -67,20 +66,16 @@ class ScoredColumns:
             x = values[:, j]
             if nominal is not None:
                 for category in nominal.categories[:-1]:
-                    names.append(f"{result.item_names[j]}={written(category)}")
                     columns.append(np.where(np.isnan(x), np.nan, x == category))
-                    item.append(j)
                     finite.append(True)
                 continue
             family = family_named(name)
-            names.append(_compared_name(result.item_names[j], family))
             columns.append(family.to_working(x) if family.is_location_scale else x)
-            item.append(j)
             finite.append(split_name(name)[0] in _FINITE)
         eta = result.parameters.predictors(result.law.space.states())
         means = [item_means(result, result.parameters, j, eta) for j in range(len(result.families))]
         return cls(
-            tuple(names),
+            names,
             np.array(item, dtype=np.intp),
             np.column_stack(columns),
             np.vstack(means).T,
@@ -102,6 +97,18 @@ class ScoredColumns:
         left, right = np.triu_indices(len(self.names), 1)
         apart = self.item[left] != self.item[right]
         return left[apart], right[apart]
+
+
+def column_names(result: FitResult) -> list[tuple[str, int]]:
+    """Return what the columns of a fit are called, with the item of each."""
+    out = []
+    for j, (item, name) in enumerate(zip(result.item_names, result.families, strict=True)):
+        nominal = categorical_named(name)
+        if nominal is None:
+            out.append((_compared_name(item, family_named(name)), j))
+        else:
+            out += [(f"{item}={written(category)}", j) for category in nominal.categories[:-1]]
+    return out
 
 
 def _compared_name(item: str, family: Family) -> str:
