@@ -288,7 +288,8 @@ class FitResult:
     def item_means(self, states: NDArray[np.integer]) -> Array:
         """Return what is expected of each response in latent states given by rows, shape (n, J).
 
-        In the items' own units: probabilities of a yes, mean counts, mean grades, mean times.
+        In the items' own units: probabilities of a yes, mean counts, mean grades, mean times (up to
+        the limit, if they end at one).
         Nominal items have a column for each category but the last, as ``response_names`` says: the
         probability of the category, given that it is none of the earlier ones.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,11 @@ def effective_number(weights: Floats) -> float:
 
 
 def scaled_to_effective(weights: Floats) -> Floats:
-    """Return weights that add up to the effective number of rows, and so do their squares."""
-    return np.asarray(weights * (weights.sum() / (weights**2).sum()))
+    """Return weights that add up to the effective number of rows, and so do their squares.
+
+    The order of rows has no say in the last digit of their scale.
+    """
+    return np.asarray(weights * (fsum(weights) / fsum(weights**2)))
 
 
 def rows_in_words(n_rows: int, n_effective: float) -> str:

@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hidag.cli.app import app
+from hidag.discover import CPDAG
+from hidag.latent import SaturatedLaw
 from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
 
 
@@ -72,6 +74,25 @@ def test_export_says_what_a_network_does_not_show(tmp_path, as_result):
         "tables are those of one of 2 graphs that explain the data alike\n"
         f"hidag: warning: {left_out}\n"
     )
+
+
+def test_export_says_that_a_network_is_not_the_fitted_law(tmp_path, as_result):
+    law = random_law(chain_dag(3), rng=0)
+    noise = np.array([0.3, 0.05, 0.05, 0.1, 0.1, 0.05, 0.05, 0.3])
+    truth = make_truth(law, np.vstack([np.eye(3, dtype=int)] * 2), "bernoulli")
+    graph = CPDAG.from_edges(("Z1", "Z2", "Z3"), [("Z1", "Z2"), ("Z3", "Z2")], [])
+    result = as_result(truth, law=SaturatedLaw(law.space, noise), graph=graph)
+    fit = result.save(tmp_path / "result.npz")
+    note = (
+        "these tables are not the fitted law, which does not factorise over the graph, but the "
+        "nearest one that does: probabilities of events differ from the fit's by up to 0.2; fit "
+        "with --law network for a law that can be exported as it is"
+    )
+    told = run("export", fit, "--out", tmp_path / "n.bif")
+    assert told.output == f"wrote {tmp_path / 'n.bif'}\n{note}\n"
+    assert run("export", fit).stderr == f"hidag: warning: {note}\n"
+    # A graph alone says nothing about probabilities.
+    assert run("export", fit, "--format", "dowhy").stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,11 @@ NAMES = ["a", "b", "c", "d"]
             "a -> a is required, but no variable causes itself",
         ),
         (
+            Knowledge(forbidden=[("a", "b"), ("c", 2)]),
+            "c -> c is forbidden, but no variable causes itself anyway; name the other variable "
+            "that is meant",
+        ),
+        (
             Knowledge(required=[("c", "b"), ("b", "a")], tiers=[["a"], ["c"]]),
             "the required edges c -> b -> a lead from tier 2 to the earlier tier 1",
         ),

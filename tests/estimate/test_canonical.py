@@ -63,3 +63,14 @@ def test_tables_with_many_copies_have_the_same_canonical_form():
         np.testing.assert_array_equal(
             values[np.ix_(rows, columns)], moved[np.ix_(other_rows, other_columns)]
         )
+
+
+def test_columns_that_nothing_tells_apart_go_by_their_ties():
+    values, ties = np.ones((1, 4)), np.array([3, 0, 2, 1])
+    _, columns = canonical_order(values, ["x"] * 4, ties=ties)
+    assert ties[columns].tolist() == [0, 1, 2, 3]
+    # Contents come first.
+    values = np.random.default_rng(0).normal(size=(5, 4))
+    np.testing.assert_array_equal(
+        canonical_order(values, ["x"] * 4, ties=ties)[1], canonical_order(values, ["x"] * 4)[1]
+    )

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from hidag.discover import CPDAG
+from hidag.errors import HidagWarning
 from hidag.explain import to_bif, to_dot, to_dowhy, to_gml
-from hidag.explain.exports import items_without_table, network_law
-from hidag.simulate import chain_dag, make_truth, random_law
+from hidag.explain.exported_law import distance_to_network, network_law
+from hidag.explain.exports import items_without_table, network_nodes
+from hidag.latent import SaturatedLaw
+from hidag.simulate import Truth, chain_dag, make_truth, random_dag, random_law
 
 
 @pytest.fixture
@@ -66,3 +72,78 @@ def test_items_without_a_short_list_of_values_are_left_out_and_named(as_result):
     assert set(nx.parse_gml(to_gml(result, items=True))) == {"Z1", "Z2", "X2", "X4"}
     assert '"X3"' not in to_dot(result, items=True)
     assert "X3" in nx.parse_gml(to_dowhy(result))
+
+
+def test_successes_in_few_trials_have_their_table(as_result):
+    law = random_law(chain_dag(2), rng=0)
+    families = ("binomial(6)", "bernoulli", "binomial(1000)")
+    q = np.array([[1, 0], [0, 1], [1, 0]])
+    truth = Truth(q, [-1.0, 0.3, -1.0], 1.5 * q, np.ones(3), families, law)
+    result = as_result(truth)
+    assert items_without_table(result) == ("X3",)
+    node = next(one for one in network_nodes(result, items=True) if one.name == "X1")
+    assert node.states == tuple("0123456")
+    assert node.parents == (0,)
+    means = truth.means(np.array([[0, 0], [1, 0]]))[:, 0]
+    expected = [binom.pmf(np.arange(7), 6, mean / 6) for mean in means]
+    np.testing.assert_allclose(node.table, expected, atol=1e-12)
+    assert "type discrete [ 7 ] { 0, 1, 2, 3, 4, 5, 6 };" in to_bif(result, items=True)
+    assert '// "X1" is left out' not in to_bif(result, items=True)
+
+
+def total_variation(result):
+    """Return the largest difference of probabilities, state by state from the exported tables."""
+    nodes, total = network_nodes(result), 0.0
+    for state, p in zip(result.law.space.states(), result.law.probabilities, strict=True):
+        own = np.prod([n.table[(*state[list(n.parents)], state[k])] for k, n in enumerate(nodes)])
+        total += abs(own - p) / 2
+    return total
+
+
+@pytest.mark.parametrize("export", [to_bif, to_gml, to_dot])
+def test_tables_that_are_not_the_fitted_law_say_so(export, result):
+    noise = np.random.default_rng(1).dirichlet(np.ones(8))
+    off = replace(result, law=SaturatedLaw(result.law.space, noise))
+    note = (
+        "these tables are not the fitted law, which does not factorise over the graph, but the "
+        "nearest one that does: probabilities of events differ from the fit's by up to "
+        f"{total_variation(off):.2g}; fit with law='network' for a law that can be exported as it "
+        "is"
+    )
+    with pytest.warns(HidagWarning) as caught:
+        text = export(off)
+    assert [str(one.message) for one in caught] == [note]
+    assert caught[0].filename == __file__
+    if export is to_bif:
+        assert text.startswith(f"// {note}\n")
+    elif export is to_gml:
+        assert nx.parse_gml(text).graph["comment"] == note
+    else:
+        assert f"  // {note}\n" in text
+        assert CPDAG.from_dot(text) == off.graph
+
+
+@pytest.mark.parametrize("export", [to_bif, to_gml, to_dot, to_dowhy])
+def test_a_saturated_law_that_the_graph_can_hold_is_exported_without_a_word(export, result):
+    held = replace(result, law=SaturatedLaw(result.law.space, result.law.probabilities))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = export(held)
+    assert "not the fitted law" not in text
+
+
+def test_the_distance_of_many_latents_is_that_of_draws(as_result, monkeypatch):
+    rng = np.random.default_rng(0)
+    law = random_law(random_dag(5, 1.8, rng=rng), rng=rng)
+    result = as_result(make_truth(law, np.eye(5, dtype=int), "bernoulli"))
+    names = result.latent_names
+    result = replace(result, graph=CPDAG.from_edges(names, [("Z1", "Z2"), ("Z3", "Z2")], []))
+    exact = distance_to_network(result, network_law(result))
+    assert exact == pytest.approx(total_variation(result))
+    assert exact > 0.02
+    monkeypatch.setattr("hidag.explain.exported_law.MOST_LISTED", 1)
+    assert distance_to_network(result, network_law(result)) == pytest.approx(exact, abs=0.004)
+    with pytest.warns(HidagWarning) as caught:
+        to_bif(result)
+    # There is nothing to be done: the law is a network already.
+    assert "law='network'" not in str(caught[0].message)

@@ -24,6 +24,7 @@ from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import predictive_checks
 from hidag.explain.row_scores import posterior_blocks, row_scores
 from hidag.explain.scored_columns import ScoredColumns
+from hidag.item_order import with_items_in_order
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 
@@ -305,6 +306,31 @@ def test_rows_of_the_model_fit_and_careless_ones_do_not():
     assert "drawn from the model" in found.summary()
 
 
+def test_an_absurd_row_is_rare_whatever_rows_it_comes_with():
+    result = two_latents(("poisson", "gaussian", "bernoulli") * 3)
+    X, _ = drawn(result, 1200, seed=0)
+    X[0, 0] = 200.0
+    many, alone = person_fit(result, X), person_fit(result, X[:1])
+    assert many.table.column("lz")[0] == alone.table.column("lz")[0]
+    assert many.table.column("lz")[0] < -50
+    assert many.table.column("p_value")[0] == 1 / 4801
+    assert alone.table.column("p_value")[0] == 1 / 4001
+    assert (many.n_reference, alone.n_reference) == (4800, 4000)
+    # Rows that are not rare are as usual alone as among others, within the noise of the draws.
+    few = person_fit(result, X[1:8], n_tables=1).table.column("p_value")
+    np.testing.assert_allclose(few, many.table.column("p_value")[1:8], atol=0.04)
+    assert person_fit(result, X[1:8], n_tables=1).table.column("p_value") == few
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 40])
+def test_the_order_of_items_has_no_say_in_person_fit_even_of_one_row(mixed, n_rows):
+    result, X = mixed
+    order = np.random.default_rng(2).permutation(len(result.item_names))
+    turned = with_items_in_order(result, order)
+    one, other = person_fit(result, X[:n_rows]), person_fit(turned, X[:n_rows, order])
+    assert other.table == one.table
+
+
 def test_a_lone_state_has_the_textbook_lz():
     p = np.array([0.2, 0.5, 0.7, 0.9])
     parameters = MeasurementParameters(
@@ -359,31 +385,56 @@ def test_means_of_logarithms_are_called_so():
     assert found.pairs.column("first")[0] == "log(X1)"
 
 
-def test_the_order_of_items_and_rows_has_no_say(mixed):
+def test_times_beyond_the_limit_are_compared_as_they_were_fitted():
+    limit = 2.0
+    result = two_latents((f"censored-lognormal({limit:g})", "gaussian", "bernoulli") * 3)
+    cut, _ = drawn(result, 300, seed=0)
+    rng = np.random.default_rng(1)
+    beyond = np.where(np.arange(9) % 3 == 0, cut * rng.uniform(1, 9, cut.shape), cut)
+    beyond = np.where(cut == limit, beyond, cut)
+    assert beyond.max() > 3 * limit
+    table = beyond.copy()
+    found = fit_statistics(result, beyond, n_tables=5)
+    np.testing.assert_equal(found.to_dict(), fit_statistics(result, cut, n_tables=5).to_dict())
+    assert person_fit(result, beyond).table == person_fit(result, cut).table
+    np.testing.assert_array_equal(beyond, table)
+    assert found.items.column("item")[:2] == ["min(X1, 2)", "X2"]
+    assert found.items.column("observed")[0] == pytest.approx(cut[:, 0].mean())
+    assert found.checks.column("item")[0] == "X1"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_permuting_rows_and_items_permutes_the_statistics_bit_for_bit(mixed, weighted):
     result, X = mixed
-    order = np.random.default_rng(1).permutation(9)
+    rng = np.random.default_rng(1)
+    order, rows = rng.permutation(9), rng.permutation(len(X))
     frame = pd.DataFrame(X, columns=result.item_names)
-    turned = frame.iloc[::-1, order]
-    one = fit_statistics(result, frame, n_tables=10)
+    weights = rng.uniform(0.3, 3.0, len(X)) if weighted else None
+    one = fit_statistics(result, frame, sample_weight=weights, n_tables=10).to_dict()
     # The same fit told in another order.
-    rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in order])
-    other_result = replace(
-        result,
-        item_names=tuple(result.item_names[j] for j in order),
-        parameters=result.parameters.reordered(items=rows),
-        item_families=tuple(result.item_families[j] for j in order),
-        q_given=result.q_given[order],
-    )
-    other = fit_statistics(other_result, turned, n_tables=10)
-    assert other.absolute.m2 == pytest.approx(one.absolute.m2)
-    key = lambda row: (row["item"], row["statistic"])  # noqa: E731
-    for a, b in zip(
-        sorted(one.checks.to_dicts(), key=key),
-        sorted(other.checks.to_dicts(), key=key),
-        strict=True,
-    ):
-        assert a["p_value"] == b["p_value"]
-        assert a["expected"] == pytest.approx(b["expected"])
+    other = fit_statistics(
+        with_items_in_order(result, order),
+        frame.iloc[rows, order],
+        sample_weight=None if weights is None else weights[rows],
+        n_tables=10,
+    ).to_dict()
+    # Tables are in the order of the items that they were asked for.
+    names = list(dict.fromkeys(row["item"] for row in other["checks"]))
+    assert names == [*(result.item_names[j] for j in order), "(all items)"]
+    firsts = [row["item"] for row in other["items"]]
+    assert all(firsts.index(row["first"]) < firsts.index(row["second"]) for row in other["pairs"])
+    keys = {
+        "pairs": lambda row: sorted((row["first"], row["second"])),
+        "items": lambda row: row["item"],
+        "checks": lambda row: (row["item"], row["statistic"]),
+    }
+    for name, key in keys.items():
+        for found in (one, other):
+            found[name] = sorted(found[name], key=key)
+            for row in found[name]:
+                if name == "pairs":
+                    row["first"], row["second"] = sorted((row["first"], row["second"]))
+    np.testing.assert_equal(other, one)
 
 
 @pytest.mark.data

@@ -159,6 +159,27 @@ def test_items_can_be_given(family, as_result):
     assert len(states) == truth.law.space.n_states
 
 
+@pytest.mark.parametrize("n_latents_of_the_item", [1, 2])
+def test_what_was_before_setting_a_latent_knows_the_items_that_were_given(
+    n_latents_of_the_item, as_result
+):
+    truth = a_truth(2, family="bernoulli")
+    result = as_result(truth)
+    item = int(np.flatnonzero(truth.q_matrix[:, 0] * truth.q_matrix.sum(1) == 1)[0])
+    if n_latents_of_the_item == 2:
+        item = int(np.flatnonzero(truth.q_matrix[:, 0] * truth.q_matrix.sum(1) > 1)[0])
+    given = {result.item_names[item]: 0}
+    seen = what_if(result, given=given)
+    both = what_if(result, do={"Z1": 1}, given=given)
+    for alone, beside in zip(seen.latents_before, both.latents_before, strict=True):
+        np.testing.assert_allclose(beside, alone, atol=1e-12)
+    np.testing.assert_allclose(both.items_before, seen.items_before, atol=1e-12)
+    # The level that is set later is not yet seen, by whatever name it goes.
+    for name in ("Z1", 0, np.int64(0)):
+        told = what_if(result, do={"Z1": 1}, given=given | {name: 1})
+        np.testing.assert_allclose(told.latents_before[0], seen.latents_before[0], atol=1e-12)
+
+
 def test_categories_have_probabilities_that_sum_to_one_and_match_the_mean(as_result):
     law = random_law(chain_dag(2), rng=0)
     cut = np.array([[1.0, 2.5], [np.nan, np.nan]])
@@ -261,6 +282,12 @@ def test_setting_a_root_is_seeing_it_and_setting_an_effect_changes_no_cause(as_r
         (
             {"Z1": 1},
             {"Z1": 0},
+            SettingError,
+            "Z1 is set to 1 and given as 0: it cannot be both",
+        ),
+        (
+            {"Z1": 1},
+            {np.int64(0): 0},
             SettingError,
             "Z1 is set to 1 and given as 0: it cannot be both",
         ),

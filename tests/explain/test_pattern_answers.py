@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from hidag.explain import what_if
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.standard_errors import standard_errors
 from hidag.latent import SaturatedLaw, StateSpace
@@ -199,3 +200,63 @@ def test_means_of_other_families_move_with_all_that_they_depend_on(family):
         assert row["estimate"] == pytest.approx(result.item_means(states)[at, 2])
         assert row["standard_error"] == pytest.approx(np.sqrt(slope @ covariance @ slope), rel=1e-4)
         assert row["lower"] < row["estimate"] < row["upper"]
+
+
+def test_nominal_items_have_the_probabilities_of_their_categories():
+    families = ("gaussian", "gaussian", "categorical(3)") * 4
+    result = two_latents(families)
+    X, _ = drawn(result, 1500, seed=6)
+    found = standard_errors(result, X, level=0.9)
+    free = FreeParameters.of(result, X)
+    states = result.law.space.states()
+    own = np.flatnonzero(result.responses.item == 2)
+
+    def chances(fit):
+        yes = fit.item_means(states)[:, own]
+        none = (1 - yes[:, 0]) * (1 - yes[:, 1])
+        return np.column_stack([yes[:, 0], (1 - yes[:, 0]) * yes[:, 1], none])
+
+    h = 1e-5
+    slopes = np.array(
+        [
+            (chances(moved(result, free, p, h)) - chances(moved(result, free, p, -h))) / (2 * h)
+            for p in range(free.n_of_items)
+        ]
+    )
+    covariance = found.covariance[: free.n_of_items, : free.n_of_items]
+    rows = found.patterns.where(latents="Z1*Z2").to_dicts()
+    rows = [row for row in rows if row["item"].startswith("X3")]
+    assert [row["item"] for row in rows] == [f"X3={c}" for c in "000011112222"]
+    assert [row["pattern"] for row in rows] == ["00", "01", "10", "11"] * 3
+    assert {row["called"] for row in rows} == {""}
+    for place, row in enumerate(rows):
+        category, at = divmod(place, 4)
+        p = chances(result)[at, category]
+        error = np.sqrt(slopes[:, at, category] @ covariance @ slopes[:, at, category])
+        ends = expit(logit(p) + norm.ppf(0.95) * error / (p * (1 - p)) * np.array([-1, 1]))
+        assert row["estimate"] == pytest.approx(p)
+        assert row["standard_error"] == pytest.approx(error, rel=1e-4)
+        assert (row["lower"], row["upper"]) == pytest.approx(tuple(ends), rel=1e-4)
+        seen = what_if(result, given={"Z1": states[at, 0], "Z2": states[at, 1]})
+        told = {one["what"]: one["before"] for one in seen.rows() if one["name"] == "X3"}
+        assert row["estimate"] == pytest.approx(told[f"P(={category})"])
+
+
+def test_a_category_that_nobody_gives_leaves_the_others_known():
+    result = two_latents(("gaussian", "gaussian", "categorical(3)") * 4)
+    row = int(np.flatnonzero(result.responses.item == 2)[0])
+    intercept, loadings = result.parameters.intercept.copy(), result.parameters.loadings.copy()
+    intercept[row], loadings[row, 0] = -36.0, 36.0
+    result = replace(
+        result, parameters=replace(result.parameters, intercept=intercept, loadings=loadings)
+    )
+    X, _ = drawn(result, 1500, seed=7)
+    found = standard_errors(result, X).patterns
+    for pattern in ("00", "11"):
+        errors = {
+            row["item"]: row["standard_error"]
+            for row in found.where(pattern=pattern).to_dicts()
+            if row["item"].startswith("X3=")
+        }
+        assert np.isnan(errors["X3=0"]) == (pattern == "00")
+        assert np.isfinite([errors["X3=1"], errors["X3=2"]]).all()

@@ -132,6 +132,15 @@ def test_density_adds_up_to_one_and_has_the_stated_mean(case):
         assert mean == pytest.approx(family.response_mean(e, a), rel=1e-5, abs=1e-8)
 
 
+def test_values_are_listed_where_they_have_an_end(case):
+    family, _, _, values = case
+    ends = family.name.startswith(("bernoulli", "binomial", "ordinal"))
+    assert (family.values() is not None) == ends
+    if ends:
+        expected = np.arange(values) if isinstance(values, int) else np.array(values)
+        np.testing.assert_array_equal(family.values(), expected)
+
+
 def test_working_inverts_itself(case):
     family = case[0]
     x = drawn(case, 50, 2)

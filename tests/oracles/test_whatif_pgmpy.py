@@ -10,7 +10,7 @@ import pytest
 
 from hidag.discover import DAG
 from hidag.explain import to_bif, what_if
-from hidag.explain.exports import network_law
+from hidag.explain.exported_law import network_law
 from hidag.latent import SaturatedLaw
 from hidag.simulate import make_truth, random_dag, random_law
 

@@ -172,7 +172,8 @@ def test_what_a_hierarchy_leaves_known_in_sum_only_is_no_doubt():
     assert len(errors.known_in_sum) == 6
     assert set(errors.known_in_sum) == set(errors.not_estimated)
     assert all("Z2" in name for name in errors.known_in_sum)
-    assert errors.n_parameters - 3 == count_parameters(model.result_)
+    assert errors.n_parameters == count_parameters(model.result_)
+    assert len(errors.names) == errors.n_parameters + 3
     assert flat_directions(errors) == ()
     assert "prerequisites leave 6 parameters known in sum only: " in errors.summary()
     in_sum = errors_panel(errors)[0].paragraphs[1]

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from hidag.cli.console import columns, say, show_warning
+from hidag.cli.console import collected_warnings, columns, say, show_warning
 from hidag.cli.evaluate import load_result
 from hidag.cli.outputs import check_file
 from hidag.cli.printed import cut
 from hidag.cli.tables import jsonable, number, write_csv
+from hidag.cli.wording import options_for_settings
 from hidag.errors import FileError, SettingError
 from hidag.explain.answers import WhatIf
 from hidag.explain.average_effects import AverageEffects, average_effects
@@ -213,8 +214,10 @@ def run_export(path: Path, kind: str, out: Path | None, *, items: bool) -> None:
         raise SettingError(f"--format must be one of {', '.join(sorted(EXPORTS))}, got {kind!r}")
     check_file(out, [path])
     result = load_result(path)
-    text = EXPORTS[kind](result, items=items)
-    notes = _notes_of_export(result, kind, items=items)
+    with collected_warnings() as warned:
+        text = EXPORTS[kind](result, items=items)
+    notes = [options_for_settings(one) for one in warned]
+    notes += _notes_of_export(result, kind, items=items)
     if out is None:
         say(text.rstrip("\n"))
         for note in notes:

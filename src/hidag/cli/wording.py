@@ -34,6 +34,7 @@ _OPTIONS = {
     "levels must": "--levels must",
     "effects must": "--effects must",
     "effects=": "--effects ",
+    "law='network'": "--law network",
     "give q_matrix": "give --q",
     "leave it out, or say its family": "leave it out with --id COLUMN or --drop COLUMN, or say its "
     "family with --family COLUMN=TYPE",

@@ -58,6 +58,11 @@ class Knowledge:
         n = len(names)
         out = np.zeros((n, n), dtype=np.uint8)
         for i, j in _pairs(self.forbidden, "forbidden", names):
+            if i == j:
+                raise GraphError(
+                    f"{names[i]} -> {names[i]} is forbidden, but no variable causes itself anyway; "
+                    "name the other variable that is meant"
+                )
             out[i, j] |= FORBIDDEN
         tier = self._tier_of(names)
         for i, of_i in tier.items():

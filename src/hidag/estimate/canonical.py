@@ -25,6 +25,7 @@ def canonical_order(
     values: NDArray[np.float64],
     labels: Sequence[str],
     weights: NDArray[np.float64] | None = None,
+    ties: NDArray[np.integer] | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the orders of rows and of columns in which a table is worked on.
 
@@ -36,6 +37,8 @@ def canonical_order(
         What tells columns apart besides their contents: the family, the given row of Q.
     weights : ndarray, shape (N,), or None
         What tells rows apart besides theirs.
+    ties : ndarray of int, shape (J,), or None
+        What columns go by that nothing else tells apart, as all of a kind in a table of one row.
 
     Notes
     -----
@@ -58,7 +61,8 @@ def canonical_order(
         for j in range(len(column)):
             keyed = _mix(_mix(_words(values[:, j]) ^ row) ^ column[j])
             column[j] = _mix(column[j : j + 1] ^ keyed.sum(dtype=np.uint64))[0]
-    return np.argsort(_scattered(row), kind="stable"), np.argsort(column, kind="stable")
+    last = np.zeros(len(column), dtype=np.intp) if ties is None else ties
+    return np.argsort(_scattered(row), kind="stable"), np.lexsort((last, column))
 
 
 def _scattered(colours: NDArray[np.uint64]) -> NDArray[np.uint64]:

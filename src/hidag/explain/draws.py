@@ -24,13 +24,24 @@ def canonical_rows(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the order of rows (N,) that goes by contents, and each item's place in its own.
 
-    Weights (N,) tell rows of the same contents apart; their unit has no say.
+    Weights (N,) tell rows of the same contents apart; their unit has no say. Items of the same
+    contents are told apart by what was fitted for them: in a few rows many are alike.
     """
     ranks = None
     if weights is not None:
         ranks = np.unique(weights, return_inverse=True)[1].astype(np.float64)
-    rows, columns = canonical_order(values, result.families, ranks)
+    rows, columns = canonical_order(values, result.families, ranks, ranks_of_fit(result))
     return rows, np.argsort(columns)
+
+
+def ranks_of_fit(result: FitResult) -> NDArray[np.intp]:
+    """Return a rank for each item by its fitted numbers, shape (J,); the same for equal ones."""
+    parameters, item = result.parameters, result.responses.item
+    cutpoints = np.nan_to_num(parameters.cutpoints, nan=np.inf)
+    numbers = np.hstack([parameters.coefficients, parameters.dispersion[:, None], cutpoints])
+    keys = [numbers[item == j].tobytes() for j in range(len(result.item_names))]
+    place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([place[key] for key in keys], dtype=np.intp)
 
 
 def drawn_tables(

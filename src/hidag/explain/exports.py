@@ -2,13 +2,15 @@
 
 These formats hold one DAG. Where the graph leaves directions open, the network is over one of its
 members, the one that the fitted law is written over if it has one: queries without an intervention
-have the same answer in all members, interventions may not.
+have the same answer in all members, interventions may not. Where the fitted law does not factorise
+over the graph the tables are those of the nearest law that does; a warning and the text say so.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,10 +18,11 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover import DAG
-from hidag.explain.inference import law_over
-from hidag.explain.outcomes import categories_of, item_states, log_density
+from hidag.errors import HidagWarning
+from hidag.explain.exported_law import network_law, note_on_law
+from hidag.explain.outcomes import item_states, log_density
 from hidag.latent import NetworkLaw
+from hidag.measurement import categorical_named, family_named
 from hidag.measurement.families import written
 from hidag.result import FitResult
 
@@ -27,6 +30,8 @@ Array = NDArray[np.float64]
 
 #: Larger tables of items are not written: nobody could read them in.
 LARGEST_ITEM_TABLE = 1 << 16
+#: Longer lists of values, of successes in many trials, are as those of measures.
+LONGEST_LIST = 1 << 8
 
 
 @dataclass(frozen=True)
@@ -51,21 +56,14 @@ class Node:
     hidden: bool
 
 
-def network_law(result: FitResult) -> NetworkLaw:
-    """Return the fitted law over one member of the graph."""
-    law = result.law
-    if isinstance(law, NetworkLaw):
-        adjacency = np.zeros(result.graph.adjacency.shape, dtype=np.int8)
-        for child, causes in enumerate(law.parents):
-            adjacency[list(causes), child] = 1
-        if result.graph.contains(DAG(adjacency, result.latent_names)):
-            return law
-    return law_over(law, result.graph.to_dag())
+def network_nodes(
+    result: FitResult, *, items: bool = False, law: NetworkLaw | None = None
+) -> list[Node]:
+    """Return the latents with their tables, and if wanted the items that can have one.
 
-
-def network_nodes(result: FitResult, *, items: bool = False) -> list[Node]:
-    """Return the latents with their tables, and if wanted the items that can have one."""
-    law = network_law(result)
+    ``law`` is what :func:`hidag.explain.exported_law.network_law` gave, if that is known.
+    """
+    law = network_law(result) if law is None else law
     out = [
         Node(name, tuple(map(str, range(m))), causes, table, True)
         for name, m, causes, table in zip(
@@ -74,9 +72,9 @@ def network_nodes(result: FitResult, *, items: bool = False) -> list[Node]:
     ]
     left_out = set(items_without_table(result)) if items else set()
     for j, name in enumerate(result.item_names if items else ()):
-        categories = categories_of(result.families[j])
-        if categories is None or name in left_out:
+        if name in left_out:
             continue
+        categories = _values(result.families[j])
         latents, states = item_states(result, j)
         shape = [law.space.levels[k] for k in latents]
         columns = [np.exp(log_density(result, j, c, states)) for c in categories]
@@ -89,17 +87,26 @@ def network_nodes(result: FitResult, *, items: bool = False) -> list[Node]:
 def items_without_table(result: FitResult) -> tuple[str, ...]:
     """Return the items that a network of tables cannot hold.
 
-    Those without a short list of values, such as measures and counts, and those with so many
-    latents that nobody could read their table in.
+    Those without a short list of values, such as measures and counts without an end, and those with
+    so many latents that nobody could read their table in.
     """
     out = []
     for j, name in enumerate(result.item_names):
-        categories = categories_of(result.families[j])
+        n_values = len(_values(result.families[j]))
         driven = result.parameters.support[result.responses.item == j].any(axis=0)
         n_states = float(np.prod(np.array(result.law.space.levels)[driven]))
-        if categories is None or n_states * len(categories) > LARGEST_ITEM_TABLE:
+        if not n_values or n_states * n_values > LARGEST_ITEM_TABLE:
             out.append(name)
     return tuple(out)
+
+
+def _values(family: str) -> tuple[float, ...]:
+    """Return the values that an item of a family can take; none where they are no short list."""
+    nominal = categorical_named(family)
+    if nominal is not None:
+        return tuple(sorted(nominal.categories))
+    values = family_named(family).values()
+    return () if values is None or len(values) > LONGEST_LIST else tuple(values.tolist())
 
 
 def plain_names(names: Sequence[str]) -> list[str]:
@@ -114,10 +121,21 @@ def plain_names(names: Sequence[str]) -> list[str]:
     return out
 
 
+def _nodes_and_note(result: FitResult, items: bool) -> tuple[list[Node], str | None]:
+    """Return the nodes, and what is to be said of their tables, which the caller is warned of."""
+    law = network_law(result)
+    note = note_on_law(result, law)
+    if note is not None:
+        # Those who call the format's function.
+        warnings.warn(note, HidagWarning, stacklevel=3)
+    return network_nodes(result, items=items, law=law), note
+
+
 def to_bif(result: FitResult, *, items: bool = False) -> str:
     """Return the Bayesian Interchange Format: variables, states and conditional tables.
 
-    Names keep letters, digits, points, - and _; what other letters became _ is in comments.
+    Names keep letters, digits, points, - and _; what other letters became _ is in comments, and
+    also whether the tables are not those of the fitted law.
 
     Parameters
     ----------
@@ -126,10 +144,11 @@ def to_bif(result: FitResult, *, items: bool = False) -> str:
         Whether items are in the network too: those that have a short list of values. Others are
         named in comments.
     """
-    nodes = network_nodes(result, items=items)
+    nodes, note = _nodes_and_note(result, items)
     names = plain_names([node.name for node in nodes])
     left_out = items_without_table(result) if items else ()
-    lines = [f"// {json.dumps(name)} is left out: it has no short table" for name in left_out]
+    lines = [] if note is None else [f"// {note}"]
+    lines += [f"// {json.dumps(name)} is left out: it has no short table" for name in left_out]
     lines += [
         f"// {name} is {json.dumps(node.name)}"
         for name, node in zip(names, nodes, strict=True)
@@ -160,9 +179,16 @@ def _numbers(row: Array) -> str:
     return ", ".join(repr(float(p)) for p in row)
 
 
-def _graph(result: FitResult, items: bool) -> nx.DiGraph:
+def to_gml(result: FitResult, *, items: bool = False) -> str:
+    """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
+
+    Items without a short list of values are left out: :func:`items_without_table` names them. The
+    graph's ``comment`` says whether the tables are not those of the fitted law.
+    """
+    nodes, note = _nodes_and_note(result, items)
     graph = nx.DiGraph()
-    nodes = network_nodes(result, items=items)
+    if note is not None:
+        graph.graph["comment"] = note
     for node in nodes:
         graph.add_node(
             node.name,
@@ -172,15 +198,7 @@ def _graph(result: FitResult, items: bool) -> nx.DiGraph:
             table=json.dumps(node.table.tolist()),
         )
     graph.add_edges_from((nodes[a].name, node.name) for node in nodes for a in node.parents)
-    return graph
-
-
-def to_gml(result: FitResult, *, items: bool = False) -> str:
-    """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
-
-    Items without a short list of values are left out: :func:`items_without_table` names them.
-    """
-    return "\n".join(nx.generate_gml(_graph(result, items))) + "\n"
+    return "\n".join(nx.generate_gml(graph)) + "\n"
 
 
 def to_dot(result: FitResult, *, items: bool = False) -> str:
@@ -188,10 +206,12 @@ def to_dot(result: FitResult, *, items: bool = False) -> str:
 
     Edges whose direction the data leave open are drawn without an arrow head, as in
     ``result.graph.to_dot()``; the tables are over one member. Items without a short list of values
-    are left out: :func:`items_without_table` names them.
+    are left out: :func:`items_without_table` names them. A comment says whether the tables are not
+    those of the fitted law.
     """
-    nodes = network_nodes(result, items=items)
-    lines = [
+    nodes, note = _nodes_and_note(result, items)
+    lines = [] if note is None else [f"  // {note}"]
+    lines += [
         f"  {_quoted(node.name)} [shape={'ellipse' if node.hidden else 'box'}, "
         f"tooltip={_quoted(_table_in_words(node, nodes))}];"
         for node in nodes

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.explain.criteria import Criteria, criteria
+from hidag.explain.draws import canonical_rows
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_fit import item_fit
 from hidag.explain.limited_information import LimitedInformation, limited_information
 from hidag.explain.local_scores import LocalScores
 from hidag.explain.pairs import pair_residuals
-from hidag.explain.predictive import are_checks, predictive_checks
+from hidag.explain.predictive import ALL_ITEMS, are_checks, predictive_checks
 from hidag.explain.row_scores import row_scores
-from hidag.explain.rows import MOST_STATES, counted_rows, was_weighted
-from hidag.explain.scored_columns import ScoredColumns
+from hidag.explain.rows import MOST_STATES, counted_rows, taken_rows, was_weighted
+from hidag.explain.scored_columns import ScoredColumns, column_names
 from hidag.explain.tables import Table
+from hidag.item_order import with_items_in_order
 from hidag.result import FitResult
 from hidag.row_weights import effective_number, rows_in_words
 from hidag.settings import checked_count, root_seed
+
+Array = NDArray[np.float64]
 
 #: Chances below this are worth a look among so many comparisons that the smallest is corrected.
 LEVEL = 0.05
@@ -174,17 +179,47 @@ def fit_statistics(
     random_state : int, RandomState or None
         Of the draws.
     """
-    values, weights = counted_rows(result.rows(X), sample_weight)
+    values, weights = counted_rows(taken_rows(result, X), sample_weight)
     n_tables = checked_count("n_tables", n_tables)
-    n_effective = float(len(values)) if weights is None else effective_number(weights)
-    checks = predictive_checks(
-        result, values, weights, n_tables=n_tables, seed=root_seed(random_state)
-    )
     about_weights = []
     if was_weighted(result) and sample_weight is None:
         about_weights.append(WITHOUT_WEIGHTS)
     if weights is not None and not was_weighted(result):
         about_weights.append(WITHOUT_WEIGHTS_AT_THE_FIT)
+    rows, places = canonical_rows(result, values, weights)
+    items = np.argsort(places)
+    found = _computed(
+        with_items_in_order(result, items),
+        values[np.ix_(rows, items)],
+        None if weights is None else weights[rows],
+        about_weights,
+        n_tables,
+        root_seed(random_state),
+    )
+    columns = {name: place for place, (name, _) in enumerate(column_names(result))}
+    names = {name: place for place, name in enumerate((*result.item_names, ALL_ITEMS))}
+    return replace(
+        found,
+        pairs=found.pairs.in_order(columns, n_names=2),
+        items=found.items.in_order(columns),
+        checks=found.checks.in_order(names),
+    )
+
+
+def _computed(
+    result: FitResult,
+    values: Array,
+    weights: Array | None,
+    about_weights: list[str],
+    n_tables: int,
+    seed: int,
+) -> FitStatistics:
+    """Return the statistics of rows and items in an order that depends on contents alone.
+
+    Sums round as their terms come, so that no other order could give the same bits.
+    """
+    n_effective = float(len(values)) if weights is None else effective_number(weights)
+    checks = predictive_checks(result, values, weights, n_tables=n_tables, seed=seed)
     space = result.law.space
     if space.n_states > MOST_STATES:
         note = (

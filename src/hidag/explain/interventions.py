@@ -77,15 +77,13 @@ class Questions:
         self, dag: DAG, do: Mapping[int, int], given: Mapping[Any, Any] | None = None
     ) -> Untold:
         """Return what no data tell after setting latents, because prerequisites rule it out."""
-        names, known = self.result.latent_names, given or {}
+        known = given or {}
+        latents = [self._given_latent(name) for name in known]
         return self._prerequisites.untold(
             self._law_over(dag),
             do,
             self.read_given(known),
-            [
-                one if one in self.result.item_names and one not in names else _position(one, names)
-                for one in known
-            ],
+            [name if k is None else k for name, k in zip(known, latents, strict=True)],
         )
 
     @cached_property
@@ -112,17 +110,24 @@ class Questions:
         return out
 
     def read_given(self, given: Mapping[Any, Any]) -> list[Factor]:
-        """Return how probable what is known is, for latents and items."""
+        """Return how probable what is known is, for latents and items: a factor for each."""
         names, items = self.result.latent_names, self.result.item_names
         out = []
         for name, value in given.items():
-            if isinstance(name, str) and name not in names and name in items:
+            k = self._given_latent(name)
+            if k is None:
                 out.append(likelihood(self.result, items.index(name), _number(name, value)))
                 continue
-            k = _position(name, names, items)
             n_levels = self.result.law.space.levels[k]
             out.append(indicator(k, _level(names[k], value, n_levels), n_levels))
         return out
+
+    def _given_latent(self, name: Any) -> int | None:
+        """Return the number of a latent that something is known of, None if it is an item."""
+        names, items = self.result.latent_names, self.result.item_names
+        if isinstance(name, str) and name not in names and name in items:
+            return None
+        return _position(name, names, items)
 
     def ask(
         self, do: Mapping[Any, Any] | None = None, given: Mapping[Any, Any] | None = None
@@ -137,15 +142,18 @@ class Questions:
         """
         setting, known = self.read_do(do or {}), self.read_given(given or {})
         levels = self.result.law.space.levels
-        for k, level in setting.items():
-            name = self.result.latent_names[k]
-            for other, value in (given or {}).items():
-                if _same(other, name, k) and int(value) != level:
-                    raise SettingError(
-                        f"{name} is set to {level} and given as {value}: it cannot be both"
-                    )
-        # Nothing is set before, and what is set later is not seen then.
-        seen = [f for f in known if not (len(f.variables) == 1 and f.variables[0] in setting)]
+        seen = []
+        for (name, value), factor in zip((given or {}).items(), known, strict=True):
+            k = self._given_latent(name)
+            if k is None or k not in setting:
+                seen.append(factor)
+            elif float(value) != setting[k]:
+                raise SettingError(
+                    f"{self.result.latent_names[k]} is set to {setting[k]} and given as {value}: "
+                    "it cannot be both"
+                )
+            # Nothing is set before, and what is set later is not seen then. Items always are,
+            # those of a latent that is set too.
         found = parent_choices(self.graph, list(setting), limit=self.limit)
         before = beliefs(self.result.law, seen)
         if setting:
@@ -218,10 +226,6 @@ def what_if(
     ``what_if(result, given={"Z2": 0, "item_3": 1}).rows()``
     """
     return Questions(result, graph=graph, limit=limit).ask(do, given)
-
-
-def _same(other: Any, name: str, k: int) -> bool:
-    return bool(other == name or (isinstance(other, int) and other == k))
 
 
 def _position(name: Any, names: Sequence[str], items: Sequence[str] = ()) -> int:

@@ -29,7 +29,8 @@ class Outcome:
     ----------
     item : str
     what : str
-        "mean", or "P(=2)" for the probability of a category.
+        "mean", or "P(=2)" for the probability of a category. The mean of times that end at a limit
+        is that of the shorter one of time and limit.
     latents : tuple of int
         The latents that drive the item.
     table : ndarray, one axis per latent

@@ -4,6 +4,10 @@ A coefficient that runs to the edge takes others with it: in one pattern nobody 
 every coefficient that this pattern tells apart is unknown. Other patterns are known all the same.
 So errors here are those of the predictor in each pattern, and only a pattern that itself has a part
 in a flat direction of the likelihood has none.
+
+A nominal item is asked about one category after another, and its predictors are about a category
+among those left. What is told here are the probabilities of the categories themselves, which all
+predictors up to theirs have a part in.
 """
 
 from __future__ import annotations
@@ -13,13 +17,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit, logsumexp
 
 from hidag.explain.covariances import Uncertainty
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP, auxiliary_of, moved, moves
 from hidag.explain.tables import Table
-from hidag.measurement import family_named
+from hidag.measurement import categorical_named, family_named
 from hidag.measurement.effects import Effects
+from hidag.measurement.families import written
 
 Array = NDArray[np.float64]
 
@@ -45,7 +51,8 @@ def pattern_answers(free: FreeParameters, known: Uncertainty, quantile: float) -
     """Return a row for each pattern of each item's latents that may occur.
 
     Patterns in which an item answers alike by its very form are one row: a conjunctive item has
-    two, with all of its latents and without.
+    two, with all of its latents and without. A nominal item has rows for each of its categories,
+    called ``item=category``, with the category's probability.
 
     Parameters
     ----------
@@ -53,7 +60,8 @@ def pattern_answers(free: FreeParameters, known: Uncertainty, quantile: float) -
     known : Uncertainty
         Of the free parameters, in the user's units.
     quantile : float
-        Standard errors to either side of an interval; it is made on the predictor's scale.
+        Standard errors to either side of an interval; it is made on the predictor's scale, for
+        categories on that of log odds.
     """
     return Table.of(COLUMNS, _rows(free, known, quantile))
 
@@ -61,27 +69,32 @@ def pattern_answers(free: FreeParameters, known: Uncertainty, quantile: float) -
 def _rows(free: FreeParameters, known: Uncertainty, quantile: float) -> Iterator[tuple[Any, ...]]:
     result = free.result
     levels, states = result.law.space.levels, result.law.space.states()
-    q, names = result.q_matrix, result.response_names
-    for c, one in enumerate(free.channels):
-        if one.kind != "predictor":
-            continue
-        r = one.response
-        latents = np.flatnonzero(q[result.responses.item[r]])
+    predictors = np.array([c for c, one in enumerate(free.channels) if one.kind == "predictor"])
+    for j, name in enumerate(result.item_names):
+        latents = np.flatnonzero(result.q_matrix[j])
         if np.prod([levels[k] for k in latents]) > MOST_PATTERNS:
             continue
-        own = free.of_channel(c)
+        channels = predictors[result.responses.item == j]
+        own = np.concatenate([free.of_channel(c) for c in channels])
         alike = np.unique(free.design[:, own], axis=0, return_inverse=True)[1].ravel()
+        groups = []
         for group in dict.fromkeys(alike.tolist()):
             inside = alike == group
             share = float(free.probabilities[inside].sum())
-            if share <= _NOBODY:
-                continue
-            words = _patterns(states[inside & (free.probabilities > _NOBODY)][:, latents])
-            at = int(np.flatnonzero(inside)[0])
-            numbers = _numbers(free, known, c, at, quantile)
-            called = _called(free, r, states[at, latents], len(set(alike.tolist())))
-            described = "*".join(result.latent_names[k] for k in latents), words, called
-            yield (names[r], *described, share, *numbers)
+            if share > _NOBODY:
+                words = _patterns(states[inside & (free.probabilities > _NOBODY)][:, latents])
+                groups.append((int(np.flatnonzero(inside)[0]), share, words))
+        among = "*".join(result.latent_names[k] for k in latents)
+        nominal = categorical_named(result.families[j])
+        for place, category in enumerate((None,) if nominal is None else nominal.categories):
+            for at, share, words in groups:
+                if category is None:
+                    called = _called(free, j, states[at, latents], len(set(alike.tolist())))
+                    numbers = _numbers(free, known, int(channels[0]), at, quantile)
+                    yield (name, among, words, called, share, *numbers)
+                else:
+                    numbers = _category(free, known, channels, place, at, quantile)
+                    yield (f"{name}={written(category)}", among, words, "", share, *numbers)
 
 
 def _numbers(
@@ -112,15 +125,59 @@ def _numbers(
     return mean(eta, own), abs(rise) * error, low, high
 
 
+def _category(
+    free: FreeParameters,
+    known: Uncertainty,
+    channels: NDArray[np.intp],
+    place: int,
+    state: int,
+    quantile: float,
+) -> tuple[float, float, float, float]:
+    """Return the probability of a nominal item's category in a state, as :func:`_numbers`.
+
+    Parameters
+    ----------
+    free, known, quantile
+        As in :func:`pattern_answers`.
+    channels : ndarray of int, shape (C - 1,)
+        Of the item's predictors, in the order in which categories are asked about.
+    place : int
+        Of the category in that order; C - 1 for the last one, which needs no asking.
+    state : int
+    """
+    responses = [free.channels[c].response for c in channels]
+    at = free.result.law.space.states()[[state]]
+    eta = free.result.parameters.predictors(at)[responses, 0]
+    # Logarithms, because one less a chance near one would be lost to rounding.
+    none_before = np.concatenate([[0.0], np.cumsum(log_expit(-eta))])
+    logs = none_before + np.concatenate([log_expit(eta), [0.0]])
+    log_rest = float(logsumexp(np.delete(logs, place)))
+    log_odds = float(logs[place]) - log_rest
+    # By each predictor: a yes to an earlier category rules this one out.
+    rise = np.where(np.arange(len(eta)) < place, -expit(eta), 0.0)
+    if place < len(eta):
+        rise[place] = expit(-eta[place])
+    slope = np.zeros(free.n_parameters)
+    for c, by in zip(channels, rise * np.exp(-log_rest), strict=True):
+        mine = free.of_channel(c)
+        slope[mine] = by * free.design[state, mine]
+    error = known.error(slope)
+    chance = float(np.exp(logs[place]))
+    if np.isnan(error):
+        return chance, error, error, error
+    low, high = expit(log_odds + quantile * error * np.array([-1.0, 1.0]))
+    return chance, chance * float(np.exp(log_rest)) * error, float(low), float(high)
+
+
 def _patterns(levels: NDArray[np.integer]) -> str:
     """Return the patterns of a group, as in 00 01 10; items without a latent have none."""
     return " ".join(dict.fromkeys("".join(map(str, row)) for row in levels.tolist()))
 
 
-def _called(free: FreeParameters, response: int, levels: NDArray[np.int64], n_groups: int) -> str:
+def _called(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups: int) -> str:
     """Return what the answer is called in models of that name, or nothing."""
     effects = Effects.of(free.result.settings.get("effects", "main"))
-    binary = free.result.parameters.families[response].startswith("bernoulli")
+    binary = free.result.families[item].startswith("bernoulli")
     if not (effects.conjunctive and binary and n_groups == 2):
         return ""
     mastered = levels.any() if effects.reversed else levels.all()

@@ -2,7 +2,9 @@
 
 The log density of a row's answers in its most probable state, less what is expected there, in
 standard deviations. Because the state is estimated from the same answers, lz is not standard
-normal; chances are taken from rows drawn from the model and treated the same way.
+normal; chances are taken from rows drawn from the model and treated the same way. These have the
+missing cells of the rows that are judged, all in one pool: a row is rare among the rows of such a
+table, not among those that lack the same cells.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.explain.draws import canonical_rows, drawn_tables
+from hidag.explain.draws import canonical_rows, drawn_tables, ranks_of_fit
 from hidag.explain.item_channels import auxiliary_of, base, columned, shaped
+from hidag.explain.rows import taken_rows
 from hidag.explain.tables import Table
 from hidag.measurement import Family, family_named
 from hidag.measurement.families import split_name
-from hidag.measurement.families.ordinal import Ordinal
 from hidag.measurement.responses import categorical_named
 from hidag.result import FitResult
 from hidag.settings import checked_count, root_seed
@@ -33,6 +35,9 @@ N_DRAWS = 2000
 COUNTS = ("poisson", "poisson-identity", "negative-binomial", "zero-inflated-poisson")
 FEWEST_COUNTS, MOST_COUNTS, REST_OF_COUNTS = 1 << 6, 1 << 16, 1e-9
 FEWEST_ITEMS = 2
+#: Rows that are drawn at least: a single new row has to be called rare if it is, and the smallest
+#: chance is one over their number.
+FEWEST_REFERENCE = 4_000
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,10 @@ class PersonFit:
     Attributes
     ----------
     table : Table
-        id, lz, the share of rows of the model that fit as badly, and how many items were seen.
+        id, lz, the share of rows of the model that fit as badly, and how many items were seen. The
+        share counts the row itself among them, so that it is never zero.
     n_reference : int
-        Rows drawn from the model.
+        Rows drawn from the model, with two items seen at least.
     """
 
     table: Table
@@ -85,23 +91,24 @@ def person_fit(
     ids : sequence, length N, optional
         Names of the rows; numbers from 1 by default.
     n_tables : int
-        Tables of N rows drawn for comparison, with the missing cells of X.
+        Tables of N rows drawn for comparison, with the missing cells of X; where these are fewer
+        than 4,000 rows, of as many times N rows as make up for it. All rows are compared with all
+        of them, whatever cells they lack.
     random_state : int, RandomState or None
     """
-    values = result.rows(X)
+    values = taken_rows(result, X)
     rows, places = canonical_rows(result, values)
     ordered = values[rows]
     moments = _DensityMoments(result)
     found = np.empty(len(values))
-    found[rows] = _lz(result, ordered, moments)
-    tables = drawn_tables(
-        result,
-        np.isnan(ordered),
-        places,
-        checked_count("n_tables", n_tables),
-        root_seed(random_state),
-    )
-    reference = np.concatenate([_lz(result, table, moments) for table in tables])
+    items = np.argsort(ranks_of_fit(result), kind="stable")
+    found[rows] = _lz(result, ordered, moments, items)
+    n_tables = checked_count("n_tables", n_tables)
+    # Longer tables rather than more of them: a table of one row takes as long as one of hundreds.
+    times = -(-FEWEST_REFERENCE // (n_tables * max(len(values), 1)))
+    missing = np.tile(np.isnan(ordered), (times, 1))
+    tables = drawn_tables(result, missing, places, n_tables, root_seed(random_state))
+    reference = np.concatenate([_lz(result, table, moments, items) for table in tables])
     reference = np.sort(reference[~np.isnan(reference)])
     chance = (1.0 + np.searchsorted(reference, found, side="right")) / (1.0 + len(reference))
     names = range(1, len(values) + 1) if ids is None else ids
@@ -142,7 +149,7 @@ class _DensityMoments:
         if nominal is not None:
             chances = nominal.probabilities(family.response_mean(point, own))
             return _weighted(np.log(np.maximum(chances, 1e-300)), chances)
-        values = _listed(family)
+        values = family.values()
         if values is not None:
             at = np.full(len(values), point[0])
             logs = log_density(family, own, values, at)
@@ -179,17 +186,6 @@ def _counted(family: Family, own: Array, eta: float) -> Array | None:
     return None
 
 
-def _listed(family: Family) -> Array | None:
-    """Return the values of an item, None where they cannot be listed."""
-    if isinstance(family, Ordinal):
-        return np.asarray(family.lowest + np.arange(family.n_grades), dtype=np.float64)
-    if family.name.startswith("bernoulli"):
-        return np.array([0.0, 1.0])
-    if hasattr(family, "n_trials"):
-        return np.arange(int(family.n_trials) + 1, dtype=np.float64)
-    return None
-
-
 def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
     """Return the log density of answers (n,) at predictors (n,), without a change of variables."""
     theta, partition = family.natural(eta, shaped(family, own))
@@ -198,13 +194,19 @@ def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
     return np.asarray((columns * columned(family, theta)).sum(axis=0) - partition + rest)
 
 
-def _lz(result: FitResult, values: Array, moments: _DensityMoments) -> Array:
-    """Return lz of each row, shape (N,); NaN where fewer than two items were seen."""
+def _lz(
+    result: FitResult, values: Array, moments: _DensityMoments, items: NDArray[np.intp]
+) -> Array:
+    """Return lz of each row, shape (N,); NaN where fewer than two items were seen.
+
+    ``items`` (J,) is the order in which these are summed, so that a row has the same lz beside any
+    other rows and in any order of the columns.
+    """
     parameters, responses = result.parameters, result.responses
     answers = responses.expand(values)
     eta = parameters.predictors(result.classify(values))
     total, mean, variance = np.zeros((3, len(values)))
-    for j in range(len(result.item_names)):
+    for j in items:
         own = np.flatnonzero(responses.item == j)
         seen = ~np.isnan(values[:, j])
         for r in own:
@@ -213,7 +215,7 @@ def _lz(result: FitResult, values: Array, moments: _DensityMoments) -> Array:
             total[asked] += log_density(
                 family, auxiliary_of(parameters, int(r)), answers[asked, r], eta[r, asked]
             )
-        expected, spread = moments.of(j, eta[own])
+        expected, spread = moments.of(int(j), eta[own])
         mean += seen * expected
         variance += seen * spread
     enough = (~np.isnan(values)).sum(axis=1) >= FEWEST_ITEMS

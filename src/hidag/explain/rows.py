@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
+from hidag.measurement import categorical_named, family_named
 from hidag.result import FitResult
 from hidag.row_weights import checked_weights, scaled_to_effective
 
@@ -29,6 +30,26 @@ def counted_rows(values: Array, given: Any) -> tuple[Array, Array | None]:
     counted = weights > 0
     values, weights = values[counted], weights[counted]
     return values, None if (weights == weights[0]).all() else scaled_to_effective(weights)
+
+
+def taken_rows(result: FitResult, X: Any) -> Array:
+    """Return the values of a table as the fit's families take them, shape (N, J).
+
+    Those of ``result.rows``, with times beyond the limit of a censored item at the limit: what is
+    expected of the item ends there too, and nothing that is compared may tell them apart.
+    """
+    values = result.rows(X)
+    out = values
+    for j, name in enumerate(result.families):
+        if categorical_named(name) is not None:
+            continue
+        column = values[:, j]
+        taken = family_named(name).as_taken(column)
+        if taken is not column:
+            # A copy, and only where one is needed: the table is the user's.
+            out = values.copy() if out is values else out
+            out[:, j] = taken
+    return out
 
 
 class MissingWeightsError(SettingError):

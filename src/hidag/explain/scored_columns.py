@@ -1,8 +1,9 @@
 """The numbers that observed and expected are compared in: one per item, one per category else.
 
 Most items are their own number. Lognormal times are compared on the log scale, where no single time
-rules a covariance, and are called ``log(item)``; a nominal item has a yes or no for each of its
-categories but the last one.
+rules a covariance, and are called ``log(item)``; times that end at a limit are called
+``min(item, limit)``, because that is what is compared. A nominal item has a yes or no for each of
+its categories but the last one.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.explain.item_channels import auxiliary_of, shaped
-from hidag.measurement import MeasurementParameters, family_named
+from hidag.measurement import Family, MeasurementParameters, family_named
 from hidag.measurement.families import split_name, written
+from hidag.measurement.families.censored import CensoredLognormal
 from hidag.measurement.families.gaussian import Lognormal
 from hidag.measurement.families.ordinal import Ordinal
 from hidag.measurement.responses import categorical_named
@@ -52,9 +54,11 @@ class ScoredColumns:
 
     @classmethod
     def of(cls, result: FitResult, values: Array) -> ScoredColumns:
-        """Return the columns of a table (N, J) under a fit with listed states."""
-        names: list[str] = []
-        item: list[int] = []
+        """Return the columns of a table (N, J) under a fit with listed states.
+
+        The table is as the families take it: :func:`hidag.explain.rows.taken_rows`.
+        """
+        names, item = zip(*column_names(result), strict=True)
         columns: list[Array] = []
         finite: list[bool] = []
         for j, name in enumerate(result.families):
@@ -62,21 +66,16 @@ class ScoredColumns:
             x = values[:, j]
             if nominal is not None:
                 for category in nominal.categories[:-1]:
-                    names.append(f"{result.item_names[j]}={written(category)}")
                     columns.append(np.where(np.isnan(x), np.nan, x == category))
-                    item.append(j)
                     finite.append(True)
                 continue
             family = family_named(name)
-            own = result.item_names[j]
-            names.append(f"log({own})" if isinstance(family, Lognormal) else own)
             columns.append(family.to_working(x) if family.is_location_scale else x)
-            item.append(j)
             finite.append(split_name(name)[0] in _FINITE)
         eta = result.parameters.predictors(result.law.space.states())
         means = [item_means(result, result.parameters, j, eta) for j in range(len(result.families))]
         return cls(
-            tuple(names),
+            names,
             np.array(item, dtype=np.intp),
             np.column_stack(columns),
             np.vstack(means).T,
@@ -98,6 +97,26 @@ class ScoredColumns:
         left, right = np.triu_indices(len(self.names), 1)
         apart = self.item[left] != self.item[right]
         return left[apart], right[apart]
+
+
+def column_names(result: FitResult) -> list[tuple[str, int]]:
+    """Return what the columns of a fit are called, with the item of each."""
+    out = []
+    for j, (item, name) in enumerate(zip(result.item_names, result.families, strict=True)):
+        nominal = categorical_named(name)
+        if nominal is None:
+            out.append((_compared_name(item, family_named(name)), j))
+        else:
+            out += [(f"{item}={written(category)}", j) for category in nominal.categories[:-1]]
+    return out
+
+
+def _compared_name(item: str, family: Family) -> str:
+    if isinstance(family, Lognormal):
+        return f"log({item})"
+    if isinstance(family, CensoredLognormal):
+        return f"min({item}, {written(family.limit)})"
+    return item
 
 
 def item_means(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from hidag.criteria import count_parameters
 from hidag.errors import SettingError
 from hidag.explain.covariances import uncertainty_of
 from hidag.explain.free_parameters import FreeParameters
@@ -42,6 +43,8 @@ class StandardErrors:
         Standard errors are NaN where the data say nothing: a coefficient along which the
         likelihood is flat, a probability at the edge.
     names : tuple of str, length P
+        Of the parameters that move: those known in sum only are among them one by one, and the
+        law's probabilities at the edge are not.
     covariance : ndarray, shape (P, P)
         Of the free parameters: coefficients in the items' units, dispersions on the scale on which
         they have no bounds, cutpoints, log ratios of the law. NaN for those not estimated.
@@ -51,6 +54,8 @@ class StandardErrors:
     n_rows : float
         Rows used, or the sum of their weights.
     n_parameters : int
+        Free numbers of the fit as its information criteria count them
+        (:func:`hidag.criteria.count_parameters`), which need not be P.
     not_estimated : tuple of str
         Parameters along which the likelihood is flat.
     distance : float
@@ -60,7 +65,8 @@ class StandardErrors:
         that would. Their sums are known, and probabilities of answers with them.
     patterns : Table
         What is expected of each item in each pattern of its latents that occurs: the probability of
-        a yes, or the mean, with its share of people, standard error and interval. See
+        a yes or of a category, or the mean, with its share of people, standard error and interval.
+        Coefficients of nominal items are about a category among those left; these are not. See
         :mod:`hidag.explain.pattern_answers`.
     """
 
@@ -161,7 +167,7 @@ def standard_errors(
         kind=kind,
         level=level,
         n_rows=free.data.n_counted,
-        n_parameters=free.n_parameters,
+        n_parameters=count_parameters(result),
         not_estimated=tuple(name for name, out in zip(names, flat, strict=True) if out),
         distance=known.distance,
         known_in_sum=tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,23 @@ class Table:
         places = {self.columns.index(name): value for name, value in wanted.items()}
         kept = (row for row in self.rows if all(row[p] == v for p, v in places.items()))
         return Table(self.columns, tuple(kept))
+
+    def in_order(self, place: Mapping[str, int], n_names: int = 1) -> Table:
+        """Return the rows by the places of what they are about, as rows were among equals.
+
+        Parameters
+        ----------
+        place : mapping from text to int
+        n_names : int
+            How many of the first columns name it; names of a row are put in their order too.
+        """
+        named = (
+            (*sorted(row[:n_names], key=place.__getitem__), *row[n_names:]) for row in self.rows
+        )
+        return Table(
+            self.columns,
+            tuple(sorted(named, key=lambda row: [place[name] for name in row[:n_names]])),
+        )
 
     def with_column(self, name: str, cells: Iterable[Any]) -> Table:
         """Return the table with one more column at the end."""

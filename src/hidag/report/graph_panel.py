@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.explain.edge_strengths import edge_strengths
-from hidag.explain.exports import network_law
+from hidag.explain.exported_law import network_law
 from hidag.explain.inference import Beliefs, beliefs
 from hidag.plots.graph import graph_layout
 from hidag.plots.layout import Point

@@ -88,7 +88,7 @@ def doubts_of_q(found: QValidation) -> tuple[str, ...]:
 def flat_directions(found: StandardErrors) -> tuple[str, ...]:
     """Return whether the data say nothing of many parameters, as a sentence; empty if not."""
     # What a hierarchy leaves known in sum only is no lack of data, and its sums are estimated.
-    flat, n_parameters = found.flat, found.n_parameters - len(found.known_in_sum)
+    flat, n_parameters = found.flat, len(found.names) - len(found.known_in_sum)
     if len(flat) <= MANY_FLAT * n_parameters:
         return ()
     return (

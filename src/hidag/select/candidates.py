@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hidag.estimate.canonical import canonical_order
 from hidag.estimator import DCRL
 from hidag.how_many.neighbour_fits import Place
 from hidag.how_many.rule import count_active
+from hidag.item_order import with_items_in_order
 from hidag.observations import Observations
 from hidag.result import FitResult
 
@@ -101,7 +103,7 @@ class Candidate:
         """Mean held-out log-likelihood of a row; NaN if there was no cross-validation."""
         if self.held_out is None:
             return float("nan")
-        return float(np.average(self.held_out, weights=self.weights))
+        return _mean(self.held_out, self.weights)
 
     def held_out_behind(self, best: Candidate) -> tuple[float, float]:
         """Return how much less a row has than under the best, on average, and its standard error.
@@ -112,9 +114,16 @@ class Candidate:
             return float("nan"), float("nan")
         difference = best.held_out - self.held_out
         weights = np.ones(len(difference)) if self.weights is None else self.weights
-        mean = float(np.average(difference, weights=weights))
-        squares = float((weights**2 * (difference - mean) ** 2).sum())
-        return mean, float(np.sqrt(squares) / weights.sum())
+        mean = _mean(difference, weights)
+        squares = fsum(weights**2 * (difference - mean) ** 2)
+        return mean, float(np.sqrt(squares) / fsum(weights))
+
+
+def _mean(x: Array, weights: Array | None) -> float:
+    """Return the mean, right to the last digit: the order of rows has no say in it."""
+    if weights is None:
+        return fsum(x) / len(x)
+    return fsum(weights * x) / fsum(weights)
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,7 @@ class Table:
     @property
     def n_counted(self) -> float:
         """How many rows the table counts for."""
-        return float(len(self.values) if self.weights is None else self.weights.sum())
+        return float(len(self.values) if self.weights is None else fsum(self.weights))
 
     def fit(
         self,
@@ -211,11 +220,14 @@ def held_out_likelihood(
     if its joint states are too many to sum over.
     """
     out = np.empty(len(folds))
+    # Sums over items round as these come, so they come in an order of contents alone, as rows do.
+    rows, items = canonical_order(table.values, table.families, table.weights)
     for fold in np.unique(folds):
-        held = folds == fold
+        held = rows[folds[rows] == fold]
         try:
-            model = table.fit(n_latents, strength, settings, ~held)
-            out[held] = model.result_.row_log_likelihood(table.values[held])
+            model = table.fit(n_latents, strength, settings, folds != fold)
+            fitted = with_items_in_order(model.result_, items)
+            out[held] = fitted.row_log_likelihood(table.values[np.ix_(held, items)])
         except HidagError:
             return None
     return out

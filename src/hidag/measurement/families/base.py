@@ -88,6 +88,14 @@ class Family(ABC):
         """Return what a column (n,) that can be fitted is not likely to mean, and what helps."""
         return None
 
+    def values(self) -> Array | None:
+        """Return all values that a response can take, ascending; None where they have no end."""
+        return None
+
+    def as_taken(self, x: Array) -> Array:
+        """Return responses as the density takes them, with nothing that it does not look at."""
+        return x
+
     def to_working(self, x: Array) -> Array:
         """Return the columns ``T(x)`` of responses on the user's scale."""
         return x

@@ -44,6 +44,10 @@ class Bernoulli(MeanFamily):
             "recode the item as 0 and 1, or use another family",
         )
 
+    def values(self) -> Array:
+        """Return 0 and 1."""
+        return np.array([0.0, 1.0])
+
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = log(1 + exp(eta))``."""
         return eta, softplus(eta)

@@ -51,6 +51,10 @@ class Binomial(MeanFamily):
             "use the numbers of successes, not shares; family='beta' is for shares",
         )
 
+    def values(self) -> Array:
+        """Return 0 to the number of trials."""
+        return np.arange(self.n_trials + 1.0)
+
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = eta`` and ``A = n log(1 + exp(eta))``."""
         return eta, self.n_trials * softplus(eta)

@@ -21,6 +21,8 @@ _ROUNDING = 1e-9
 class CensoredLognormal(Family):
     """``log X ~ Normal(eta, gamma)``; of times at or above the limit no more is known.
 
+    The mean of such an item is everywhere that of the times as they are observed, the shorter one
+    of time and limit.
     The columns are ``log(x / limit)``, zero where censored, and whether the time was censored.
     """
 
@@ -72,6 +74,10 @@ class CensoredLognormal(Family):
             f"of these a fit takes no more than that they are at least {written(self.limit)}; put "
             "a higher limit in the brackets if they were measured",
         )
+
+    def as_taken(self, x: Array) -> Array:
+        """Return the times, the limit where they are longer."""
+        return np.minimum(x, self.limit)
 
     def to_working(self, x: Array) -> Array:
         """Return the logarithm relative to the limit, and one where censored."""

@@ -79,6 +79,10 @@ class Ordinal(Family):
         """Return the values that are no grades."""
         return find_grades(x, self.lowest, self.n_grades)
 
+    def values(self) -> Array:
+        """Return the grades."""
+        return self.lowest + np.arange(float(self.n_grades))
+
     def to_working(self, x: Array) -> Array:
         """Return indicators of the grades but the lowest."""
         grades = self.lowest + np.arange(1.0, self.n_grades).reshape(-1, *(1,) * np.ndim(x))
