@@ -11,6 +11,7 @@ import pytest
 from hidag.discover.graphs import CPDAG
 from hidag.evaluate import Parts, evaluate
 from hidag.latent import SaturatedLaw, StateSpace
+from hidag.measurement import Responses
 from hidag.simulate import design, make_truth, random_dag, random_law, random_q
 
 NAMES = ("Z1", "Z2", "Z3")
@@ -49,6 +50,27 @@ def test_the_truth_is_at_distance_zero() -> None:
     assert found.flips == (False, False, False)
     assert (found.tv_law, found.rmse_loadings, found.rmse_intercept) == (0, 0, 0)
     assert (found.q_f1, found.skeleton_f1) == (1, 1)
+
+
+@pytest.mark.parametrize(("order", "n_rows"), [("0,1,2", 8), ("0,2,1", 7), ("1,2,0", 6)])
+def test_coefficients_of_nominal_items_are_compared_where_they_are_about_the_same(
+    order: str, n_rows: int
+) -> None:
+    t = truth()
+    q = np.vstack([t.q_matrix, [[1, 0, 0]]])
+
+    def parts(nominal: str, error: float) -> Parts:
+        responses = Responses.of(("gaussian",) * 6 + (nominal,))
+        loadings = 2.0 * q[responses.item]
+        loadings[0, 0] += error
+        intercept = np.zeros(8)
+        intercept[1] = error
+        return Parts(q, intercept, loadings, t.law, t.cpdag, questions=responses.questions)
+
+    found = evaluate(parts(f"categorical({order})", 0.6), parts("categorical(3)", 0.0))
+    assert found.flips == (False, False, False)
+    assert found.rmse_loadings == pytest.approx(0.6 / np.sqrt(3 * n_rows))
+    assert found.rmse_intercept == pytest.approx(0.6 / np.sqrt(n_rows))
 
 
 def test_mistakes_add_up() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.discover.graphs import CPDAG
 from hidag.evaluate.graphs import Detection, GraphComparison, evaluate_graph
 from hidag.evaluate.matching import Matching, match_latents, total_variation
-from hidag.evaluate.parts import Parts
+from hidag.evaluate.parts import Parts, with_common_questions
 from hidag.latent import LatentLaw
 from hidag.measurement import Terms
 
@@ -70,9 +70,11 @@ class Evaluation:
         Total variation distance of the latent laws; NaN when a law is absent, the numbers of
         latents differ or the joint states are too many to list.
     rmse_loadings : float
-        Over all J x K entries, zeros included; NaN without loadings.
+        Over all J x K entries, zeros included; NaN without loadings. A nominal item has a row for
+        each category but the last; rows that are not about the same in both, because categories
+        are asked about in another order, are left out.
     rmse_intercept : float
-        NaN without intercepts.
+        Likewise; NaN without intercepts.
     """
 
     permutation: tuple[int, ...]
@@ -167,7 +169,7 @@ def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
     -------
     Evaluation
     """
-    ours, true = Parts.of(estimate), Parts.of(truth)
+    ours, true = with_common_questions(Parts.of(estimate), Parts.of(truth))
     matching = match_latents(ours, true)
     order, size = _padded_order(matching, ours.n_latents)
     flips = np.zeros(size, dtype=bool)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from hidag.errors import DataError
-from hidag.evaluate.parts import Parts
+from hidag.evaluate.parts import Parts, with_common_questions
 from hidag.latent import LatentLaw
 
 #: Two matchings whose loadings fit equally well up to this much are a tie for the law to break.
@@ -56,14 +56,15 @@ def match_latents(estimate: object, truth: object) -> Matching:
 
     Agreement in Q decides (an assignment problem), so that no other matching has fewer wrong
     entries of Q; among columns that agree equally the loadings decide, then the law. A latent is
-    flipped when its loadings point the other way; without loadings, when the law says so.
+    flipped when its loadings point the other way; without loadings, when the law says so. Loadings
+    of nominal items count where both models ask about the categories in the same order.
 
     Parameters
     ----------
     estimate, truth : object
         Fitted estimators, results, truths or :class:`Parts`; the numbers of latents may differ.
     """
-    ours, true = Parts.of(estimate), Parts.of(truth)
+    ours, true = with_common_questions(Parts.of(estimate), Parts.of(truth))
     if len(ours.q_matrix) != len(true.q_matrix):
         raise DataError(
             f"estimate and truth must have the same items, got {len(ours.q_matrix)} and "
