@@ -190,6 +190,21 @@ def test_alignment_undoes_other_names_and_directions(model):
     np.testing.assert_array_equal(back.adjacency, fit.graph.adjacency)
 
 
+@pytest.mark.parametrize("effects", [2, "all", "gdina", "dina", "dino"])
+@pytest.mark.parametrize("q", [Q, None], ids=["given", "estimated"])
+@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+def test_refits_with_interactions_begin_at_the_fit(table, effects, q):
+    X = table.copy()
+    X[:, 9] += 2.0 * ((X[:, 0] > 1) & (X[:, 1] > 1))
+    model = DCRL(3, family="gaussian", effects=effects, q_matrix=q, n_starts=1, random_state=0)
+    model.fit(X)
+    found = bootstrap(model, X, n_resamples=2, start="fitted", random_state=1)
+    assert found.failures == ()
+    assert found.loadings.shape[2] >= model.loadings_.shape[1]
+    assert all(one.loadings.shape == found.loadings.shape[1:] for one in
+               found.replicates(model.result_))  # fmt: skip
+
+
 def test_parametric_resamples_keep_the_gaps_and_estimate_q_anew(table):
     model = DCRL(2, family="gaussian", n_starts=1, random_state=0).fit(table[:, [0, 3, 6, 2, 5, 8]])
     found = bootstrap(

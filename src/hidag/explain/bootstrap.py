@@ -12,9 +12,10 @@ import numpy as np
 from hidag.errors import DataError, HidagError, SettingError
 from hidag.estimator import DCRL
 from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.explain.refit import Refit
 from hidag.explain.refit_store import RefitStore
 from hidag.explain.remembered import remembered_settings
-from hidag.explain.resample import Refit, Task, run_resample
+from hidag.explain.resample import Task, run_resample
 from hidag.explain.rows import need_weights
 from hidag.observations import read_table
 from hidag.processes import run_all

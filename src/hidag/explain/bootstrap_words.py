@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hidag.explain.intervals import interval_cautions
-from hidag.explain.resample import SAME_LATENT
+from hidag.explain.refit import SAME_LATENT
 
 if TYPE_CHECKING:
     from hidag.explain.bootstrap_result import BootstrapResult
