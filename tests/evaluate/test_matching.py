@@ -211,6 +211,15 @@ def test_relabelling_by_hand() -> None:
     assert moved.graph.tolist() == [[0, 0], [1, 0]]
 
 
+def test_what_is_not_allowed_is_not_matched() -> None:
+    truth = Parts.of(design("Chain-5", rng=0))
+    ours = truth.relabelled([1, 0, 2, 4, 3], np.zeros(5, dtype=bool))
+    assert match_latents(ours, truth).permutation == (1, 0, 2, 4, 3)
+    allowed = np.ones((5, 5), dtype=bool)
+    allowed[0], allowed[:, 0] = np.arange(5) == 0, np.arange(5) == 0
+    assert match_latents(ours, truth, allowed=allowed).permutation == (0, 1, 2, 4, 3)
+
+
 def test_a_hundred_latents_are_matched_without_listing_states() -> None:
     law = random_law(random_dag(100, 1, rng=0), rng=0)
     truth = make_truth(law, random_q(300, 100, rng=0), rng=0)

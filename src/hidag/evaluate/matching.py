@@ -51,7 +51,9 @@ def total_variation(law: LatentLaw | None, other: LatentLaw | None) -> float:
     return 0.5 * float(np.abs(law.probabilities - other.probabilities).sum())
 
 
-def match_latents(estimate: object, truth: object) -> Matching:
+def match_latents(
+    estimate: object, truth: object, *, allowed: NDArray[np.bool_] | None = None
+) -> Matching:
     """Return the matching of estimated to true latents with the most agreement.
 
     Agreement in Q decides (an assignment problem), so that no other matching has fewer wrong
@@ -63,6 +65,9 @@ def match_latents(estimate: object, truth: object) -> Matching:
     ----------
     estimate, truth : object
         Fitted estimators, results, truths or :class:`Parts`; the numbers of latents may differ.
+    allowed : ndarray of bool, shape (K true, K estimated), optional
+        Which latents may be matched at all, where something else than the items tells them apart;
+        others are only if there is no way round it.
     """
     ours, true = with_common_questions(Parts.of(estimate), Parts.of(truth))
     if len(ours.q_matrix) != len(true.q_matrix):
@@ -71,6 +76,10 @@ def match_latents(estimate: object, truth: object) -> Matching:
             f"{len(true.q_matrix)}"
         )
     agreement = _agreement(ours, true)
+    if allowed is not None:
+        # One pair that may not be costs more than all of Q can gain.
+        worst = agreement.size * len(true.q_matrix)
+        agreement[: true.n_latents, : ours.n_latents][~allowed] = -worst
     rows, columns = linear_sum_assignment(agreement, maximize=True)
     permutation = np.full(true.n_latents, -1, dtype=np.int64)
     inside = (rows < true.n_latents) & (columns < ours.n_latents)

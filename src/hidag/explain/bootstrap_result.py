@@ -38,8 +38,9 @@ class BootstrapResult:
     kind, start : str
         As in `hidag.bootstrap`.
     seed, n_resamples, n_rows : int
-    q_given : bool
-        Whether all of Q was given, so that it was the same in every refit.
+    q_given, knowing : bool
+        Whether all of Q was given, so that it was the same in every refit; whether something was
+        known about the latents, which every refit obeyed.
     failures : tuple of str
         Why resamples could not be fitted; they are in no number below.
     fitted : Refit
@@ -85,6 +86,7 @@ class BootstrapResult:
     moved: NDArray[np.bool_]
     converged: NDArray[np.bool_]
     log_likelihood: Array
+    knowing: bool = False
 
     @classmethod
     def of(cls, task: Task, found: list[Refit | str]) -> BootstrapResult:
@@ -109,6 +111,7 @@ class BootstrapResult:
             q_given=given is not None and bool((given >= 0).all()),
             failures=failures,
             fitted=aligned(fit, fit).on(terms),
+            knowing=task.settings.get("knowledge") is not None,
             **stacked(refits, terms),
         )
 

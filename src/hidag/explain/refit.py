@@ -1,16 +1,18 @@
-"""A refit in the first fit's names, and what is kept of it."""
+"""A refit in the first fit's names: which of its latents is which, and what is kept of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.discover import Knowledge
 from hidag.errors import DataError
-from hidag.evaluate import match_latents, relabel_law
+from hidag.evaluate import Matching, Parts, match_latents, relabel_law
 from hidag.measurement import Terms
 from hidag.result import FitResult
 
@@ -101,17 +103,17 @@ def stacked(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any]]:
     return out
 
 
-def aligned(refit: FitResult, fit: FitResult) -> Refit:
+def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) -> Refit:
     """Return a refit with its latents named and directed as in the first fit.
 
-    Latents are matched by their items and loadings; how well they agree is kept with the refit.
+    Latents are matched by their items and loadings, unless ``matching`` has done so already; how
+    well they agree is kept with the refit.
     """
-    matching = match_latents(refit, fit)
+    if matching is None:
+        matching = matched(Parts.of(refit), fit)
     order = np.array(matching.permutation)
     flips = np.array(matching.flips)
     items = refit.parameters.reordered(latents=order).flipped(flips)
-    if items.terms.levels != fit.terms.levels:
-        raise DataError("latents with different numbers of levels measure the same items")
     law = relabel_law(refit.law, order, flips)
     joint = np.zeros(0)
     if law.space.n_states <= MOST_JOINT_STATES:
@@ -133,3 +135,50 @@ def aligned(refit: FitResult, fit: FitResult) -> Refit:
         converged=refit.converged,
         asked=items.terms.asked,
     )
+
+
+def matched(refit: Parts, fit: FitResult) -> Matching:
+    """Return which latent of a refit stands for which of the fit, and which way round.
+
+    Raises
+    ------
+    DataError
+        If latents that measure the same items have other numbers of levels.
+    """
+    known = told_about(fit)
+    held = None if known is None or fit.q_given is None else _exchangeable(known, fit.latent_names)
+    matching = match_latents(refit, fit, allowed=held)
+    if tuple(refit.levels[k] for k in matching.permutation) != fit.terms.levels:
+        raise DataError("latents with different numbers of levels measure the same items")
+    if known is None:
+        return matching
+    # "Nobody has the skill without the prerequisite" says which way round its latents are.
+    skills = {k for pair in known.among(fit.latent_names).hierarchy for k in pair}
+    flips = tuple(flip and k not in skills for k, flip in enumerate(matching.flips))
+    return replace(matching, flips=flips)
+
+
+def told_about(fit: FitResult) -> Knowledge | None:
+    """Return what a fit was told about its latents."""
+    told = fit.settings.get("knowledge")
+    return Knowledge.from_dict(told) if isinstance(told, Mapping) and told else None
+
+
+def _exchangeable(known: Knowledge, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return which latents are told apart by nothing that is known about them, shape (K, K).
+
+    With a given Q the law obeys what is known about its columns while it is estimated. A refit's
+    latent that was taken for another one afterwards would break what it obeyed before.
+    """
+    rules = known.rules(names).astype(np.int64)
+    before = np.zeros_like(rules)
+    for i, j in known.among(names).hierarchy:
+        before[int(i), int(j)] = 1
+    out = np.eye(len(names), dtype=bool)
+    for i, j in combinations(range(len(names)), 2):
+        swap = np.arange(len(names))
+        swap[[i, j]] = j, i
+        both = np.ix_(swap, swap)
+        same = (rules[both] == rules).all() and (before[both] == before).all()
+        out[i, j] = out[j, i] = bool(same)
+    return out
