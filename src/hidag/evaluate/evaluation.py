@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.discover.graphs import CPDAG
 from hidag.evaluate.graphs import Detection, GraphComparison, evaluate_graph
 from hidag.evaluate.matching import Matching, match_latents, total_variation
-from hidag.evaluate.parts import Parts, with_common_questions
+from hidag.evaluate.parts import Parts
 from hidag.latent import LatentLaw
 from hidag.measurement import Terms
 
@@ -71,8 +71,8 @@ class Evaluation:
         latents differ or the joint states are too many to list.
     rmse_loadings : float
         Over all J x K entries, zeros included; NaN without loadings. A nominal item has a row for
-        each category but the last; rows that are not about the same in both, because categories
-        are asked about in another order, are left out.
+        each category but the last; NaN where categories are asked about in another order than the
+        truth's, because some of the rows are not about the same then.
     rmse_intercept : float
         Likewise; NaN without intercepts.
     """
@@ -169,7 +169,7 @@ def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
     -------
     Evaluation
     """
-    ours, true = with_common_questions(Parts.of(estimate), Parts.of(truth))
+    ours, true = Parts.of(estimate), Parts.of(truth)
     matching = match_latents(ours, true)
     order, size = _padded_order(matching, ours.n_latents)
     flips = np.zeros(size, dtype=bool)
@@ -189,9 +189,10 @@ def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
             np.pad(true.graph, (0, size - true.n_latents)),
         )
     rmse_loadings = rmse_intercept = float("nan")
-    if moved.loadings is not None and true.loadings is not None:
+    comparable = moved.questions == true.questions
+    if comparable and moved.loadings is not None and true.loadings is not None:
         rmse_loadings = _rmse_loadings(moved, true, filled)
-    if moved.intercept is not None and true.intercept is not None:
+    if comparable and moved.intercept is not None and true.intercept is not None:
         rmse_intercept = _rmse(moved.intercept, true.intercept)
     return Evaluation(
         permutation=matching.permutation,
