@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from hidag.discover import Knowledge
 from hidag.fit_chosen_number import fit_chosen_number
 from hidag.fit_stages import run_stages
 from hidag.fit_task import read_task
@@ -21,6 +22,7 @@ from hidag.observations import read_table
 from hidag.progress import Progress, told_to
 from hidag.result import FitResult
 from hidag.settings import plain_settings, root_seed
+from hidag.stage_one import Measurement
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
@@ -140,6 +142,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     """
 
     _place: tuple[MeasurementParameters, Array] | None = None
+    #: Refits are told about latents by the names of the first fit: see ``run_stages``.
+    _known_of: Callable[[Measurement], Knowledge | None] | None = None
 
     def __init__(
         self,
@@ -228,6 +232,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
                 task,
                 plain_settings(self.get_params()),
                 begin=self._begin(),
+                known_of=self._known_of,
                 progress=told_to(self.observer, verbose=bool(self.verbose)),
             )
             self._tell(f"Stage I by method={result.method!r}, {result.n_iter} steps")

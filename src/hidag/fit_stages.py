@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from hidag.discover import Knowledge
 from hidag.doubted_knowledge import doubts_of_knowledge, with_doubts
 from hidag.errors import ConvergenceWarning, KnowledgeWarning
 from hidag.estimate.count_dispersion import count_dispersion
@@ -20,6 +21,7 @@ from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdisper
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
 from hidag.row_weights import scaled_to_effective
+from hidag.settings import plain_value
 from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
@@ -33,6 +35,7 @@ def run_stages(
     settings: dict[str, Any],
     *,
     begin: tuple[MeasurementParameters, NDArray[np.float64]] | None = None,
+    known_of: Callable[[Measurement], Knowledge | None] | None = None,
     progress: Callable[[int, int, int, int, float], None] | None = None,
 ) -> FitResult:
     """Return what Stages I, II and III find, with warnings of what makes it untrustworthy.
@@ -44,11 +47,18 @@ def run_stages(
         As plain values, for the result to keep; the penalty that was used is added.
     begin : (MeasurementParameters, ndarray of shape (S,)), optional
         Items and a law to begin from instead of any start.
+    known_of : callable, optional
+        From Stage I's answer to what is known about its latents in Stage III. Without a Q latents
+        come in an order of their own, and what was known of those of another fit has to follow
+        them; ``task.knowledge`` as it is unless given.
     progress : callable, optional
         Called as ``hidag.stage_one.estimate_measurement`` does.
     """
     with threadpool_limits(limits=1, user_api="blas"):
         measured = _measure(task, begin, progress)
+        known = task.knowledge if known_of is None else known_of(measured)
+        if known is not task.knowledge:
+            settings = {**settings, "knowledge": plain_value(known)}
         found = latent_graph(
             measured,
             task.latent_names,
@@ -58,7 +68,7 @@ def run_stages(
             score=task.score,
             equivalent_sample_size=task.equivalent_sample_size,
             search=task.search,
-            knowledge=task.knowledge,
+            knowledge=known,
             law=task.law,
         )
         varied = _overdispersed(task, measured, found)

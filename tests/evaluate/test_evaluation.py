@@ -11,6 +11,7 @@ import pytest
 from hidag.discover.graphs import CPDAG
 from hidag.evaluate import Parts, evaluate
 from hidag.latent import SaturatedLaw, StateSpace
+from hidag.measurement import Responses
 from hidag.simulate import design, make_truth, random_dag, random_law, random_q
 
 NAMES = ("Z1", "Z2", "Z3")
@@ -49,6 +50,29 @@ def test_the_truth_is_at_distance_zero() -> None:
     assert found.flips == (False, False, False)
     assert (found.tv_law, found.rmse_loadings, found.rmse_intercept) == (0, 0, 0)
     assert (found.q_f1, found.skeleton_f1) == (1, 1)
+
+
+def test_coefficients_of_nominal_items_are_compared_if_all_are_about_the_same() -> None:
+    t = truth()
+    q = np.vstack([t.q_matrix, [[1, 0, 0]]])
+
+    def parts(nominal: str, error: float) -> Parts:
+        responses = Responses.of(("gaussian",) * 6 + (nominal,))
+        loadings, intercept = 2.0 * q[responses.item], np.zeros(8)
+        loadings[0, 0] += error
+        intercept[1] = error
+        return Parts(q, intercept, loadings, t.law, t.cpdag, questions=responses.questions)
+
+    true = parts("categorical(3)", 0.0)
+    found = evaluate(parts("categorical(0,1,2)", 0.6), true)
+    assert found.rmse_loadings == pytest.approx(0.6 / np.sqrt(3 * 8))
+    assert found.rmse_intercept == pytest.approx(0.6 / np.sqrt(8))
+    # Errors of some of the items would pass for those of all.
+    other = evaluate(parts("categorical(0,2,1)", 0.6), true)
+    assert np.isnan([other.rmse_loadings, other.rmse_intercept]).all()
+    # They say all the same which way round latents are.
+    turned = parts("categorical(0,2,1)", 0.6).relabelled([0, 1, 2], [True, False, True])
+    assert evaluate(turned, true).flips == (True, False, True)
 
 
 def test_mistakes_add_up() -> None:

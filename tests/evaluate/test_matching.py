@@ -11,6 +11,7 @@ from scipy.stats import norm
 from hidag.errors import DataError
 from hidag.evaluate import Parts, match_latents, relabel_law, total_variation
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
+from hidag.measurement import Responses
 from hidag.simulate import chain_dag, design, make_truth, random_dag, random_law, random_q, simulate
 
 MODELS = ["Chain-5", "Tree-5", "Model-5", "Chain-10", "Model-7", "Model-8", "Model-13"]
@@ -101,6 +102,49 @@ def test_loadings_come_before_the_law() -> None:
     assert (found.permutation, found.flips) == (permutation, flips)
 
 
+def with_nominal(nominal: str) -> Parts:
+    """Return a model of two latents with two gaussian items each and a nominal one."""
+    responses = Responses.of(("gaussian",) * 4 + (nominal,))
+    q = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0, 1]])
+    rows = q[responses.item] * np.array([1.5, 1.0, 1.2, 0.8, 0.5, -0.5])[:, None]
+    law = SaturatedLaw(StateSpace.binary(2), np.array([0.3, 0.2, 0.19, 0.31]))
+    return Parts(q, np.arange(6.0), rows, law, questions=responses.questions)
+
+
+@pytest.mark.parametrize("nominal", ["categorical(3)", "categorical(2,0,1)"])
+def test_one_nominal_item_leaves_the_direction_to_the_loadings(nominal: str) -> None:
+    true = with_nominal("categorical(3)")
+    ours = with_nominal(nominal)
+    # A law that is nearer to the true one when both latents are reversed.
+    turned = Parts(
+        ours.q_matrix,
+        ours.intercept,
+        ours.loadings,
+        relabel_law(true.law, np.arange(2), np.array([True, True])),
+        questions=ours.questions,
+    )
+    found = match_latents(turned, true)
+    assert (found.permutation, found.flips) == ((0, 1), (False, False))
+    shuffled_parts = turned.relabelled([1, 0], [False, True])
+    found = match_latents(shuffled_parts, true)
+    assert (found.permutation, found.flips) == ((1, 0), (True, False))
+
+
+def test_nominal_items_alone_are_turned_by_the_questions_in_common() -> None:
+    law = SaturatedLaw(StateSpace.binary(1), np.array([0.4, 0.6]))
+
+    def parts(nominal: str, rows: list[float]) -> Parts:
+        asked = Responses.of((nominal,)).questions
+        loadings = np.array(rows)[:, None]
+        return Parts(np.ones((1, 1)), np.zeros(2), loadings, law, questions=asked)
+
+    true = parts("categorical(0,1,2)", [1.0, 0.7])
+    # Which of 1 and 2 it is, if not 0, is asked the other way round: only "is it 0" is the same.
+    assert match_latents(parts("categorical(0,2,1)", [-0.9, 5.0]), true).flips == (True,)
+    # Nothing is the same: the law decides, as without loadings.
+    assert match_latents(parts("categorical(2,0,1)", [-0.9, -5.0]), true).flips == (False,)
+
+
 def test_a_latent_too_few_and_a_latent_too_many() -> None:
     truth = Parts.of(design("Chain-5", rng=0))
     keep = [3, 1, 0, 4]
@@ -165,6 +209,15 @@ def test_relabelling_by_hand() -> None:
     # New (z1, z2) is old (1 - z2, z1).
     assert moved.law.probabilities.tolist() == [0.3, 0.1, 0.4, 0.2]
     assert moved.graph.tolist() == [[0, 0], [1, 0]]
+
+
+def test_what_is_not_allowed_is_not_matched() -> None:
+    truth = Parts.of(design("Chain-5", rng=0))
+    ours = truth.relabelled([1, 0, 2, 4, 3], np.zeros(5, dtype=bool))
+    assert match_latents(ours, truth).permutation == (1, 0, 2, 4, 3)
+    allowed = np.ones((5, 5), dtype=bool)
+    allowed[0], allowed[:, 0] = np.arange(5) == 0, np.arange(5) == 0
+    assert match_latents(ours, truth, allowed=allowed).permutation == (0, 1, 2, 4, 3)
 
 
 def test_a_hundred_latents_are_matched_without_listing_states() -> None:

@@ -190,6 +190,51 @@ def test_alignment_undoes_other_names_and_directions(model):
     np.testing.assert_array_equal(back.adjacency, fit.graph.adjacency)
 
 
+@pytest.fixture(scope="module")
+def chain():
+    """Return a table of a chain of three latents, equally strong: their order is chance."""
+    rng = np.random.default_rng(0)
+    a = rng.random(400) < 0.5
+    b = rng.random(400) < np.where(a, 0.8, 0.2)
+    c = rng.random(400) < np.where(b, 0.8, 0.2)
+    states = np.column_stack([a, b, c])
+    return 2.0 * np.repeat(states, 4, axis=1) + rng.standard_normal((400, 12))
+
+
+@pytest.mark.parametrize("start", ["full", "fitted"])
+@pytest.mark.parametrize("by_number", [False, True])
+def test_knowledge_follows_the_latents_of_an_estimated_q(chain, start, by_number):
+    free = DCRL(3, family="gaussian", n_starts=1, random_state=0).fit(chain)
+    place = [int(np.flatnonzero(free.q_matrix_[4 * k])[0]) for k in range(3)]
+    first, second, third = place if by_number else [free.latent_names_[k] for k in place]
+    known = Knowledge(required=[(second, first)], forbidden=[(first, third), (third, first)])
+    model = DCRL(3, family="gaussian", knowledge=known, n_starts=1, random_state=0).fit(chain)
+    found = bootstrap(model, chain, n_resamples=6, start=start, random_state=1)
+    # Latents come in other orders, which is what knowledge has to follow.
+    assert found.moved.any()
+    assert found.same_latents.all()
+    a, b, c = place
+    assert found.directed[b, a] == 1.0
+    assert found.adjacent[a, c] == 0.0
+    again = bootstrap(model.result_, chain, n_resamples=6, start=start, random_state=1)
+    assert same(found, again)
+
+
+@pytest.mark.parametrize("effects", [2, "all", "gdina", "dina", "dino"])
+@pytest.mark.parametrize("q", [Q, None], ids=["given", "estimated"])
+@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+def test_refits_with_interactions_begin_at_the_fit(table, effects, q):
+    X = table.copy()
+    X[:, 9] += 2.0 * ((X[:, 0] > 1) & (X[:, 1] > 1))
+    model = DCRL(3, family="gaussian", effects=effects, q_matrix=q, n_starts=1, random_state=0)
+    model.fit(X)
+    found = bootstrap(model, X, n_resamples=2, start="fitted", random_state=1)
+    assert found.failures == ()
+    assert found.loadings.shape[2] >= model.loadings_.shape[1]
+    assert all(one.loadings.shape == found.loadings.shape[1:] for one in
+               found.replicates(model.result_))  # fmt: skip
+
+
 def test_parametric_resamples_keep_the_gaps_and_estimate_q_anew(table):
     model = DCRL(2, family="gaussian", n_starts=1, random_state=0).fit(table[:, [0, 3, 6, 2, 5, 8]])
     found = bootstrap(

@@ -43,6 +43,14 @@ def test_a_row_of_weight_two_is_two_rows(fitted):
     assert one.n_rows == other.n_rows == 900
 
 
+@pytest.mark.parametrize(("kind", "share"), [("louis", 0.5), ("scores", 0.5), ("sandwich", 1.0)])
+def test_weights_are_frequencies_to_all_but_the_sandwich(fitted, kind, share):
+    result, X = fitted
+    once = standard_errors(result, X, kind=kind)
+    twice = standard_errors(result, X, kind=kind, sample_weight=np.full(len(X), 2.0))
+    np.testing.assert_allclose(twice.covariance, share * once.covariance, rtol=1e-6, atol=1e-9)
+
+
 def test_units_and_the_order_of_items_only_rename(fitted):
     result, X = fitted
     here = standard_errors(result, X)

@@ -174,3 +174,22 @@ def test_interactions_that_no_item_has_are_left_out():
     np.testing.assert_allclose(
         left.flipped(flips).predictors(states), items.flipped(flips).predictors(states), atol=1e-12
     )
+
+
+def test_terms_come_back_from_what_they_ask():
+    levels = (2, 3, 2)
+    terms = Terms(levels, interactions_within(np.ones((1, 3)), levels, 3))
+    assert terms.asked[:6].tolist() == [
+        [1, 0, 0], [0, 1, 0], [0, 2, 0], [0, 0, 1], [1, 1, 0], [1, 2, 0],
+    ]  # fmt: skip
+    assert Terms.asking(levels, terms.asked) == terms
+    assert Terms.asking(levels, Terms.main(levels).asked) == Terms.main(levels)
+
+
+def test_joined_terms_are_all_of_them_in_their_order():
+    levels = (2, 3, 2)
+    terms = Terms(levels, interactions_within(np.ones((1, 3)), levels, 3))
+    some = Terms(levels, terms.interactions[2::2])
+    others = [Terms(levels, terms.interactions[:3]), Terms(levels, terms.interactions[3:])]
+    assert some.joined(others) == terms
+    assert some.joined([]) == some

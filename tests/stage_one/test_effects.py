@@ -8,6 +8,7 @@ import pytest
 from hidag import DCRL, evaluate
 from hidag.errors import SettingError
 from hidag.simulate import chain_dag, random_law, rich_truth, simulate
+from hidag.start.points import spread_law
 
 K = 3
 Q = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1], *np.tile(np.eye(3, dtype=int), (3, 1))])
@@ -97,6 +98,33 @@ def test_permuting_columns_permutes_levels_and_interactions_too():
     other = DCRL(K, n_jobs=2, **settings).fit(X[:, order])
     np.testing.assert_array_equal(other.loadings_, one.loadings_[order])
     np.testing.assert_array_equal(other.latent_law_.probabilities, one.latent_law_.probabilities)
+
+
+PART = np.where(np.add.outer(np.arange(len(Q)), np.arange(K)) % 5 == 0, -1, Q)
+
+
+@pytest.mark.parametrize("effects", [2, "gdina", "dina", "dino"])
+@pytest.mark.parametrize("q", [Q, PART, None], ids=["given", "in part", "estimated"])
+def test_begun_where_it_ended_a_fit_ends_there_again(effects, q):
+    _, X = table("dina" if effects in ("dina", "dino") else "all", n_samples=600, seed=1)
+    model = DCRL(K, family="gaussian", effects=effects, q_matrix=q, n_starts=2, random_state=0)
+    result = model.fit(X).result_
+    assert result.terms.interactions
+    model._begun_at((result.parameters, spread_law(np.asarray(result.law.probabilities)))).fit(X)
+    np.testing.assert_array_equal(model.q_matrix_, result.q_matrix)
+    assert model.terms_ == result.terms
+    assert model.log_likelihood_ == pytest.approx(result.log_likelihood, abs=0.05)
+    np.testing.assert_allclose(model.loadings_, result.loadings, atol=0.05)
+
+
+def test_a_place_with_interactions_is_a_place_for_main_effects_too():
+    _, X = table("all", n_samples=600)
+    settings = {"family": "gaussian", "q_matrix": Q, "random_state": 0}
+    rich = DCRL(K, effects=2, **settings).fit(X).result_
+    main = DCRL(K, **settings).fit(X)
+    place = rich.parameters, spread_law(np.asarray(rich.law.probabilities))
+    begun = DCRL(K, **settings)._begun_at(place).fit(X)
+    assert begun.log_likelihood_ == pytest.approx(main.log_likelihood_, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,11 @@ class Evaluation:
         Total variation distance of the latent laws; NaN when a law is absent, the numbers of
         latents differ or the joint states are too many to list.
     rmse_loadings : float
-        Over all J x K entries, zeros included; NaN without loadings.
+        Over all J x K entries, zeros included; NaN without loadings. A nominal item has a row for
+        each category but the last; NaN where categories are asked about in another order than the
+        truth's, because some of the rows are not about the same then.
     rmse_intercept : float
-        NaN without intercepts.
+        Likewise; NaN without intercepts.
     """
 
     permutation: tuple[int, ...]
@@ -187,9 +189,10 @@ def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
             np.pad(true.graph, (0, size - true.n_latents)),
         )
     rmse_loadings = rmse_intercept = float("nan")
-    if moved.loadings is not None and true.loadings is not None:
+    comparable = moved.questions == true.questions
+    if comparable and moved.loadings is not None and true.loadings is not None:
         rmse_loadings = _rmse_loadings(moved, true, filled)
-    if moved.intercept is not None and true.intercept is not None:
+    if comparable and moved.intercept is not None and true.intercept is not None:
         rmse_intercept = _rmse(moved.intercept, true.intercept)
     return Evaluation(
         permutation=matching.permutation,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from hidag.errors import DataError
-from hidag.evaluate.parts import Parts
+from hidag.evaluate.parts import Parts, with_common_questions
 from hidag.latent import LatentLaw
 
 #: Two matchings whose loadings fit equally well up to this much are a tie for the law to break.
@@ -54,25 +54,35 @@ def total_variation(law: LatentLaw | None, other: LatentLaw | None) -> float:
     return 0.5 * float(np.abs(law.probabilities - other.probabilities).sum())
 
 
-def match_latents(estimate: object, truth: object) -> Matching:
+def match_latents(
+    estimate: object, truth: object, *, allowed: NDArray[np.bool_] | None = None
+) -> Matching:
     """Return the matching of estimated to true latents with the most agreement.
 
     Agreement in Q decides (an assignment problem), so that no other matching has fewer wrong
     entries of Q; among columns that agree equally the loadings decide, then the law. A latent is
-    flipped when its loadings point the other way; without loadings, when the law says so.
+    flipped when its loadings point the other way; without loadings, when the law says so. Loadings
+    of nominal items count where both models ask about the categories in the same order.
 
     Parameters
     ----------
     estimate, truth : object
         Fitted estimators, results, truths or :class:`Parts`; the numbers of latents may differ.
+    allowed : ndarray of bool, shape (K true, K estimated), optional
+        Which latents may be matched at all, where something else than the items tells them apart;
+        others are only if there is no way round it.
     """
-    ours, true = Parts.of(estimate), Parts.of(truth)
+    ours, true = with_common_questions(Parts.of(estimate), Parts.of(truth))
     if len(ours.q_matrix) != len(true.q_matrix):
         raise DataError(
             f"estimate and truth must have the same items, got {len(ours.q_matrix)} and "
             f"{len(true.q_matrix)}"
         )
     agreement = _agreement(ours, true)
+    if allowed is not None:
+        # One pair that may not be costs more than all of Q can gain.
+        worst = agreement.size * len(true.q_matrix)
+        agreement[: true.n_latents, : ours.n_latents][~allowed] = -worst
     rows, columns = linear_sum_assignment(agreement, maximize=True)
     permutation = np.full(true.n_latents, -1, dtype=np.int64)
     inside = (rows < true.n_latents) & (columns < ours.n_latents)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,10 @@ class Parts:
     Attributes
     ----------
     q_matrix : ndarray of int8, shape (J, K)
-    intercept : ndarray, shape (J,), or None
-    loadings : ndarray, shape (J, T), or None
-        On the terms; (J, K) means one step for every level of a latent.
+    intercept : ndarray, shape (R,), or None
+        A row for each question: one per item, several for nominal items.
+    loadings : ndarray, shape (R, T), or None
+        On the terms; (R, K) means one step for every level of a latent.
     law : LatentLaw or None
         Anything with ``probabilities`` and ``space``.
     graph : ndarray of int8, shape (K, K), or None
@@ -40,6 +42,9 @@ class Parts:
         A DAG given here is replaced by its CPDAG.
     terms : Terms or None
         What the loadings multiply; the main terms when it is not said.
+    questions : tuple, length R, or None
+        What each row of coefficients is about, as `hidag.measurement.Responses` says it; the items
+        one by one when it is not said.
     """
 
     q_matrix: NDArray[np.int8]
@@ -48,6 +53,7 @@ class Parts:
     law: LatentLaw | None = None
     graph: Any = None
     terms: Any = None
+    questions: Any = None
 
     def __post_init__(self) -> None:
         q = np.asarray(self.q_matrix)
@@ -64,9 +70,12 @@ class Parts:
         if terms.n_latents != n_latents:
             raise DataError(f"terms must be of {n_latents} latents, got {terms.n_latents}")
         object.__setattr__(self, "terms", terms)
-        if self.loadings is not None and np.shape(self.loadings) == (n_items, n_latents):
+        if self.questions is None:
+            object.__setattr__(self, "questions", tuple((j,) for j in range(n_items)))
+        n_rows = len(self.questions)
+        if self.loadings is not None and np.shape(self.loadings) == (n_rows, n_latents):
             object.__setattr__(self, "loadings", terms.even_steps(self.loadings))
-        shapes = {"intercept": (n_items,), "loadings": (n_items, terms.n_terms)}
+        shapes = {"intercept": (n_rows,), "loadings": (n_rows, terms.n_terms)}
         for name, shape in shapes.items():
             if getattr(self, name) is not None:
                 values = np.asarray(getattr(self, name), dtype=np.float64)
@@ -83,10 +92,7 @@ class Parts:
 
     @classmethod
     def of(cls, model: object) -> Parts:
-        """Return the parts of a fitted estimator, a result, a truth, or parts as they are.
-
-        A model with nominal items has no intercept and loadings to compare.
-        """
+        """Return the parts of a fitted estimator, a result, a truth, or parts as they are."""
         if isinstance(model, Parts):
             return model
         found: dict[str, Any] = {}
@@ -99,10 +105,7 @@ class Parts:
                 f"estimator, its result, or Parts(q_matrix, ...)"
             )
         responses = getattr(getattr(model, "result_", model), "responses", None)
-        if responses is not None and not responses.plain:
-            # Coefficients of nominal items depend on the order in which categories are asked.
-            found["intercept"] = found["loadings"] = None
-        return cls(**found)
+        return cls(**found, questions=None if responses is None else responses.questions)
 
     @property
     def n_latents(self) -> int:
@@ -118,7 +121,7 @@ class Parts:
 
     @property
     def strengths(self) -> NDArray[np.float64] | None:
-        """How strongly each latent drives each item over all its levels, (J, K), or None."""
+        """How strongly each latent drives each row over all its levels, (R, K), or None."""
         return None if self.loadings is None else self.terms.strengths(self.loadings)
 
     def relabelled(self, order: ArrayLike, flips: ArrayLike) -> Parts:
@@ -141,11 +144,11 @@ class Parts:
             )
         loadings, intercept = self.loadings, self.intercept
         if loadings is not None:
-            n_items = len(loadings)
-            start = np.zeros(n_items) if intercept is None else intercept
+            n_rows = len(loadings)
+            start = np.zeros(n_rows) if intercept is None else intercept
             # Families and dispersions play no part in this.
             items = MeasurementParameters(
-                ("gaussian",) * n_items, start, loadings, np.ones(n_items), self.terms
+                ("gaussian",) * n_rows, start, loadings, np.ones(n_rows), self.terms
             )
             moved = items.reordered(latents=place).flipped(turned)
             loadings = moved.loadings
@@ -157,7 +160,39 @@ class Parts:
             None if self.law is None else relabel_law(self.law, place, turned),
             None if self.graph is None else self.graph[np.ix_(place, place)],
             self.terms.reordered(place)[0],
+            self.questions,
         )
+
+    def asking(self, questions: Sequence[Hashable]) -> Parts:
+        """Return the same model with the coefficients of some questions, in their order.
+
+        Without any question left it has no coefficients.
+        """
+        place = {question: row for row, question in enumerate(self.questions)}
+        rows = [place[question] for question in questions]
+
+        def kept(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+            return None if values is None or not rows else values[rows]
+
+        return replace(
+            self,
+            intercept=kept(self.intercept),
+            loadings=kept(self.loadings),
+            questions=tuple(questions),
+        )
+
+
+def with_common_questions(one: Parts, other: Parts) -> tuple[Parts, Parts]:
+    """Return two models with the coefficients that are about the same in both.
+
+    Those of a nominal item depend on the order in which its categories are asked about: where two
+    models have other orders, only its questions that are the same in both can be compared.
+    """
+    if one.questions == other.questions:
+        return one, other
+    theirs = set(other.questions)
+    common = [question for question in one.questions if question in theirs]
+    return one.asking(common), other.asking(common)
 
 
 def cpdag_adjacency(graph: Any) -> NDArray[np.int8]:

@@ -12,9 +12,10 @@ import numpy as np
 from hidag.errors import DataError, HidagError, SettingError
 from hidag.estimator import DCRL
 from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.explain.refit import Refit
 from hidag.explain.refit_store import RefitStore
 from hidag.explain.remembered import remembered_settings
-from hidag.explain.resample import Refit, Task, run_resample
+from hidag.explain.resample import Task, run_resample
 from hidag.explain.rows import need_weights
 from hidag.observations import read_table
 from hidag.processes import run_all
@@ -59,7 +60,8 @@ def bootstrap(
 
     Each resample is fitted with the settings of the first fit (its Q where that was given, its
     families, its knowledge), and its latents are matched to the first fit's. How well they match is
-    part of the answer.
+    part of the answer. What is known about latents is about the fit's: where Q is estimated, refits
+    are told it once their latents have been matched.
 
     Parameters
     ----------
@@ -74,7 +76,8 @@ def bootstrap(
     start : {"full", "fitted"}
         "full" looks for starts as the first fit did, so that a resample may end in another optimum:
         that belongs to how sure one can be. "fitted" begins at the first fit, which is much quicker
-        and hides other optima.
+        and hides other optima; "dina" and "dino" items whose Q is estimated begin at the main
+        effects nearest to the fit, because main effects choose their latents.
     sample_weight : array, shape (N,), optional
         As in ``fit``; weights go with their rows.
     n_jobs : int, optional

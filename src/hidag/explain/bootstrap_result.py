@@ -16,7 +16,8 @@ from hidag.discover import CPDAG
 from hidag.errors import HidagError, SettingError
 from hidag.explain.bootstrap_words import in_words
 from hidag.explain.intervals import LEVEL, percentile_interval
-from hidag.explain.resample import MOST_JOINT_STATES, SAME_LATENT, Refit, Task, aligned
+from hidag.explain.refit import MOST_JOINT_STATES, SAME_LATENT, Refit, aligned, stacked
+from hidag.explain.resample import Task
 from hidag.latent import SaturatedLaw
 from hidag.result import FitResult
 
@@ -37,8 +38,9 @@ class BootstrapResult:
     kind, start : str
         As in `hidag.bootstrap`.
     seed, n_resamples, n_rows : int
-    q_given : bool
-        Whether all of Q was given, so that it was the same in every refit.
+    q_given, knowing : bool
+        Whether all of Q was given, so that it was the same in every refit; whether something was
+        known about the latents, which every refit obeyed.
     failures : tuple of str
         Why resamples could not be fitted; they are in no number below.
     fitted : Refit
@@ -47,6 +49,7 @@ class BootstrapResult:
     q_matrix : ndarray of int8, shape (B, J, K)
     intercept, dispersion : ndarray, shape (B, R)
     loadings : ndarray, shape (B, R, T)
+        On the terms that the fit or some refit has.
     cutpoints : ndarray, shape (B, R, C)
     margins : ndarray, shape (B, K, max levels)
     joint : ndarray, shape (B, S)
@@ -83,6 +86,7 @@ class BootstrapResult:
     moved: NDArray[np.bool_]
     converged: NDArray[np.bool_]
     log_likelihood: Array
+    knowing: bool = False
 
     @classmethod
     def of(cls, task: Task, found: list[Refit | str]) -> BootstrapResult:
@@ -92,16 +96,12 @@ class BootstrapResult:
         if not refits:
             raise HidagError(f"no resample could be fitted; the first said: {failures[0]}")
         fit, given = task.fit, task.fit.q_given
-        stacked: dict[str, Any] = {}
-        for name in (field.name for field in fields(Refit)):
-            array = np.stack([np.asarray(getattr(one, name)) for one in refits])
-            array.setflags(write=False)
-            stacked[name] = array
+        terms = fit.terms.joined(one.terms(fit.terms.levels) or fit.terms for one in refits)
         return cls(
             latent_names=fit.latent_names,
             item_names=fit.item_names,
             response_names=fit.response_names,
-            term_names=tuple(fit.terms.names(fit.latent_names)),
+            term_names=tuple(terms.names(fit.latent_names)),
             levels=fit.law.space.levels,
             kind=task.kind,
             start=task.start,
@@ -110,8 +110,9 @@ class BootstrapResult:
             n_rows=len(task.values),
             q_given=given is not None and bool((given >= 0).all()),
             failures=failures,
-            fitted=aligned(fit, fit),
-            **stacked,
+            fitted=aligned(fit, fit).on(terms),
+            knowing=task.settings.get("knowledge") is not None,
+            **stacked(refits, terms),
         )
 
     @property
@@ -154,7 +155,7 @@ class BootstrapResult:
         Parameters
         ----------
         fit : FitResult
-            The first fit: items, latents and terms are as in it.
+            The first fit: items and latents are as in it; terms are those of any refit.
 
         Raises
         ------
@@ -168,6 +169,7 @@ class BootstrapResult:
                 f"replicates need the latents' joint law, which is kept up to {MOST_JOINT_STATES} "
                 f"joint states; there are {fit.law.space.count_in_words()}"
             )
+        terms = self.fitted.terms(self.levels) or fit.terms
         for b in range(self.n_refits):
             joint = self.joint[b]
             yield replace(
@@ -178,6 +180,7 @@ class BootstrapResult:
                     loadings=self.loadings[b],
                     dispersion=self.dispersion[b],
                     cutpoints=self.cutpoints[b],
+                    terms=terms,
                 ),
                 law=SaturatedLaw(fit.law.space, joint / joint.sum()),
                 graph=CPDAG(self.adjacency[b], self.latent_names),

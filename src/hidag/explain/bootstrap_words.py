@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hidag.explain.intervals import interval_cautions
-from hidag.explain.resample import SAME_LATENT
+from hidag.explain.refit import SAME_LATENT
 
 if TYPE_CHECKING:
     from hidag.explain.bootstrap_result import BootstrapResult
@@ -31,6 +31,12 @@ def in_words(found: BootstrapResult) -> list[str]:
         f"{found.same_latents.mean():.0%} of refits; {int(found.moved.sum())} refits had latents "
         "renamed or reversed to match"
     )
+    others = int((~found.same_latents).sum())
+    if found.knowing and others:
+        lines.append(
+            f"in {others} of {found.n_refits} refits some latents are others than the fit's, and "
+            "what is known about the fit's was held of these"
+        )
     lines += [
         f"  {row['latent']}: the same in {row['share_same']:.0%}, median cosine "
         f"{row['median_cosine']:.2f}"

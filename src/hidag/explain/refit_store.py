@@ -13,7 +13,8 @@ import numpy as np
 
 from hidag.archive import read_archive, write_archive
 from hidag.errors import FileError, SettingError
-from hidag.explain.resample import Refit, Task
+from hidag.explain.refit import Refit
+from hidag.explain.resample import Task
 from hidag.settings import plain_value
 from hidag.versions import versions_used
 

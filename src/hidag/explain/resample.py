@@ -1,4 +1,4 @@
-"""One resample: rows drawn, the model fitted again, its latents given the first fit's names."""
+"""One resample: rows drawn and the model fitted again, told what is known in its own names."""
 
 from __future__ import annotations
 
@@ -10,88 +10,66 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import DataError, HidagError, HidagWarning
+from hidag.discover import Knowledge
+from hidag.errors import HidagError, HidagWarning
 from hidag.estimator import DCRL
-from hidag.evaluate import match_latents, relabel_law
+from hidag.evaluate import Matching, Parts
+from hidag.explain.refit import Refit, aligned, matched
 from hidag.measurement import MeasurementParameters
 from hidag.result import FitResult
+from hidag.stage_one import Measurement
 from hidag.start.points import spread_law
 
 Array = NDArray[np.float64]
 
-#: Laws with more joint states than this are kept as the latents' margins only.
-MOST_JOINT_STATES = 1 << 10
-#: A latent whose loadings have less than this cosine with the first fit's is another latent.
-SAME_LATENT = 0.9
-
-
-@dataclass(frozen=True)
-class Refit:
-    """A fit in the first fit's names: what a bootstrap keeps of each resample.
-
-    Attributes
-    ----------
-    adjacency : ndarray of int8, shape (K, K)
-        Of the CPDAG.
-    q_matrix : ndarray of int8, shape (J, K)
-    intercept, dispersion : ndarray, shape (R,)
-        A row for each response: one per item, several for nominal items.
-    loadings : ndarray, shape (R, T)
-        On the first fit's terms; 0 for an interaction that only the first fit has.
-    cutpoints : ndarray, shape (R, C)
-    margins : ndarray, shape (K, max levels)
-    joint : ndarray, shape (S,)
-        Probabilities of joint states; empty where they are too many.
-    agreement : ndarray, shape (K,)
-        Cosine of each latent's strengths on the items with the first fit's.
-    moved : bool
-        Whether any latent had to be renamed or reversed to be matched.
-    log_likelihood : float
-    converged : bool
-    """
-
-    adjacency: NDArray[np.int8]
-    q_matrix: NDArray[np.int8]
-    intercept: Array
-    dispersion: Array
-    loadings: Array
-    cutpoints: Array
-    margins: Array
-    joint: Array
-    agreement: Array
-    moved: bool
-    log_likelihood: float
-    converged: bool
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything by name, as arrays."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Refit:
-        """Return the refit that ``arrays`` gave."""
-        plain: dict[str, Any] = {"moved": bool, "log_likelihood": float, "converged": bool}
-        values: dict[str, Any] = {
-            name: plain.get(name, np.asarray)(value) for name, value in arrays.items()
-        }
-        return cls(**values)
-
-
-class _BegunAtFit(DCRL):  # type: ignore[misc]
-    """The estimator, begun where an earlier fit ended instead of at any start."""
-
-    place: tuple[MeasurementParameters, Array]
-
-    def _begin(self) -> tuple[MeasurementParameters, Array]:
-        return self.place
-
 
 def begun_at(place: FitResult, settings: Mapping[str, Any]) -> DCRL:
     """Return an estimator with these settings that begins where another fit ended."""
-    model = _BegunAtFit(**settings)
+    return DCRL(**settings)._begun_at(_place_of(place))
+
+
+def _place_of(fit: FitResult) -> tuple[MeasurementParameters, Array]:
     # A state without mass would stay without: every state gets some.
-    model.place = (place.parameters, spread_law(np.asarray(place.law.probabilities)))
-    return model
+    return fit.parameters, spread_law(np.asarray(fit.law.probabilities))
+
+
+class KnownInFit:
+    """What is known about the latents of a fit, for a refit that finds them in another order.
+
+    Without a Q latents have no names before the end of Stage I, and those of a refit come in an
+    order of their own, the strongest first. So its latents are matched to the fit's at that point,
+    and what is known follows them. The matching is kept for the end: the law may be another one by
+    then, and what was obeyed has to stay obeyed.
+
+    Attributes
+    ----------
+    fit : FitResult
+    known : Knowledge
+    matching : Matching or None
+        Of the refit's latents; None before Stage I has ended.
+    """
+
+    def __init__(self, fit: FitResult, known: Knowledge) -> None:
+        self.fit = fit
+        self.known = known
+        self.matching: Matching | None = None
+
+    def __call__(self, measured: Measurement) -> Knowledge:
+        """Return what is known by the numbers of the latents that Stage I found."""
+        fit, items = self.fit, measured.parameters
+        self.matching = matched(
+            Parts(
+                np.asarray(fit.responses.any_response(items.support), dtype=np.int8),
+                items.intercept,
+                items.loadings,
+                measured.law,
+                terms=items.terms,
+                questions=fit.responses.questions,
+            ),
+            fit,
+        )
+        standing_for = np.argsort(self.matching.permutation)
+        return self.known.among(fit.latent_names, standing_for.tolist())
 
 
 @dataclass(frozen=True)
@@ -127,14 +105,17 @@ def run_resample(task: Task, index: int) -> tuple[int, Refit | str]:
     """
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
     values, weights = _drawn(task, rng)
-    model = DCRL(**task.settings) if task.start == "full" else begun_at(task.fit, task.settings)
+    model = DCRL(**task.settings)._begun_at(None if task.start == "full" else _place_of(task.fit))
     model.set_params(random_state=int(rng.integers(1 << 62)))
+    known = task.settings.get("knowledge")
+    told = None if known is None or task.fit.q_given is not None else KnownInFit(task.fit, known)
+    model._known_of = told
     with warnings.catch_warnings():
         # Each refit would repeat what the first fit said; what has not settled is counted.
         warnings.simplefilter("ignore", HidagWarning)
         try:
             model.fit(values, sample_weight=weights)
-            return index, aligned(model.result_, task.fit)
+            return index, aligned(model.result_, task.fit, None if told is None else told.matching)
         except HidagError as error:
             return index, str(error)
 
@@ -148,45 +129,3 @@ def _drawn(task: Task, rng: np.random.Generator) -> tuple[Array, Array | None]:
     drawn = task.fit.sample_items(states, rng)
     # Cells that were missing are missing again: how much was seen is part of how sure one can be.
     return np.where(np.isnan(task.values), np.nan, drawn), task.weights
-
-
-def aligned(refit: FitResult, fit: FitResult) -> Refit:
-    """Return a refit with its latents named and directed as in the first fit.
-
-    Latents are matched by their items and loadings; how well they agree is kept with the refit.
-    """
-    matching = match_latents(refit, fit)
-    order = np.array(matching.permutation)
-    flips = np.array(matching.flips)
-    items = refit.parameters.reordered(latents=order).flipped(flips)
-    if items.terms.levels != fit.terms.levels:
-        raise DataError("latents with different numbers of levels measure the same items")
-    law = relabel_law(refit.law, order, flips)
-    joint = np.zeros(0)
-    if law.space.n_states <= MOST_JOINT_STATES:
-        joint = np.asarray(law.probabilities)
-    mine, first = items.strengths, fit.parameters.strengths
-    lengths = np.linalg.norm(mine, axis=0) * np.linalg.norm(first, axis=0)
-    return Refit(
-        adjacency=np.asarray(refit.graph.adjacency[np.ix_(order, order)], dtype=np.int8),
-        q_matrix=refit.q_matrix[:, order],
-        intercept=items.intercept,
-        dispersion=refit.parameters.dispersion,
-        loadings=_on_terms_of(items, fit),
-        cutpoints=refit.parameters.cutpoints,
-        margins=law.marginals(),
-        joint=joint,
-        agreement=(mine * first).sum(axis=0) / np.maximum(lengths, 1e-300),
-        moved=bool(flips.any() or (order != np.arange(len(order))).any()),
-        log_likelihood=refit.log_likelihood,
-        converged=refit.converged,
-    )
-
-
-def _on_terms_of(items: MeasurementParameters, fit: FitResult) -> Array:
-    """Return loadings (R, T) on the first fit's terms: refits may choose other interactions."""
-    names = fit.latent_names
-    place = {name: t for t, name in enumerate(items.terms.names(names))}
-    columns = [place.get(name, -1) for name in fit.terms.names(names)]
-    padded = np.hstack([items.loadings, np.zeros((items.n_items, 1))])
-    return np.asarray(padded[:, columns])

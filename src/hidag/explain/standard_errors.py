@@ -143,7 +143,9 @@ def standard_errors(
     kind : {"louis", "sandwich", "scores"}
         The inverse of the observed information (Louis's formula); that around the rows' squared
         scores, right also when the model is not and for weights; the inverse of the squared scores,
-        which is the cheapest.
+        which is the cheapest. "louis" and "scores" take weights as frequencies: a weight of 2 is
+        two rows that were seen, and twice the weights make errors smaller by the root of 2. To
+        "sandwich" it is one row that stands for two: twice the weights change nothing.
     level : float
         Of the intervals.
     """

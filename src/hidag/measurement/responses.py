@@ -8,7 +8,7 @@ logit. An item stays one item to the user: it measures a latent if one of its re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -184,6 +184,22 @@ class Responses:
     def starts(self) -> NDArray[np.intp]:
         """First response of each item, shape (J,)."""
         return np.searchsorted(self.item, np.arange(len(self.item_families)))
+
+    @cached_property
+    def questions(self) -> tuple[Hashable, ...]:
+        """What each response asks, length R: coefficients of the same question can be compared.
+
+        The item's number; of a nominal item also the category, and which ones are left by then.
+        """
+        out: list[Hashable] = []
+        for j, family in enumerate(self.item_families):
+            nominal = categorical_named(family)
+            if nominal is None:
+                out.append((j,))
+                continue
+            order = nominal.categories
+            out += [(j, order[c], frozenset(order[c:])) for c in range(len(order) - 1)]
+        return tuple(out)
 
     def names(self, item_names: Sequence[str]) -> tuple[str, ...]:
         """Return a name for each response: that of its item, with the category if nominal."""

@@ -51,6 +51,13 @@ class Terms:
         """Return the main terms alone."""
         return cls(tuple(int(m) for m in levels))
 
+    @classmethod
+    def asking(cls, levels: Iterable[int], asked: NDArray[np.integer]) -> Terms:
+        """Return the terms with these rows of :attr:`asked`, shape (T, K)."""
+        out = cls.main(levels)
+        products = [tuple((int(k), int(row[k])) for k in np.flatnonzero(row)) for row in asked]
+        return cls(out.levels, tuple(products[out.n_main :]))
+
     @property
     def n_latents(self) -> int:
         """Number of latents, K."""
@@ -84,6 +91,21 @@ class Terms:
         for t, pairs in enumerate(self.interactions, start=self.n_main):
             out[t, [k for k, _ in pairs]] = True
         return out
+
+    @property
+    def asked(self) -> NDArray[np.uint8]:
+        """Level that each term asks of each latent, 0 where it does not involve it, (T, K)."""
+        out = np.zeros((self.n_terms, self.n_latents), dtype=np.uint8)
+        out[np.arange(self.n_main), self.main_latents] = self.main_levels
+        for t, pairs in enumerate(self.interactions, start=self.n_main):
+            for k, u in pairs:
+                out[t, k] = u
+        return out
+
+    def joined(self, others: Iterable[Terms]) -> Terms:
+        """Return the terms that these or some others of the same latents have, by their latents."""
+        found = set(self.interactions).union(*(terms.interactions for terms in others))
+        return Terms(self.levels, tuple(sorted(found, key=_by_latents)))
 
     def features(self, states: NDArray[np.integer]) -> Array:
         """Return the terms' values in latent states given by rows of levels, shape (n, T)."""
@@ -170,7 +192,7 @@ class Terms:
             if all(k in place for k, _ in pairs)
         ]
         # Whoever reads the columns expects them by the latents' new places.
-        kept.sort(key=lambda entry: (len(entry[0]), [k for k, _ in entry[0]], entry[0]))
+        kept.sort(key=lambda entry: _by_latents(entry[0]))
         positions = np.array([t for _, t in kept], dtype=np.intp)
         order = np.concatenate([*main, positions]).astype(np.intp)
         return Terms(levels, tuple(pairs for pairs, _ in kept)), order
@@ -184,6 +206,11 @@ class Terms:
 
         main = [one(k, u) for k, u in zip(self.main_latents, self.main_levels, strict=True)]
         return main + ["*".join(one(k, u) for k, u in pairs) for pairs in self.interactions]
+
+
+def _by_latents(pairs: Interaction) -> tuple[int, list[int], Interaction]:
+    """Return what interactions are sorted by: how many latents, which, and their levels."""
+    return len(pairs), [k for k, _ in pairs], pairs
 
 
 def interactions_within(

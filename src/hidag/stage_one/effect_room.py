@@ -105,7 +105,11 @@ def _started(parameters: MeasurementParameters, room: Room) -> MeasurementParame
         return parameters.with_terms(room.terms)
     if parameters.terms == room.terms:
         return parameters
+    wanted = room.allowed[:, 1:] != ZERO
+    rewritten = parameters.with_terms(room.terms)
+    if parameters.terms.interactions and not rewritten.loadings[~wanted].any():
+        # Its products are those of the room already.
+        return rewritten
     # All of an item's effect goes to its one product.
     total = parameters.strengths.sum(axis=1, keepdims=True)
-    wanted = room.allowed[:, 1:] != ZERO
-    return replace(parameters.with_terms(room.terms), loadings=np.where(wanted, total, 0.0))
+    return replace(rewritten, loadings=np.where(wanted, total, 0.0))

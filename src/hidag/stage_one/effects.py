@@ -28,6 +28,7 @@ from hidag.stage_one.row_search import with_better_rows
 from hidag.stage_one.way_round import all_turned, latest, levels_rising
 from hidag.start.beginnings import generators_of, levels_are_guessed, points_under_graph
 from hidag.start.exchange_levels import with_better_levels
+from hidag.start.points import StartPoint
 from hidag.start.records import StageOne
 from hidag.start.under_graph import BRIEF_TOLERANCE
 from hidag.start.with_law import PRICE_WITH_GIVEN_Q
@@ -54,6 +55,7 @@ def with_interactions(
     learn_parents: LearnParents,
     seed: int,
     n_starts: int,
+    begin: StartPoint | None = None,
     n_threads: int = 1,
 ) -> StageOne:
     """Return Stage I's answer taken further with interactions inside the items' latents.
@@ -74,9 +76,18 @@ def with_interactions(
     seed, n_starts : int
         With Q to be estimated so many starts are tried beside the answer with main effects: where
         latents act together, a model without interactions may have settled on other latents.
+    begin : StartPoint or None
+        Where to begin, interactions included, instead of at the answer with main effects or any
+        start. Conjunctive items whose latents are to be estimated begin at that answer all the
+        same: nothing else chooses their latents.
     """
     known = bool((q_entries >= 0).all())
-    if not known and n_starts and not effects.conjunctive:
+    if begin is not None and (known or not effects.conjunctive):
+        place = replace(
+            latest(stage_one), parameters=begin.parameters, probabilities=begin.probabilities
+        )
+        stage_one = _moved_to(stage_one, place, data, space, learn_parents)
+    elif not known and n_starts and not effects.conjunctive:
         stage_one = _best_of_starts(
             stage_one,
             data,
@@ -242,12 +253,21 @@ def _best_of_starts(
             lambda items: begun(items, even),
             fitted,
         )
-    if best is first:
-        return stage_one
+    return stage_one if best is first else _moved_to(stage_one, best, some, space, learn_parents)
+
+
+def _moved_to(
+    stage_one: StageOne,
+    place: Estimate,
+    data: WorkingData,
+    space: StateSpace,
+    learn_parents: LearnParents,
+) -> StageOne:
+    """Return the answer at another place, its law over the graph that the place shows if any."""
     if stage_one.network is None:
-        return replace(stage_one, best=best)
-    parents = learn_parents(best.parameters, best.probabilities, some, max(best.n_iter, 1))
-    law = factorised(best.probabilities, parents=parents, space=space)
-    estimate = replace(best, probabilities=law)
+        return replace(stage_one, best=place)
+    parents = learn_parents(place.parameters, place.probabilities, data, max(place.n_iter, 1))
+    law = factorised(place.probabilities, parents=parents, space=space)
+    estimate = replace(place, probabilities=law)
     network = replace(stage_one.network, estimate=estimate, parents=parents, freed=law)
-    return replace(stage_one, best=best, network=network)
+    return replace(stage_one, best=place, network=network)

@@ -24,7 +24,7 @@ from hidag.stage_one.record import Measurement
 from hidag.stage_one.sampled import parents_of_draws, sampled_measurement
 from hidag.start.budget import LARGEST_EXACT_STATES, choose_method
 from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
-from hidag.start.points import StartPoint
+from hidag.start.points import StartPoint, main_effects_only
 from hidag.start.records import StartProgress
 from hidag.start.with_law import PRICE_WITH_GIVEN_Q, estimate_with_law
 
@@ -81,7 +81,8 @@ def estimate_measurement(
         nobody else knows which latent is which. The law's graph obeys it, and states that its
         hierarchy rules out have probability zero.
     begin : (MeasurementParameters, ndarray of shape (S,)), optional
-        Items, in the user's order and units, and a law to begin from instead of any start.
+        Items, in the user's order and units, and a law to begin from instead of any start. Items
+        with interactions begin at their main effects where these are estimated first.
     weights : ndarray, shape (N,), optional
         How many rows each row counts for, all positive.
     penalty, schedule, method, seed, adapt, n_threads, progress
@@ -109,9 +110,10 @@ def estimate_measurement(
         weights=None if weights is None else weights[rows],
     )
     entries = np.ascontiguousarray(entries[columns])
-    point = None
+    point = place = None
     if begin is not None:
-        point = StartPoint(data.to_working(begin[0].reordered(items=columns)), begin[1], "given")
+        place = StartPoint(data.to_working(begin[0].reordered(items=columns)), begin[1], "given")
+        point = replace(place, parameters=main_effects_only(place.parameters, begin[1]))
 
     def sampled_stage() -> SampledStageOne:
         def told(iteration: int, last: int) -> None:
@@ -176,6 +178,7 @@ def estimate_measurement(
             learn_parents=parents_by_search(space, knowledge),
             seed=seed,
             n_starts=0 if begin is not None else _starts_with_interactions(n_starts),
+            begin=place if place is not None and place.parameters.terms.interactions else None,
             n_threads=n_threads,
         )
     possible = None

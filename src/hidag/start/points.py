@@ -42,6 +42,42 @@ def spread_law(probabilities: Array) -> Array:
     return (1.0 - SPREAD) * probabilities + SPREAD / len(probabilities)
 
 
+def main_effects_only(items: MeasurementParameters, law: Array) -> MeasurementParameters:
+    """Return items without interactions whose predictors come nearest to those they had.
+
+    Dropping products alone would leave an item that needs several latents at once with none.
+
+    Parameters
+    ----------
+    items : MeasurementParameters
+    law : ndarray, shape (S,)
+        How much each joint state matters.
+    """
+    if not items.terms.interactions:
+        return items
+    terms = Terms.main(items.terms.levels)
+    states = StateSpace(terms.levels).states()
+    features = np.hstack([np.ones((len(states), 1)), terms.features(states)])
+    weight = np.sqrt(law)[:, None]
+    wanted = weight * items.predictors(states).T
+    own = np.hstack([np.ones((items.n_items, 1), dtype=bool), terms.support(items.support)])
+    found = np.zeros((items.n_items, 1 + terms.n_terms))
+    for j, used in enumerate(own):
+        found[j, used] = np.linalg.lstsq(weight * features[:, used], wanted[:, j])[0]
+    out = replace(items, intercept=found[:, 0], loadings=found[:, 1:], terms=terms)
+    floor = np.array([family_named(name).lowest_predictor for name in items.families])
+    lowest, middle = out.lowest_predictors(), law @ features @ found.T / law.sum()
+    # Sums of main effects may leave the range that the predictors were in: shrink these effects.
+    below = lowest < floor
+    share = np.ones(items.n_items)
+    share[below] = 0.5 * (middle - floor)[below] / (middle - lowest)[below]
+    return replace(
+        out,
+        intercept=middle + share * (out.intercept - middle),
+        loadings=share[:, None] * out.loadings,
+    )
+
+
 def null_parameters(data: WorkingData, terms: Terms) -> MeasurementParameters:
     """Return parameters under which no latent matters: column means and variances."""
     intercept, dispersion = np.empty(data.n_items), np.ones(data.n_items)
