@@ -12,7 +12,7 @@ import pytest
 
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
-from hidag.cli.printed import q_lines
+from hidag.cli.printed import cut_apart, q_lines
 from hidag.cli.wording import as_typed
 from hidag.simulate import design
 from hidag.simulate.truth_file import read_truth, write_truth
@@ -253,3 +253,18 @@ def test_the_help_of_fit_begins_with_the_few_options_that_most_people_need(hidag
     words = {word for word in first.split() if word.startswith("--")}
     assert words >= {"--latents", "--levels", "--out", "--seed", "--help"}
     assert "--effects" not in first
+
+
+def test_the_package_itself_is_a_command():
+    told = subprocess.run(
+        [sys.executable, "-m", "hidag", "--version"], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.startswith("hidag ")
+
+
+def test_cut_names_are_told_apart():
+    names = [f"symptom number {j:03d} (yes/no)" for j in (15, 225, 345)]
+    assert cut_apart([*names, "short", names[0]]) == [*names, "short", names[0]]
+    long = ["a" * 30 + str(j) + "b" * 30 for j in range(2)]
+    assert cut_apart(["x" * 60]) == ["xxxxxxxxxxx...xxxxxxxxxx"]
+    assert len(set(cut_apart(long))) == 2
