@@ -157,3 +157,22 @@ def test_the_latents_that_change_come_first(tmp_path, as_result):
     told = run("whatif", fit, "--do", "Z1=1").output.split("items")[0]
     assert [line.split()[0] for line in told.splitlines()[3:] if line] == ["Z1", "Z25", "23"]
     assert "23 others do not change" in told
+
+
+def test_values_that_cannot_be_are_said_to_be_so(in_mol):
+    told = run("whatif", in_mol, "--given", "a=1e300")
+    assert told.exit_code == 1
+    assert told.stderr == (
+        "hidag: a=1e+300 cannot be given: it is so far outside of what the fit expects of the item "
+        "that its probability is zero in every state\n"
+    )
+    told = run("whatif", in_mol, "--given", "a=1e6")
+    assert "a = 1e6 is far outside of what the fit expects" in told.output
+    assert "far outside" not in run("whatif", in_mol, "--given", "a=1").output
+
+
+def test_a_folder_that_is_not_there_is_named(saved, tmp_path):
+    told = run("whatif", saved, "--do", "Z1=1", "--out", tmp_path / "none" / "a.csv")
+    assert told.stderr == (
+        f"hidag: there is no folder {tmp_path / 'none'}; make it, or choose another --out\n"
+    )

@@ -21,6 +21,7 @@ from hidag.explain.average_effects import average_effects
 from hidag.explain.interventions import what_if
 from hidag.explain.law_draws import draws_of_law, why_no_draws
 from hidag.explain.outcome_spreads import effect_sizes, in_spreads, outcome_spreads
+from hidag.explain.outcomes import MEAN
 from hidag.observations.cells import TRUTH_WORDS
 from hidag.result import FitResult
 from hidag.shown_numbers import shown_number, shown_range, shown_row
@@ -29,6 +30,8 @@ _SHOWN_ROWS = 20
 #: Changes below this are not worth a line: of levels, and of items in their standard deviations,
 #: as what is small in mol is large in nanograms.
 _NO_CHANGE = 5e-5
+#: Standard deviations from the mean at which no table of any size has a value.
+_FAR = 10.0
 #: Standard deviations of items by name and what is told of them.
 _Spreads = Mapping[tuple[str, str], float]
 
@@ -68,9 +71,9 @@ def run_whatif(
             asked["ruled_out"] = list(answer.ruled_out)
         say(json.dumps(jsonable({**asked, "rows": rows}), indent=1))
         return
-    for sentence in _about(answer):
+    spreads = outcome_spreads(result) if do or known else {}
+    for sentence in (*_about(answer), *_far_outside(answer, result, spreads)):
         say(sentence)
-    spreads = outcome_spreads(result) if answer.do else {}
     for kind, heading in (("latent", "latents"), ("item", "items")):
         chosen = [row for row in rows if row["kind"] == kind]
         if answer.do:
@@ -112,6 +115,21 @@ def _about(answer: WhatIf) -> list[str]:
         out.append("the graph is too dense for exact numbers: they are from 200,000 draws")
     untold = answer.about_untold()
     return out if untold is None else [*out, untold]
+
+
+def _far_outside(answer: WhatIf, result: FitResult, spreads: _Spreads) -> list[str]:
+    """Return which given values of items no row of a table like this one would have."""
+    expected = {row["name"]: row["before"] for row in what_if(result).rows() if row["what"] == MEAN}
+    out = []
+    for name, value in answer.given.items():
+        spread = spreads.get((name, MEAN), 0.0)
+        away = in_spreads(abs(float(value) - expected.get(name, 0.0)), spread) if spread else 0.0
+        if away > _FAR and name not in result.latent_names:
+            out.append(
+                f"{name} = {value} is far outside of what the fit expects, {away:.3g} standard "
+                "deviations from the mean: what follows rests on nothing that was seen"
+            )
+    return out
 
 
 def _say_changes(
