@@ -126,5 +126,5 @@ def test_few_refits_make_no_intervals_and_what_they_replace_is_said(hidag, table
         "law_intervals.csv, effect_intervals.csv removed\n"
     )
     page = (out / "report.html").read_text("utf-8")
-    assert "0% intervals" not in page
+    assert "with 0% intervals" not in page
     assert "from 3 refits" not in page

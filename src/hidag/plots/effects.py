@@ -73,6 +73,9 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
                 va="center",
                 fontsize=style.SMALL_FONT_SIZE - 1.0,
                 color=style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK,
+                # Hatching must not run through the numbers.
+                bbox={"facecolor": image.to_rgba(middle[c, e]), "edgecolor": "none", "pad": 1.5},
+                zorder=4,
             )
     wide = _mark_ranges(ax, low, high)
     sure = (lower > 1e-9) | (upper < -1e-9)
