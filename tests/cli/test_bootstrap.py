@@ -65,7 +65,7 @@ def test_a_bootstrap_needs_the_table_that_was_fitted(hidag, table, tmp_path, ans
 
 def test_another_fit_in_the_folder_leaves_no_bootstrap_of_the_first(hidag, table, tmp_path):
     out = tmp_path / "fit"
-    words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples", 2)
+    words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples", 3)
     assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
     before = {path.name for path in out.iterdir()}
     assert hidag(*words).exit_code == 0
@@ -87,7 +87,7 @@ def test_the_same_fit_again_keeps_the_refits_which_take_long(hidag, table, tmp_p
     out = tmp_path / "fit"
     fit = ("fit", table, "-k", 2, "--out", out)
     assert hidag(*fit).exit_code == 0
-    words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples", 2)
+    words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples", 3)
     assert hidag(*words).exit_code == 0
     kept = {path.name for path in (out / "resamples").iterdir()}
     assert hidag(*fit).exit_code == 0
@@ -106,3 +106,25 @@ def test_files_of_the_same_names_that_no_bootstrap_wrote_stay(hidag, table, tmp_
     assert (out / "intervals.csv").read_text() == "mine"
     assert (out / "resamples").is_dir()
     assert "removed" not in ran.stdout
+
+
+def test_few_refits_make_no_intervals_and_what_they_replace_is_said(hidag, table, tmp_path):
+    out = tmp_path / "fit"
+    words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples")
+    assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
+    first = hidag(*words, 3)
+    assert "is replaced there" not in first.stdout
+    assert "Intercepts and loadings with 50% intervals" in (out / "report.html").read_text("utf-8")
+    ran = hidag(*words, 1)
+    assert ran.exit_code == 0, ran.stderr
+    assert (
+        "1 refit makes no intervals, as these would hold the truth in 0% of cases; 3 refits make "
+        "intervals of 50%, and 90% takes 19\n"
+    ) in ran.stdout
+    assert ran.stdout.endswith(
+        "what an earlier bootstrap of 3 refits had said is replaced there, and intervals.csv, "
+        "law_intervals.csv, effect_intervals.csv removed\n"
+    )
+    page = (out / "report.html").read_text("utf-8")
+    assert "with 0% intervals" not in page
+    assert "from 3 refits" not in page

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
-from hidag.cli.printed import q_lines
+from hidag.cli.printed import cut_apart, q_lines
 from hidag.cli.wording import as_typed
 from hidag.simulate import design
 from hidag.simulate.truth_file import read_truth, write_truth
@@ -157,7 +158,8 @@ def test_as_a_process_errors_go_to_stderr_without_traceback(tmp_path):
 def test_interruption_is_exit_code_130(tmp_path):
     rng = np.random.default_rng(0)
     table = tmp_path / "long.csv"
-    rows = rng.integers(0, 2, (4000, 30)).tolist()
+    rows = [["no", *row] for row in rng.integers(0, 2, (4000, 29)).tolist()]
+    rows[0][0] = "yes"
     write_rows(table, [f"x{j}" for j in range(30)], rows)
     out = tmp_path / "fit"
     words = ["fit", table, "-k", "9", "--starts", "100", "--tol", "1e-12", "--out", out]
@@ -166,19 +168,18 @@ def test_interruption_is_exit_code_130(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # type: ignore[arg-type,return-value]
     )
-    # The folder is made just before the fit; on a busy machine that may take its time.
-    waited = 0
-    while not out.exists() and process.poll() is None and waited < 2400:
-        time.sleep(0.05)
-        waited += 1
+    # What was read is said just before the fit; on a busy machine that may take its time.
+    assert process.stdout is not None
+    assert process.stdout.readline() == "yes or true is read as 1 and no or false as 0 in x0\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors == "hidag: interrupted\n"
-    assert list(out.iterdir()) == []
+    assert not out.exists()
 
 
 def test_help_needs_no_heavy_package():
@@ -253,3 +254,18 @@ def test_the_help_of_fit_begins_with_the_few_options_that_most_people_need(hidag
     words = {word for word in first.split() if word.startswith("--")}
     assert words >= {"--latents", "--levels", "--out", "--seed", "--help"}
     assert "--effects" not in first
+
+
+def test_the_package_itself_is_a_command():
+    told = subprocess.run(
+        [sys.executable, "-m", "hidag", "--version"], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.startswith("hidag ")
+
+
+def test_cut_names_are_told_apart():
+    names = [f"symptom number {j:03d} (yes/no)" for j in (15, 225, 345)]
+    assert cut_apart([*names, "short", names[0]]) == [*names, "short", names[0]]
+    long = ["a" * 30 + str(j) + "b" * 30 for j in range(2)]
+    assert cut_apart(["x" * 60]) == ["xxxxxxxxxxx...xxxxxxxxxx"]
+    assert len(set(cut_apart(long))) == 2

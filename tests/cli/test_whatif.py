@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,3 +122,78 @@ def test_bad_questions_end_with_one_sentence(saved, words, sentence):
     found = run(words[0], saved, *words[1:])
     assert found.exit_code == 1
     assert found.stderr.strip() == f"hidag: {sentence}"
+
+
+@pytest.fixture(scope="module")
+def in_mol(tmp_path_factory, as_result):
+    """Two linked latents; an item in a tiny unit, one in a huge one, and one with a comma."""
+    truth = make_truth(
+        random_law(chain_dag(2), rng=0), np.vstack([np.eye(2, dtype=int)] * 3), "gaussian"
+    )
+    result = as_result(truth)
+    unit = np.array([1e-9, 1e-9, 1e12, 1e12, 1.0, 1.0])
+    own = result.parameters
+    result = replace(
+        result,
+        item_names=("mol, blood", "mol_2", "gdp", "gdp_2", "a", "b"),
+        parameters=replace(
+            own,
+            intercept=own.intercept * unit,
+            loadings=own.loadings * unit[:, None],
+            dispersion=own.dispersion * unit**2,
+        ),
+    )
+    return result.save(tmp_path_factory.mktemp("mol") / "result.npz")
+
+
+def test_effects_on_items_in_tiny_units_are_told(in_mol):
+    told = run("whatif", in_mol, "--do", "Z1=1").output
+    lines = {line.split("  ")[1]: line for line in told.splitlines() if line.startswith("  ")}
+    assert {"mol, blood", "gdp", "a"} <= set(lines)
+    assert "e-09" in lines["mol, blood"]
+    assert "e+12" in lines["gdp"]
+    told = run("whatif", in_mol, "--effects", "--draws", "0").output
+    assert re.search(r"Z1 +->  mol, blood +\S*\d\S*e-\d", told)
+    assert "-0.000" not in told
+
+
+def test_a_name_with_a_comma_can_be_given(in_mol):
+    told = run("whatif", in_mol, "--given", "mol, blood=1e-9,Z2=1")
+    assert told.exit_code == 0, told.output
+    assert told.output.startswith("what is to be expected given mol, blood = 1e-9, Z2 = 1\n")
+
+
+def test_yes_is_given_as_tables_say_it(saved):
+    assert run("whatif", saved, "--given", "X1=yes").output == (
+        run("whatif", saved, "--given", "X1=1").output
+    )
+    refused = run("whatif", saved, "--given", "X1=perhaps")
+    assert refused.exit_code == 1
+
+
+def test_the_latents_that_change_come_first(tmp_path, as_result):
+    dag = dag_from_parents([(), *[()] * 23, (0, 1)])
+    truth = make_truth(random_law(dag, rng=0), np.vstack([np.eye(25, dtype=int)] * 2), "bernoulli")
+    fit = as_result(truth).save(tmp_path / "result.npz")
+    told = run("whatif", fit, "--do", "Z1=1").output.split("items")[0]
+    assert [line.split()[0] for line in told.splitlines()[3:] if line] == ["Z1", "Z25", "23"]
+    assert "23 others do not change" in told
+
+
+def test_values_that_cannot_be_are_said_to_be_so(in_mol):
+    told = run("whatif", in_mol, "--given", "a=1e300")
+    assert told.exit_code == 1
+    assert told.stderr == (
+        "hidag: a=1e+300 cannot be given: it is so far outside of what the fit expects of the item "
+        "that its probability is zero in every state\n"
+    )
+    told = run("whatif", in_mol, "--given", "a=1e6")
+    assert "a = 1e6 is far outside of what the fit expects" in told.output
+    assert "far outside" not in run("whatif", in_mol, "--given", "a=1").output
+
+
+def test_a_folder_that_is_not_there_is_named(saved, tmp_path):
+    told = run("whatif", saved, "--do", "Z1=1", "--out", tmp_path / "none" / "a.csv")
+    assert told.stderr == (
+        f"hidag: there is no folder {tmp_path / 'none'}; make it, or choose another --out\n"
+    )

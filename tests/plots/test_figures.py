@@ -9,7 +9,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
 
 from hidag import CPDAG, DCRL
 from hidag.errors import DataError, GraphError
-from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q
+from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q, style
 from hidag.plots.style import shown_name
 from hidag.simulate import design, random_dag, random_q, simulate
 
@@ -211,3 +211,15 @@ def test_the_legend_of_q_says_what_several_levels_and_interactions_are(result):
     # B is 1 half of the time, A reaches level 2 a third of it: 0.75 + 0.3 and 0.5 + 0.2.
     assert {"1.05", "0.70"} <= {text.get_text() for text in ax.texts}
     assert _bar_label(plot_q(result)) == "loading / standard deviation"
+
+
+def test_crosses_are_seen_on_any_cell():
+    ax = plot_q(np.array([[2.0, 0.0], [0.0, -2.0]]), truth=np.zeros((2, 2)))
+    (crosses,) = [line for line in ax.lines if line.get_marker() == "x"]
+    assert crosses.get_color() == style.INK
+    assert crosses.get_path_effects()
+
+
+def test_no_half_steps_are_marked(result):
+    ticks = plot_trace(dataclasses.replace(result, trace=result.trace[:3])).get_xticks()
+    assert all(float(tick).is_integer() for tick in ticks)

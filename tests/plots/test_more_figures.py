@@ -200,3 +200,32 @@ def test_thirty_latents_and_five_hundred_items_are_drawn(large, monkeypatch):
     some = average_effects(large, causes=large.latent_names[:2], items=False)
     picture = render_png(lambda ax: plot_effects(some, ax), size_of_effects(2, 30))
     assert picture.startswith(PNG)
+
+
+def test_effects_that_directions_leave_open_are_hatched_and_said_to_be_middles(small):
+    found = average_effects(small, items=False)
+    k = found.n_latents
+    for wide in (True, False):
+        low = np.where(np.isnan(found.low), np.nan, 0.1)
+        some = replace(found, low=low, high=low + (0.3 if wide else 0.0), lower=None, upper=None)
+        ax = plot_effects(some)
+        cells = [part for part in ax.collections if part.get_hatch()]
+        label = ax.get_figure().axes[1].get_ylabel()
+        if wide:
+            assert len(cells[0].get_paths()) == k * (k - 1)
+            assert label == "average effect\nhatched: middle of what directions allow"
+        else:
+            assert not cells
+            assert label == "average effect"
+
+
+def test_means_far_from_zero_are_drawn_from_near_themselves(as_result):
+    truth = make_truth(
+        random_law(chain_dag(2), rng=0), np.vstack([np.eye(2, dtype=int)] * 3), "gaussian"
+    )
+    result = as_result(truth)
+    own = result.parameters
+    late = replace(result, parameters=replace(own, intercept=own.intercept + 2000.0))
+    low, high = plot_item_response(late, 0).get_ylim()
+    assert 1900 < low < high < 2100
+    assert plot_item_response(result, 0).get_ylim()[0] <= 0.0

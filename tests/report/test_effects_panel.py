@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hidag.report import ReportParts, render_report
 from hidag.report.effects_panel import effects_panel
+from hidag.report.parts import shown_table
 from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
 
 
@@ -48,3 +51,26 @@ def test_a_graph_too_dense_is_left_to_the_command(as_result, monkeypatch):
     assert section.paragraphs == (
         "The graph is so dense that effects take long to compute: hidag whatif does so.",
     )
+
+
+def test_effects_on_items_in_tiny_units_are_in_the_page(as_result):
+    truth = make_truth(
+        random_law(chain_dag(2), rng=0), np.vstack([np.eye(2, dtype=int)] * 3), "gaussian"
+    )
+    plain = as_result(truth)
+    own, unit = plain.parameters, np.array([1e-9, 1.0, 1.0, 1e12, 1.0, 1.0])
+    fit = replace(
+        plain,
+        parameters=replace(
+            own,
+            intercept=own.intercept * unit,
+            loadings=own.loadings * unit[:, None],
+            dispersion=own.dispersion * unit**2,
+        ),
+    )
+    before = {row[1] for row in effects_panel(plain)[1][1].rows}
+    tables = effects_panel(fit)[1]
+    assert {row[1] for row in tables[1].rows} == before
+    shown = [" ".join(row) for row in shown_table(tables[1])["rows"]]
+    for name, power in ((fit.item_names[0], "e-"), (fit.item_names[3], "e+")):
+        assert all(power in row for row in shown if f" {name} " in row)

@@ -129,7 +129,10 @@ def test_interactions_come_with_the_rarest_combination(binary):
     assert found.rarest == pytest.approx(4 / 21)
     page = render_report(fit, plots=False)
     assert "<h2>What latents do together</h2>" in page
-    assert '<td><bdi>A&gt;=2*B</bdi></td><td class="n">-1.250</td><td class="n">19.0%</td>' in page
+    assert (
+        '<td><bdi>A&gt;=2*B</bdi></td><td class="n">-1.250</td><td class="n">19.0% of rows</td>'
+        in page
+    )
     assert "averaged over even levels of the item's other causes" in page.replace("&#39;", "'")
     assert "What latents do together" not in render_report(binary, plots=False)
 
@@ -150,3 +153,22 @@ def test_numbers_that_are_no_variances_are_explained():
     )
     assert "An item of unordered categories has a line for each but the last" in page
     assert page.count(f"<bdi>{fit.item_names[5]}=") == 2
+
+
+def test_a_combination_that_nobody_can_have_is_called_ruled_out(binary):
+    pairs = (((0, 1), (1, 1)),)
+    loadings = np.zeros((len(binary.item_names), 3))
+    loadings[:, 0] = 1.0
+    loadings[1, 2] = -1.25
+    told = {"hierarchy": [["A", "B"]]}
+    fit = rewritten(binary, (2, 2), pairs, loadings, effects=2, knowledge=told)
+    (found,) = interactions_of(fit)
+    assert found.rarest_in_words() == "ruled out by prerequisites"
+    assert dataclasses.replace(found, ruled_out=False).rarest_in_words() == "next to no row"
+
+
+def test_latents_are_told_with_the_items_they_move_most(binary):
+    for one in marginals_of(binary):
+        assert len(one.strongest) == min(one.n_items, 3)
+    page = render_report(binary, plots=False)
+    assert '<th scope="col">most strongly in</th>' in page

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag import DCRL
+from hidag import CPDAG, DCRL
 from hidag.errors import FileError
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.report import ReportParts, Section, Table, read_parts, render_report, write_parts
@@ -238,3 +238,18 @@ def test_a_single_latent_has_no_graph():
         (rng.random((300, 4)) < np.where(z, 0.9, 0.1)) * 1
     )
     assert "there is no graph" in render_report(fit.result_)
+
+
+def test_lists_of_names_run_from_left_to_right_with_each_name_kept_in(as_result):
+    truth = make_truth(
+        random_law(dag_from_parents([(), (0,)]), rng=0),
+        np.vstack([np.eye(2, dtype=int)] * 3),
+        "bernoulli",
+    )
+    plain = as_result(truth)
+    names = ("كسور", "B")
+    fit = replace(plain, latent_names=names, graph=CPDAG(plain.graph.adjacency, names))
+    page = render_report(fit, plots=False)
+    assert '<th scope="row" dir="ltr"><bdi>كسور</bdi> = 0</th>' in page
+    cells = ", ".join(f"<bdi>{name}</bdi>" for name in fit.item_names[:8])
+    assert f'<td dir="ltr">{cells}</td>' in page

@@ -6,6 +6,7 @@ Modules are loaded when their command runs, so that `hidag --help` answers at on
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,16 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 class _Commands(TyperGroup):
     """Commands whose errors are one sentence and an exit code, never a traceback."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        # A path of no letters is the current folder: a variable that was not set would fill that.
+        if "--out=" in args or ("--out", "") in pairwise(args):
+            raise typer.BadParameter(
+                "it is empty; name a folder or a file, and write . for the current folder",
+                ctx,
+                param_hint="--out",
+            )
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

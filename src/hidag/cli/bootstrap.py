@@ -22,8 +22,10 @@ from hidag.errors import HidagError
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.bootstrap import BootstrapProgress, bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.explain.intervals import FEWEST_FOR_INTERVALS
 from hidag.report import ReportParts, read_parts, write_parts, write_report
 from hidag.report.effects_panel import LATENTS_WITH_ITEMS, MOST_CHOICES, effects_panel
+from hidag.report.headings import EFFECTS_HEADING
 from hidag.report.panels import Panel, bootstrap_panel
 from hidag.result import FitResult
 
@@ -68,11 +70,12 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     except HidagError as error:
         raise in_options(error) from error
     effects = bootstrapped_effects(result, found)
+    enough = found.n_refits >= FEWEST_FOR_INTERVALS
     tables = (
         found.edge_table(),
         found.q_table(),
-        found.coefficient_table(),
-        found.law_table(),
+        found.coefficient_table() if enough else [],
+        found.law_table() if enough else [],
         [] if effects is None else effects.rows(),
     )
     writers = {
@@ -87,22 +90,41 @@ def run_bootstrap(order: BootstrapOrder) -> None:
         if table
     }
     files: dict[str, Callable[[Path], object]] = {**writers, BOOTSTRAP_FILES[-1]: found.save}
+    before = refits_before(folder)
+    gone = [name for name in BOOTSTRAP_FILES if name not in files and (folder / name).exists()]
     fill_folder(folder, files, BOOTSTRAP_FILES)
     say(found.summary())
     page = folder / "report.html"
     kept = folder / "report.json"
     parts = read_parts(kept) if kept.is_file() else ReportParts()
-    if effects is not None:
+    # Without intervals too: those of an earlier bootstrap are not this one's.
+    if effects is not None or EFFECTS_HEADING in [part.heading for part in parts.sections]:
         parts = _with_panel(parts, effects_panel(result, effects), first=False)
     parts = with_bootstrap(parts, found)
     write_parts(parts, kept)
     write_report(result, page, parts)
     say(f"\nwrote {', '.join(files)} into {folder}; the report {page} says how sure it is")
+    if before is not None:
+        also = f", and {', '.join(gone)} removed" if gone else ""
+        refits = "1 refit" if before == 1 else f"{before} refits"
+        say(f"what an earlier bootstrap of {refits} had said is replaced there{also}")
+
+
+def refits_before(folder: Path) -> int | None:
+    """Return how many refits an earlier bootstrap in a folder has; None where there is none."""
+    try:
+        return BootstrapResult.load(folder / BOOTSTRAP_FILES[-1]).n_refits
+    except (HidagError, OSError):
+        return None
 
 
 def bootstrapped_effects(result: FitResult, found: BootstrapResult) -> AverageEffects | None:
     """Return average effects with the refits' intervals; None where there can be none."""
-    if found.n_refits < 2 or len(result.latent_names) < 2 or not found.joint.shape[1]:
+    if (
+        found.n_refits < FEWEST_FOR_INTERVALS
+        or len(result.latent_names) < 2
+        or not found.joint.shape[1]
+    ):
         return None
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
     return average_effects(result, items=items, replicates=found, limit=MOST_CHOICES)

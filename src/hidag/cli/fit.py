@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from hidag.cli.sources import (
 )
 from hidag.cli.tables import FIT_FILES, fit_files
 from hidag.cli.wording import in_options, options_for_settings, overdispersion_in_options
+from hidag.discover import Knowledge
 from hidag.errors import FileError, HidagError
 from hidag.estimator import DCRL
 from hidag.observations import read_table
@@ -51,6 +52,8 @@ class FitOrder:
         Of the estimator.
     reading : Reading
         What is said about the columns.
+    knowledge : function of the latents' names
+        Gives what is known beforehand; without names where no Q-matrix has them.
     """
 
     table: Path
@@ -65,6 +68,7 @@ class FitOrder:
     statistics: bool | None
     settings: Mapping[str, Any]
     reading: Reading
+    knowledge: Callable[[Collection[str]], Knowledge | None]
 
 
 def run_fit(order: FitOrder) -> None:
@@ -85,7 +89,8 @@ def run_fit(order: FitOrder) -> None:
         say(note)
     if source.ids is not None and order.reading.id_column is not None:
         show_doubtful_names(source.ids, order.reading.id_column)
-    settings = {**order.settings, "levels": order.levels}
+    known = order.knowledge(() if source.q is None else source.q.column_names)
+    settings = {**order.settings, "levels": order.levels, "knowledge": known}
     result, values, warnings = fit_source(source, n_latents, order.family, settings)
     result = with_reading(result, order.reading)
     say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -234,6 +235,9 @@ def fit(
             plots=not no_plots,
             statistics=statistics,
             reading=Reading(id_column, weights, tuple(missing or ()), tuple(drop or ())),
+            knowledge=partial(
+                read_knowledge, knowledge, require or (), forbid or (), tiers, hierarchy or ()
+            ),
             settings={
                 "effects": effects_of(effects),
                 "random_state": seed,
@@ -246,9 +250,6 @@ def fit(
                 "search": search,
                 "resample": int(resample) if resample.isdigit() else resample,
                 "effective_size": _number_or_word(effective_size),
-                "knowledge": read_knowledge(
-                    knowledge, require or (), forbid or (), tiers, hierarchy or ()
-                ),
                 "n_jobs": jobs,
                 "max_iter": max_iter,
                 "tol": tol,

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from hidag.errors import FileError
@@ -25,7 +26,10 @@ def check_folder(
     *,
     sign: str | None = None,
 ) -> None:
-    """Make a folder and make sure that files can be written there, before any long work.
+    """Make sure that files can be written into a folder, before any long work.
+
+    A folder that is not there yet is not there afterwards either: work that is refused later on
+    leaves nothing behind.
 
     Parameters
     ----------
@@ -43,10 +47,16 @@ def check_folder(
     FileError
         If it cannot be made or written to, or a file that is not ours would be overwritten.
     """
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        finally:
+            for path in made:
+                with suppress(OSError):
+                    path.rmdir()
     except OSError as error:
         raise FileError(
             f"cannot write into the folder {folder}: {error.strerror or error}; choose another one "
@@ -82,6 +92,8 @@ def is_one_of(target: Path, files: Iterable[Path]) -> bool:
 def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> list[Path]:
     """Write all files aside, then move each to its place, and return their paths.
 
+    The folder is made if need be.
+
     Parameters
     ----------
     folder : Path
@@ -92,6 +104,7 @@ def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str])
         folder holds files of two runs.
     """
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(dir=folder, prefix=_STAGE))
         try:
             for name, write in files.items():

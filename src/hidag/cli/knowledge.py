@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from hidag.cli.named_parts import read_arrows, split_known
 from hidag.discover import Knowledge
 from hidag.errors import FileError, SettingError
 
@@ -16,6 +17,7 @@ def read_knowledge(
     forbidden: Sequence[str],
     tiers: str | None,
     hierarchy: Sequence[str],
+    names: Collection[str] = (),
 ) -> Knowledge | None:
     """Return what options and a file say together; None if they say nothing.
 
@@ -27,33 +29,24 @@ def read_knowledge(
         Such as "A->B", several with commas.
     tiers : str or None
         Such as "A,B;C": A and B before C.
+    names : collection of str
+        Of the latents, where they are known beforehand: their commas part nothing.
     """
     told = Knowledge() if file is None else _read_file(file)
     levels = [
-        tuple(name.strip() for name in tier.split(",") if name.strip())
+        tuple(name for name in split_known(tier, lambda part: part in names) if name)
         for tier in (tiers or "").split(";")
         if tier.strip()
     ]
     if levels and told.tiers:
         raise SettingError(f"tiers are in {file} and in --tiers; say them once")
     whole = Knowledge(
-        (*told.required, *_arrows(required, "--require")),
-        (*told.forbidden, *_arrows(forbidden, "--forbid")),
+        (*told.required, *read_arrows(required, "--require", names)),
+        (*told.forbidden, *read_arrows(forbidden, "--forbid", names)),
         tuple(levels) or told.tiers,
-        (*told.hierarchy, *_arrows(hierarchy, "--hierarchy")),
+        (*told.hierarchy, *read_arrows(hierarchy, "--hierarchy", names)),
     )
     return whole if whole.to_dict() else None
-
-
-def _arrows(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
-    out = []
-    for text in texts:
-        for part in text.split(","):
-            a, arrow, b = part.partition("->")
-            if not arrow or not a.strip() or not b.strip() or "->" in b:
-                raise SettingError(f"{option} takes CAUSE->EFFECT, such as 'Z1->Z2', got {part!r}")
-            out.append((a.strip(), b.strip()))
-    return out
 
 
 def _read_file(path: Path) -> Knowledge:

@@ -27,10 +27,13 @@ def check_file(out: Path | None, inputs: Iterable[Path | None], *, own: Path | N
     Raises
     ------
     FileError
-        If the file is one of those read, by whatever name or link, or part of a fit.
+        If the file is one of those read, by whatever name or link, or part of a fit, or there is
+        no folder for it.
     """
     if out is None:
         return
+    if not out.parent.is_dir():
+        raise FileError(f"there is no folder {out.parent}; make it, or choose another --out")
     if is_one_of(out, [file for path in inputs if path is not None for file in files_read(path)]):
         raise FileError(
             f"the results would overwrite {out}, which this command reads; choose another file "

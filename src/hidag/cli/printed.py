@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from hidag.cli.console import columns, say
@@ -15,6 +16,7 @@ from hidag.report import (
     marginals_of,
 )
 from hidag.result import FitResult
+from hidag.shown_numbers import shown_number
 from hidag.shown_text import shortened
 
 #: Longer matrices are cut on the terminal; the files hold them whole.
@@ -49,10 +51,11 @@ def say_levels(result: FitResult) -> None:
     say("levels of the latents, and the share of rows at each")
     shown = min(max(result.terms.levels), _SHOWN_LEVELS)
     rows = [["", *(str(level) for level in range(shown))]]
-    for one in marginals_of(result)[:_SHOWN_LATENTS]:
+    latents = marginals_of(result)[:_SHOWN_LATENTS]
+    for name, one in zip(cut_apart([one.name for one in latents]), latents, strict=True):
         more = "..." if len(one.shares) > shown else ""
         shares = [f"{share:.3f}" for share in one.shares[:shown]]
-        rows.append([cut(one.name), *shares, *[""] * (shown - len(shares)), more])
+        rows.append([name, *shares, *[""] * (shown - len(shares)), more])
     rows[0].append("")
     for line in columns(rows, right=range(1, shown + 1)):
         say(f"  {line}".rstrip())
@@ -69,14 +72,10 @@ def say_effects(result: FitResult) -> None:
     say(effects_in_words(result))
     if found:
         rows = [["  item", "interaction", "coefficient", "rarest combination"]]
+        names = cut_apart([one.item for one in found[:_SHOWN_ITEMS]])
         rows += [
-            [
-                f"  {cut(one.item)}",
-                one.term,
-                f"{one.coefficient:.3f}",
-                "" if math.isnan(one.rarest) else f"{one.rarest:.1%} of rows",
-            ]
-            for one in found[:_SHOWN_ITEMS]
+            [f"  {name}", one.term, shown_number(one.coefficient), one.rarest_in_words()]
+            for name, one in zip(names, found, strict=False)
         ]
         for line in columns(rows, right=(2, 3)):
             say(line)
@@ -90,7 +89,9 @@ def say_q(result: FitResult, *, heading: str = "Q (which latent drives which ite
     q, names = result.q_matrix, result.latent_names
     if q.shape[0] > _SHOWN_ITEMS or q.shape[1] > _SHOWN_LATENTS:
         say(f"{heading}: {int(q.sum())} of {q.size} entries")
-        rows = [[f"  {cut(name)}", f"{int(q[:, k].sum())} items"] for k, name in enumerate(names)]
+        rows = [
+            [f"  {name}", f"{int(q[:, k].sum())} items"] for k, name in enumerate(cut_apart(names))
+        ]
         for line in columns(rows, right=(1,)):
             say(line)
         return
@@ -101,10 +102,10 @@ def say_q(result: FitResult, *, heading: str = "Q (which latent drives which ite
 
 def q_lines(q: Sequence[Sequence[int]], items: Sequence[str], latents: Sequence[str]) -> list[str]:
     """Return Q as lines: 1 where a latent drives an item, a point elsewhere."""
-    rows = [["", *(cut(name) for name in latents)]]
+    rows = [["", *cut_apart(latents)]]
     rows += [
-        [cut(item), *("1" if entry else "." for entry in row)]
-        for item, row in zip(items, q, strict=True)
+        [item, *("1" if entry else "." for entry in row)]
+        for item, row in zip(cut_apart(items), q, strict=True)
     ]
     return columns(rows, right=range(1, len(latents) + 1))
 
@@ -150,7 +151,15 @@ def say_result(result: FitResult) -> None:
     say_numbers(result)
 
 
-def cut(name: str) -> str:
-    """Return a name short enough for a column."""
-    # Points, as not every terminal has the letter for them.
-    return shortened(name, _LONGEST_NAME, "...")
+def cut_apart(names: Sequence[str]) -> list[str]:
+    """Return names short enough for a column, as long as it takes to tell them from each other."""
+    longest = dict.fromkeys(names, _LONGEST_NAME)
+    while True:
+        # Points, as not every terminal has the letter for them.
+        texts = {name: shortened(name, length, "...") for name, length in longest.items()}
+        seen = Counter(texts.values())
+        alike = [name for name, text in texts.items() if seen[text] > 1]
+        if not alike:
+            return [texts[name] for name in names]
+        for name in alike:
+            longest[name] += 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import show_warning
+from hidag.cli.named_parts import split_known
 from hidag.errors import SettingError
 from hidag.observations.files import column_names, read_columns
 from hidag.result import FitResult
@@ -98,7 +99,8 @@ def codes_of(missing: Sequence[str], items: Sequence[str]) -> dict[str, list[str
 
 def dropped_of(drop: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns that are left out."""
-    patterns = [part.strip() for text in drop for part in text.split(",") if part.strip()]
+    parts = (part for text in drop for part in split_known(text, lambda name: name in columns))
+    patterns = [part for part in parts if part]
     found = {
         name for pattern in patterns for name in matching(pattern, columns, "--drop", "column")
     }

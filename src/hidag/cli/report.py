@@ -15,7 +15,6 @@ from hidag.cli.evaluate import load_result
 from hidag.cli.outputs import check_file
 from hidag.cli.weights import kind_of_errors
 from hidag.cli.wording import as_typed
-from hidag.errors import FileError
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
 from hidag.explain.rows import was_weighted
 from hidag.report import ReportParts, Section, read_parts, write_report
@@ -160,7 +159,5 @@ def run_report(fit: Path, out: Path | None, title: str | None) -> None:
     target = folder / "report.html" if out is None else out
     if target.is_dir():
         target = target / "report.html"
-    if not target.parent.is_dir():
-        raise FileError(f"there is no folder {target.parent}; make it, or choose another --out")
     check_file(target, [fit], own=folder / "report.html")
     say(f"wrote {write_report(result, target, parts)}")

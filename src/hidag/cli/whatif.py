@@ -1,32 +1,39 @@
-"""`hidag whatif` and `hidag export`: questions to a saved fit, and networks for other programs."""
+"""`hidag whatif`: questions to a saved fit."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hidag.cli.console import collected_warnings, columns, say, show_warning
+from hidag.cli.console import columns, say
 from hidag.cli.evaluate import load_result
+from hidag.cli.named_parts import read_pairs
 from hidag.cli.outputs import check_file
-from hidag.cli.printed import cut
+from hidag.cli.printed import cut_apart
 from hidag.cli.tables import jsonable, number, write_csv
-from hidag.cli.wording import options_for_settings
 from hidag.errors import FileError, SettingError
 from hidag.explain.answers import WhatIf
-from hidag.explain.average_effects import AverageEffects, average_effects
-from hidag.explain.exports import EXPORTS, items_without_table
+from hidag.explain.average_effects import average_effects
 from hidag.explain.interventions import what_if
 from hidag.explain.law_draws import draws_of_law, why_no_draws
-from hidag.identify.findings import listed
+from hidag.explain.outcome_spreads import effect_sizes, in_spreads, outcome_spreads
+from hidag.explain.outcomes import MEAN
+from hidag.observations.cells import TRUTH_WORDS
 from hidag.result import FitResult
+from hidag.shown_numbers import shown_number, shown_range, shown_row
 
 _SHOWN_ROWS = 20
-#: Changes below this are not worth a line.
+#: Changes below this are not worth a line: of levels, and of items in their standard deviations,
+#: as what is small in mol is large in nanograms.
 _NO_CHANGE = 5e-5
+#: Standard deviations from the mean at which no table of any size has a value.
+_FAR = 10.0
+#: Standard deviations of items by name and what is told of them.
+_Spreads = Mapping[tuple[str, str], float]
 
 
 def run_whatif(
@@ -52,7 +59,9 @@ def run_whatif(
     if effects:
         _run_effects(result, draws, out, as_json)
         return
-    answer = what_if(result, read_pairs(do, "--do"), read_pairs(given, "--given"))
+    names = {*result.latent_names, *result.item_names}
+    known = _in_numbers(read_pairs(given, "--given", names), result)
+    answer = what_if(result, read_pairs(do, "--do", names), known)
     rows = answer.rows()
     if out is not None:
         _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
@@ -62,25 +71,27 @@ def run_whatif(
             asked["ruled_out"] = list(answer.ruled_out)
         say(json.dumps(jsonable({**asked, "rows": rows}), indent=1))
         return
-    for sentence in _about(answer):
+    spreads = outcome_spreads(result) if do or known else {}
+    for sentence in (*_about(answer), *_far_outside(answer, result, spreads)):
         say(sentence)
     for kind, heading in (("latent", "latents"), ("item", "items")):
-        _say_rows([row for row in rows if row["kind"] == kind], heading, bool(answer.do))
+        chosen = [row for row in rows if row["kind"] == kind]
+        if answer.do:
+            _say_changes(chosen, heading, tuple(answer.do), spreads)
+        else:
+            _say_expected(chosen, heading)
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
 
 
-def read_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """Return what options such as Z1=1 or Z1=1,Z2=0 say, name by name."""
-    out: dict[str, str] = {}
-    for text in texts:
-        for part in text.split(","):
-            name, sign, value = part.rpartition("=")
-            if not sign or not name.strip() or not value.strip():
-                raise SettingError(f"{option} takes NAME=VALUE, such as Z1=1, got {part!r}")
-            if name.strip() in out:
-                raise SettingError(f"{option} names {name.strip()} twice")
-            out[name.strip()] = value.strip()
+def _in_numbers(given: Mapping[str, str], result: FitResult) -> dict[str, str]:
+    """Return what is known, yes and no of yes/no items read as a table with them is."""
+    family = dict(zip(result.item_names, result.families, strict=True))
+    out = {}
+    for name, value in given.items():
+        truth = TRUTH_WORDS.get(value.lower())
+        yes_or_no = name not in result.latent_names and family.get(name, "").startswith("bernoulli")
+        out[name] = f"{truth:g}" if truth is not None and yes_or_no else value
     return out
 
 
@@ -106,40 +117,73 @@ def _about(answer: WhatIf) -> list[str]:
     return out if untold is None else [*out, untold]
 
 
-def _say_rows(rows: list[dict[str, Any]], heading: str, done: bool) -> None:
-    """Print numbers before and after, the largest changes first where something is set."""
-    untold = any("reason" in row for row in rows)
-    if done:
-        # Items without a number after were named; latents have a line each.
-        rows = [row for row in rows if heading == "latents" or "reason" not in row]
-        moved = [max(abs(r["low"] - r["before"]), abs(r["high"] - r["before"])) for r in rows]
-        order = np.argsort(-np.array(moved), kind="stable") if heading == "items" else ()
-        chosen = [rows[i] for i in order if moved[i] > _NO_CHANGE] if len(order) else rows
-    else:
-        chosen = rows
+def _far_outside(answer: WhatIf, result: FitResult, spreads: _Spreads) -> list[str]:
+    """Return which given values of items no row of a table like this one would have."""
+    expected = {row["name"]: row["before"] for row in what_if(result).rows() if row["what"] == MEAN}
+    out = []
+    for name, value in answer.given.items():
+        spread = spreads.get((name, MEAN), 0.0)
+        away = in_spreads(abs(float(value) - expected.get(name, 0.0)), spread) if spread else 0.0
+        if away > _FAR and name not in result.latent_names:
+            out.append(
+                f"{name} = {value} is far outside of what the fit expects, {away:.3g} standard "
+                "deviations from the mean: what follows rests on nothing that was seen"
+            )
+    return out
+
+
+def _say_changes(
+    rows: list[dict[str, Any]], heading: str, do: Sequence[str], spreads: _Spreads
+) -> None:
+    """Print numbers before and after: what is set, then the largest changes."""
+    untold = [row for row in rows if "reason" in row]
+    # Items without a number after were named; latents have a line each.
+    told = [row for row in rows if "reason" not in row]
+    moved = {id(row): _moved(row, spreads) for row in told}
+    changed = [row for row in told if moved[id(row)] > _NO_CHANGE and row["name"] not in do]
+    changed.sort(key=lambda row: -moved[id(row)])
+    own = [row for row in told if row["kind"] == "latent" and row["name"] in do]
+    chosen = [*own, *(untold if heading == "latents" else ()), *changed]
     say()
     if not chosen:
         say(f"{heading}: {'no other number' if untold else 'nothing'} changes")
         return
-    header = [heading, "", "before", "after"] if done else [heading, "", "expected"]
-    lines = [header]
-    for row in chosen[:_SHOWN_ROWS]:
-        line = [f"  {cut(row['name'])}", row["what"], f"{row['before']:.3f}"]
-        lines.append([*line, _between(row["low"], row["high"])] if done else line)
+    shown = chosen[:_SHOWN_ROWS]
+    lines = [[heading, "", "before", "after"]]
+    for name, row in zip(cut_apart([row["name"] for row in shown]), shown, strict=True):
+        after = "not known" if np.isnan(row["low"]) else shown_range(row["low"], row["high"])
+        lines.append([f"  {name}", row["what"], shown_number(row["before"]), after])
     for text in columns(lines, right=(2,)):
         say(text)
-    left = len(chosen) - _SHOWN_ROWS
-    if left > 0:
-        say(f"  ... {left} more; --out FILE.csv keeps all")
-    if done and heading == "items" and len(chosen) < len(rows):
-        say(f"  {len(rows) - len(chosen)} others do not change")
+    if len(chosen) > len(shown):
+        say(f"  ... {len(chosen) - len(shown)} more; --out FILE.csv keeps all")
+    left = len({row["name"] for row in rows} - {row["name"] for row in chosen})
+    if heading == "items":
+        left = len(told) - len(changed)
+    if left:
+        say(f"  {left} {'other does' if left == 1 else 'others do'} not change")
 
 
-def _between(low: float, high: float) -> str:
-    if np.isnan(low):
-        return "not known"
-    a, b = f"{low:.3f}", f"{high:.3f}"
-    return a if a == b else f"{a} to {b}"
+def _say_expected(rows: list[dict[str, Any]], heading: str) -> None:
+    """Print what is to be expected, in the order of the table."""
+    say()
+    if not rows:
+        say(f"{heading}: nothing changes")
+        return
+    shown = rows[:_SHOWN_ROWS]
+    lines = [[heading, "", "expected"]]
+    for name, row in zip(cut_apart([row["name"] for row in shown]), shown, strict=True):
+        lines.append([f"  {name}", row["what"], shown_number(row["before"])])
+    for text in columns(lines, right=(2,)):
+        say(text)
+    if len(rows) > len(shown):
+        say(f"  ... {len(rows) - len(shown)} more; --out FILE.csv keeps all")
+
+
+def _moved(row: Mapping[str, Any], spreads: _Spreads) -> float:
+    """Return how far setting moves a number, at the most; an item in standard deviations."""
+    change = max(abs(row["low"] - row["before"]), abs(row["high"] - row["before"]))
+    return in_spreads(change, spreads.get((row["name"], row["what"]), 0.0))
 
 
 def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool) -> None:
@@ -168,32 +212,40 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
     untold = found.about_untold()
     if untold is not None:
         say(untold)
-    _say_effects(found, rows)
+    _say_effects(rows, effect_sizes(rows, result))
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
 
 
-def _say_effects(found: AverageEffects, rows: list[dict[str, Any]]) -> None:
+def _say_effects(rows: list[dict[str, Any]], sizes: Sequence[float]) -> None:
+    """Print effects, the largest first, by their sizes."""
     for kind, heading in (("latent", "on latents"), ("item", "on items")):
-        chosen = [
-            row
-            for row in rows
-            if row["kind"] == kind and max(abs(row["low"]), abs(row["high"])) > _NO_CHANGE
-        ]
-        chosen.sort(key=lambda row: -max(abs(row["low"]), abs(row["high"])))
+        order = sorted(range(len(rows)), key=lambda r: -sizes[r])
+        chosen = [rows[r] for r in order if rows[r]["kind"] == kind and sizes[r] > _NO_CHANGE]
+        shown = chosen[:_SHOWN_ROWS]
+        causes = cut_apart([row["cause"] for row in shown])
+        effects = cut_apart([row["effect"] for row in shown])
         say()
         lines = [[heading, "", "", "effect", ""]]
-        for row in chosen[:_SHOWN_ROWS]:
-            bracket = f"[{row['lower']:.3f}, {row['upper']:.3f}]" if "lower" in row else ""
-            amount = _between(row["low"], row["high"])
-            names = [f"  {cut(row['cause'])}", "->", cut(row["effect"])]
-            lines.append([*names, amount, bracket])
+        for cause, effect, row in zip(causes, effects, shown, strict=True):
+            amount, bracket = _amount_and_interval(row)
+            lines.append([f"  {cause}", "->", effect, amount, bracket])
         for text in columns(lines):
             say(text)
         if not chosen:
             say("  none")
         if len(chosen) > _SHOWN_ROWS:
             say(f"  ... {len(chosen) - _SHOWN_ROWS} more; --out FILE.csv keeps all")
+
+
+def _amount_and_interval(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return an effect or its range, and its interval in brackets if there is one."""
+    names = ["low", "high", *(name for name in ("lower", "upper") if name in row)]
+    # Ranges are no intervals: only lower and upper tell how many digits are known.
+    heads = ["least", "most", "lower", "upper"][: len(names)]
+    texts = shown_row(heads, [row[name] for name in names])
+    amount = texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
+    return amount, f"[{texts[2]}, {texts[3]}]" if len(texts) > 2 else ""
 
 
 def _write(path: Path, names: list[str], rows: list[dict[str, Any]]) -> None:
@@ -206,50 +258,3 @@ def _write(path: Path, names: list[str], rows: list[dict[str, Any]]) -> None:
         )
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def run_export(path: Path, kind: str, out: Path | None, *, items: bool) -> None:
-    """Carry out `hidag export`."""
-    if kind not in EXPORTS:
-        raise SettingError(f"--format must be one of {', '.join(sorted(EXPORTS))}, got {kind!r}")
-    check_file(out, [path])
-    result = load_result(path)
-    with collected_warnings() as warned:
-        text = EXPORTS[kind](result, items=items)
-    notes = [options_for_settings(one) for one in warned]
-    notes += _notes_of_export(result, kind, items=items)
-    if out is None:
-        say(text.rstrip("\n"))
-        for note in notes:
-            # Beside the network, which may be on its way into a file or another program.
-            show_warning(note)
-        return
-    try:
-        out.write_text(text, "utf-8")
-    except OSError as error:
-        raise FileError(f"cannot write {out}: {error.strerror or error}") from error
-    say(f"wrote {out}")
-    for note in notes:
-        say(note)
-
-
-def _notes_of_export(result: FitResult, kind: str, *, items: bool) -> list[str]:
-    """Return what a network for other programs does not show, as sentences; empty if nothing."""
-    out = []
-    n_open = len(result.graph.undirected_edges)
-    if n_open:
-        member = f"one of {result.graph.n_members():,} graphs that explain the data alike"
-        edges = "1 edge has" if n_open == 1 else f"{n_open} edges have"
-        out.append(
-            f"{edges} no arrow head, as the data leave the direction open; the tables are those "
-            f"of {member}"
-            if kind == "dot"
-            else f"{edges} a direction there that the data leave open: {member}"
-        )
-    left_out = items_without_table(result) if items and kind != "dowhy" else ()
-    if left_out:
-        out.append(
-            f"{len(left_out)} of {len(result.item_names)} items are left out, as they have no "
-            f"short table of values: {listed(left_out)}"
-        )
-    return out

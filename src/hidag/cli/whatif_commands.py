@@ -1,4 +1,4 @@
-"""The options of `hidag whatif` and `hidag export`; what they do is in `hidag.cli.whatif`."""
+"""The options of `hidag whatif` and `hidag export`; what they do is in modules of their names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def export(
     ] = False,
 ) -> None:
     """Write the latents' network for other programs."""
-    from hidag.cli.whatif import run_export
+    from hidag.cli.export import run_export
 
     run_export(result, kind, out, items=items)
 

@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 
 #: Share of intervals that should hold the truth, unless the user says otherwise.
 LEVEL = 0.9
+#: Fewer refits make intervals that miss the truth more often than they hold it: none are shown.
+FEWEST_FOR_INTERVALS = 3
 
 
 def percentile_interval(
@@ -71,7 +73,14 @@ def interval_cautions(n_refits: int, q_given: bool, level: float = LEVEL) -> lis
     """Return what to know before believing the intervals of a bootstrap, without full stops."""
     out = []
     reached = level_reached(n_refits, level)
-    if reached < level:
+    if n_refits < FEWEST_FOR_INTERVALS:
+        few = FEWEST_FOR_INTERVALS
+        out.append(
+            f"{n_refits} {'refit makes' if n_refits == 1 else 'refits make'} no intervals, as "
+            f"these would hold the truth in {reached:.0%} of cases; {few} refits make intervals of "
+            f"{level_reached(few, level):.0%}, and {level:.0%} takes {replicates_needed(level)}"
+        )
+    elif reached < level:
         out.append(
             f"{n_refits} {'refit makes' if n_refits == 1 else 'refits make'} intervals of "
             f"{reached:.0%} at most; {level:.0%} takes {replicates_needed(level)} refits"

@@ -116,7 +116,14 @@ def likelihood(result: FitResult, item: int, x: float) -> Factor:
             f"{result.item_names[item]}={x:g} cannot be given: the item ({family}) takes {need}"
         )
     latents, states = item_states(result, item)
-    log = log_density(result, item, x, states)
+    # A number that no state makes thinkable overflows on the way to a density of zero.
+    with np.errstate(over="ignore", invalid="ignore"):
+        log = log_density(result, item, x, states)
+    if not np.isfinite(log).any():
+        raise DataError(
+            f"{result.item_names[item]}={x:g} cannot be given: it is so far outside of what the "
+            "fit expects of the item that its probability is zero in every state"
+        )
     shape = [result.law.space.levels[k] for k in latents]
     return Factor(latents, np.exp(log - log.max()).reshape(shape))
 

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from hidag.shown_numbers import shown_row
 from hidag.shown_text import shortened
 
 #: Letters of a cell in lines of text; files have all of them.
 LONGEST_CELL = 32
-#: Smaller numbers are what rounding leaves of zero, except chances, which can be that small.
-ROUNDING = 1e-12
-CHANCES = frozenset({"p_value"})
 #: The column with the number of equal rows that rows with weights are worth.
 N_EFFECTIVE = "n_effective"
 
@@ -88,11 +86,7 @@ class Table:
         Long names are cut, or a single one would make every line too wide to read.
         """
         shown = self.rows if n_shown is None else self.rows[:n_shown]
-        least = [0.0 if name in CHANCES else ROUNDING for name in self.columns]
-        texts = [
-            [written(cell, digits, small) for cell, small in zip(row, least, strict=True)]
-            for row in shown
-        ]
+        texts = [shown_row(self.columns, row, decimals=digits) for row in shown]
         cells = [
             [shortened(cell, LONGEST_CELL, "...") for cell in row] for row in (self.columns, *texts)
         ]
@@ -110,20 +104,3 @@ class Table:
         if len(shown) < len(self.rows):
             out.append(f"... {len(self.rows) - len(shown)} more")
         return out
-
-
-def written(cell: Any, digits: int = 3, least: float = 0.0) -> str:
-    """Return a cell as text: numbers with some digits, nothing where there is none.
-
-    Numbers up to ``least`` in size are zero.
-    """
-    if cell is None or (isinstance(cell, float) and np.isnan(cell)):
-        return ""
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    if isinstance(cell, float):
-        size = abs(cell)
-        if 0.0 < size <= least:
-            return "0"
-        return f"{cell:.{digits}f}" if size == 0 or 1e-3 <= size < 1e6 else f"{cell:.{digits}g}"
-    return str(cell)

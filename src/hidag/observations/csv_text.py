@@ -136,7 +136,7 @@ def _refuse_bad_header(path: Path, header: list[str]) -> None:
         raise FileError(
             f"the column names of {path} must be unique, but {twice[0]!r} occurs "
             f"{header.count(twice[0])} times ({len(twice)} of {len(set(header))} names occur more "
-            "than once); rename or drop the columns"
+            "than once); rename the columns in the file, or take them out"
         )
 
 

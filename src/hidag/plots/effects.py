@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.plots import style
 from hidag.plots.canvas import Size, axes_points, new_axes
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
     from hidag.explain import AverageEffects
 
+Array = NDArray[np.float64]
+
+#: Narrower ranges are written as one number.
+_OPEN = 5e-3
 #: Up to so many latents the numbers are written.
 _WRITTEN = 9
 
@@ -27,9 +32,9 @@ def size_of_effects(n_causes: int, n_latents: int) -> Size:
 def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     """Draw the average effects of latents (rows) on latents (columns), and return the axes.
 
-    Colour is the effect; where the graph leaves a range, its middle, with the range written where
-    there is room. A dot says that the effect, or the interval if there is one, is on one side of
-    zero.
+    Colour is the effect; where the graph leaves a range, its middle, hatched, with the range
+    written where there is room. A dot says that the effect, or the interval if there is one, is on
+    one side of zero.
 
     Parameters
     ----------
@@ -68,7 +73,11 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
                 va="center",
                 fontsize=style.SMALL_FONT_SIZE - 1.0,
                 color=style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK,
+                # Hatching must not run through the numbers.
+                bbox={"facecolor": image.to_rgba(middle[c, e]), "edgecolor": "none", "pad": 1.5},
+                zorder=4,
             )
+    wide = _mark_ranges(ax, low, high)
     sure = (lower > 1e-9) | (upper < -1e-9)
     y, x = np.nonzero(sure)
     ax.plot(
@@ -92,7 +101,24 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     figure = ax.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03, aspect=26)
-    bar.set_label("average effect", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
+    more = "\nhatched: middle of what directions allow" if wide else ""
+    bar.set_label(f"average effect{more}", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
     bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
     bar.outline.set_visible(False)  # type: ignore[operator]
     return ax
+
+
+def _mark_ranges(ax: Axes, low: Array, high: Array) -> bool:
+    """Hatch the effects that directions leave open, and return whether there are any."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    wide = np.argwhere(high - low > _OPEN).tolist()
+    cells = [Rectangle((e - 0.5, c - 0.5), 1.0, 1.0) for c, e in wide]
+    if cells:
+        ax.add_collection(
+            PatchCollection(
+                cells, facecolor="none", edgecolor=style.FAINT, linewidth=0.0, hatch="////"
+            )
+        )
+    return bool(cells)

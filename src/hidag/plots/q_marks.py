@@ -14,6 +14,7 @@ from hidag.plots.canvas import axes_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.patheffects import AbstractPathEffect
 
 #: Points of a cell's height from which on frames and crosses have their full size.
 _ROOMY = 9.0
@@ -68,7 +69,8 @@ def mark_differences(
             marker="x",
             markersize=size,
             markeredgewidth=line,
-            color=style.VERMILION,
+            color=style.INK,
+            path_effects=_edged(line),
         )
     missing = Patch(
         fill=False, edgecolor=style.BLUE, linewidth=1.4, label=f"{kind.lacking} ({len(lacking)})"
@@ -80,7 +82,8 @@ def mark_differences(
         marker="x",
         markersize=5,
         markeredgewidth=1.4,
-        color=style.VERMILION,
+        color=style.INK,
+        path_effects=_edged(1.4),
         label=f"{kind.added} ({len(added)})",
     )
     ax.legend(
@@ -92,3 +95,10 @@ def mark_differences(
         fontsize=style.SMALL_FONT_SIZE,
         labelcolor=style.INK,
     )
+
+
+def _edged(line: float) -> list[AbstractPathEffect]:
+    """Return a pale edge around a mark, which is then seen on cells of any colour."""
+    from matplotlib.patheffects import Normal, Stroke
+
+    return [Stroke(linewidth=line + 1.8, foreground=style.PAPER), Normal()]

@@ -14,6 +14,7 @@ from hidag.measurement.families import split_name
 from hidag.plots import style
 from hidag.plots.canvas import axes_points, new_axes, size_of_q
 from hidag.plots.q_marks import PROVISIONAL, TRUTH, checked_q, mark_differences
+from hidag.shown_numbers import shown_in_cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +94,7 @@ def plot_q(
             ax.text(
                 k,
                 j,
-                f"{strength[j, k]:.2f}",
+                shown_in_cell(float(strength[j, k])),
                 ha="center",
                 va="center",
                 fontsize=style.SMALL_FONT_SIZE - 0.5,

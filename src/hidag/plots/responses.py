@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_STATES = 64
 #: More items than this are put in the order of their latents.
 _SORTED = 60
+#: Means that differ by a smaller share of the largest would look alike on an axis from zero.
+_SEEN_FROM_ZERO = 0.15
 #: Points.
 _LONGEST_BAR = 240.0
 
@@ -98,14 +100,27 @@ def _item(result: FitResult, item: str | int) -> int:
 def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
     x = np.arange(len(means))
     share = family.startswith(("bernoulli", "beta"))
-    ax.vlines(x, 0.0, means, color=style.HAIR, linewidth=5.0)
-    ax.axhline(0.0, color=style.FAINT, linewidth=0.8)
+    # Stems from zero show nothing where means lie close together and far from it, as years do.
+    far = not share and float(np.ptp(means)) < _SEEN_FROM_ZERO * float(np.abs(means).max())
+    foot = _foot(means) if far else 0.0
+    ax.vlines(x, foot, means, color=style.HAIR, linewidth=5.0)
+    if not far:
+        ax.axhline(0.0, color=style.FAINT, linewidth=0.8)
     ax.plot(x, means, linestyle="none", marker="o", markersize=6.0, color=style.BLUE)
     if share:
         ax.set_ylim(0.0, 1.0)
+    if far:
+        ax.set_ylim(*sorted((foot, _foot(-means) * -1.0)))
+        ax.ticklabel_format(axis="y", useOffset=False)
     label = "probability of a yes" if family.startswith("bernoulli") else "expected value"
     ax.set_ylabel(label, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
     ax.set_xlim(-0.6, len(means) - 0.4)
+
+
+def _foot(means: NDArray[np.float64]) -> float:
+    """Return a height somewhat below all means."""
+    spread = float(np.ptp(means)) or abs(float(means.min())) or 1.0
+    return float(means.min()) - 0.3 * spread
 
 
 def _draw_shares(ax: Axes, parts: list[Outcome]) -> None:

@@ -34,6 +34,8 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
+    from matplotlib.ticker import MaxNLocator
+
     if ax is None:
         ax = new_axes(SIZE)
     trace = np.asarray(result.trace, dtype=np.float64).reshape(-1, 2)
@@ -54,6 +56,8 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("step", fontsize=style.SMALL_FONT_SIZE)
     ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT, labelcolor=style.INK)
     ax.ticklabel_format(axis="y", useOffset=False) if ax.get_yscale() == "linear" else None
+    # There is no half of a step.
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(style.FAINT)
     ax.yaxis.grid(True, color=style.HAIR, linewidth=0.6)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.inference import DrawnLaw, beliefs
 from hidag.explain.law_draws import draws_of_law, why_no_draws
+from hidag.explain.outcome_spreads import effect_sizes
 from hidag.report.headings import EFFECTS_HEADING
 from hidag.report.parts import Section, Table
 from hidag.result import FitResult
@@ -18,7 +17,7 @@ N_DRAWS = 100
 MOST_CHOICES = 32
 #: With more latents than this, effects on items are left to `hidag whatif --effects`.
 LATENTS_WITH_ITEMS = 20
-#: Smaller effects are not worth a line.
+#: Smaller effects are not worth a line: on levels, and on items in their standard deviations.
 _NOTHING = 5e-4
 _SHOWN_ITEMS = 200
 
@@ -73,12 +72,16 @@ def effects_panel(
     if untold is not None:
         words.append(f"{untold[0].upper()}{untold[1:]}.")
     tables = []
+    everything = found.rows()
+    sizes = effect_sizes(everything, result)
     for kind, name, caption in (
         ("latent", "effects_on_latents", "Effects of latents on the levels of others"),
         ("item", "effects_on_items", "Effects of latents on items"),
     ):
-        rows = [row for row in found.rows() if row["kind"] == kind and _size(row) > _NOTHING]
-        rows.sort(key=lambda row: -_size(row))
+        order = sorted(range(len(everything)), key=lambda r: -sizes[r])
+        rows = [
+            everything[r] for r in order if everything[r]["kind"] == kind and sizes[r] > _NOTHING
+        ]
         if not rows and kind == "latent" and untold is None:
             words.append("No latent has an effect on another.")
         if not rows:
@@ -96,7 +99,3 @@ def effects_panel(
         )
     names = tuple(table.name for table in tables)
     return Section(EFFECTS_HEADING, tuple(words), (), names), tuple(tables)
-
-
-def _size(row: dict[str, Any]) -> float:
-    return float(max(abs(row["low"]), abs(row["high"])))

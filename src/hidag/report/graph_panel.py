@@ -39,8 +39,8 @@ class PanelRow:
 
     Attributes
     ----------
-    given : str
-        Levels of the parents; empty where there are none.
+    given : tuple of (str, int)
+        Parents with their levels.
     share : float
         Of the rows of the table that are expected at these levels.
     thin : bool
@@ -49,7 +49,7 @@ class PanelRow:
         Probability of each level.
     """
 
-    given: str
+    given: tuple[tuple[str, int], ...]
     share: float
     thin: bool
     chances: tuple[float, ...]
@@ -195,7 +195,7 @@ def _table(
     shares = known.marginal(parents) if parents else np.array(1.0)
     return tuple(
         PanelRow(
-            ", ".join(f"{names[c]} = {level}" for c, level in zip(parents, levels, strict=True)),
+            tuple((names[c], level) for c, level in zip(parents, levels, strict=True)),
             float(shares[levels]),
             bool(shares[levels] * n_rows < _FEW_ROWS),
             tuple(table[levels].tolist()),

@@ -11,9 +11,15 @@ import numpy as np
 from hidag.latent.state_space import MAX_LISTED_STATES
 from hidag.measurement import family_named
 from hidag.measurement.effects import ALL_ORDERS, Effects
+from hidag.plots.q_matrix import strengths
 
 if TYPE_CHECKING:
     from hidag.result import FitResult
+
+#: Items named for each latent.
+_STRONGEST = 3
+#: A share below this would read as none.
+_RARE = 5e-4
 
 
 def all_binary(result: FitResult) -> bool:
@@ -74,12 +80,23 @@ class Interaction:
     rarest : float
         Share of rows in the rarest combination that the coefficient is a contrast of (causes
         present and absent); NaN where joint states are too many to list.
+    ruled_out : bool
+        Whether prerequisites leave that combination to nobody.
     """
 
     item: str
     term: str
     coefficient: float
     rarest: float
+    ruled_out: bool = False
+
+    def rarest_in_words(self) -> str:
+        """Return how rare the rarest combination is; "" where that is not known."""
+        if np.isnan(self.rarest):
+            return ""
+        if self.ruled_out:
+            return "ruled out by prerequisites"
+        return f"{self.rarest:.1%} of rows" if self.rarest >= _RARE else "next to no row"
 
 
 def interactions_of(result: FitResult) -> list[Interaction]:
@@ -91,22 +108,29 @@ def interactions_of(result: FitResult) -> list[Interaction]:
     rarest = {i: _rarest(result, terms.interactions[i]) for _, i in places}
     return [
         Interaction(
-            result.response_names[j], names[terms.n_main + i], float(together[j, i]), rarest[i]
+            result.response_names[j], names[terms.n_main + i], float(together[j, i]), *rarest[i]
         )
         for j, i in places
     ]
 
 
-def _rarest(result: FitResult, pairs: tuple[tuple[int, int], ...]) -> float:
-    """Return the smallest probability of the 2^s combinations of s latents at their levels."""
+def _rarest(result: FitResult, pairs: tuple[tuple[int, int], ...]) -> tuple[float, bool]:
+    """Return the smallest probability of the 2^s combinations of s latents at their levels.
+
+    Beside it whether one of the combinations is ruled out: then its share is zero.
+    """
     if result.law.space.n_states > MAX_LISTED_STATES:
-        return float("nan")
+        return float("nan"), False
     states = result.law.space.states()
     cell = np.zeros(len(states), dtype=np.int64)
     for k, u in pairs:
         cell = 2 * cell + (states[:, k] >= u)
     shares = np.bincount(cell, np.asarray(result.law.probabilities), minlength=1 << len(pairs))
-    return float(shares.min())
+    if result.ruled_out is not None:
+        possible = np.bincount(cell, ~result.ruled_out, minlength=len(shares))
+        if (possible == 0).any():
+            return 0.0, True
+    return float(shares.min()), False
 
 
 @dataclass(frozen=True)
@@ -119,19 +143,29 @@ class LatentShares:
     shares : tuple of float
         Of level 0, 1, ...
     n_items : int
+    strongest : tuple of str
+        The items it moves most, in their standard deviations or on the scale of their type.
     """
 
     name: str
     shares: tuple[float, ...]
     n_items: int
+    strongest: tuple[str, ...]
 
 
 def marginals_of(result: FitResult) -> list[LatentShares]:
-    """Return the share of each level of each latent."""
+    """Return the share of each level of each latent, and where it shows."""
     table = np.asarray(result.law.marginals())
+    strength, q, _ = strengths(result)
     counts = result.q_matrix.sum(axis=0)
+    order = np.argsort(-np.abs(strength) * q, axis=0, kind="stable")
     return [
-        LatentShares(name, tuple(table[k, :m].tolist()), int(counts[k]))
+        LatentShares(
+            name,
+            tuple(table[k, :m].tolist()),
+            int(counts[k]),
+            tuple(result.item_names[j] for j in order[: min(counts[k], _STRONGEST), k]),
+        )
         for k, (name, m) in enumerate(zip(result.latent_names, result.terms.levels, strict=True))
     ]
 

@@ -7,11 +7,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
 from hidag.errors import FileError
 from hidag.report.direction import keeper_of
+from hidag.shown_numbers import shown_number
 from hidag.shown_text import visible
 
 #: A command, as sentences that are also printed write it.
@@ -55,6 +57,7 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
     )
     # For what is to be copied: hidden characters are seen, and nothing is put around names.
     environment.filters["visible"] = visible
+    environment.filters["number"] = partial(shown_number, grouped=True)
     return environment.get_template(template).render(**content)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics, where_true
-from hidag.explain.intervals import interval_cautions, level_reached
+from hidag.explain.intervals import FEWEST_FOR_INTERVALS, interval_cautions, level_reached
 from hidag.report.headings import FIT_HEADING, PLACEMENT_HEADING, SURE_HEADING
 from hidag.report.misfit import GOOD_RMSEA, POOR_RMSEA
 from hidag.report.parts import Section, Table, in_words
@@ -131,6 +131,8 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             "intervals", f"Intercepts and loadings with {intervals}", found.coefficient_table()
         ),
     ]
+    if found.n_refits < FEWEST_FOR_INTERVALS:
+        tables = [table for table in tables if table.name not in ("law_intervals", "intervals")]
     if not found.q_given:
         words.append(f"{len(unsure)} entries of Q are in 5 to 95 % of the refits.")
         tables.append(_of_rows("q_support", "Entries of Q that refits do not agree on", unsure))

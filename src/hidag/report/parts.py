@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isnan
 from typing import Any
 
-from hidag.explain.tables import CHANCES, ROUNDING
+from hidag.shown_numbers import shown_row
 
 #: Longer tables are folded behind a line to click.
 OPEN_TABLE_ROWS = 30
 #: A page shows no more rows than these; files hold all of them.
 MOST_TABLE_ROWS = 1000
-#: Headings under which a number can be as small as what rounding leaves of zero.
-_CHANCES = frozenset({"p", *(name.replace("_", " ") for name in CHANCES)})
 
 
 @dataclass(frozen=True)
@@ -78,27 +75,9 @@ def shown_table(table: Table) -> dict[str, Any]:
             for c in range(len(table.header))
         ],
         "rows": [
-            [
-                _cell(value, table.decimals, 0.0 if head in _CHANCES else ROUNDING)
-                for head, value in zip(table.header, row, strict=True)
-            ]
+            shown_row(table.header, row, decimals=table.decimals, grouped=True)
             for row in table.rows[:MOST_TABLE_ROWS]
         ],
         "n_rows": len(table.rows),
         "folded": len(table.rows) > OPEN_TABLE_ROWS,
     }
-
-
-def _cell(value: object, decimals: int, least: float) -> str:
-    """Return a cell as text; numbers up to ``least`` in size are zero."""
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        if abs(value) <= least:
-            return "0"
-        # A small chance is not none.
-        small = 0 < abs(value) < 0.5 * 10.0**-decimals
-        return f"{value:.2g}" if small else f"{value:,.{decimals}f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)

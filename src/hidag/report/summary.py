@@ -38,6 +38,8 @@ _OPEN_TABLE_ITEMS = 60
 #: Starts may be many where Q is given; longer lists of them are folded.
 _OPEN_STARTS = 12
 _LONGEST_SETTING = 160
+#: Items named for each type and reason.
+_SHOWN_NAMES = 8
 
 
 def summary_content(
@@ -123,7 +125,7 @@ def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
     ]
 
 
-def _reasons(result: FitResult) -> list[tuple[str, str, int, str]]:
+def _reasons(result: FitResult) -> list[tuple[str, str, int, tuple[str, ...]]]:
     """Return (family, reason, number of items, some of their names), alike items together."""
     pairs = list(zip(result.families, result.family_reasons, strict=True))
     out = []
@@ -131,8 +133,7 @@ def _reasons(result: FitResult) -> list[tuple[str, str, int, str]]:
         names = [
             n for n, pair in zip(result.item_names, pairs, strict=True) if pair == (family, reason)
         ]
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        out.append((family, reason, count, shown))
+        out.append((family, reason, count, tuple(names[:_SHOWN_NAMES])))
     return out
 
 

@@ -1,0 +1,6 @@
+"""`python -m hidag`: the command line, where no `hidag` is on the path."""
+
+from hidag.cli import main
+
+if __name__ == "__main__":
+    main()
