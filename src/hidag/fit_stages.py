@@ -19,7 +19,7 @@ from hidag.measurement import MeasurementParameters
 from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdispersion
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
-from hidag.row_weights import scaled_to_effective
+from hidag.row_weights import UNANSWERED, scaled_to_effective
 from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
@@ -166,7 +166,7 @@ def _result(
         log_likelihood=found.log_likelihood,
         objective=found.log_likelihood - penalty_paid,
         n_samples=task.table.n_samples,
-        missing_share=task.table.missing_share,
+        missing_share=task.counted.missing_share,
         n_iter=record.n_iter,
         converged=record.converged,
         method=record.method,
@@ -195,7 +195,10 @@ def _weights_in_settings(task: FitTask) -> dict[str, Any]:
 
     What is asked of the fit later has to know, or say that it does not.
     """
+    told: dict[str, Any] = {UNANSWERED: task.n_unanswered} if task.n_unanswered else {}
     if task.weights is not None:
-        return {"weighted": True, "n_counted": task.n_rows}
-    # Rows of weight zero are in the table, and in nothing that was estimated.
-    return {} if task.counted is task.table else {"n_counted": float(task.counted.n_samples)}
+        return {**told, "weighted": True, "n_counted": task.n_rows}
+    # Rows of weight zero and empty ones are in the table, and in nothing that was estimated.
+    if task.counted is task.table:
+        return told
+    return {**told, "n_counted": float(task.counted.n_samples)}

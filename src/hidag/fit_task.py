@@ -29,7 +29,7 @@ from hidag.observations.missing_codes import warn_of_codes
 from hidag.observations.row_names import warn_of_row_names
 from hidag.observations.values import warn_of_values
 from hidag.pipeline import effective_share
-from hidag.row_weights import weighted_rows
+from hidag.row_weights import rows_with_answers, warn_of_unanswered, weighted_rows
 from hidag.settings import (
     check_search,
     checked_count,
@@ -54,7 +54,7 @@ class FitTask:
     table : Observations
         All N rows.
     counted : Observations
-        The rows with a weight above zero, n of them.
+        The rows with an answer and a weight above zero, n of them.
     weights : ndarray, shape (n,), or None
         None when all are one.
     n_rows : float
@@ -110,6 +110,11 @@ class FitTask:
         return Responses.of(self.families.families)
 
     @property
+    def n_unanswered(self) -> int:
+        """Number of rows without any answer."""
+        return int((~rows_with_answers(self.table.values)).sum())
+
+    @property
     def enough_items(self) -> bool:
         """Whether there are as many items as so many latents need at the very least."""
         return self.table.n_items >= least_items(self.n_latents)
@@ -128,7 +133,8 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     levels = checked_levels(settings["levels"], n_latents)
     effects = Effects.of(settings["effects"])
     _check_number(n_latents, table.n_items)
-    _check_stages(settings, table.n_samples)
+    _check_stages(settings, counted.n_samples)
+    warn_of_unanswered(table, stacklevel=_STACK)
     families = resolve_families(counted, settings["family"], weights)
     check_values(counted, families.families)
     warn_of_values(counted, families.families)

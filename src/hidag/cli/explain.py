@@ -45,7 +45,7 @@ def run_errors(
         raise SettingError(f"--out and --patterns both name {out}; they are two tables")
     result = load_result(fit)
     rows, labels = read_again(result, table, [] if weights is None else [weights], missing)
-    counts = weights_beside(labels, weights)
+    counts = weights_beside(labels, weights, rows)
     chosen = kind_of_errors(counts) if kind is None else kind
     try:
         found = standard_errors(result, rows, sample_weight=counts, kind=chosen, level=level)
@@ -77,7 +77,7 @@ def run_goodness(
     result = load_result(fit)
     beside = [] if weights is None else [weights]
     rows, names, labels = _rows_and_names(result, table, ids, missing, beside)
-    counts = weights_beside(labels, weights)
+    counts = weights_beside(labels, weights, rows)
     found = fit_statistics(result, rows, sample_weight=counts, n_tables=n_tables, random_state=seed)
     found = replace(found, notes=tuple(in_own_options(note, result) for note in found.notes))
     persons = person_fit(result, rows, ids=names, random_state=seed)

@@ -30,6 +30,7 @@ from hidag.observations import read_table
 from hidag.observations.paths import find_part
 from hidag.report import concerns
 from hidag.result import FitResult
+from hidag.row_weights import MANY_UNANSWERED, UNANSWERED, unanswered_in_words
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ def run_fit(order: FitOrder) -> None:
         f"{order.table}: {result.n_samples:,} rows, {len(result.item_names)} items, "
         f"{result.missing_share:.1%} of the cells missing"
     )
+    n_empty = result.settings.get(UNANSWERED, 0)
+    # Where they are many a warning says it.
+    if 0 < n_empty <= MANY_UNANSWERED * result.n_samples:
+        say(unanswered_in_words(n_empty, result.n_samples))
     if "n_latents_reason" in result.settings:
         chosen, reason = (result.settings[f"n_latents_{name}"] for name in ("chosen", "reason"))
         say(f"number of latents: {chosen}, as {reason}")

@@ -14,6 +14,7 @@ from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.overdispersed import SIGN, overdispersion_sentence
 from hidag.report.headings import FIT_HEADING
 from hidag.report.model_words import counted, effects_in_words, latents_in_words
+from hidag.row_weights import UNANSWERED, unanswered_in_words
 
 if TYPE_CHECKING:
     from hidag.discover import CPDAG, DAG
@@ -73,6 +74,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
     return [
         f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
+        *_unanswered(result),
         *_number_in_words(result),
         *(["Rows were counted by weights."] if was_weighted(result) else []),
         support,
@@ -81,6 +83,12 @@ def what_was_fitted(result: FitResult) -> list[str]:
         f"The estimate comes from {steps}, {counted(result.n_iter, 'step', 'steps')}, best of "
         f"{counted(len(result.starts), 'start', 'starts')}. {rows}",
     ]
+
+
+def _unanswered(result: FitResult) -> list[str]:
+    """Return how many rows hold no answer, as a sentence; empty if none."""
+    n_empty = result.settings.get(UNANSWERED, 0)
+    return [f"{unanswered_in_words(n_empty, result.n_samples)}."] if n_empty else []
 
 
 def _number_in_words(result: FitResult) -> list[str]:
