@@ -25,8 +25,10 @@ from hidag.observations import (
     read_q_matrix,
     resolve_families,
 )
+from hidag.observations.dates import warn_of_dates
 from hidag.observations.missing_codes import warn_of_codes
 from hidag.observations.row_names import warn_of_row_names
+from hidag.observations.twins import warn_of_twins
 from hidag.observations.values import warn_of_values
 from hidag.pipeline import effective_share
 from hidag.row_weights import rows_with_answers, warn_of_unanswered, weighted_rows
@@ -39,6 +41,7 @@ from hidag.settings import (
     root_seed,
     thread_count,
 )
+from hidag.shown_text import counted as with_noun
 from hidag.stage_one import LAWS
 
 #: From the caller of ``fit``: the check, ``read_task``, ``fit``, the caller.
@@ -140,6 +143,8 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     warn_of_values(counted, families.families)
     warn_of_codes(counted, families.families)
     warn_of_row_names(counted, families.families, families.inferred)
+    warn_of_dates(counted)
+    warn_of_twins(counted, stacklevel=_STACK)
     q_spec = None
     if settings["q_matrix"] is not None:
         q_spec = read_q_matrix(settings["q_matrix"], table.names, n_latents)
@@ -196,18 +201,27 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
 
 def _check_number(n_latents: int, n_items: int) -> None:
     """Refuse more latents than items, warn of more than the items can identify."""
+    items, fewer = with_noun(n_items, "item"), (n_items - 1) // 2
     if n_latents > n_items:
-        fewer = max(1, (n_items - 1) // 2)
+        advice = (
+            f"ask for {fewer}, the most that {items} can identify"
+            if fewer
+            else f"even one latent takes {least_items(1)} items to be identified, so add items"
+        )
         raise SettingError(
-            f"n_latents={n_latents} is more than the {n_items} items of the table, and each latent "
-            f"needs an item of its own to be fitted at all; ask for {fewer}, the most that "
-            f"{n_items} items can identify"
+            f"n_latents={n_latents} is more than the {items} of the table, and each latent "
+            f"needs an item of its own to be fitted at all; {advice}"
         )
     if n_items < least_items(n_latents):
+        blocks = (
+            f"two blocks of {n_latents} items that each measure every latent and at least one more "
+            f"item are needed, {least_items(n_latents)} in all"
+            if n_latents > 1
+            else f"at least {least_items(1)} are needed"
+        )
         warnings.warn(
-            f"{n_latents} latents cannot be identified from {n_items} items: two blocks of "
-            f"{n_latents} items that each measure every latent and at least one more item are "
-            f"needed, {least_items(n_latents)} in all; ask for fewer latents or add items",
+            f"{with_noun(n_latents, 'latent')} cannot be identified from {items}: {blocks}; "
+            f"{'ask for fewer latents or ' if fewer else ''}add items",
             IdentifiabilityWarning,
             stacklevel=_STACK,
         )

@@ -1,4 +1,4 @@
-"""Names that people gave, made fit to be shown: short enough, and nothing hidden in them."""
+"""Names and numbers made fit to be shown: short enough, in full, and nothing hidden in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import unicodedata
 
 #: Stands for what was cut out.
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+#: Whole numbers below this are stored to the last digit.
+_LONGEST_WHOLE = 1e15
 #: Bidirectional classes of characters that turn the text after them around.
 _TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
@@ -34,6 +36,24 @@ def visible(text: str, keep: str = "\n\t") -> str:
         "\N{REPLACEMENT CHARACTER}" if letter not in keep and hidden(letter) else letter
         for letter in text
     )
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: 1 item, 1,000 items.
+
+    Parameters
+    ----------
+    number : int
+    one, many : str
+        The noun after 1 and after other numbers; by default the latter ends in an s.
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def shown_number(number: float) -> str:
+    """Return a number in six digits, or a whole one in full, as it would be looked for."""
+    whole = float(number).is_integer() and abs(number) < _LONGEST_WHOLE
+    return f"{number:.0f}" if whole else f"{number:g}"
 
 
 def shortened(name: str, longest: int, mark: str = ELLIPSIS) -> str:

@@ -37,6 +37,9 @@ _OPTIONS = {
     "give q_matrix": "give --q",
     "leave it out, or say its family": "leave it out with --id COLUMN or --drop COLUMN, or say its "
     "family with --family COLUMN=TYPE",
+    "the days since a start, or leave it out": "the days since a start, or leave it out with "
+    "--drop COLUMN",
+    "drop one of the two": "leave one of the two out with --drop",
     "to go on, or choose another folder": "to go on, or remove that folder",
 }
 #: A list of levels at the end of a sentence, which options take without brackets.

@@ -11,6 +11,7 @@ from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.measurement import categorical_named, family_named
 from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
+from hidag.shown_text import shown_number
 
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
 _LARGEST_SIZE, _SMALLEST_SPREAD = 1e100, 1e-100
@@ -119,6 +120,7 @@ def _refuse_constant(observations: Observations) -> None:
     if constant:
         name, value = next(iter(constant.items()))
         raise DataError(
-            f"each item needs at least two different values, but item {name!r} is {value:g} in all "
-            f"observed rows ({len(constant)} of {observations.n_items} items); drop the column"
+            f"each item needs at least two different values, but item {name!r} is "
+            f"{shown_number(value)} in all observed rows ({len(constant)} of "
+            f"{observations.n_items} items); drop the column"
         )

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from hidag.identify.findings import listed
 from hidag.plots.q_matrix import strengths
-from hidag.report.model_words import counted
 from hidag.report.told_edges import SortedEdges
-from hidag.shown_text import shortened
+from hidag.shown_text import counted, shortened
 
 if TYPE_CHECKING:
     from hidag.result import FitResult

@@ -13,8 +13,9 @@ from hidag.measurement import categorical_named, family_named
 from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.overdispersed import SIGN, overdispersion_sentence
 from hidag.report.headings import FIT_HEADING
-from hidag.report.model_words import counted, effects_in_words, latents_in_words
+from hidag.report.model_words import effects_in_words, latents_in_words
 from hidag.row_weights import UNANSWERED, unanswered_in_words
+from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from hidag.discover import CPDAG, DAG
@@ -145,8 +146,8 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     out += doubts_of_knowledge(result)
     if not result.converged:
         out.append(
-            f"the estimate had not settled after {result.n_iter} steps; fit again with a larger "
-            "max_iter before reading the numbers"
+            f"the estimate had not settled after {counted(result.n_iter, 'step')}; fit again with "
+            "a larger max_iter before reading the numbers"
         )
     # Starts that were given up after a rough look cannot tell where they would have ended.
     if result.n_finished > 1 and result.n_reached == 1:
@@ -156,8 +157,8 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
         )
     if n_items < 2 * n_latents + 1:
         out.append(
-            f"{n_latents} latents cannot be identified from {n_items} items; at least "
-            f"{2 * n_latents + 1} items are needed"
+            f"{counted(n_latents, 'latent')} cannot be identified from {counted(n_items, 'item')}; "
+            f"at least {2 * n_latents + 1} items are needed"
         )
     q = result.q_matrix
     thin = [
@@ -168,8 +169,8 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     if thin:
         out.append(
             f"{counted(len(thin), 'latent is', 'latents are')} measured by fewer than "
-            f"{FEWEST_ITEMS} items ({_listed(thin)}) and may not be identified; ask for fewer "
-            "latents or add items"
+            f"{FEWEST_ITEMS} items ({_listed(thin)}) and may not be identified; "
+            f"{'ask for fewer latents or ' if n_latents > 1 else ''}add items"
         )
     idle = [name for name, row in zip(result.item_names, q, strict=True) if not row.any()]
     if idle:
