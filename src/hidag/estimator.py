@@ -21,6 +21,7 @@ from hidag.observations import read_table
 from hidag.progress import Progress, told_to
 from hidag.result import FitResult
 from hidag.settings import plain_settings, root_seed
+from hidag.shown_text import counted
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
@@ -88,7 +89,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     knowledge : hidag.Knowledge, optional
         Required and forbidden edges, tiers and prerequisites among the latents. With a given Q the
         latent law obeys it while it is estimated; without one, latents have no names before the
-        end, and it is for the final graph alone. States that a hierarchy rules out have
+        end: it is for the final graph alone, holds for whichever latent gets the name, and a
+        warning says so. States that a hierarchy rules out have
         probability zero; that needs a given Q. What the data reject is obeyed all the same, with
         a ``KnowledgeWarning`` that says what it costs.
     n_starts : int or "auto"
@@ -230,7 +232,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
                 begin=self._begin(),
                 progress=told_to(self.observer, verbose=bool(self.verbose)),
             )
-            self._tell(f"Stage I by method={result.method!r}, {result.n_iter} steps")
+            self._tell(f"Stage I by method={result.method!r}, {counted(result.n_iter, 'step')}")
         validate_data(self, X if table.named else table.values, skip_check_array=True)
         self._store(result)
         return self

@@ -20,7 +20,8 @@ from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdisper
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
 from hidag.row_weights import UNANSWERED, scaled_to_effective
-from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
+from hidag.shown_text import counted
+from hidag.stage_one import Measurement, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
 
@@ -62,8 +63,6 @@ def run_stages(
             law=task.law,
         )
         varied = _overdispersed(task, measured, found)
-    if not measured.record.converged:
-        _warn_unsettled(measured.record, task.schedule)
     if varied:
         settings = {**settings, SETTING: varied}
     result = with_doubts(
@@ -71,6 +70,8 @@ def run_stages(
         found.knowledge_cost,
         measured.record.hierarchy_loss,
     )
+    if not result.converged or result.all_starts_stopped:
+        _warn_unsettled(result, task.schedule)
     for sentence in doubts_of_knowledge(result):
         warnings.warn(sentence, KnowledgeWarning, stacklevel=_STACK - 1)
     warn_of_overdispersion(varied, len(result.item_names), stacklevel=_STACK - 1)
@@ -114,12 +115,14 @@ def _measure(
     )
 
 
-def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
+def _warn_unsettled(result: FitResult, schedule: Schedule) -> None:
     advice = f"raise max_iter or tol (now {schedule.tolerance:g})"
-    if record.method == "saem":
+    if result.method == "saem":
         advice = "raise max_iter"
+    # What comes after the starts may settle all the same, but nobody knows at the best of them.
+    what = "the starts of Stage I" if result.converged else "Stage I"
     warnings.warn(
-        f"Stage I had not settled after max_iter={schedule.max_iter} steps; {advice}",
+        f"{what} had not settled after max_iter={counted(schedule.max_iter, 'step')}; {advice}",
         ConvergenceWarning,
         stacklevel=_STACK,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import Knowledge
-from hidag.errors import HidagWarning, IdentifiabilityWarning, SettingError
+from hidag.errors import HidagWarning, IdentifiabilityWarning, KnowledgeWarning, SettingError
 from hidag.estimate.loop import Schedule
 from hidag.latent import resampled_rows
 from hidag.measurement import Penalty, Responses
@@ -161,6 +161,7 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         settings["knowledge"],
         names,
     )
+    _warn_of_nameless(settings["knowledge"], names, q_spec)
     penalty = chosen_penalty(
         settings["penalty"],
         n_rows,
@@ -223,6 +224,34 @@ def _check_number(n_latents: int, n_items: int) -> None:
             f"{with_noun(n_latents, 'latent')} cannot be identified from {items}: {blocks}; "
             f"{'ask for fewer latents or ' if fewer else ''}add items",
             IdentifiabilityWarning,
+            stacklevel=_STACK,
+        )
+
+
+def _warn_of_nameless(
+    knowledge: Knowledge | None, names: tuple[str, ...], q_spec: QSpec | None
+) -> None:
+    """Warn of knowledge about latents that have no meaning before the fit gives them one.
+
+    A hierarchy is refused there, as it changes what is estimated; what is said of all pairs alike
+    holds whichever latent is which.
+    """
+    if knowledge is None or knowledge.hierarchy or len(names) < 2:
+        return
+    rules = knowledge.rules(names)
+    pairs = rules[~np.eye(len(names), dtype=bool)]
+    if (pairs == pairs[0]).all():
+        return
+    told = rules.any(axis=0) | rules.any(axis=1)
+    unknown = told if q_spec is None else told & (q_spec.entries < 0).all(axis=0)
+    if unknown.any():
+        name = names[int(np.flatnonzero(unknown)[0])]
+        warnings.warn(
+            f"what is known of {name} is about a latent with a meaning, but without a Q-matrix the "
+            f"fit decides which latent is called {name}: they are sorted by how strongly items "
+            "show them, and what was told holds for whichever comes there; fit without it, look at "
+            "the Q that is found, and give q_matrix with names for its latents",
+            KnowledgeWarning,
             stacklevel=_STACK,
         )
 

@@ -142,6 +142,16 @@ class FitResult:
         )
 
     @property
+    def all_starts_stopped(self) -> bool:
+        """Whether ``max_iter`` ended every start before it settled, so that none could win."""
+        most = self.settings.get("max_iter")
+        return (
+            isinstance(most, int)
+            and bool(self.starts)
+            and not any(one.converged or one.n_iter < most for one in self.starts)
+        )
+
+    @property
     def n_finished(self) -> int:
         """How many starts were run to the end; the others were given up after a rough look."""
         return max(self.n_reached, sum(record.converged for record in self.starts))

@@ -147,7 +147,7 @@ def test_a_mapping_leaves_the_other_items_to_be_inferred(family: dict[object, st
             ["normal", "xyz"],
             f"item 'b' (1 of 2 items): family='xyz' is unknown; use one of {LISTED}",
         ),
-        (["normal"], "family must have one entry per item, but there are 1 entries for 2 items"),
+        (["normal"], "family must have one entry per item, but got 1 entry for 2 items"),
         (3, "family must be a name, one name per item, or a mapping, but got 3"),
         (
             [3, "normal"],
@@ -508,9 +508,7 @@ def test_new_samples_may_agree_on_an_item() -> None:
 def test_as_many_families_as_items() -> None:
     with pytest.raises(SettingError) as caught:
         check_values(table(a=[0, 1]), ["poisson", "poisson"])
-    assert str(caught.value) == (
-        "there must be one family per item, but there are 2 families for 1 items"
-    )
+    assert str(caught.value) == ("there must be one family per item, but got 2 families for 1 item")
 
 
 @pytest.mark.parametrize(

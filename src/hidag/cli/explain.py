@@ -24,6 +24,7 @@ from hidag.estimator import DCRL
 from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
 from hidag.explain.tables import Table
 from hidag.result import FitResult
+from hidag.shown_text import counted
 
 
 def run_errors(
@@ -55,7 +56,7 @@ def run_errors(
     if patterns is not None:
         _keep(found.patterns, patterns)
         if not as_json:
-            say(f"\nwrote {len(found.patterns):,} rows into {patterns}")
+            say(f"\nwrote {counted(len(found.patterns), 'row')} into {patterns}")
 
 
 def run_goodness(
@@ -218,7 +219,7 @@ def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) ->
     if isinstance(told, str):
         say(told)
         if out is not None:
-            say(f"\nwrote {len(table):,} rows into {out}")
+            say(f"\nwrote {counted(len(table), 'row')} into {out}")
     else:
         say(json.dumps(jsonable(told), indent=1))
 

@@ -31,6 +31,7 @@ from hidag.observations.paths import find_part
 from hidag.report import concerns
 from hidag.result import FitResult
 from hidag.row_weights import MANY_UNANSWERED, UNANSWERED, unanswered_in_words
+from hidag.shown_text import counted
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def run_fit(order: FitOrder) -> None:
     result, values, warnings = fit_source(source, n_latents, order.family, settings)
     result = with_reading(result, order.reading)
     say(
-        f"{order.table}: {result.n_samples:,} rows, {len(result.item_names)} items, "
+        f"{order.table}: {result.n_samples:,} rows, {counted(len(result.item_names), 'item')}, "
         f"{result.missing_share:.1%} of the cells missing"
     )
     n_empty = result.settings.get(UNANSWERED, 0)
@@ -103,7 +104,7 @@ def run_fit(order: FitOrder) -> None:
     say()
     say_result(result)
     for sentence in concerns(result, warnings):
-        show_warning(sentence)
+        show_warning(options_for_settings(sentence))
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return

@@ -12,6 +12,7 @@ from hidag.errors import DataError
 from hidag.observations import read_table
 from hidag.observations.decimal_commas import advice_on_commas
 from hidag.row_weights import effective_number, rows_with_answers, scaled_to_effective
+from hidag.shown_text import counted
 
 Array = NDArray[np.float64]
 
@@ -113,6 +114,6 @@ def survey_weights(cells: Sequence[Any], name: str, answered: NDArray[np.bool_])
 def weights_in_words(weights: Array, name: str) -> str:
     """Return what a fit is told about its rows' weights."""
     return (
-        f"weights from column {name}: {int((weights > 0).sum()):,} rows tell as much as "
+        f"weights from column {name}: {counted(int((weights > 0).sum()), 'row')} tell as much as "
         f"{weights.sum():,.0f} of equal weight"
     )

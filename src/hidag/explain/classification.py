@@ -17,6 +17,7 @@ from hidag.explain.rows import MOST_STATES, was_weighted
 from hidag.explain.tables import Table
 from hidag.result import FitResult
 from hidag.row_weights import rows_with_answers, unanswered_in_words
+from hidag.shown_text import counted
 
 Array = NDArray[np.float64]
 Levels = NDArray[np.int64]
@@ -97,7 +98,8 @@ class Classification:
         order = ", ".join(self.latent_names)
         return "\n".join(
             [
-                f"{len(self.ids):,} rows placed on {len(self.latent_names)} latents",
+                f"{counted(len(self.ids), 'row')} placed on "
+                f"{counted(len(self.latent_names), 'latent')}",
                 *self.quality.lines(),
                 "",
                 f"most common profiles (levels of {order})",

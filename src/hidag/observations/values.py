@@ -11,7 +11,7 @@ from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.measurement import categorical_named, family_named
 from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
-from hidag.shown_text import shown_number
+from hidag.shown_text import counted, shown_number
 
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
 _LARGEST_SIZE, _SMALLEST_SPREAD = 1e100, 1e-100
@@ -38,8 +38,9 @@ def check_values(
     """
     if len(families) != observations.n_items:
         raise SettingError(
-            f"there must be one family per item, but there are {len(families)} families for "
-            f"{observations.n_items} items"
+            "there must be one family per item, but got "
+            f"{counted(len(families), 'family', 'families')} for "
+            f"{counted(observations.n_items, 'item')}"
         )
     for family in dict.fromkeys(families):
         kind = categorical_named(family) or family_named(family)

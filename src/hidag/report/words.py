@@ -72,6 +72,8 @@ def what_was_fitted(result: FitResult) -> list[str]:
             " Because the items say little about the causes, the search went on from there by the "
             "likelihood of the table itself."
         )
+    n_starts = len(result.starts)
+    best_of = f", best of {n_starts:,} starts" if n_starts > 1 else ""
     return [
         f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
@@ -81,8 +83,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         support,
         effects_in_words(result),
         *knowledge_in_words(result),
-        f"The estimate comes from {steps}, {counted(result.n_iter, 'step', 'steps')}, best of "
-        f"{counted(len(result.starts), 'start', 'starts')}. {rows}",
+        f"The estimate comes from {steps}, {counted(result.n_iter, 'step')}{best_of}. {rows}",
     ]
 
 
@@ -149,8 +150,14 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
             f"the estimate had not settled after {counted(result.n_iter, 'step')}; fit again with "
             "a larger max_iter before reading the numbers"
         )
+    elif result.all_starts_stopped:
+        out.append(
+            f"no start had settled after {counted(result.settings['max_iter'], 'step')}, so that "
+            "the one that looked best may not be the best; fit again with a larger max_iter before "
+            "reading the numbers"
+        )
     # Starts that were given up after a rough look cannot tell where they would have ended.
-    if result.n_finished > 1 and result.n_reached == 1:
+    if result.n_finished > 1 and result.n_reached == 1 and not result.all_starts_stopped:
         out.append(
             f"only 1 of {result.n_finished} starts reached the best solution, so a better one may "
             "exist; fit again with more starts"
