@@ -204,7 +204,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array or frame, shape (N, J)
-            NaN, None, masked or NA cells are missing at random.
+            NaN, None, masked or NA cells are missing at random. Rows without any answer count for
+            nothing; the result still has a place for them.
         y : ignored
         sample_weight : array, shape (N,), optional
             How many rows each row counts for; 0 leaves it out. A weight of 2 is the same as the
