@@ -55,7 +55,7 @@ _OPTIONS = {
     "family with --family COLUMN=TYPE",
     "the days since a start, or leave it out": "the days since a start, or leave it out with "
     "--drop COLUMN",
-    "drop one of the two": "leave one of the two out with --drop",
+    "drop one of the two if": "leave one of the two out with --drop if",
     "to go on, or choose another folder": "to go on, or remove that folder",
 }
 #: A list of levels at the end of a sentence, which options take without brackets.

@@ -88,8 +88,8 @@ def warn_of_twins(observations: Observations, *, stacklevel: int) -> None:
     others = f" (and {more:,} more {'pair' if more == 1 else 'pairs'} of items)" if more else ""
     warnings.warn(
         f"items {names[one]!r} and {names[other]!r} are {'opposite' if reverse else 'equal'} in "
-        f"all {n_rows:,} rows where both are observed{others}; items that say the same make up a "
-        "latent of their own: drop one of the two",
+        f"all {n_rows:,} rows where both are observed{others}; two that say the same can make "
+        "up a latent of their own: drop one of the two if it is a copy",
         HidagWarning,
         stacklevel=stacklevel,
     )
