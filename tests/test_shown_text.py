@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hidag.plots.style import name_in_lines, shown_name
-from hidag.shown_text import hidden, shortened, visible
+from hidag.shown_numbers import shown_value
+from hidag.shown_text import counted, hidden, shortened, visible
 
 QUESTIONS = [f"During the past 30 days, how often did you feel {word}" for word in ("sad", "calm")]
 
@@ -44,3 +45,16 @@ def test_hidden_characters_are_seen_in_pictures():
     assert visible("a\tb\nc") == "a\tb\nc"
     assert shown_name("\u202eabc\x07") == "\ufffdabc\ufffd"
     assert not any(map(hidden, "plain \u05d0 \u00e4"))
+
+
+def test_a_number_goes_with_its_noun():
+    assert counted(1, "item") == "1 item"
+    assert counted(0, "item") == "0 items"
+    assert counted(1000, "entry", "entries") == "1,000 entries"
+
+
+def test_whole_numbers_are_shown_in_full():
+    assert shown_value(20210131.0) == "20210131"
+    assert shown_value(-3.0) == "-3"
+    assert shown_value(5.571583e-05) == "5.57158e-05"
+    assert shown_value(1e300) == "1e+300"

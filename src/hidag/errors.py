@@ -40,4 +40,4 @@ class ConvergenceWarning(HidagWarning):
 
 
 class KnowledgeWarning(HidagWarning):
-    """The data speak against what was told beforehand."""
+    """The data speak against what was told beforehand, or it is about no latent in particular."""

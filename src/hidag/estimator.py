@@ -22,6 +22,7 @@ from hidag.observations import read_table
 from hidag.progress import Progress, told_to
 from hidag.result import FitResult
 from hidag.settings import plain_settings, root_seed
+from hidag.shown_text import counted
 from hidag.stage_one import Measurement
 
 Array = NDArray[np.float64]
@@ -90,7 +91,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     knowledge : hidag.Knowledge, optional
         Required and forbidden edges, tiers and prerequisites among the latents. With a given Q the
         latent law obeys it while it is estimated; without one, latents have no names before the
-        end, and it is for the final graph alone. States that a hierarchy rules out have
+        end: it is for the final graph alone, holds for whichever latent gets the name, and a
+        warning says so. States that a hierarchy rules out have
         probability zero; that needs a given Q. What the data reject is obeyed all the same, with
         a ``KnowledgeWarning`` that says what it costs.
     n_starts : int or "auto"
@@ -206,7 +208,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array or frame, shape (N, J)
-            NaN, None, masked or NA cells are missing at random.
+            NaN, None, masked or NA cells are missing at random. Rows without any answer count for
+            nothing; the result still has a place for them.
         y : ignored
         sample_weight : array, shape (N,), optional
             How many rows each row counts for; 0 leaves it out. A weight of 2 is the same as the
@@ -235,7 +238,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
                 known_of=self._known_of,
                 progress=told_to(self.observer, verbose=bool(self.verbose)),
             )
-            self._tell(f"Stage I by method={result.method!r}, {result.n_iter} steps")
+            self._tell(f"Stage I by method={result.method!r}, {counted(result.n_iter, 'step')}")
         validate_data(self, X if table.named else table.values, skip_check_array=True)
         self._store(result)
         return self

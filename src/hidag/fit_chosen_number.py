@@ -12,6 +12,7 @@ from hidag.how_many.neighbour_fits import Place
 from hidag.observations import Observations
 from hidag.result import FitResult
 from hidag.row_weights import weighted_rows
+from hidag.shown_text import counted as with_noun
 
 #: From the caller of ``fit``: ``fit_chosen_number``, ``fit``, the caller.
 _STACK = 3
@@ -58,7 +59,7 @@ def fit_chosen_number(
     if choice is None:
         count = count_in_table(counted, settings["family"], weights)
         choice = choose_number(count, fit_of, counted.values, weights)
-    tell(f"{choice.n_latents} latents: {choice.reason}")
+    tell(f"{with_noun(choice.n_latents, 'latent')}: {choice.reason}")
     if choice.n_latents not in fits:
         fit_of(choice.n_latents, None)
     result, caught = fits[choice.n_latents]

@@ -20,9 +20,10 @@ from hidag.measurement import MeasurementParameters
 from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdispersion
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
-from hidag.row_weights import scaled_to_effective
+from hidag.row_weights import UNANSWERED, scaled_to_effective
 from hidag.settings import plain_value
-from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
+from hidag.shown_text import counted
+from hidag.stage_one import Measurement, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
 
@@ -72,8 +73,6 @@ def run_stages(
             law=task.law,
         )
         varied = _overdispersed(task, measured, found)
-    if not measured.record.converged:
-        _warn_unsettled(measured.record, task.schedule)
     if varied:
         settings = {**settings, SETTING: varied}
     result = with_doubts(
@@ -81,6 +80,8 @@ def run_stages(
         found.knowledge_cost,
         measured.record.hierarchy_loss,
     )
+    if not result.converged or result.all_starts_stopped:
+        _warn_unsettled(result, task.schedule)
     for sentence in doubts_of_knowledge(result):
         warnings.warn(sentence, KnowledgeWarning, stacklevel=_STACK - 1)
     warn_of_overdispersion(varied, len(result.item_names), stacklevel=_STACK - 1)
@@ -124,12 +125,14 @@ def _measure(
     )
 
 
-def _warn_unsettled(record: StageOneRecord, schedule: Schedule) -> None:
+def _warn_unsettled(result: FitResult, schedule: Schedule) -> None:
     advice = f"raise max_iter or tol (now {schedule.tolerance:g})"
-    if record.method == "saem":
+    if result.method == "saem":
         advice = "raise max_iter"
+    # What comes after the starts may settle all the same, but nobody knows at the best of them.
+    what = "the starts of Stage I" if result.converged else "Stage I"
     warnings.warn(
-        f"Stage I had not settled after max_iter={schedule.max_iter} steps; {advice}",
+        f"{what} had not settled after max_iter={counted(schedule.max_iter, 'step')}; {advice}",
         ConvergenceWarning,
         stacklevel=_STACK,
     )
@@ -176,7 +179,7 @@ def _result(
         log_likelihood=found.log_likelihood,
         objective=found.log_likelihood - penalty_paid,
         n_samples=task.table.n_samples,
-        missing_share=task.table.missing_share,
+        missing_share=task.counted.missing_share,
         n_iter=record.n_iter,
         converged=record.converged,
         method=record.method,
@@ -205,7 +208,10 @@ def _weights_in_settings(task: FitTask) -> dict[str, Any]:
 
     What is asked of the fit later has to know, or say that it does not.
     """
+    told: dict[str, Any] = {UNANSWERED: task.n_unanswered} if task.n_unanswered else {}
     if task.weights is not None:
-        return {"weighted": True, "n_counted": task.n_rows}
-    # Rows of weight zero are in the table, and in nothing that was estimated.
-    return {} if task.counted is task.table else {"n_counted": float(task.counted.n_samples)}
+        return {**told, "weighted": True, "n_counted": task.n_rows}
+    # Rows of weight zero and empty ones are in the table, and in nothing that was estimated.
+    if task.counted is task.table:
+        return told
+    return {**told, "n_counted": float(task.counted.n_samples)}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import Knowledge
-from hidag.errors import HidagWarning, IdentifiabilityWarning, SettingError
+from hidag.errors import HidagWarning, IdentifiabilityWarning, KnowledgeWarning, SettingError
 from hidag.estimate.loop import Schedule
 from hidag.latent import resampled_rows
 from hidag.measurement import Penalty, Responses
@@ -25,11 +25,13 @@ from hidag.observations import (
     read_q_matrix,
     resolve_families,
 )
+from hidag.observations.dates import warn_of_dates
 from hidag.observations.missing_codes import warn_of_codes
 from hidag.observations.row_names import warn_of_row_names
+from hidag.observations.twins import warn_of_twins
 from hidag.observations.values import warn_of_values
 from hidag.pipeline import effective_share
-from hidag.row_weights import weighted_rows
+from hidag.row_weights import rows_with_answers, warn_of_unanswered, weighted_rows
 from hidag.settings import (
     check_search,
     checked_count,
@@ -39,6 +41,7 @@ from hidag.settings import (
     root_seed,
     thread_count,
 )
+from hidag.shown_text import counted as with_noun
 from hidag.stage_one import LAWS
 
 #: From the caller of ``fit``: the check, ``read_task``, ``fit``, the caller.
@@ -54,7 +57,7 @@ class FitTask:
     table : Observations
         All N rows.
     counted : Observations
-        The rows with a weight above zero, n of them.
+        The rows with an answer and a weight above zero, n of them.
     weights : ndarray, shape (n,), or None
         None when all are one.
     n_rows : float
@@ -110,6 +113,11 @@ class FitTask:
         return Responses.of(self.families.families)
 
     @property
+    def n_unanswered(self) -> int:
+        """Number of rows without any answer."""
+        return int((~rows_with_answers(self.table.values)).sum())
+
+    @property
     def enough_items(self) -> bool:
         """Whether there are as many items as so many latents need at the very least."""
         return self.table.n_items >= least_items(self.n_latents)
@@ -128,12 +136,15 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     levels = checked_levels(settings["levels"], n_latents)
     effects = Effects.of(settings["effects"])
     _check_number(n_latents, table.n_items)
-    _check_stages(settings, table.n_samples)
+    _check_stages(settings, counted.n_samples)
+    warn_of_unanswered(table, stacklevel=_STACK)
     families = resolve_families(counted, settings["family"], weights)
     check_values(counted, families.families)
     warn_of_values(counted, families.families)
     warn_of_codes(counted, families.families)
     warn_of_row_names(counted, families.families, families.inferred)
+    warn_of_dates(counted)
+    warn_of_twins(counted, stacklevel=_STACK)
     q_spec = None
     if settings["q_matrix"] is not None:
         q_spec = read_q_matrix(settings["q_matrix"], table.names, n_latents)
@@ -150,6 +161,7 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         settings["knowledge"],
         names,
     )
+    _warn_of_nameless(settings["knowledge"], names, q_spec)
     penalty = chosen_penalty(
         settings["penalty"],
         n_rows,
@@ -190,19 +202,56 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
 
 def _check_number(n_latents: int, n_items: int) -> None:
     """Refuse more latents than items, warn of more than the items can identify."""
+    items, fewer = with_noun(n_items, "item"), (n_items - 1) // 2
     if n_latents > n_items:
-        fewer = max(1, (n_items - 1) // 2)
+        advice = (
+            f"ask for {fewer}, the most that {items} can identify"
+            if fewer
+            else f"even one latent takes {least_items(1)} items to be identified, so add items"
+        )
         raise SettingError(
-            f"n_latents={n_latents} is more than the {n_items} items of the table, and each latent "
-            f"needs an item of its own to be fitted at all; ask for {fewer}, the most that "
-            f"{n_items} items can identify"
+            f"n_latents={n_latents} is more than the {items} of the table, and each latent "
+            f"needs an item of its own to be fitted at all; {advice}"
         )
     if n_items < least_items(n_latents):
+        blocks = (
+            f"two blocks of {n_latents} items that each measure every latent and at least one more "
+            f"item are needed, {least_items(n_latents)} in all"
+            if n_latents > 1
+            else f"at least {least_items(1)} are needed"
+        )
         warnings.warn(
-            f"{n_latents} latents cannot be identified from {n_items} items: two blocks of "
-            f"{n_latents} items that each measure every latent and at least one more item are "
-            f"needed, {least_items(n_latents)} in all; ask for fewer latents or add items",
+            f"{with_noun(n_latents, 'latent')} cannot be identified from {items}: {blocks}; "
+            f"{'ask for fewer latents or ' if fewer else ''}add items",
             IdentifiabilityWarning,
+            stacklevel=_STACK,
+        )
+
+
+def _warn_of_nameless(
+    knowledge: Knowledge | None, names: tuple[str, ...], q_spec: QSpec | None
+) -> None:
+    """Warn of knowledge about latents that have no meaning before the fit gives them one.
+
+    A hierarchy is refused there, as it changes what is estimated; what is said of all pairs alike
+    holds whichever latent is which.
+    """
+    if knowledge is None or knowledge.hierarchy or len(names) < 2:
+        return
+    rules = knowledge.rules(names)
+    pairs = rules[~np.eye(len(names), dtype=bool)]
+    if (pairs == pairs[0]).all():
+        return
+    told = rules.any(axis=0) | rules.any(axis=1)
+    unknown = told if q_spec is None else told & (q_spec.entries < 0).all(axis=0)
+    if unknown.any():
+        name = names[int(np.flatnonzero(unknown)[0])]
+        warnings.warn(
+            f"what is known of {name} is about a latent with a meaning, but without a Q-matrix the "
+            f"fit decides which latent is called {name}: they are sorted by how strongly items "
+            "show them, and what was told holds for whichever comes there; fit without it, look at "
+            "the Q that is found, and give q_matrix with names for its latents",
+            KnowledgeWarning,
             stacklevel=_STACK,
         )
 

@@ -51,7 +51,9 @@ class FitResult:
         Of the observed data under ``law``, and less the penalty; NaN when the latents were sampled
         and their joint states are too many to sum over.
     n_samples : int
+        Rows of the table, also those that count for nothing; see ``n_counted``.
     missing_share : float
+        Of the cells in the rows that count.
     n_iter, converged, method : int, bool, str
     trace : ndarray, shape (n_iter, 2)
         Objective and largest coefficient move per step.
@@ -137,6 +139,16 @@ class FitResult:
             None if highest >= ALL_ORDERS else highest,
             families,
             effects.conjunctive,
+        )
+
+    @property
+    def all_starts_stopped(self) -> bool:
+        """Whether ``max_iter`` ended every start before it settled, so that none could win."""
+        most = self.settings.get("max_iter")
+        return (
+            isinstance(most, int)
+            and bool(self.starts)
+            and not any(one.converged or one.n_iter < most for one in self.starts)
         )
 
     @property

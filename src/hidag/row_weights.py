@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from math import fsum
 from typing import Any
@@ -9,14 +10,54 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import DataError
+from hidag.errors import DataError, HidagWarning
 from hidag.observations import Observations, read_table
+from hidag.shown_text import counted as with_noun
 
 Floats = NDArray[np.float64]
 
+#: Among a result's settings: how many rows of its table hold no answer.
+UNANSWERED = "n_unanswered"
+#: A larger share of rows without any answer is worth a warning; fewer are told with the fit.
+MANY_UNANSWERED = 0.05
 
-def checked_weights(given: Any, n_samples: int) -> Floats:
-    """Return weights of rows, shape (N,), or say what is wrong with them."""
+
+def rows_with_answers(values: Floats) -> NDArray[np.bool_]:
+    """Return which rows of a table (N, J) hold an answer at all, shape (N,).
+
+    A row without any is as likely under one model as under another: it tells nothing, and to count
+    it would make the table seem larger, and its items say less, than they are.
+    """
+    return np.asarray(~np.isnan(values).all(axis=1))
+
+
+def unanswered_in_words(n_empty: int, n_rows: int) -> str:
+    """Return how many rows hold no answer, and what becomes of them."""
+    have = "has" if n_empty == 1 else "have"
+    count = "counts" if n_empty == 1 else "count"
+    return f"{n_empty:,} of {n_rows:,} rows {have} no answer and {count} for nothing"
+
+
+def warn_of_unanswered(table: Observations, *, stacklevel: int) -> None:
+    """Warn of rows without any answer where they are many: a wrong file or column may be why."""
+    n_empty = int((~rows_with_answers(table.values)).sum())
+    if n_empty > MANY_UNANSWERED * table.n_samples:
+        sentence = unanswered_in_words(n_empty, table.n_samples)
+        warnings.warn(sentence, HidagWarning, stacklevel=stacklevel)
+
+
+def checked_weights(
+    given: Any, n_samples: int, answered: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Return weights of rows, shape (N,), or say what is wrong with them.
+
+    Parameters
+    ----------
+    given : array, shape (N,), or number
+    n_samples : int
+    answered : ndarray of bool, shape (N,), optional
+        Rows that hold an answer; the others get the weight 0.
+    """
     try:
         weights = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -34,26 +75,48 @@ def checked_weights(given: Any, n_samples: int) -> Floats:
             f"sample_weight must be finite numbers >= 0, but row {bad[0]} (counting from 0) has "
             f"{weights[bad[0]]:g} ({len(bad)} of {n_samples} rows)"
         )
+    with_answer = ""
+    if answered is not None and not answered.all():
+        weights[~answered] = 0.0
+        with_answer = " that have an answer"
     if (weights > 0).sum() < 2:
-        raise DataError("sample_weight must be above zero for at least 2 rows")
+        raise DataError(f"sample_weight must be above zero for at least 2 rows{with_answer}")
     if weights.sum() < 2:
-        raise DataError(
-            "sample_weight must add up to the number of rows that the table stands for, at least "
-            f"2, but adds up to {weights.sum():g}; divide weights that are shares by their mean"
-        )
+        raise DataError(_too_light(weights))
     return weights
 
 
+def _too_light(weights: Floats) -> str:
+    """Return what is wrong with weights that add up to fewer than two rows."""
+    if effective_number(weights) >= 2:
+        return (
+            "sample_weight must add up to the number of rows that the table stands for, at least "
+            f"2, but adds up to {weights.sum():g}; divide weights that are shares by their mean"
+        )
+    # Divided by anything, they would still leave one row that counts, and some dust.
+    heaviest = int(weights.argmax())
+    return (
+        "sample_weight must let more than one row count, but row "
+        f"{heaviest} (counting from 0) carries {weights[heaviest]:g} of {weights.sum():g}, nearly "
+        "all of the weight; look at the weight of that row"
+    )
+
+
 def weighted_rows(table: Observations, given: Any) -> tuple[Observations, Floats | None]:
-    """Return the rows that count, n of them, and their weights (n,), None when all are one."""
-    if given is None:
-        return table, None
-    weights = checked_weights(given, table.n_samples)
-    if (weights == 0).any():
+    """Return the rows that count, n of them, and their weights (n,), None when all are one.
+
+    Rows of weight zero do not, nor do rows without any answer.
+    """
+    counted = rows_with_answers(table.values)
+    weights = None
+    if given is not None:
+        weights = checked_weights(given, table.n_samples, counted)
         counted = weights > 0
+    if not counted.all():
         # Read again, so that an item that only rows without weight answer is refused.
-        table, weights = read_table(replace(table, values=table.values[counted])), weights[counted]
-    return table, None if (weights == 1.0).all() else weights
+        table = read_table(replace(table, values=table.values[counted]), min_rows=2)
+        weights = None if weights is None else weights[counted]
+    return table, None if weights is None or (weights == 1.0).all() else weights
 
 
 def effective_number(weights: Floats) -> float:
@@ -76,7 +139,7 @@ def scaled_to_effective(weights: Floats) -> Floats:
 def rows_in_words(n_rows: int, n_effective: float) -> str:
     """Return how many rows there are, and how many equal ones they are worth if that differs."""
     worth = f" (worth {n_effective:,.1f} of equal weight)" if n_effective != n_rows else ""
-    return f"{n_rows:,} rows{worth}"
+    return f"{with_noun(n_rows, 'row')}{worth}"
 
 
 def mean_and_spread(x: Floats, weights: Floats) -> tuple[float, float]:

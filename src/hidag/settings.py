@@ -90,11 +90,10 @@ def chosen_penalty(
         standard.strength if strength is None else float(strength),
         standard.threshold if threshold is None else float(threshold),
     )
-    if not (0 <= chosen.strength < np.inf and 0 < chosen.threshold < np.inf):
-        raise SettingError(
-            f"penalty_strength must be >= 0 and penalty_threshold > 0, got {chosen.strength:g} and "
-            f"{chosen.threshold:g}"
-        )
+    if not 0 <= chosen.strength < np.inf:
+        raise SettingError(f"penalty_strength must be >= 0, got {chosen.strength:g}")
+    if not 0 < chosen.threshold < np.inf:
+        raise SettingError(f"penalty_threshold must be > 0, got {chosen.threshold:g}")
     return chosen
 
 

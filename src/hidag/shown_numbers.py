@@ -31,6 +31,8 @@ _MOST_DECIMALS = 6
 _MOST_DIGITS = 8
 #: Half a 90 % interval is that many standard errors.
 _HALF_INTERVAL = 1.64
+#: Whole numbers below this are stored to the last digit.
+_LONGEST_WHOLE = 1e15
 
 
 def shown_number(
@@ -66,6 +68,12 @@ def shown_number(
     if size < 10.0 ** (1 - decimals):
         return f"{value:.{_DIGITS_OF_SMALL}g}"
     return f"{value:{comma}.{decimals}f}"
+
+
+def shown_value(number: float) -> str:
+    """Return a number in six digits, or a whole one in full, as it would be looked for."""
+    whole = float(number).is_integer() and abs(number) < _LONGEST_WHOLE
+    return f"{number:.0f}" if whole else f"{number:g}"
 
 
 def shown_in_cell(value: float) -> str:

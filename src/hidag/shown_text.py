@@ -1,4 +1,4 @@
-"""Names that people gave, made fit to be shown: short enough, and nothing hidden in them."""
+"""Names made fit to be shown, short enough and with nothing hidden in them; nouns counted."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def visible(text: str, keep: str = "\n\t") -> str:
         "\N{REPLACEMENT CHARACTER}" if letter not in keep and hidden(letter) else letter
         for letter in text
     )
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: 1 item, 1,000 items.
+
+    Parameters
+    ----------
+    number : int
+    one, many : str
+        The noun after 1 and after other numbers; by default the latter ends in an s.
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def shortened(name: str, longest: int, mark: str = ELLIPSIS) -> str:

@@ -29,8 +29,8 @@ def test_classify_keeps_the_names_of_the_rows(hidag, study, tmp_path):
     assert ran.stdout.endswith(f"wrote 400 rows into {out}\n")
     rows = read_rows(out)
     assert rows[0] == [
-        "id", "profile", "profile_probability", "Verbal: level", "Verbal: expected", "P(Verbal=1)",
-        "Spatial: level", "Spatial: expected", "P(Spatial=1)",
+        "id", "profile", "profile_probability", "n_answers", "Verbal: level", "Verbal: expected",
+        "P(Verbal=1)", "Spatial: level", "Spatial: expected", "P(Spatial=1)",
     ]  # fmt: skip
     assert rows[1][0] == "pupil 0"
     assert len(rows) == 401

@@ -91,8 +91,8 @@ def test_people_have_their_ids_and_all_levels():
     found = classify(result, frame, ids=ids)
     people = found.people()
     assert people.columns == (
-        "id", "profile", "profile_probability", "Z1: level", "Z1: expected", "P(Z1=1)", "P(Z1=2)",
-        "Z2: level", "Z2: expected", "P(Z2=1)",
+        "id", "profile", "profile_probability", "n_answers", "Z1: level", "Z1: expected",
+        "P(Z1=1)", "P(Z1=2)", "Z2: level", "Z2: expected", "P(Z2=1)",
     )  # fmt: skip
     assert people.column("id") == ids
     np.testing.assert_allclose(found.expected, result.posterior(X), atol=1e-12)

@@ -319,7 +319,7 @@ def test_an_unobserved_item_is_allowed_for_new_samples() -> None:
 
 def test_wrong_number_of_names() -> None:
     assert said([[1, 2]], names=["a"]) == (
-        "names must have one name per column, but there are 1 names for 2 columns"
+        "names must have one name per column, but got 1 name for 2 columns"
     )
     assert said([[1, 2]], names=["a", "a"]).startswith("column names must be unique, but 'a'")
 

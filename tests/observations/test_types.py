@@ -104,8 +104,9 @@ def test_categories_are_read_off_the_values() -> None:
     with pytest.raises(DataError) as caught:
         check_values(data, ("categorical(3)", "bernoulli"))
     assert str(caught.value) == (
-        "family='categorical(3)' needs one of 0, 1, 2, but item 'colour' has 7 in 2 of 4 cells (1 "
-        "of 2 items); name all categories in the brackets, or recode the item"
+        "family='categorical(3)' needs one of 0, 1, 2, but item 'colour' has something else in 2 "
+        "of 4 cells, such as 7 (1 of 2 items); name all categories in the brackets, or recode the "
+        "item"
     )
 
 
@@ -146,7 +147,7 @@ def test_a_mapping_leaves_the_other_items_to_be_inferred(family: dict[object, st
             ["normal", "xyz"],
             f"item 'b' (1 of 2 items): family='xyz' is unknown; use one of {LISTED}",
         ),
-        (["normal"], "family must have one entry per item, but there are 1 entries for 2 items"),
+        (["normal"], "family must have one entry per item, but got 1 entry for 2 items"),
         (3, "family must be a name, one name per item, or a mapping, but got 3"),
         (
             [3, "normal"],
@@ -507,9 +508,7 @@ def test_new_samples_may_agree_on_an_item() -> None:
 def test_as_many_families_as_items() -> None:
     with pytest.raises(SettingError) as caught:
         check_values(table(a=[0, 1]), ["poisson", "poisson"])
-    assert str(caught.value) == (
-        "there must be one family per item, but there are 2 families for 1 items"
-    )
+    assert str(caught.value) == ("there must be one family per item, but got 2 families for 1 item")
 
 
 @pytest.mark.parametrize(
@@ -533,8 +532,8 @@ def test_doubtful_items_with_the_same_code_are_told_at_once() -> None:
         "family='auto' cannot tell the type of 3 of 3 items:\n"
         "  'item_0', 'item_1', 'item_2': the first holds 9 in 3 of 100 cells, apart from the other "
         "values (1 to 5): replace it with NaN if it stands for a missing answer\n"
-        "say what they are, for instance family={0: 'ordinal', 1: 'ordinal', 2: 'ordinal'}; the "
-        "other items stay 'auto'"
+        "then say what they are, for instance family={0: 'ordinal', 1: 'ordinal', 2: 'ordinal'}; "
+        "the other items stay 'auto'"
     )
 
 
@@ -567,3 +566,14 @@ def test_few_large_counts_take_no_memory_and_raise_no_warning() -> None:
     # Warnings are errors here; a list of all numbers up to the largest would not fit into memory.
     values = np.array([0.0, 3.0, 3.0, 1.0, 2.0, 4e12] * 5)
     assert not infer._fits_poisson_mixture(values)
+
+
+def test_no_family_is_suggested_that_the_code_would_make_fail() -> None:
+    data = table(unk=[0, 1] * 25 + [9] * 4, day=[0, 1] * 27)
+    with pytest.raises(DataError) as caught:
+        resolve_families(data, "auto")
+    assert str(caught.value) == (
+        "family='auto' cannot tell the type of 1 of 2 items:\n"
+        "  'unk': holds 9 in 4 of 54 cells, apart from the other values (0 to 1): replace it with "
+        "NaN if it stands for a missing answer"
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from hidag import CPDAG
 from hidag.report import render_report
-from hidag.report.found_words import what_was_found
+from hidag.report.found_words import what_was_found, without_edges
 from hidag.report.words import knowledge_in_words
 from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
 
@@ -199,3 +199,21 @@ def test_tiers_are_told_as_an_order_of_edges_with_the_latents_that_effects_may_p
         f"{told}C before A (effects may pass through B, in no tier)."
     ]
     assert knowledge_in_words(every) == [f"{told}C, B before A."]
+
+
+def test_latents_that_no_item_shows_are_not_said_to_look_independent(result):
+    apart = with_graph(result, [], [])
+    seen = dataclasses.replace(apart, information_ratio=0.5)
+    assert what_was_found(seen)[0] == (
+        "No cause was found to be joined to another: they look independent."
+    )
+    assert without_edges(seen) == "No edge was found: the latents look independent."
+    dark = dataclasses.replace(apart, information_ratio=0.0)
+    assert what_was_found(dark)[0] == (
+        "No cause was found to be joined to another, but the items show too little of them to tell "
+        "whether they are independent."
+    )
+    assert without_edges(dark) == (
+        "No edge was found, but the items show too little of them to tell whether they are "
+        "independent."
+    )

@@ -154,15 +154,17 @@ def with_bic(one: Candidate, n_latents: int, more: float) -> Candidate:
             6,
             -40.0,
             5,
-            "5 latents: the correlations speak for no more, though fits with 6 are better by 40.0 "
-            "of BIC. Not all agree: AIC says 6, BIC says 6, EBIC says 6.",
+            "5 latents: parallel analysis and factor BIC count 5 in the correlations and no more, "
+            "though fits with 6 are better by 40.0 of BIC. Not all agree: AIC says 6, BIC says 6, "
+            "EBIC says 6.",
         ),
         (
             4,
             -9.0,
             5,
-            "5 latents: the correlations speak for them, and 4 are better by 9.0 of BIC only, a "
-            "near tie. Not all agree: AIC says 4, BIC says 4, EBIC says 4.",
+            "5 latents: parallel analysis and factor BIC count 5 in the correlations, and 4 are "
+            "better by 9.0 of BIC only, a near tie. Not all agree: AIC says 4, BIC says 4, "
+            "EBIC says 4.",
         ),
         (
             4,
@@ -290,3 +292,17 @@ def test_the_picture_marks_the_recommended_number(found):
     for ax in panels:
         assert any(np.all(np.asarray(line.get_xdata()) == 5) for line in ax.lines)
     assert render_figure(lambda figure: plot_selection(found, figure), SIZE).startswith(b"\x89PNG")
+
+
+def test_the_criterion_that_counts_most_is_named_and_few_rows_are_told(found):
+    five = replace(found.fitted[5], held_out=None)
+    # Parallel analysis sees one factor above the noise.
+    noise = np.where(np.arange(len(found.count.noise)) == 0, 0.0, np.inf)
+    count = replace(found.count, noise=noise)
+    few = replace(five, criteria=replace(five.criteria, n_rows=9.0))
+    told = Selection(found.latents, count, (few, with_bic(few, 4, -9.0)), 0).verdict()
+    assert told.startswith(
+        "5 latents: factor BIC counts 5 in the correlations, and 4 are better by 9.0 of BIC only, "
+        "a near tie. 9 rows are few: they leave open how many latents there are, whatever a "
+        "criterion says. Not all agree:"
+    )

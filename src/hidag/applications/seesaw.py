@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.applications.outcome import Outcome
 from hidag.applications.seesaw_page import seesaw_outcome
 from hidag.applications.seesaw_tables import PixelFit
-from hidag.errors import DataError
+from hidag.errors import DataError, HidagWarning
 from hidag.estimator import DCRL
 from hidag.evaluate import Evaluation, Matching, Parts, evaluate, match_latents, relabel_result
 from hidag.progress import Progress
@@ -56,7 +57,10 @@ def fit_pixels(
         )
     names = np.array(pixel_names())[varies]
     model = DCRL(n_latents, family="bernoulli", random_state=seed, observer=observer)
-    model.fit(_named(pixels[:, varies].astype(np.float64), names.tolist()))
+    with warnings.catch_warnings():
+        # Pixels of one ball light up together: they are what the images are made of, no copies.
+        warnings.filterwarnings("ignore", "items .* are (equal|opposite) in all", HidagWarning)
+        model.fit(_named(pixels[:, varies].astype(np.float64), names.tolist()))
     return PixelFit(model.result_, varies)
 
 

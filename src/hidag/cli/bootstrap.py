@@ -51,7 +51,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     folder = order.fit if order.fit.is_dir() else order.fit.parent
     beside = () if order.weights is None else (order.weights,)
     rows, labels = read_again(result, order.table, beside, order.missing)
-    weights = weights_beside(labels, order.weights)
+    weights = weights_beside(labels, order.weights, rows)
     check_folder(folder, BOOTSTRAP_FILES, files_read(order.table), sign=BOOTSTRAP_FILES[-1])
     try:
         with collected_warnings(), counting_bar() as draw:

@@ -24,6 +24,7 @@ from hidag.estimator import DCRL
 from hidag.explain import classify, fit_statistics, person_fit, standard_errors, validate_q
 from hidag.explain.tables import Table
 from hidag.result import FitResult
+from hidag.shown_text import counted
 
 
 def run_errors(
@@ -45,7 +46,7 @@ def run_errors(
         raise SettingError(f"--out and --patterns both name {out}; they are two tables")
     result = load_result(fit)
     rows, labels = read_again(result, table, [] if weights is None else [weights], missing)
-    counts = weights_beside(labels, weights)
+    counts = weights_beside(labels, weights, rows)
     chosen = kind_of_errors(counts) if kind is None else kind
     try:
         found = standard_errors(result, rows, sample_weight=counts, kind=chosen, level=level)
@@ -55,7 +56,7 @@ def run_errors(
     if patterns is not None:
         _keep(found.patterns, patterns)
         if not as_json:
-            say(f"\nwrote {len(found.patterns):,} rows into {patterns}")
+            say(f"\nwrote {counted(len(found.patterns), 'row')} into {patterns}")
 
 
 def run_goodness(
@@ -77,7 +78,7 @@ def run_goodness(
     result = load_result(fit)
     beside = [] if weights is None else [weights]
     rows, names, labels = _rows_and_names(result, table, ids, missing, beside)
-    counts = weights_beside(labels, weights)
+    counts = weights_beside(labels, weights, rows)
     found = fit_statistics(result, rows, sample_weight=counts, n_tables=n_tables, random_state=seed)
     found = replace(found, notes=tuple(in_own_options(note, result) for note in found.notes))
     persons = person_fit(result, rows, ids=names, random_state=seed)
@@ -218,7 +219,7 @@ def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) ->
     if isinstance(told, str):
         say(told)
         if out is not None:
-            say(f"\nwrote {len(table):,} rows into {out}")
+            say(f"\nwrote {counted(len(table), 'row')} into {out}")
     else:
         say(json.dumps(jsonable(told), indent=1))
 

@@ -31,6 +31,8 @@ from hidag.observations import read_table
 from hidag.observations.paths import find_part
 from hidag.report import concerns
 from hidag.result import FitResult
+from hidag.row_weights import MANY_UNANSWERED, UNANSWERED, unanswered_in_words
+from hidag.shown_text import counted
 
 
 @dataclass(frozen=True)
@@ -94,16 +96,20 @@ def run_fit(order: FitOrder) -> None:
     result, values, warnings = fit_source(source, n_latents, order.family, settings)
     result = with_reading(result, order.reading)
     say(
-        f"{order.table}: {result.n_samples:,} rows, {len(result.item_names)} items, "
+        f"{order.table}: {result.n_samples:,} rows, {counted(len(result.item_names), 'item')}, "
         f"{result.missing_share:.1%} of the cells missing"
     )
+    n_empty = result.settings.get(UNANSWERED, 0)
+    # Where they are many a warning says it.
+    if 0 < n_empty <= MANY_UNANSWERED * result.n_samples:
+        say(unanswered_in_words(n_empty, result.n_samples))
     if "n_latents_reason" in result.settings:
         chosen, reason = (result.settings[f"n_latents_{name}"] for name in ("chosen", "reason"))
         say(f"number of latents: {chosen}, as {reason}")
     say()
     say_result(result)
     for sentence in concerns(result, warnings):
-        show_warning(sentence)
+        show_warning(options_for_settings(sentence))
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return

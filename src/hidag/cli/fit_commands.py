@@ -161,7 +161,8 @@ def fit(
     require: Annotated[
         list[str] | None,
         typer.Option(
-            help="An edge that must be there: 'Z1->Z2'; several with commas, or several times.",
+            help="An edge that must be there: 'A->B'; several with commas, or several times. "
+            "Without a Q-matrix the fit decides which latent is which.",
             show_default=False,
             rich_help_panel=GRAPH,
         ),
@@ -169,7 +170,7 @@ def fit(
     forbid: Annotated[
         list[str] | None,
         typer.Option(
-            help="A direction that must not occur: 'Z2->Z1'.",
+            help="A direction that must not occur: 'B->A'.",
             show_default=False,
             rich_help_panel=GRAPH,
         ),
@@ -177,7 +178,7 @@ def fit(
     tiers: Annotated[
         str | None,
         typer.Option(
-            help="Order against which no edge goes: 'Z1,Z2;Z3'. Latents left out are free.",
+            help="Order against which no edge goes: 'A,B;C'. Latents left out are free.",
             show_default=False,
             rich_help_panel=GRAPH,
         ),

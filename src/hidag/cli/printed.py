@@ -17,7 +17,7 @@ from hidag.report import (
 )
 from hidag.result import FitResult
 from hidag.shown_numbers import shown_number
-from hidag.shown_text import shortened
+from hidag.shown_text import counted, shortened
 
 #: Longer matrices are cut on the terminal; the files hold them whole.
 _SHOWN_ITEMS = 40
@@ -90,7 +90,8 @@ def say_q(result: FitResult, *, heading: str = "Q (which latent drives which ite
     if q.shape[0] > _SHOWN_ITEMS or q.shape[1] > _SHOWN_LATENTS:
         say(f"{heading}: {int(q.sum())} of {q.size} entries")
         rows = [
-            [f"  {name}", f"{int(q[:, k].sum())} items"] for k, name in enumerate(cut_apart(names))
+            [f"  {name}", counted(int(q[:, k].sum()), "item")]
+            for k, name in enumerate(cut_apart(names))
         ]
         for line in columns(rows, right=(1,)):
             say(line)
@@ -132,10 +133,12 @@ def say_numbers(result: FitResult) -> None:
         say(f"latents sampled for {result.n_iter} {steps}; the log-likelihood is not computed")
     else:
         say(f"log-likelihood {result.log_likelihood:,.2f} after {result.n_iter} {steps}")
-    starts = "1 start" if len(result.starts) == 1 else f"{len(result.starts)} starts"
+    if len(result.starts) < 2 or result.all_starts_stopped:
+        # The only one is the best of its kind, and where none settled nobody knows the best.
+        return
     given_up = len(result.starts) - result.n_finished
     after = f" ({given_up} were given up after a rough look)" if given_up else ""
-    say(f"{result.n_reached} of {starts} reached the best solution{after}")
+    say(f"{result.n_reached} of {len(result.starts)} starts reached the best solution{after}")
 
 
 def say_result(result: FitResult) -> None:

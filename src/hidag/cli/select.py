@@ -21,6 +21,7 @@ from hidag.plots.selection import SIZE, plot_selection
 from hidag.select import Selection
 from hidag.select import select as select_latents
 from hidag.select.selection import COLUMNS
+from hidag.shown_text import counted
 
 #: selection.json comes last and tells that the others are there.
 SELECT_FILES = ("selection.csv", "selection.png", "selection.svg", "selection.json")
@@ -143,7 +144,7 @@ def _say_selection(found: Selection) -> None:
         say(line)
     for one in found.candidates:
         if one.reason is not None:
-            say(f"  {one.n_latents} latents could not be fitted: {one.reason}")
+            say(f"  {counted(one.n_latents, 'latent')} could not be fitted: {one.reason}")
     say(f"\nrecommended: {found.verdict()}")
 
 

@@ -13,6 +13,7 @@ from hidag.cli.tables import write_csv
 from hidag.cli.wording import in_options
 from hidag.errors import HidagError
 from hidag.report import edges_in_words
+from hidag.shown_text import counted
 from hidag.simulate import Simulation, design
 from hidag.simulate import simulate as draw
 from hidag.simulate.truth_file import write_truth
@@ -44,7 +45,8 @@ def run_simulate(
     fill_folder(out, simulation_files(data), SIMULATION_FILES)
     many = _levels_in_words(truth.law.space.levels)
     say(
-        f"{rows:,} rows, {truth.n_items} items, {truth.n_latents} latents of {model}, {q}, {family}"
+        f"{counted(rows, 'row')}, {counted(truth.n_items, 'item')}, "
+        f"{counted(truth.n_latents, 'latent')} of {model}, {q}, {family}"
         + ("" if many is None else f", levels {many}")
     )
     say(f"true graph: {', '.join(edges_in_words(truth.cpdag)) or 'no edges'}")

@@ -91,7 +91,7 @@ def read_source(
         )
     files = [path] if path.is_file() else _files_in(path, with_q=folder_q)
     notes = list(found.notes)
-    weights = weights_beside(labels, said.weights_column)
+    weights = weights_beside(labels, said.weights_column, found.table)
     if weights is not None and said.weights_column is not None:
         notes.append(weights_in_words(weights, said.weights_column))
     truths = truth_columns(found.table)

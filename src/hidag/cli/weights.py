@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
+from hidag.observations import read_table
 from hidag.observations.decimal_commas import advice_on_commas
-from hidag.row_weights import scaled_to_effective
+from hidag.row_weights import effective_number, rows_with_answers, scaled_to_effective
+from hidag.shown_text import counted
 
 Array = NDArray[np.float64]
 
@@ -38,7 +40,9 @@ def _number_or_none(cell: Any) -> float | None:
         return None
 
 
-def weights_beside(columns: Mapping[str, Sequence[Any]], name: str | None) -> Array | None:
+def weights_beside(
+    columns: Mapping[str, Sequence[Any]], name: str | None, items: Any
+) -> Array | None:
     """Return the weights of the column that was named, scaled as fits take them; None for no name.
 
     Parameters
@@ -46,8 +50,17 @@ def weights_beside(columns: Mapping[str, Sequence[Any]], name: str | None) -> Ar
     columns : mapping from str to sequence
         Columns beside the items, as they stand in the file.
     name : str or None
+    items : pyarrow.Table
+        The items; rows without any answer to them get the weight 0.
     """
-    return None if name is None else survey_weights(columns[name], name)
+    if name is None:
+        return None
+    try:
+        answered = rows_with_answers(read_table(items, allow_empty_items=True).values)
+    except DataError:
+        # Whatever reads the items next says what is wrong with them.
+        answered = np.ones(len(columns[name]), dtype=bool)
+    return survey_weights(columns[name], name, answered)
 
 
 def kind_of_errors(weights: Array | None) -> str:
@@ -58,7 +71,7 @@ def kind_of_errors(weights: Array | None) -> str:
     return "louis" if weights is None else "sandwich"
 
 
-def survey_weights(cells: Sequence[Any], name: str) -> Array:
+def survey_weights(cells: Sequence[Any], name: str, answered: NDArray[np.bool_]) -> Array:
     """Return weights that add up to as many rows as the weighted ones tell as much as.
 
     A survey's weight says how many people a row stands for; a fit that took it for so many rows
@@ -71,6 +84,8 @@ def survey_weights(cells: Sequence[Any], name: str) -> Array:
         Of the column, one per row; 0 leaves a row out.
     name : str
         Of the column.
+    answered : ndarray of bool, shape (N,)
+        Rows that hold an answer: what others weigh tells nothing.
     """
     weights = np.array(numbers_of(cells, name), dtype=np.float64)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -80,14 +95,25 @@ def survey_weights(cells: Sequence[Any], name: str) -> Array:
             f"row {bad[0] + 1} below the names ({len(bad)} of {len(weights)} rows); use 0 to leave "
             "a row out"
         )
+    weights = np.where(answered, weights, 0.0)
     if (weights > 0).sum() < 2:
-        raise DataError(f"column {name!r} must have weights above zero in at least 2 rows")
+        with_answer = "" if answered.all() else " that have an answer"
+        raise DataError(
+            f"column {name!r} must have weights above zero in at least 2 rows{with_answer}"
+        )
+    if effective_number(weights) < 2:
+        heaviest = int(weights.argmax())
+        raise DataError(
+            f"the weights in column {name!r} let the table tell less than 2 rows of equal weight "
+            f"would: row {heaviest + 1} below the names carries {weights[heaviest]:g} of "
+            f"{weights.sum():g}, nearly all of the weight; look at the weight of that row"
+        )
     return scaled_to_effective(weights)
 
 
 def weights_in_words(weights: Array, name: str) -> str:
     """Return what a fit is told about its rows' weights."""
     return (
-        f"weights from column {name}: {int((weights > 0).sum()):,} rows tell as much as "
+        f"weights from column {name}: {counted(int((weights > 0).sum()), 'row')} tell as much as "
         f"{weights.sum():,.0f} of equal weight"
     )

@@ -14,7 +14,7 @@ from hidag.observations.bad_cells import BadCellError
 from hidag.overdispersed import CURE, SIGN, overdispersion_sentence
 from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.result import FitResult
-from hidag.shown_text import hidden
+from hidag.shown_text import counted, hidden
 
 _SHOWN_OPTIONS = 3
 #: Settings as the library's sentences name them, and the options that set them.
@@ -28,7 +28,23 @@ _OPTIONS = {
     "give the same weights as sample_weight": "give the same column as --weights",
     "folds must": "--folds must",
     "fits must": "--fits must",
+    "n_jobs must be None, -1 or at least 1": "--jobs must be -1 or at least 1",
     "n_jobs must": "--jobs must",
+    "penalty must be 'tlp', 'scad' or None": "--penalty must be tlp, scad or none",
+    "tol must": "--tol must",
+    "effective_size must": "--effective-size must",
+    "method must": "--method must",
+    "law must": "--law must",
+    "score must be 'auto', 'bdeu', 'bic', 'lean' or a local score": "--score must be auto, bdeu, "
+    "bic or lean",
+    "search must be 'xges', 'ges', 'exact' or a callable": "--search must be xges, ges or exact",
+    "resample must be 'expected', a multiple of N such as '2N', a number of rows or a function of "
+    "N": "--resample must be expected, a multiple of N such as 2N, or a number of rows",
+    "a larger max_iter": "a larger --max-iter",
+    "raise max_iter": "raise --max-iter",
+    "with more starts": "with more --starts",
+    " or tol (now": " or --tol (now",
+    "max_iter=": "--max-iter ",
     "max_iter must": "--max-iter must",
     "penalty_strength must": "--penalty-strength must",
     "levels must": "--levels must",
@@ -38,12 +54,17 @@ _OPTIONS = {
     "give q_matrix": "give --q",
     "leave it out, or say its family": "leave it out with --id COLUMN or --drop COLUMN, or say its "
     "family with --family COLUMN=TYPE",
+    "the days since a start, or leave it out": "the days since a start, or leave it out with "
+    "--drop COLUMN",
+    "drop one of the two if": "leave one of the two out with --drop if",
     "to go on, or choose another folder": "to go on, or remove that folder",
 }
 #: A list of levels at the end of a sentence, which options take without brackets.
 _LIST = re.compile(r"(?<=got )\[([\d, ]+)\]\Z")
 #: A code for missing answers, and what the library says to do about it.
 _CODE = re.compile(r"(-?\d+)( in \d+ of \d+ cells, apart from [^:]*: )replace it with NaN if")
+#: What scikit-learn's checks look for in a sentence, for people who know neither.
+_TOO_FEW = re.compile(r"Found a table with (\d+) sample\(s\) .*? while a minimum of (\d+) is.*")
 #: The remedy for a column that cannot be used, at the end of a sentence.
 _DROP = re.compile(r"drop the column\Z")
 #: What counts items of one kind, and what tells them apart after a mark.
@@ -107,7 +128,13 @@ def options_for_settings(text: str) -> str:
     for setting, option in _OPTIONS.items():
         text = text.replace(setting, option)
     text = _CODE.sub(r"\1\2say --missing \1 if", text)
+    text = _TOO_FEW.sub(_too_few_rows, text)
     return _DROP.sub("leave the column out with --drop", text)
+
+
+def _too_few_rows(found: re.Match[str]) -> str:
+    rows = counted(int(found[1]), "row")
+    return f"the table has {rows} below the names, but at least {found[2]} are needed"
 
 
 def overdispersion_in_options(sentence: str, result: FitResult) -> str:

@@ -20,6 +20,7 @@ from hidag.explain.rows import need_weights
 from hidag.observations import read_table
 from hidag.processes import run_all
 from hidag.result import MOST_EXACT_STATES, FitResult
+from hidag.row_weights import rows_with_answers
 from hidag.settings import checked_count, root_seed, thread_count
 
 KINDS = ("nonparametric", "parametric")
@@ -154,6 +155,10 @@ def _task(
             f"sample_weight must have shape ({table.n_samples},), one weight for each row, got "
             f"{weights.shape}"
         )
+    # Empty rows count for nothing in the fit; drawn among the others they would make it unsure.
+    answered = rows_with_answers(table.values)
+    values = table.values[answered]
+    weights = None if weights is None else weights[answered]
     settings = fit.get_params() if isinstance(fit, DCRL) else _settings_of(result)
     settings |= {
         # What was inferred from the whole table is not inferred again from a part of its rows.
@@ -166,7 +171,7 @@ def _task(
         "observer": None,
     }
     settings.pop("random_state", None)
-    return Task(table.values, weights, result, settings, kind, start, seed)
+    return Task(values, weights, result, settings, kind, start, seed)
 
 
 def _settings_of(result: FitResult) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hidag.explain.intervals import interval_cautions
 from hidag.explain.refit import SAME_LATENT
+from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from hidag.explain.bootstrap_result import BootstrapResult
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def in_words(found: BootstrapResult) -> list[str]:
     """Return a few lines to read: refits, what went wrong, whether latents came back, edges."""
     rows = "rows drawn again" if found.kind == "nonparametric" else "rows drawn from the fit"
-    lines = [f"{found.n_refits} refits of {found.n_rows} {rows}"]
+    lines = [f"{counted(found.n_refits, 'refit')} of {found.n_rows:,} {rows}"]
     if found.failures:
         lines.append(
             f"{len(found.failures)} of {found.n_resamples} resamples could not be fitted, for "
@@ -22,14 +23,14 @@ def in_words(found: BootstrapResult) -> list[str]:
         )
     unsettled = int((~found.converged).sum())
     if unsettled:
-        lines.append(f"{unsettled} refits had not settled")
+        lines.append(f"{counted(unsettled, 'refit')} had not settled")
     if found.start == "fitted":
         lines.append("refits began at the fit: other optima were not looked for")
     lines += interval_cautions(found.n_refits, found.q_given)
     lines.append(
         f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
-        f"{found.same_latents.mean():.0%} of refits; {int(found.moved.sum())} refits had latents "
-        "renamed or reversed to match"
+        f"{found.same_latents.mean():.0%} of refits; {counted(int(found.moved.sum()), 'refit')} "
+        "had latents renamed or reversed to match"
     )
     others = int((~found.same_latents).sum())
     if found.knowing and others:

@@ -16,6 +16,8 @@ from hidag.explain.placement_agreement import add_placements, consistency
 from hidag.explain.rows import MOST_STATES, was_weighted
 from hidag.explain.tables import Table
 from hidag.result import FitResult
+from hidag.row_weights import rows_with_answers, unanswered_in_words
+from hidag.shown_text import counted
 
 Array = NDArray[np.float64]
 Levels = NDArray[np.int64]
@@ -41,6 +43,9 @@ class Classification:
         Most probable levels of all latents together (MAP).
     profile_probability : ndarray, shape (N,)
         Of that profile; NaN where latents are sampled.
+    n_answers : ndarray of int, shape (N,)
+        Observed cells. A row without any is placed by the law alone, as everybody would be of whom
+        nothing is known, and counts for nothing in ``quality`` and ``shares``.
     quality : Table
         For each latent and for the whole profile: accuracy (the chance that a placement is right),
         consistency (that another such table of the same people would lead to the same), kappa
@@ -55,20 +60,22 @@ class Classification:
     levels: Levels
     profiles: Levels
     profile_probability: Array
+    n_answers: Levels
     quality: Table
     notes: tuple[str, ...]
 
     def people(self) -> Table:
-        """Return a row for each row: id, profile, its probability, and each latent.
+        """Return a row for each row: id, profile, its probability, answers, and each latent.
 
         A latent has its most probable level, its expected level, and the probability of each level
         but the lowest.
         """
-        header = ["id", "profile", "profile_probability"]
+        header = ["id", "profile", "profile_probability", "n_answers"]
         parts: list[list[Any]] = [
             list(self.ids),
             [profile_word(row) for row in self.profiles],
             self.profile_probability.tolist(),
+            self.n_answers.tolist(),
         ]
         for k, name in enumerate(self.latent_names):
             header += [f"{name}: level", f"{name}: expected"]
@@ -79,10 +86,11 @@ class Classification:
         return Table.of(header, zip(*parts, strict=True))
 
     def shares(self) -> Table:
-        """Return how many rows are placed in each profile, the most common first."""
-        words, counts = np.unique([profile_word(row) for row in self.profiles], return_counts=True)
+        """Return how many rows with an answer are in each profile, the most common first."""
+        placed = self.profiles[self.n_answers > 0]
+        words, counts = np.unique([profile_word(row) for row in placed], return_counts=True)
         order = np.lexsort((words, -counts))
-        rows = ((str(words[i]), int(counts[i]), counts[i] / len(self.ids)) for i in order)
+        rows = ((str(words[i]), int(counts[i]), counts[i] / len(placed)) for i in order)
         return Table.of(("profile", "n_rows", "share"), rows)
 
     def summary(self, n_shown: int = 10) -> str:
@@ -90,7 +98,8 @@ class Classification:
         order = ", ".join(self.latent_names)
         return "\n".join(
             [
-                f"{len(self.ids):,} rows placed on {len(self.latent_names)} latents",
+                f"{counted(len(self.ids), 'row')} placed on "
+                f"{counted(len(self.latent_names), 'latent')}",
                 *self.quality.lines(),
                 "",
                 f"most common profiles (levels of {order})",
@@ -131,33 +140,38 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
             f"ids must have one entry for each row, but there are {len(names)} for {len(values)} "
             "rows"
         )
+    answered = rows_with_answers(values)
+    notes: list[str] = []
+    placed = _placed(result, values[answered])
+    probabilities, profiles, top = placed.probabilities, placed.profiles, placed.top
+    if not answered.all():
+        # Nobody is told from anybody else there: one row stands for all of them.
+        empty = _placed(result, np.full((1, values.shape[1]), np.nan))
+        probabilities = tuple(
+            _spread(mine, other, answered)
+            for mine, other in zip(probabilities, empty.probabilities, strict=True)
+        )
+        profiles = _spread(profiles, empty.profiles, answered)
+        top = _spread(top, empty.top, answered)
+        n_empty = int((~answered).sum())
+        notes.append(
+            f"{unanswered_in_words(n_empty, len(values))}: such a row is placed by the law alone, "
+            "as anybody would be of whom nothing is known (n_answers 0)"
+        )
     space = result.law.space
-    notes: tuple[str, ...] = ()
-    weighted = (
-        "the fit counted rows by weights; accuracy, consistency and shares of profiles here are "
-        "averages over the rows of the table, each counted once",
-    )
     if space.n_states > MOST_STATES:
-        probabilities = tuple(result.posterior_levels(values))
-        agreements = [_given_latent(table) for table in probabilities]
-        profiles = result.classify(values)
-        top = np.full(len(values), np.nan)
-        whole: tuple[Any, ...] = (ALL_LATENTS, np.nan, np.nan, np.nan, np.nan, len(values))
-        notes = (
+        notes.append(
             f"{space.count_in_words()} joint states are too many to list: posteriors are sampled, "
             "the quality of whole profiles is not computed, and consistency is given each latent "
-            "alone, which is less than it would be given the whole profile",
+            "alone, which is less than it would be given the whole profile"
         )
-    else:
-        probabilities, profiles, top, agreements, whole = _listed(result, values)
+    if was_weighted(result):
+        notes.append(
+            "the fit counted rows by weights; accuracy, consistency and shares of profiles here "
+            "are averages over the rows of the table, each counted once"
+        )
     expected = np.column_stack([table @ np.arange(table.shape[1]) for table in probabilities])
     levels = np.column_stack([table.argmax(axis=1) for table in probabilities])
-    rows = [
-        (name, _accuracy(table), *agreement, _entropy(table), len(values))
-        for name, table, agreement in zip(
-            result.latent_names, probabilities, agreements, strict=True
-        )
-    ]
     header = ("of", "accuracy", "consistency", "kappa", "entropy", "n_rows")
     return Classification(
         ids=names,
@@ -167,18 +181,59 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         levels=levels,
         profiles=profiles,
         profile_probability=top,
-        quality=Table.of(header, [*rows, whole]),
-        notes=(*notes, *(weighted if was_weighted(result) else ())),
+        n_answers=(~np.isnan(values)).sum(axis=1),
+        quality=Table.of(header, _quality(result.latent_names, placed)),
+        notes=tuple(notes),
     )
 
 
-def _listed(
-    result: FitResult, values: Array
-) -> tuple[tuple[Array, ...], Levels, Array, list[tuple[float, float]], tuple[Any, ...]]:
-    """Return posteriors of levels, profiles, their probabilities, and how far they are trusted.
+@dataclass(frozen=True)
+class _Placed:
+    """Where rows are: posteriors of levels, profiles, their probabilities, and their quality.
 
-    That is each latent's consistency with its kappa, and the profiles' row of the table.
+    Quality is each latent's consistency with its kappa, and the numbers of whole profiles.
     """
+
+    probabilities: tuple[Array, ...]
+    profiles: Levels
+    top: Array
+    agreements: list[tuple[float, float]]
+    whole: tuple[float, ...]
+
+
+def _placed(result: FitResult, values: Array) -> _Placed:
+    """Return where rows are, shape (N, J)."""
+    if result.law.space.n_states <= MOST_STATES:
+        return _listed(result, values)
+    probabilities = tuple(result.posterior_levels(values))
+    return _Placed(
+        probabilities,
+        result.classify(values),
+        np.full(len(values), np.nan),
+        [_given_latent(table) for table in probabilities],
+        (np.nan,) * 4,
+    )
+
+
+def _spread(mine: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return rows (N, ...) that are their own where there is an answer, and one other's else."""
+    out = np.repeat(other, len(answered), axis=0)
+    out[answered] = mine
+    return out
+
+
+def _quality(names: Sequence[str], placed: _Placed) -> list[tuple[Any, ...]]:
+    """Return the table of how far placements can be trusted, row by row."""
+    n_rows = len(placed.profiles)
+    rows: list[tuple[Any, ...]] = []
+    for name, table, agreement in zip(names, placed.probabilities, placed.agreements, strict=True):
+        accuracy, entropy = (np.nan, np.nan) if not n_rows else (_accuracy(table), _entropy(table))
+        rows.append((name, accuracy, *agreement, entropy, n_rows))
+    return [*rows, (ALL_LATENTS, *placed.whole, n_rows)]
+
+
+def _listed(result: FitResult, values: Array) -> _Placed:
+    """Return where rows are, by a sum over all joint states."""
     space = result.law.space
     states = space.states()
     indicators = [
@@ -201,12 +256,12 @@ def _listed(
         doubt -= float(xlogy(posterior, posterior).sum())
         squares += np.einsum("ns,ns->s", posterior, posterior)
         add_placements(by_profile, here, posterior)
-    entropy = 1.0 - doubt / (len(values) * float(np.log(space.n_states)))
-    whole = (
-        ALL_LATENTS, float(top.mean()), *consistency(by_profile, squares), entropy, len(values),
-    )  # fmt: skip
     agreements = [consistency(sums, squares) for sums in by_level]
-    return tuple(tables), states[place], top, agreements, whole
+    whole: tuple[float, ...] = (np.nan,) * 4
+    if len(values):
+        entropy = 1.0 - doubt / (len(values) * float(np.log(space.n_states)))
+        whole = (float(top.mean()), *consistency(by_profile, squares), entropy)
+    return _Placed(tuple(tables), states[place], top, agreements, whole)
 
 
 def _given_latent(probabilities: Array) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from hidag.item_order import with_items_in_order
 from hidag.result import FitResult
 from hidag.row_weights import effective_number, rows_in_words
 from hidag.settings import checked_count, root_seed
+from hidag.shown_text import counted
 
 Array = NDArray[np.float64]
 
@@ -84,7 +85,7 @@ class FitStatistics:
             edge = f" ({c.n_at_edge} at the edge)" if c.n_at_edge else ""
             lines += [
                 f"{rows_in_words(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells, "
-                f"{c.n_parameters} parameters{edge}",
+                f"{counted(c.n_parameters, 'parameter')}{edge}",
                 f"log-likelihood {c.log_likelihood:,.2f}, AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC "
                 f"{c.ebic:,.2f}, entropy {c.entropy:.3f}",
             ]

@@ -17,6 +17,7 @@ from hidag.explain.remembered import remembered_settings
 from hidag.observations import read_q_matrix, read_table
 from hidag.observations.q_matrix import QSpec
 from hidag.result import FitResult
+from hidag.shown_text import counted
 
 Q = NDArray[np.int8]
 #: From the caller of ``validate_q``: the warning function, ``_like``, ``provisional_fit``,
@@ -108,7 +109,7 @@ def _same_latents(result: FitResult, q: QSpec) -> tuple[list[int], str]:
     """Return which latent of a fit each column of a Q is; none, and why, if that is not clear."""
     ours = result.latent_names
     if q.n_latents != len(ours):
-        return [], f"the provisional Q has {q.n_latents} latents, the fit {len(ours)}"
+        return [], f"the provisional Q has {counted(q.n_latents, 'latent')}, the fit {len(ours)}"
     if q.named:
         if set(q.latent_names) == set(ours):
             return [ours.index(name) for name in q.latent_names], ""
@@ -129,8 +130,8 @@ def _known_q(q: QSpec) -> QSpec:
     if not q.fully_known:
         raise DataError(
             "the provisional Q must be 1 and 0 throughout to be held against the data, but it has "
-            f"{int((q.entries < 0).sum())} entries to be estimated; fit it and validate the Q that "
-            "comes back"
+            f"{counted(int((q.entries < 0).sum()), 'entry', 'entries')} to be estimated; fit it "
+            "and validate the Q that comes back"
         )
     return q
 

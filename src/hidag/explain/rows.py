@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import SettingError
+from hidag.errors import DataError, SettingError
 from hidag.measurement import categorical_named, family_named
 from hidag.result import FitResult
-from hidag.row_weights import checked_weights, scaled_to_effective
+from hidag.row_weights import checked_weights, rows_with_answers, scaled_to_effective
 
 Array = NDArray[np.float64]
 
@@ -22,11 +22,18 @@ def counted_rows(values: Array, given: Any) -> tuple[Array, Array | None]:
     """Return the rows that count, (n, J), and weights that add up to what these are worth, (n,).
 
     The unit of weights has no say: a survey's say how many people a row stands for, not how many
-    were asked, and whole numbers are no exception. None where all weights are equal.
+    were asked, and whole numbers are no exception. None where all weights are equal. Rows without
+    any answer count for nothing.
     """
+    answered = rows_with_answers(values)
+    if not answered.any():
+        raise DataError(
+            f"none of the {len(values):,} rows has an answer to any item of the fit, and nothing "
+            "can be said of how well it fits them"
+        )
     if given is None:
-        return values, None
-    weights = checked_weights(given, len(values))
+        return (values if answered.all() else values[answered]), None
+    weights = checked_weights(given, len(values), answered)
     counted = weights > 0
     values, weights = values[counted], weights[counted]
     return values, None if (weights == weights[0]).all() else scaled_to_effective(weights)

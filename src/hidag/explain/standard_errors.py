@@ -23,6 +23,7 @@ from hidag.measurement import family_named
 from hidag.observations import read_table
 from hidag.result import FitResult
 from hidag.row_weights import weighted_rows
+from hidag.shown_text import counted as with_noun
 
 Array = NDArray[np.float64]
 
@@ -96,16 +97,17 @@ class StandardErrors:
         }[self.kind]
         lines = [
             f"standard errors for this Q, by the {how}: {self.n_rows:,.6g} rows, "
-            f"{self.n_parameters} parameters, {self.level:.0%} intervals",
+            f"{with_noun(self.n_parameters, 'parameter')}, {self.level:.0%} intervals",
             *self.table.lines(n_shown),
         ]
         for names, words in (
-            (self.flat, "the data say nothing of {} parameters"),
-            (self.known_in_sum, "prerequisites leave {} parameters known in sum only"),
+            (self.flat, "the data say nothing of {}"),
+            (self.known_in_sum, "prerequisites leave {} known in sum only"),
         ):
             if names:
                 more = ", ..." if len(names) > 5 else ""
-                lines.append(f"{words.format(len(names))}: {', '.join(names[:5])}{more}")
+                said = words.format(with_noun(len(names), "parameter"))
+                lines.append(f"{said}: {', '.join(names[:5])}{more}")
         if self.distance > 1.0:
             lines.append(
                 f"the fit is {self.distance:.1f} standard errors from the maximum of the "

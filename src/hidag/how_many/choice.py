@@ -26,6 +26,7 @@ from hidag.how_many.rule import (
 from hidag.measurement import Responses
 from hidag.observations import Observations, check_values, read_q_matrix, resolve_families
 from hidag.result import FitResult
+from hidag.shown_text import counted
 from hidag.start.factor_count import FactorCount, count_factors
 
 #: Numbers that are fitted at most, where parallel analysis and factor BIC disagree and items show
@@ -153,7 +154,9 @@ def choose_number(
     fits = {high: [fit_of(high, None)]}
     if isnan(fits[high][0].bic):
         chosen = count.by_parallel_analysis
-        return NumberChoice(chosen, f"{said}; fits of {high} latents have no likelihood to compare")
+        return NumberChoice(
+            chosen, f"{said}; fits of {counted(high, 'latent')} have no likelihood to compare"
+        )
     compared = Comparison(high, fits)
     neighbours = None
     if values is not None:
@@ -175,8 +178,8 @@ def choose_number(
             place = f"are, of those within {NO_EVIDENCE:g} of the best, nearest to the count"
         found = (
             f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "
-            f"more than correlations; by BIC at that share of the rows {chosen} latents with at "
-            f"least {LEAST_ITEMS} items {place} (behind: {behind})"
+            f"more than correlations; by BIC at that share of the rows {counted(chosen, 'latent')} "
+            f"with at least {LEAST_ITEMS} items {place} (behind: {behind})"
         )
     else:
         found = (

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hidag.errors import SettingError
 from hidag.measurement.families import split_name, written
 from hidag.measurement.families.base import Finding
+from hidag.measurement.families.findings import found_elsewhere
 
 Array = NDArray[np.float64]
 
@@ -86,7 +87,7 @@ class Categorical:
         if not other.any():
             return None
         return (
-            f"{x[other][0]:g} in {np.count_nonzero(other)} of {len(x)} cells",
+            found_elsewhere(x, other),
             "name all categories in the brackets, or recode the item",
         )
 

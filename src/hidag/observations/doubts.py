@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hidag.observations import dates, row_names
 from hidag.observations.infer import Guess
-from hidag.observations.row_names import REMEDY
 from hidag.observations.table import Observations
 
 _SHOWN_NAMES = 5
@@ -46,17 +46,35 @@ def doubt_sentence(
         )
         if positive:
             lines.append(f"  ({positive} other positive items would be taken as gaussian)")
-    # A setting to paste would turn names of rows into an item.
+    # A setting to paste would turn names of rows and dates into items, and yes/no items with a
+    # code would be refused.
     pasted: dict[Any, str] = {
         name if observations.named else position[name]: guess.suggestion
         for name, guess in doubtful.items()
-        if not guess.names_rows
+        if not (guess.names_rows or guess.is_date or _told_by_rest(guess))
     }
-    if len(pasted) < len(doubtful):
-        lines.append(REMEDY + (";" if pasted else ""))
+    remedies = {
+        row_names.REMEDY: any(guess.names_rows for guess in doubtful.values()),
+        dates.REMEDY: any(guess.is_date for guess in doubtful.values()),
+    }
+    told = [remedy for remedy, wanted in remedies.items() if wanted]
+    if told:
+        lines.append("; ".join(told) + (";" if pasted else ""))
     if pasted:
         which = "they" if len(pasted) == len(doubtful) else "the others"
+        then = "then " if any(_without_code(guess) for guess in doubtful.values()) else ""
         lines.append(
-            f"say what {which} are, for instance family={pasted!r}; the other items stay 'auto'"
+            f"{then}say what {which} are, for instance family={pasted!r}; the other items stay "
+            "'auto'"
         )
     return "\n".join(lines)
+
+
+def _told_by_rest(guess: Guess) -> bool:
+    """Return whether an item's other values tell its family, once the code among them is gone."""
+    return guess.code is not None and guess.suggestion == "bernoulli"
+
+
+def _without_code(guess: Guess) -> bool:
+    """Return whether the suggestion is for values without the code: grades have no gaps."""
+    return guess.code is not None and guess.suggestion == "ordinal"

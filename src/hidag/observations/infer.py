@@ -3,7 +3,8 @@
 The rules, in order, for the observed values of one item:
 
 1. Only 0 and 1: bernoulli.
-2. Two other whole numbers (1 and 2, -1 and 1): a two-valued answer that has to be recoded.
+2. Whole numbers that are all days of the calendar, as 20210131: not guessed. Two other whole
+   numbers (1 and 2, -1 and 1): a two-valued answer that has to be recoded.
 3. Whole numbers of which the largest is 9, 99, 999 or 9999 and stands apart from the rest (twice
    the next one; among many values, also more frequent than it; beyond a gap above few grades), or
    the only negative one is -9, -99, -999 or -9999, or -1 beside 0 and 1: a code for missing
@@ -38,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from hidag.observations.dates import are_dates, dates_in_words
 from hidag.observations.missing_codes import (
     COUNT_DISTINCT,
     RATING_DISTINCT,
@@ -46,6 +48,7 @@ from hidag.observations.missing_codes import (
     suspected_code,
 )
 from hidag.observations.row_names import hardly_alike, seem_to_name_rows
+from hidag.shown_numbers import shown_value
 
 RAW_SKEWNESS = 2.0
 """An exponential law has skewness 2; few items that are meant as normal are more skewed."""
@@ -83,6 +86,8 @@ class Guess:
         What may stand for missing answers, where that is why the values are ambiguous.
     names_rows : bool
         Whether the column seems to name the rows, and to be no item.
+    is_date : bool
+        Whether all values are days of the calendar.
     """
 
     family: str | None
@@ -90,6 +95,7 @@ class Guess:
     suggestion: str
     code: float | None = None
     names_rows: bool = False
+    is_date: bool = False
 
 
 def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
@@ -111,12 +117,14 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         return _infer_real(values)
     if np.array_equal(distinct, (0, 1)):
         return Guess("bernoulli", "holds only 0 and 1", "bernoulli")
+    if are_dates(distinct):
+        return Guess(None, f"holds {dates_in_words(distinct)}", "gaussian", is_date=True)
     if len(distinct) == 2:
         low, high = distinct
         return Guess(
             None,
-            f"holds only {low:g} and {high:g}: recode it as 0 and 1 for a binary item, or take it "
-            "as two categories",
+            f"holds only {shown_value(low)} and {shown_value(high)}: recode it as 0 and 1 for a "
+            "binary item, or take it as two categories",
             # What can be said without recoding; other families refuse such values.
             "categorical",
         )
@@ -128,7 +136,9 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         suggestion = infer_family(values[values != code]).suggestion
         return Guess(None, f"holds {code_in_words(values, code)}", suggestion, code)
     if distinct[0] < 0:
-        return Guess("gaussian", f"holds whole numbers down to {distinct[0]:g}", "gaussian")
+        return Guess(
+            "gaussian", f"holds whole numbers down to {shown_value(distinct[0])}", "gaussian"
+        )
     if seem_to_name_rows(distinct, len(values)):
         return Guess(
             None,
@@ -169,7 +179,8 @@ def _infer_counts(
 ) -> Guess:
     """Return poisson, or a refusal when grades or rounded measurements are as plausible."""
     low, top = distinct[0], distinct[-1]
-    span = f"holds whole numbers from {low:g} to {top:g} ({len(distinct)} different)"
+    ends = f"{shown_value(low)} to {shown_value(top)}"
+    span = f"holds whole numbers from {ends} ({len(distinct)} different)"
     step = int(np.gcd.reduce(distinct.astype(np.int64))) if top < 2**53 else 1
     if step > 1:
         return Guess(

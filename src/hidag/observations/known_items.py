@@ -10,6 +10,7 @@ from hidag.errors import DataError
 from hidag.observations.frames import frame_labels, open_frame, refuse_duplicates
 from hidag.observations.table import Observations, read_table
 from hidag.observations.values import check_values
+from hidag.shown_text import counted
 
 
 def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> Observations:
@@ -42,8 +43,9 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
     table = read_table(X, allow_empty_items=True)
     if table.n_items != len(names):
         raise DataError(
-            f"the table must have the {len(names)} items of the fit, but it has {table.n_items} "
-            "columns; give the table that was fitted, or one with the same columns"
+            f"the table must have the {counted(len(names), 'item')} of the fit, but it has "
+            f"{counted(table.n_items, 'column')}; give the table that was fitted, or "
+            "one with the same columns"
         )
     # Sentences about cells speak of the fit's items, also where the table has no names.
     table = replace(table, names=tuple(names))

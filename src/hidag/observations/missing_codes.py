@@ -14,6 +14,7 @@ from hidag.measurement import categorical_named
 from hidag.observations.cells import read_number
 from hidag.observations.csv_text import import_arrow
 from hidag.observations.table import Observations
+from hidag.shown_numbers import shown_value
 
 SIZES = (9.0, 99.0, 999.0, 9999.0)
 """What codes for missing answers are made of, with either sign."""
@@ -76,8 +77,8 @@ def code_in_words(values: NDArray[np.float64], code: float) -> str:
     rest = values[values != code]
     return (
         f"{code:g} in {len(values) - len(rest)} of {len(values)} cells, apart from the other "
-        f"values ({rest.min():g} to {rest.max():g}): replace it with NaN if it stands for a "
-        "missing answer"
+        f"values ({shown_value(rest.min())} to {shown_value(rest.max())}): replace it "
+        "with NaN if it stands for a missing answer"
     )
 
 

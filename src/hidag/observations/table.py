@@ -14,6 +14,7 @@ from scipy import sparse
 from hidag.errors import DataError
 from hidag.observations.columns import columns_from_array, columns_from_frame, finish_in_place
 from hidag.observations.frames import frame_labels, open_frame, refuse_duplicates
+from hidag.shown_text import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +204,8 @@ def _given_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:
     given = tuple(str(name) for name in names)
     if len(given) != n_items:
         raise DataError(
-            f"names must have one name per column, but there are {len(given)} names for "
-            f"{n_items} columns"
+            f"names must have one name per column, but got {counted(len(given), 'name')} for "
+            f"{counted(n_items, 'column')}"
         )
     return given
 

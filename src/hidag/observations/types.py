@@ -19,6 +19,7 @@ from hidag.observations.infer import Guess, infer_family
 from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
 from hidag.observations.values import check_values
+from hidag.shown_text import counted
 
 _AUTO = "auto"
 _SHOWN_VALUES = 8
@@ -218,8 +219,8 @@ def _per_item(
         ) from None
     if len(listed) != len(names):
         raise SettingError(
-            f"family must have one entry per item, but there are {len(listed)} entries for "
-            f"{len(names)} items"
+            "family must have one entry per item, but got "
+            f"{counted(len(listed), 'entry', 'entries')} for {counted(len(names), 'item')}"
         )
     return _families_named(listed, names)
 

@@ -11,6 +11,8 @@ from hidag.errors import DataError, HidagWarning, SettingError
 from hidag.measurement import categorical_named, family_named
 from hidag.observations.missing_codes import code_hint
 from hidag.observations.table import Observations
+from hidag.shown_numbers import shown_value
+from hidag.shown_text import counted
 
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
 _LARGEST_SIZE, _SMALLEST_SPREAD = 1e100, 1e-100
@@ -37,8 +39,9 @@ def check_values(
     """
     if len(families) != observations.n_items:
         raise SettingError(
-            f"there must be one family per item, but there are {len(families)} families for "
-            f"{observations.n_items} items"
+            "there must be one family per item, but got "
+            f"{counted(len(families), 'family', 'families')} for "
+            f"{counted(observations.n_items, 'item')}"
         )
     for family in dict.fromkeys(families):
         kind = categorical_named(family) or family_named(family)
@@ -119,6 +122,7 @@ def _refuse_constant(observations: Observations) -> None:
     if constant:
         name, value = next(iter(constant.items()))
         raise DataError(
-            f"each item needs at least two different values, but item {name!r} is {value:g} in all "
-            f"observed rows ({len(constant)} of {observations.n_items} items); drop the column"
+            f"each item needs at least two different values, but item {name!r} is "
+            f"{shown_value(value)} in all observed rows ({len(constant)} of "
+            f"{observations.n_items} items); drop the column"
         )

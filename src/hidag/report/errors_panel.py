@@ -5,6 +5,7 @@ from __future__ import annotations
 from hidag.explain.standard_errors import StandardErrors
 from hidag.report.headings import SURE_HEADING
 from hidag.report.parts import Section, Table
+from hidag.shown_text import counted
 
 _OF_ITEMS = ("coefficient", "dispersion", "cutpoint")
 _HEADER = ("of", "term", "estimate", "standard error", "lower", "upper")
@@ -19,13 +20,14 @@ def errors_panel(found: StandardErrors) -> tuple[Section, tuple[Table, ...]]:
     ]
     if found.flat:
         words.append(
-            f"The data say nothing of {len(found.flat)} parameters, for instance of "
+            f"The data say nothing of {counted(len(found.flat), 'parameter')}, for instance of "
             f"{found.flat[0]}."
         )
     if found.known_in_sum:
         words.append(
-            f"Prerequisites leave {len(found.known_in_sum)} parameters known in sum only, for "
-            f"instance {found.known_in_sum[0]}: the states that would tell them apart do not occur."
+            f"Prerequisites leave {counted(len(found.known_in_sum), 'parameter')} known in sum "
+            f"only, for instance {found.known_in_sum[0]}: the states that would tell them apart do "
+            "not occur."
         )
     if found.distance > 1.0:
         words.append(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.identify.findings import listed
 from hidag.plots.q_matrix import strengths
-from hidag.report.model_words import counted
 from hidag.report.told_edges import SortedEdges
-from hidag.shown_text import shortened
+from hidag.shown_text import counted, shortened
 
 if TYPE_CHECKING:
     from hidag.result import FitResult
@@ -24,6 +24,7 @@ _STRONGEST_ITEMS = 3
 _LONGEST_NAME = 40
 #: Two latents joined in so many of the resampled tables are beyond reasonable doubt.
 _SURE = 0.95
+_NOTHING_TOLD = "but the items show too little of them to tell whether they are independent"
 
 
 def what_was_found(
@@ -43,7 +44,7 @@ def what_was_found(
     """
     edges = SortedEdges.of(result)
     sentences = [
-        *_edges(edges, len(result.latent_names)),
+        *_edges(edges, len(result.latent_names), in_the_dark=tells_nothing(result)),
         *_support(edges, support),
         *_sure_directions(edges, directions or {}),
     ]
@@ -59,10 +60,17 @@ def without_edges(result: FitResult) -> str:
         return "No edge could be found: all pairs were forbidden beforehand."
     if n_apart:
         return f"No edge was found, with {n_apart:,} of {n_pairs:,} pairs kept apart beforehand."
+    if tells_nothing(result):
+        return f"No edge was found, {_NOTHING_TOLD}."
     return "No edge was found: the latents look independent."
 
 
-def _edges(edges: SortedEdges, n_latents: int) -> list[str]:
+def tells_nothing(result: FitResult) -> bool:
+    """Return whether items show the latents so little that a missing edge means nothing."""
+    return result.information_ratio < HARDLY_SEEN or not result.q_matrix.any(axis=0).all()
+
+
+def _edges(edges: SortedEdges, n_latents: int, *, in_the_dark: bool) -> list[str]:
     n_joined = len(edges.joined_by_data) + len(edges.told)
     if n_latents == 1:
         return []
@@ -71,6 +79,8 @@ def _edges(edges: SortedEdges, n_latents: int) -> list[str]:
         if len(edges.kept_apart) == n_latents * (n_latents - 1) // 2:
             return ["No two causes could be joined: all pairs were forbidden beforehand."]
         look = ": they look independent" if not apart else ""
+        if in_the_dark:
+            look = f", {_NOTHING_TOLD}"
         return [f"No cause was found to be joined to another{look}.", *apart]
     if n_joined > _TOLD_EDGES:
         return [*_counts(edges, n_latents), *apart]

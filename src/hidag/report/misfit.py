@@ -12,7 +12,7 @@ from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from hidag.explain.fit_statistics import LEVEL
-from hidag.report.model_words import counted
+from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from hidag.explain.fit_statistics import FitStatistics

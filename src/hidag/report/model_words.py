@@ -12,6 +12,7 @@ from hidag.latent.state_space import MAX_LISTED_STATES
 from hidag.measurement import family_named
 from hidag.measurement.effects import ALL_ORDERS, Effects
 from hidag.plots.q_matrix import strengths
+from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from hidag.result import FitResult
@@ -192,8 +193,3 @@ def dispersions_in_words(result: FitResult) -> tuple[str, str]:
         return "variance", ""
     listed = "; ".join(f"{name}: {words}" for name, words in means.items())
     return "dispersion", f"The dispersion of an item is for {listed}."
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many}"

@@ -14,6 +14,7 @@ from hidag.report.headings import FIT_HEADING, PLACEMENT_HEADING, SURE_HEADING
 from hidag.report.misfit import GOOD_RMSEA, POOR_RMSEA
 from hidag.report.parts import Section, Table, in_words
 from hidag.row_weights import rows_in_words
+from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from hidag.explain.tables import Table as Found
@@ -34,8 +35,8 @@ def fit_panel(found: FitStatistics) -> Panel:
         c = found.criteria
         rows = rows_in_words(c.n_rows, c.n_effective)
         words.append(
-            f"Log-likelihood {c.log_likelihood:,.2f} with {c.n_parameters} parameters: AIC "
-            f"{c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC {c.ebic:,.2f}; {rows} and "
+            f"Log-likelihood {c.log_likelihood:,.2f} with {counted(c.n_parameters, 'parameter')}: "
+            f"AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC {c.ebic:,.2f}; {rows} and "
             f"{c.n_cells:,} observed cells were used."
         )
     if found.absolute is not None:
@@ -95,13 +96,13 @@ def placement_panel(found: Classification) -> Panel:
 def bootstrap_panel(found: BootstrapResult) -> Panel:
     """Return what the page says about how sure the fit is."""
     kind = (
-        "tables of rows drawn again from the table"
+        "of rows drawn again from the table"
         if found.kind == "nonparametric"
-        else "tables drawn from the fitted model"
+        else "drawn from the fitted model"
     )
     words = [
-        f"The model was fitted again to {found.n_refits} {kind}. All latents were those of the fit "
-        f"in {found.same_latents.mean():.0%} of them."
+        f"The model was fitted again to {counted(found.n_refits, 'table')} {kind}. All latents "
+        f"were those of the fit in {found.same_latents.mean():.0%} of them."
     ]
     if found.start == "fitted":
         words.append("Refits began at the fit, so that other optima were not looked for.")
@@ -134,7 +135,8 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
     if found.n_refits < FEWEST_FOR_INTERVALS:
         tables = [table for table in tables if table.name not in ("law_intervals", "intervals")]
     if not found.q_given:
-        words.append(f"{len(unsure)} entries of Q are in 5 to 95 % of the refits.")
+        entries = counted(len(unsure), "entry of Q is", "entries of Q are")
+        words.append(f"{entries} in 5 to 95 % of the refits.")
         tables.append(_of_rows("q_support", "Entries of Q that refits do not agree on", unsure))
     tables = [table for table in tables if table.rows]
     names = tuple(table.name for table in tables)

@@ -13,7 +13,9 @@ from hidag.measurement import categorical_named, family_named
 from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.overdispersed import SIGN, overdispersion_sentence
 from hidag.report.headings import FIT_HEADING
-from hidag.report.model_words import counted, effects_in_words, latents_in_words
+from hidag.report.model_words import effects_in_words, latents_in_words
+from hidag.row_weights import UNANSWERED, unanswered_in_words
+from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from hidag.discover import CPDAG, DAG
@@ -70,17 +72,25 @@ def what_was_fitted(result: FitResult) -> list[str]:
             " Because the items say little about the causes, the search went on from there by the "
             "likelihood of the table itself."
         )
+    n_starts = len(result.starts)
+    best_of = f", best of {n_starts:,} starts" if n_starts > 1 else ""
     return [
         f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
+        *_unanswered(result),
         *_number_in_words(result),
         *(["Rows were counted by weights."] if was_weighted(result) else []),
         support,
         effects_in_words(result),
         *knowledge_in_words(result),
-        f"The estimate comes from {steps}, {counted(result.n_iter, 'step', 'steps')}, best of "
-        f"{counted(len(result.starts), 'start', 'starts')}. {rows}",
+        f"The estimate comes from {steps}, {counted(result.n_iter, 'step')}{best_of}. {rows}",
     ]
+
+
+def _unanswered(result: FitResult) -> list[str]:
+    """Return how many rows hold no answer, as a sentence; empty if none."""
+    n_empty = result.settings.get(UNANSWERED, 0)
+    return [f"{unanswered_in_words(n_empty, result.n_samples)}."] if n_empty else []
 
 
 def _number_in_words(result: FitResult) -> list[str]:
@@ -137,19 +147,25 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     out += doubts_of_knowledge(result)
     if not result.converged:
         out.append(
-            f"the estimate had not settled after {result.n_iter} steps; fit again with a larger "
-            "max_iter before reading the numbers"
+            f"the estimate had not settled after {counted(result.n_iter, 'step')}; fit again with "
+            "a larger max_iter before reading the numbers"
+        )
+    elif result.all_starts_stopped:
+        out.append(
+            f"no start had settled after {counted(result.settings['max_iter'], 'step')}, so that "
+            "the one that looked best may not be the best; fit again with a larger max_iter before "
+            "reading the numbers"
         )
     # Starts that were given up after a rough look cannot tell where they would have ended.
-    if result.n_finished > 1 and result.n_reached == 1:
+    if result.n_finished > 1 and result.n_reached == 1 and not result.all_starts_stopped:
         out.append(
             f"only 1 of {result.n_finished} starts reached the best solution, so a better one may "
             "exist; fit again with more starts"
         )
     if n_items < 2 * n_latents + 1:
         out.append(
-            f"{n_latents} latents cannot be identified from {n_items} items; at least "
-            f"{2 * n_latents + 1} items are needed"
+            f"{counted(n_latents, 'latent')} cannot be identified from {counted(n_items, 'item')}; "
+            f"at least {2 * n_latents + 1} items are needed"
         )
     q = result.q_matrix
     thin = [
@@ -160,8 +176,8 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     if thin:
         out.append(
             f"{counted(len(thin), 'latent is', 'latents are')} measured by fewer than "
-            f"{FEWEST_ITEMS} items ({_listed(thin)}) and may not be identified; ask for fewer "
-            "latents or add items"
+            f"{FEWEST_ITEMS} items ({_listed(thin)}) and may not be identified; "
+            f"{'ask for fewer latents or ' if n_latents > 1 else ''}add items"
         )
     idle = [name for name, row in zip(result.item_names, q, strict=True) if not row.any()]
     if idle:

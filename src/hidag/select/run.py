@@ -12,7 +12,8 @@ from hidag.how_many.common_strength import refit_at_common_strength
 from hidag.how_many.neighbour_fits import Neighbours, Place
 from hidag.how_many.rule import Comparison, nearest, next_both_ways, next_to_fit
 from hidag.observations import Observations, read_table, resolve_families
-from hidag.row_weights import weighted_rows
+from hidag.observations.twins import warn_of_twins
+from hidag.row_weights import warn_of_unanswered, weighted_rows
 from hidag.select.candidates import (
     Candidate,
     Table,
@@ -89,6 +90,9 @@ def select(
     table = read_table(X, min_rows=2)
     numbers = _checked_latents(latents, table)
     counted, weights = weighted_rows(table, sample_weight)
+    # The line that called: the warning function, this one, the caller.
+    warn_of_unanswered(table, stacklevel=3)
+    warn_of_twins(counted, stacklevel=3)
     # Correlations are asked without regard to what may be chosen: they may say more than that.
     largest = max(numbers[-1], largest_count(table.n_items))
     count = count_in_table(counted, family, weights, largest=largest)

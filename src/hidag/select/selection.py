@@ -13,6 +13,8 @@ from hidag.result import FitResult
 from hidag.select.candidates import Candidate
 from hidag.start.factor_count import FactorCount
 
+#: Criteria go by many rows; fewer than these leave all of them in the dark.
+FEW_ROWS = 50
 #: Columns of the table, in order.
 COLUMNS = (
     "latents",
@@ -218,12 +220,13 @@ class Selection:
             out = f"{words}, by {self.margin:.1f} of BIC before {other}{tie}."
         elif other < chosen:
             out = (
-                f"{words}: the correlations speak for them, and {other} are better by "
-                f"{-self.margin:.1f} of BIC only, a near tie."
+                f"{words}: {self._counting}, and {other} "
+                f"{'is' if other == 1 else 'are'} better by {-self.margin:.1f} of BIC only, a near "
+                "tie."
             )
         else:
             out = (
-                f"{words}: the correlations speak for no more, though fits with {other} are better "
+                f"{words}: {self._counting} and no more, though fits with {other} are better "
                 f"by {-self.margin:.1f} of BIC."
             )
         compared = self.compared
@@ -235,10 +238,31 @@ class Selection:
         if len(self.latents) > 1 and chosen in (self.latents[0], self.latents[-1]) and chosen > 1:
             end = "fewest" if chosen == self.latents[0] else "most"
             out += f" That is the {end} that could be chosen."
+        if 0 < self.n_rows < FEW_ROWS:
+            out += (
+                f" {self.n_rows:,.0f} rows are few: they leave open how many latents there are, "
+                "whatever a criterion says."
+            )
         others = [f"{name} says {k}" for name, k in self.votes.items() if k != chosen]
         if others and self.fitted:
             out += f" Not all agree: {', '.join(others)}."
         return out
+
+    @property
+    def n_rows(self) -> float:
+        """Rows that fits counted on; 0 where nothing was fitted."""
+        known = [one.criteria.n_rows for one in self.candidates if one.criteria is not None]
+        return known[0] if known else 0.0
+
+    @property
+    def _counting(self) -> str:
+        """Which criterion counts most latents in the correlations, and how many."""
+        most = self.count.span[1]
+        if self.count.agreed:
+            return f"parallel analysis and factor BIC count {most} in the correlations"
+        parallel = self.count.by_parallel_analysis == most
+        name = "parallel analysis" if parallel else "factor BIC"
+        return f"{name} counts {most} in the correlations"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the selection as JSON can hold it; numbers that are not there are None."""

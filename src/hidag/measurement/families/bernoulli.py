@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from hidag.measurement.families.base import Array, Finding, MeanFamily
+from hidag.measurement.families.findings import found_elsewhere
 from hidag.measurement.families.registry import register
 from hidag.measurement.families.softplus import softplus
 
@@ -40,7 +41,7 @@ class Bernoulli(MeanFamily):
                 "use family='ordinal' for grades, or recode the item as 0 and 1 at a cut",
             )
         return (
-            f"{x[other][0]:g} in {np.count_nonzero(other)} of {len(x)} cells",
+            found_elsewhere(x, other),
             "recode the item as 0 and 1, or use another family",
         )
 

@@ -7,6 +7,7 @@ from scipy.special import expit, gammaln, logit
 
 from hidag.errors import SettingError
 from hidag.measurement.families.base import Array, Finding, MeanFamily
+from hidag.measurement.families.findings import found_elsewhere
 from hidag.measurement.families.registry import register, written
 from hidag.measurement.families.softplus import softplus
 
@@ -47,7 +48,7 @@ class Binomial(MeanFamily):
                 "without a largest one",
             )
         return (
-            f"{x[other][0]:g} in {np.count_nonzero(other)} of {len(x)} cells",
+            found_elsewhere(x, other),
             "use the numbers of successes, not shares; family='beta' is for shares",
         )
 

@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.measurement.families.base import Array, Finding
+from hidag.shown_numbers import shown_value
+
+
+def found_elsewhere(x: Array, other: NDArray[np.bool_]) -> str:
+    """Return which of the values (n,) are not what they should be, in words that follow "has".
+
+    Parameters
+    ----------
+    x : ndarray, shape (n,)
+    other : ndarray of bool, shape (n,)
+        At least one.
+    """
+    odd = x[other]
+    cells = f"in {len(odd)} of {len(x)} cells"
+    if (odd == odd[0]).all():
+        return f"{shown_value(odd[0])} {cells}"
+    return f"something else {cells}, such as {shown_value(odd[0])}"
 
 
 def find_counts(x: Array) -> Finding:
@@ -42,10 +60,10 @@ def find_grades(x: Array, lowest: int, n_grades: int) -> Finding:
     if (x == np.floor(x)).all():
         low, high = min(int(x.min()), lowest), max(int(x.max()), top)
         return (
-            f"values from {x.min():g} to {x.max():g}",
+            f"values from {shown_value(x.min())} to {shown_value(x.max())}",
             f"write 'ordinal({low}..{high})' if these are all grades, or recode the item",
         )
     return (
-        f"{x[other][0]:g} in {np.count_nonzero(other)} of {len(x)} cells",
+        found_elsewhere(x, other),
         "recode the item as whole numbers",
     )

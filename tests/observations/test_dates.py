@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag.cli.wording import options_for_settings
+from hidag.errors import DataError, HidagWarning
+from hidag.observations import read_table, resolve_families
+from hidag.observations.dates import are_dates, warn_of_dates
+
+
+def test_days_of_the_calendar_are_dates_and_other_whole_numbers_are_not():
+    assert are_dates(np.array([20210101.0, 20240229.0, 19991231.0]))
+    for wrong in (20230229.0, 20211301.0, 20210100.0, 20210132.0, 20210101.5, 999.0, 99990101.0):
+        assert not are_dates(np.array([20210101.0, wrong]))
+    assert not are_dates(np.array([20210101.0]))
+
+
+def test_dates_are_refused_and_written_in_full():
+    days = np.tile(20210101.0 + np.arange(28), 4)
+    table = read_table(np.column_stack([days, np.tile([0.0, 1.0], 56)]), names=["day", "yes"])
+    with pytest.raises(DataError) as refused:
+        resolve_families(table, "auto")
+    assert str(refused.value) == (
+        "family='auto' cannot tell the type of 1 of 2 items:\n"
+        "  'day': holds whole numbers from 20210101 to 20210128 that all read as dates (year, "
+        "month, day)\n"
+        "turn a date into a number, such as the days since a start, or leave it out"
+    )
+    assert options_for_settings(str(refused.value)).endswith("leave it out with --drop COLUMN")
+    with pytest.warns(HidagWarning) as told:
+        warn_of_dates(table)
+    assert str(told[0].message) == (
+        "item 'day' holds whole numbers from 20210101 to 20210128 that all read as dates (year, "
+        "month, day) (1 of 2 items), of which months and years would be jumps; turn a date into a "
+        "number, such as the days since a start, or leave it out"
+    )
+
+
+def test_large_whole_numbers_are_written_in_full():
+    table = read_table(np.tile(1234567.0 + 3 * np.arange(28), 4)[:, None], names=["n"])
+    with pytest.raises(DataError, match="whole numbers from 1234567 to 1234648"):
+        resolve_families(table, "auto")

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL
+from hidag.errors import HidagWarning
+from hidag.observations import read_table
+from hidag.observations.twins import FEWEST_ROWS, twins, warn_of_twins
+
+NAN = float("nan")
+
+
+def binary(n_rows, n_items, seed=0, chance=0.5):
+    return (np.random.default_rng(seed).random((n_rows, n_items)) < chance).astype(float)
+
+
+def test_copies_and_reverses_are_found_where_both_are_observed():
+    x = binary(400, 6)
+    x[:, 4], x[:, 5] = x[:, 0], 1.0 - x[:, 2]
+    assert twins(x) == [(0, 4, False, 400), (2, 5, True, 400)]
+    x[::2, 4], x[:3, 0] = NAN, NAN
+    assert twins(x) == [(0, 4, False, 199), (2, 5, True, 400)]
+    x[7, 4], x[7, 0] = 1.0, 0.0
+    assert twins(x) == [(2, 5, True, 400)]
+
+
+def test_copies_of_any_numbers_are_found_but_only_yes_and_no_are_opposite():
+    x = np.random.default_rng(1).normal(size=(50, 4))
+    x[:, 3], x[:, 2] = x[:, 0], 1.0 - x[:, 1]
+    assert twins(x) == [(0, 3, False, 50)]
+
+
+def test_what_may_be_alike_by_chance_is_no_copy():
+    # Hardly anybody says yes: the columns agree in what nobody says.
+    x = np.zeros((1000, 2))
+    x[: FEWEST_ROWS - 1] = 1.0
+    assert twins(x) == []
+    x[:FEWEST_ROWS] = 1.0
+    assert twins(x) == [(0, 1, False, 1000)]
+    assert twins(np.repeat(np.arange(19.0)[:, None], 2, axis=1)) == []
+    # Columns of which each row holds one or the other share no row.
+    halves = binary(100, 2)
+    halves[:50, 0], halves[50:, 1] = NAN, NAN
+    assert twins(halves) == []
+
+
+def test_a_fit_says_so_and_rows_in_order_change_nothing():
+    x = binary(300, 5)
+    x = np.column_stack([x[np.argsort(x[:, 0])], np.zeros(300)])
+    x[:, 5] = x[:, 0]
+    table = read_table(x, names=list("abcdef"))
+    with pytest.warns(HidagWarning) as told:
+        warn_of_twins(table, stacklevel=2)
+    assert str(told[0].message) == (
+        "items 'a' and 'f' are equal in all 300 rows where both are observed; two that say the "
+        "same can make up a latent of their own: drop one of the two if it is a copy"
+    )
+    with (
+        pytest.warns(HidagWarning, match="'item_0' and 'item_5' are equal in all 300 rows"),
+        pytest.warns(HidagWarning, match="comes without a guarantee"),
+    ):
+        DCRL(1, n_starts=1, max_iter=5, tol=10.0, random_state=0).fit(x)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, Knowledge
+from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, KnowledgeWarning, SettingError
+from hidag.fit_task import read_task
+from hidag.observations import read_table
+from hidag.report import concerns
+
+
+def task_of(n_items, n_latents, **settings):
+    table = read_table(np.random.default_rng(0).integers(0, 2, (40, n_items)).astype(float))
+    return read_task(table, None, DCRL(n_latents, **settings).get_params())
+
+
+def test_one_item_is_never_said_to_identify_a_latent():
+    with pytest.raises(SettingError) as refused:
+        task_of(1, 2)
+    assert str(refused.value) == (
+        "n_latents=2 is more than the 1 item of the table, and each latent needs an item of its "
+        "own to be fitted at all; even one latent takes 3 items to be identified, so add items"
+    )
+    with pytest.warns(IdentifiabilityWarning) as told:
+        task_of(1, 1)
+    assert str(told[0].message) == (
+        "1 latent cannot be identified from 1 item: at least 3 are needed; add items"
+    )
+
+
+def test_the_most_that_is_offered_is_accepted_without_a_warning():
+    with pytest.raises(SettingError, match="ask for 2, the most that 5 items can identify"):
+        task_of(5, 6)
+    assert task_of(5, 2).n_latents == 2
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        Knowledge(required=[("Z1", "Z2")]),
+        Knowledge(forbidden=[("Z1", "Z2")]),
+        Knowledge(tiers=[("Z1",), ("Z2",)]),
+    ],
+)
+def test_knowledge_of_latents_that_the_fit_will_name_is_warned_of(known):
+    with pytest.warns(KnowledgeWarning) as told:
+        task_of(6, 2, knowledge=known)
+    assert str(told[0].message) == (
+        "what is known of Z1 is about a latent with a meaning, but without a Q-matrix the fit "
+        "decides which latent is called Z1: they are sorted by how strongly items show them, and "
+        "what was told holds for whichever comes there; fit without it, look at the Q that is "
+        "found, and give q_matrix with names for its latents"
+    )
+    q = np.tile(np.eye(2, dtype=np.int8), (3, 1))
+    q[4:] = -1
+    task_of(6, 2, knowledge=known, q_matrix=q)
+
+
+def test_knowledge_of_all_pairs_alike_needs_no_names():
+    task_of(6, 2, knowledge=Knowledge(forbidden=[("Z1", "Z2"), ("Z2", "Z1")]))
+
+
+def test_starts_that_were_all_stopped_are_not_said_to_have_settled():
+    rng = np.random.default_rng(2)
+    states = rng.integers(0, 2, (800, 2))
+    x = (rng.random((800, 8)) < 0.2 + 0.6 * np.tile(states, 4)).astype(float)
+    with pytest.warns(ConvergenceWarning, match="had not settled after max_iter=1 step; raise"):
+        result = DCRL(2, max_iter=1, n_starts=2, random_state=0).fit(x).result_
+    assert result.all_starts_stopped
+    sentences = [text for text in concerns(result) if "settled" in text]
+    assert len(sentences) == 1
+    if result.converged:
+        assert sentences[0] == (
+            "no start had settled after 1 step, so that the one that looked best may not be the "
+            "best; fit again with a larger max_iter before reading the numbers"
+        )
+    assert not DCRL(2, n_starts=2, random_state=0).fit(x).result_.all_starts_stopped

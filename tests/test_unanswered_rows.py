@@ -1,0 +1,155 @@
+"""A row without any answer tells nothing: all numbers are those of the table without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, select
+from hidag.criteria import information_criteria
+from hidag.errors import DataError, HidagWarning
+from hidag.explain import bootstrap, classify, fit_statistics, standard_errors, validate_q
+from hidag.report.words import what_was_fitted
+from hidag.row_weights import unanswered_in_words
+from hidag.simulate import chain_dag, make_truth, random_law, simulate
+
+N, EMPTY = 300, 500
+Q = np.tile(np.eye(2, dtype=np.int8), (4, 1))
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Return rows with answers, and the same among empty ones, with their places."""
+    rng = np.random.default_rng(3)
+    truth = make_truth(random_law(chain_dag(2), rng=rng), Q, ("bernoulli", "gaussian") * 4, rng=rng)
+    values = np.array(simulate(truth, N, rng=rng, missing=0.1).X)
+    values = values[~np.isnan(values).all(axis=1)]
+    places = np.sort(rng.permutation(len(values) + EMPTY)[: len(values)])
+    padded = np.full((len(values) + EMPTY, values.shape[1]), np.nan)
+    padded[places] = values
+    return values, padded, places
+
+
+def fitted(values, weights=None, **settings):
+    return DCRL(2, random_state=0, **settings).fit(values, sample_weight=weights).result_
+
+
+def both_fits(tables, weights=None, **settings):
+    values, padded, places = tables
+    wide = None
+    if weights is not None:
+        wide = np.full(len(padded), 7.0)
+        wide[places] = weights
+    with pytest.warns(HidagWarning, match="500 of 800 rows have no answer and count for nothing"):
+        longer = fitted(padded, wide, **settings)
+    return fitted(values, weights, **settings), longer, wide
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fit_and_its_examinations_are_those_without_empty_rows(tables, weighted):
+    values, padded, _ = tables
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, len(values)) if weighted else None
+    short, long, wide = both_fits(tables, weights, q_matrix=Q)
+    for name in ("log_likelihood", "graph_rows", "information_ratio", "missing_share", "n_counted"):
+        assert getattr(long, name) == getattr(short, name)
+    np.testing.assert_array_equal(long.loadings, short.loadings)
+    np.testing.assert_array_equal(long.law.probabilities, short.law.probabilities)
+    assert information_criteria(long) == information_criteria(short)
+    assert long.settings["penalty_strength_used"] == short.settings["penalty_strength_used"]
+    ours, theirs = (
+        standard_errors(fit, x, sample_weight=w)
+        for fit, x, w in ((long, padded, wide), (short, values, weights))
+    )
+    assert ours.n_rows == theirs.n_rows
+    np.testing.assert_array_equal(ours.covariance, theirs.covariance)
+    ours, theirs = (
+        fit_statistics(fit, x, sample_weight=w, n_tables=10)
+        for fit, x, w in ((long, padded, wide), (short, values, weights))
+    )
+    # Written out, as NaN is not even equal to itself.
+    assert repr(ours.to_dict()) == repr(theirs.to_dict())
+    ours, theirs = (
+        validate_q(fit, x, sample_weight=w, n_resamples=2, random_state=0)
+        for fit, x, w in ((long, padded, wide), (short, values, weights))
+    )
+    assert ours.summary() == theirs.summary()
+
+
+def test_empty_rows_are_placed_by_the_law_and_marked(tables):
+    values, padded, places = tables
+    short, long, _ = both_fits(tables, q_matrix=Q)
+    ours, theirs = classify(long, padded), classify(short, values)
+    assert repr(ours.quality) == repr(theirs.quality)
+    assert ours.shares() == theirs.shares()
+    empty = np.setdiff1d(np.arange(len(padded)), places)
+    for mine, other in zip(ours.probabilities, theirs.probabilities, strict=True):
+        np.testing.assert_array_equal(mine[places], other)
+    np.testing.assert_allclose(
+        ours.expected[empty], np.tile(long.law.marginals()[:, 1], (EMPTY, 1)), atol=1e-12
+    )
+    assert (ours.n_answers[empty] == 0).all()
+    assert ours.people().column("n_answers")[int(empty[0])] == 0
+    assert ours.notes == (
+        "500 of 800 rows have no answer and count for nothing: such a row is placed by the law "
+        "alone, as anybody would be of whom nothing is known (n_answers 0)",
+    )
+    np.testing.assert_array_equal(ours.profiles, long.classify(padded))
+    # With nobody to place, nothing is known of how well that goes.
+    nobody = classify(long, np.full((3, 8), np.nan))
+    assert np.isnan(nobody.quality.column("accuracy")).all()
+    assert nobody.quality.column("n_rows") == [0, 0, 0]
+    assert len(nobody.shares()) == 0
+
+
+def test_a_bootstrap_draws_rows_with_answers(tables):
+    values, padded, _ = tables
+    short, long, _ = both_fits(tables, q_matrix=Q)
+    ours, theirs = (
+        bootstrap(fit, x, n_resamples=2, start="fitted", random_state=0)
+        for fit, x in ((long, padded), (short, values))
+    )
+    assert ours.n_rows == theirs.n_rows == len(values)
+    np.testing.assert_array_equal(ours.loadings, theirs.loadings)
+
+
+def test_numbers_of_latents_are_compared_without_empty_rows(tables):
+    values, padded, _ = tables
+    settings = {"fits": "none", "random_state": 0}
+    with pytest.warns(HidagWarning, match="500 of 800 rows"):
+        long = select(padded, [1, 2, 3], **settings)
+    assert repr(long.rows()) == repr(select(values, [1, 2, 3], **settings).rows())
+
+
+def test_few_empty_rows_are_told_with_the_fit_only(tables):
+    values = tables[0]
+    result = fitted(np.vstack([values, np.full((3, 8), np.nan)]), q_matrix=Q)
+    n = len(values)
+    assert f"3 of {n + 3} rows have no answer and count for nothing." in what_was_fitted(result)
+    assert result.n_samples == n + 3
+    assert unanswered_in_words(1, 20) == "1 of 20 rows has no answer and counts for nothing"
+
+
+def test_tables_with_too_few_rows_that_have_an_answer_are_refused(tables):
+    one = np.full((5, 3), np.nan)
+    one[2] = 1.0
+    with pytest.raises(DataError, match="2"):
+        DCRL(1).fit(one)
+    weights = np.zeros(len(tables[1]))
+    weights[np.isnan(tables[1]).all(axis=1)] = 1.0
+    with pytest.raises(DataError) as refused:
+        DCRL(2).fit(tables[1], sample_weight=weights)
+    assert str(refused.value) == (
+        "sample_weight must be above zero for at least 2 rows that have an answer"
+    )
+
+
+def test_one_row_that_carries_all_the_weight_is_named():
+    x = np.random.default_rng(0).integers(0, 2, (50, 4)).astype(float)
+    weights = np.full(50, 1e-12)
+    weights[4] = 1.0
+    with pytest.raises(DataError) as refused:
+        DCRL(1).fit(x, sample_weight=weights)
+    assert str(refused.value) == (
+        "sample_weight must let more than one row count, but row 4 (counting from 0) carries 1 of "
+        "1, nearly all of the weight; look at the weight of that row"
+    )
