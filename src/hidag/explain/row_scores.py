@@ -8,6 +8,7 @@ derivative.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,14 +139,32 @@ def row_scores(free: FreeParameters) -> Array:
     return out
 
 
-def complete_information(free: FreeParameters) -> Array:
-    """Return the expected information of complete data given the rows, shape (P, P)."""
+@dataclass(frozen=True)
+class CompleteInformation:
+    """What data in which the latents were seen would tell, as it is expected given the rows.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (P, P)
+        The information about all free parameters.
+    told : ndarray, shape (R, S)
+        About each response's predictor in each state, and no more than there are rows: of a yes or
+        a no about the number of the rarer answers.
+    """
+
+    matrix: Array
+    told: Array
+
+
+def complete_information(free: FreeParameters) -> CompleteInformation:
+    """Return the expected information of complete data given the rows."""
     features = free.working.terms.features(free.result.law.space.states())
     statistics, _ = expect(free.working, free.probabilities, free.data, features)
     out = np.zeros((free.n_parameters, free.n_parameters))
     responses = np.arange(free.data.n_items)
     counts = statistics.item_counts(responses, free.data.gappy)
     starts, weights = free.data.columns.starts, free.data.row_weights
+    told = np.empty(free.eta.shape)
     place = 0
     for r in responses:
         family = family_named(free.working.families[r])
@@ -158,6 +177,7 @@ def complete_information(free: FreeParameters) -> Array:
             counts[r],
             np.stack([cells, weights[seen]]),
         )
+        told[r] = np.minimum(curved.predictor, counts[r])
         n_auxiliary = len(curved.auxiliary)
         size = free.coefficient_maps[r].shape[1]
         own, more = (
@@ -174,7 +194,7 @@ def complete_information(free: FreeParameters) -> Array:
         own = np.arange(place, place + len(block.free))
         out[np.ix_(own, own)] = block.curvature(statistics.count)
         place += len(own)
-    return out
+    return CompleteInformation(out, told)
 
 
 def lost_information(free: FreeParameters, scores: Array) -> Array:
@@ -217,4 +237,4 @@ def lost_information(free: FreeParameters, scores: Array) -> Array:
 
 def observed_information(free: FreeParameters, scores: Array) -> Array:
     """Return minus the second derivatives of the log-likelihood, shape (P, P)."""
-    return complete_information(free) - lost_information(free, scores)
+    return complete_information(free).matrix - lost_information(free, scores)

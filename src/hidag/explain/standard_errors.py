@@ -40,7 +40,7 @@ class StandardErrors:
         A row for each number: kind (coefficient, dispersion, cutpoint, probability, share), the
         item or latent it is of, the term, estimate, standard error, and the ends of the interval.
         Standard errors are NaN where the data say nothing: a coefficient along which the
-        likelihood is flat, a probability at the edge.
+        likelihood is flat or that ran to an edge, a probability at the edge.
     names : tuple of str, length P
     covariance : ndarray, shape (P, P)
         Of the free parameters: coefficients in the items' units, dispersions on the scale on which
@@ -52,7 +52,8 @@ class StandardErrors:
         Rows used, or the sum of their weights.
     n_parameters : int
     not_estimated : tuple of str
-        Parameters along which the likelihood is flat.
+        Parameters along which the likelihood is flat, and coefficients that ran to an edge: see
+        :mod:`hidag.explain.item_edges`.
     distance : float
         How far the fit is from the nearest maximum of the likelihood, in standard errors.
     known_in_sum : tuple of str
