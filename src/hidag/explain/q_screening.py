@@ -7,7 +7,7 @@ estimated from the same rows.
 A row's weight says how many rows like it there are. So does the weighted log-likelihood, and the
 statistics are meant to be near what that gains or loses: they are those of a table in which every
 row stands as often as its weight says. Weights of a survey have to add up to what the rows are
-worth beforehand (``hidag.row_weights.scaled_to_effective``), or all of these are too large.
+worth beforehand (:func:`hidag.row_weights.survey_weights`), or all of these are too large.
 """
 
 from __future__ import annotations

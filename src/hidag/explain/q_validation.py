@@ -70,7 +70,7 @@ def validate_q(
     sample_weight : array, shape (N,), optional
         As in ``DCRL.fit``; of a fit that had weights, the same. All numbers, statistics at a glance
         and p-values among them, are those of a table in which every row stands as often as its
-        weight says: weights of a survey have to add up to what the rows are worth.
+        weight says: weights of a survey go through ``hidag.survey_weights`` first.
     n_resamples : int
         Tables of resampled rows on which doubtful entries are judged again.
     max_changes : int
