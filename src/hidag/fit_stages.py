@@ -20,6 +20,7 @@ from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdisper
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
 from hidag.row_weights import scaled_to_effective
+from hidag.seen_rows import SeenRows
 from hidag.stage_one import Measurement, StageOneRecord, estimate_measurement
 from hidag.thin_evidence import Needs, warn_of_thin_evidence
 from hidag.versions import versions_used
@@ -187,6 +188,7 @@ def _result(
         },
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,
+        seen_rows=SeenRows.of(task.counted.values, task.weights),
     )
 
 
