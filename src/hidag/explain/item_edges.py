@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.law_rounds import OCCUPIED
+from hidag.measurement import Family
 
 Array = NDArray[np.float64]
 
@@ -33,8 +34,7 @@ def at_edge(design: Array, told: Array) -> Array:
     design : ndarray, shape (S, P)
         What the coefficients add to the predictor in each state.
     told : ndarray, shape (S,)
-        What complete data would tell of the predictor in each state: its information, and no more
-        than there are rows.
+        What complete data would tell of the predictor in each state: see :func:`told_in_rows`.
     """
     patterns, place = np.unique(design, axis=0, return_inverse=True)
     amount = np.bincount(place.ravel(), np.maximum(told, 0.0), minlength=len(patterns))
@@ -49,6 +49,24 @@ def at_edge(design: Array, told: Array) -> Array:
     both = np.hstack([directions, directions @ patterns.T])
     largest = np.abs(both).max(axis=1, initial=0.0)
     return np.asarray(directions[values < OCCUPIED * largest**2])
+
+
+def told_in_rows(family: Family, auxiliary: Array, information: Array, counts: Array) -> Array:
+    """Return what complete data tell of a predictor in each state, in rows, shape (S,).
+
+    Parameters
+    ----------
+    family : Family
+    auxiliary : ndarray
+        Of the item: a dispersion, shape (), or cutpoints.
+    information : ndarray, shape (S,)
+        About the predictor.
+    counts : ndarray, shape (S,)
+        Rows that answered the item. More than they are is not told: of a yes or a no it is about
+        the number of the rarer answers, of a measurement the number of rows, whatever its unit.
+    """
+    unit = auxiliary if family.dispersion_is_variance else 1.0
+    return np.asarray(np.minimum(information * unit, counts), dtype=np.float64)
 
 
 def complement(directions: Array) -> Array:

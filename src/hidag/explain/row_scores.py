@@ -18,6 +18,7 @@ from hidag.estimate.exact import StateScores, iterate_posteriors
 from hidag.estimate.expectation import expect
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import auxiliary_of, base_slopes, curvature_of
+from hidag.explain.item_edges import told_in_rows
 from hidag.measurement import family_named
 
 Array = NDArray[np.float64]
@@ -148,8 +149,8 @@ class CompleteInformation:
     matrix : ndarray, shape (P, P)
         The information about all free parameters.
     told : ndarray, shape (R, S)
-        About each response's predictor in each state, and no more than there are rows: of a yes or
-        a no about the number of the rarer answers.
+        About each response's predictor in each state, in rows: see
+        :func:`hidag.explain.item_edges.told_in_rows`.
     """
 
     matrix: Array
@@ -169,15 +170,16 @@ def complete_information(free: FreeParameters) -> CompleteInformation:
     for r in responses:
         family = family_named(free.working.families[r])
         seen, cells = _cells(free, int(r))
+        auxiliary = auxiliary_of(free.working, int(r))
         curved = curvature_of(
             family,
-            auxiliary_of(free.working, int(r)),
+            auxiliary,
             free.eta[r],
             statistics.sum_x[starts[r] : starts[r + 1]],
             counts[r],
             np.stack([cells, weights[seen]]),
         )
-        told[r] = np.minimum(curved.predictor, counts[r])
+        told[r] = told_in_rows(family, auxiliary, curved.predictor, counts[r])
         n_auxiliary = len(curved.auxiliary)
         size = free.coefficient_maps[r].shape[1]
         own, more = (
