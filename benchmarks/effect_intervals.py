@@ -3,7 +3,7 @@
 Data come from a collider and a chain behind binary items; the measurement matrix and the graph are
 given, as the intervals from the information assume. Prints a line per design.
 
-    python benchmarks/effect_intervals.py --replicates 60
+    python benchmarks/effect_intervals.py --replicates 60 --rows booklets
 """
 
 from __future__ import annotations
@@ -34,11 +34,29 @@ def true_effects(truth) -> np.ndarray:
     return np.array(rows)
 
 
+def rows_of(
+    table: np.ndarray, kind: str, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the table with the cells and weights that rows of a kind have.
+
+    In booklets two tenths of the rows have the items of all latents, four those of the first two
+    and four those of the others. Weights make about a third of the rows.
+    """
+    rows = np.array(table, dtype=float)
+    if kind == "booklets":
+        part = rng.choice(3, size=len(rows), p=[0.4, 0.4, 0.2])
+        first = np.arange(rows.shape[1]) % 4 < 2
+        rows[np.ix_(part == 0, ~first)] = np.nan
+        rows[np.ix_(part == 1, first)] = np.nan
+    return rows, rng.exponential(size=len(rows)) ** 1.5 if kind == "weights" else None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=60)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", choices=["whole", "booklets", "weights"], default="whole")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for place, (name, parents) in enumerate(DESIGNS.items()):
@@ -53,7 +71,8 @@ def main() -> None:
         hits = []
         for replicate in range(options.replicates):
             seed = np.random.SeedSequence(options.seed, spawn_key=(place, replicate))
-            rows = simulate(truth, N_ROWS, rng=np.random.default_rng(seed)).X
+            rng = np.random.default_rng(seed)
+            rows, weights = rows_of(simulate(truth, N_ROWS, rng=rng).X, options.rows, rng)
             model = DCRL(
                 4,
                 family="bernoulli",
@@ -63,14 +82,14 @@ def main() -> None:
                 n_starts=1,
                 random_state=replicate,
             )
-            fit = model.fit(rows).result_
+            fit = model.fit(rows, sample_weight=weights).result_
             draws = draws_of_law(fit, options.draws, random_state=replicate)
             found = average_effects(fit, replicates=draws, held=True, level=0.9)
             hits.append((found.lower <= wanted) & (wanted <= found.upper))
         inside = np.array(hits)
         shares = [inside[:, part & ~zero].mean() for part in _parts(wanted)]
         print(
-            f"{name:9s} n={N_ROWS} {options.replicates} tables: 90 % intervals hold "
+            f"{name:9s} n={N_ROWS} {options.rows} {options.replicates} tables: 90 % intervals hold "
             f"{shares[0]:.1%} of effects on latents, {shares[1]:.1%} of effects on items"
         )
 

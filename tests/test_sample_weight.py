@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag import DCRL, load
+from hidag import DCRL, load, survey_weights
 from hidag.criteria import information_criteria
 from hidag.errors import DataError
 from hidag.estimate.expectation import expect
@@ -170,7 +170,7 @@ def test_a_result_keeps_the_sum_of_the_weights(tables, tmp_path):
         (
             np.full(500, 1 / 500),
             "sample_weight must add up to the number of rows that the table stands for, at least "
-            "2, but adds up to 1; divide weights that are shares by their mean",
+            "2, but adds up to 1; give weights that are shares to hidag.survey_weights first",
         ),
     ],
 )
@@ -178,6 +178,53 @@ def test_weights_that_cannot_be_used_are_refused(tables, weights, sentence):
     with pytest.raises(DataError) as caught:
         DCRL(K, family=FAMILIES).fit(tables[0], sample_weight=weights)
     assert str(caught.value) == sentence
+
+
+def test_weights_of_a_survey_add_up_to_what_the_rows_are_worth():
+    people = np.array([1000.0, 3000.0, 0.0, 500.0])
+    worth = people.sum() ** 2 / (people**2).sum()
+    found = survey_weights(people)
+    np.testing.assert_allclose(found / found[0], people / people[0])
+    assert found.sum() == pytest.approx(worth)
+    assert (found**2).sum() == pytest.approx(worth)
+    np.testing.assert_allclose(survey_weights([2, 2, 2]), 1.0)
+    np.testing.assert_array_equal(people, [1000.0, 3000.0, 0.0, 500.0])
+
+
+@pytest.mark.parametrize(
+    ("weights", "sentence"),
+    [
+        (["many", "few"], "weights must be numbers, one for each row"),
+        (np.ones((3, 2)), "weights must be one number for each row, got shape (3, 2)"),
+        (
+            [1.0, np.nan, 2.0],
+            "weights must be finite numbers >= 0, but row 1 (counting from 0) has nan (1 of 3 "
+            "rows)",
+        ),
+        ([0.0, 4.0], "weights must be above zero for at least 2 rows"),
+    ],
+)
+def test_weights_that_no_survey_has_are_refused(weights, sentence):
+    with pytest.raises(DataError) as caught:
+        survey_weights(weights)
+    assert str(caught.value) == sentence
+
+
+def test_weights_of_a_survey_make_few_false_edges_and_weights_over_their_mean_many():
+    n_edges = np.zeros(2, dtype=int)
+    for seed in range(12):
+        # Latents that have nothing in common.
+        rng = np.random.default_rng(seed)
+        states = rng.integers(0, 2, (800, 3))
+        values = np.repeat(1.8 * states, 3, axis=1) + rng.normal(size=(800, 9))
+        people = rng.exponential(size=800) ** 1.5
+        model = DCRL(3, family="gaussian", q_matrix=np.repeat(np.eye(3), 3, axis=0), n_starts=1,
+                     random_state=0)  # fmt: skip
+        for i, weights in enumerate((survey_weights(people), people / people.mean())):
+            graph = model.fit(values, sample_weight=weights).graph_
+            n_edges[i] += len(graph.directed_edges) + len(graph.undirected_edges)
+    assert n_edges[0] <= 1
+    assert n_edges[1] >= 5
 
 
 def test_categories_are_asked_in_the_order_of_their_weight(tables):

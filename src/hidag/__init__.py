@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hidag.report import write_report as write_report
     from hidag.result import FitResult as FitResult
     from hidag.result import load as load
+    from hidag.row_weights import survey_weights as survey_weights
     from hidag.simulate import design as design
 
 __version__ = versions_used()["hidag"]
@@ -55,6 +56,7 @@ _HOMES = {
     "load": "hidag.result",
     "person_fit": "hidag.explain",
     "standard_errors": "hidag.explain",
+    "survey_weights": "hidag.row_weights",
     "validate_q": "hidag.explain",
     "what_if": "hidag.explain",
     "write_report": "hidag.report",

@@ -213,8 +213,10 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         y : ignored
         sample_weight : array, shape (N,), optional
             How many rows each row counts for; 0 leaves it out. A weight of 2 is the same as the
-            row twice: weights that say how much of a population a row stands for should be divided
-            by their mean first, or the fit will believe in more rows than there are, or in fewer.
+            row twice. Weights that say how much of a population a row stands for go through
+            ``hidag.survey_weights`` first: they should add up to (sum w)^2 / sum w^2, the number of
+            equal rows that tell as much (Kish 1965). Divided by their mean they would add up to
+            the number of rows, which unequal weights are not worth, and false edges would be found.
         """
         table = read_table(X, min_rows=2)
         if isinstance(self.n_latents, str) and self.n_latents == "auto":

@@ -21,6 +21,7 @@ from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdisper
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
 from hidag.row_weights import UNANSWERED, scaled_to_effective
+from hidag.seen_rows import SeenRows
 from hidag.settings import plain_value
 from hidag.shown_text import counted
 from hidag.stage_one import Measurement, estimate_measurement
@@ -200,6 +201,7 @@ def _result(
         },
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,
+        seen_rows=SeenRows.of(task.counted.values, task.weights),
     )
 
 

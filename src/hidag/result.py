@@ -27,6 +27,7 @@ from hidag.measurement import MeasurementParameters, Responses, Terms, family_na
 from hidag.measurement.effects import ALL_ORDERS, Effects
 from hidag.observations.known_items import read_known_items
 from hidag.result_file import read_fields, write_result
+from hidag.seen_rows import SeenRows
 from hidag.start.records import StartRecord
 
 Array = NDArray[np.float64]
@@ -75,6 +76,8 @@ class FitResult:
     item_families : tuple of str
         Families of the items where some are nominal, so that ``parameters`` has several rows for
         them; empty else.
+    seen_rows : SeenRows or None
+        Which cells rows had and how much they counted; None in files without it.
     """
 
     item_names: tuple[str, ...]
@@ -100,6 +103,7 @@ class FitResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     item_families: tuple[str, ...] = ()
+    seen_rows: SeenRows | None = None
 
     @cached_property
     def identifiability(self) -> Certificate:

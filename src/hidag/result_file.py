@@ -14,6 +14,7 @@ from hidag.discover import CPDAG
 from hidag.evidence import EdgeTest
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, Terms
+from hidag.seen_rows import SeenRows
 from hidag.start.records import StartRecord
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ def write_result(result: FitResult, path: Path) -> Path:
     }
     if result.q_given is not None:
         arrays["q_given"] = result.q_given
+    if result.seen_rows is not None:
+        arrays["seen_bits"] = result.seen_rows.bits
+        arrays["seen_counted"] = result.seen_rows.counted
+        arrays["seen_squares"] = result.seen_rows.squares
     if isinstance(result.law, NetworkLaw):
         header["law_parents"] = result.law.parents
         for k, table in enumerate(result.law.tables):
@@ -97,6 +102,7 @@ def read_fields(path: Path) -> dict[str, Any]:
         family_reasons=tuple(header["family_reasons"]),
         settings=header["settings"],
         versions=header["versions"],
+        seen_rows=_seen_rows(len(header["item_names"]), arrays),
     )
 
 
@@ -129,6 +135,14 @@ def _law(
     parents = tuple(tuple(pa) for pa in header["law_parents"])
     tables = tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
     return NetworkLaw(space, parents, tables)
+
+
+def _seen_rows(n_items: int, arrays: Mapping[str, NDArray[Any]]) -> SeenRows | None:
+    """Return which cells rows had; None in files of versions that did not keep it."""
+    if "seen_bits" not in arrays:
+        return None
+    counts = arrays["seen_counted"], arrays["seen_squares"]
+    return SeenRows(arrays["seen_bits"], n_items, *counts)
 
 
 def _start(record: Mapping[str, Any]) -> StartRecord:

@@ -58,10 +58,7 @@ def checked_weights(
     answered : ndarray of bool, shape (N,), optional
         Rows that hold an answer; the others get the weight 0.
     """
-    try:
-        weights = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError("sample_weight must be numbers, one for each row") from error
+    weights = _numbers(given)
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
@@ -69,18 +66,12 @@ def checked_weights(
             f"sample_weight must have shape ({n_samples},), one weight for each row, got "
             f"{weights.shape}"
         )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise DataError(
-            f"sample_weight must be finite numbers >= 0, but row {bad[0]} (counting from 0) has "
-            f"{weights[bad[0]]:g} ({len(bad)} of {n_samples} rows)"
-        )
+    _refuse_odd(weights)
     with_answer = ""
     if answered is not None and not answered.all():
         weights[~answered] = 0.0
         with_answer = " that have an answer"
-    if (weights > 0).sum() < 2:
-        raise DataError(f"sample_weight must be above zero for at least 2 rows{with_answer}")
+    _refuse_few(weights, with_answer=with_answer)
     if weights.sum() < 2:
         raise DataError(_too_light(weights))
     return weights
@@ -91,7 +82,8 @@ def _too_light(weights: Floats) -> str:
     if effective_number(weights) >= 2:
         return (
             "sample_weight must add up to the number of rows that the table stands for, at least "
-            f"2, but adds up to {weights.sum():g}; divide weights that are shares by their mean"
+            f"2, but adds up to {weights.sum():g}; give weights that are shares to "
+            "hidag.survey_weights first"
         )
     # Divided by anything, they would still leave one row that counts, and some dust.
     heaviest = int(weights.argmax())
@@ -100,6 +92,50 @@ def _too_light(weights: Floats) -> str:
         f"{heaviest} (counting from 0) carries {weights[heaviest]:g} of {weights.sum():g}, nearly "
         "all of the weight; look at the weight of that row"
     )
+
+
+def survey_weights(weights: Any) -> Floats:
+    """Return weights of a survey as ``sample_weight`` takes them, shape (N,).
+
+    A survey's weight says how many people a row stands for, and only ratios of weights count; a fit
+    takes a weight for so many rows. Unequal weights tell less than equal ones: rows are worth the
+    square of the weights' sum over the sum of their squares (Kish 1965), and that is what the
+    weights add up to here. ``hidag fit --weights`` does the same.
+
+    Parameters
+    ----------
+    weights : array, shape (N,)
+        Finite numbers of at least 0, which leaves a row out.
+    """
+    found = _numbers(weights, "weights")
+    if found.ndim != 1:
+        raise DataError(f"weights must be one number for each row, got shape {found.shape}")
+    _refuse_odd(found, "weights")
+    _refuse_few(found, "weights")
+    return scaled_to_effective(found)
+
+
+def _numbers(given: Any, name: str = "sample_weight") -> Floats:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be numbers, one for each row") from error
+
+
+def _refuse_odd(weights: Floats, name: str = "sample_weight") -> None:
+    """Refuse weights (N,) that are below zero or no numbers."""
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise DataError(
+            f"{name} must be finite numbers >= 0, but row {bad[0]} (counting from 0) has "
+            f"{weights[bad[0]]:g} ({len(bad)} of {len(weights)} rows)"
+        )
+
+
+def _refuse_few(weights: Floats, name: str = "sample_weight", with_answer: str = "") -> None:
+    """Refuse weights (N,) of which fewer than two are above zero."""
+    if (weights > 0).sum() < 2:
+        raise DataError(f"{name} must be above zero for at least 2 rows{with_answer}")
 
 
 def weighted_rows(table: Observations, given: Any) -> tuple[Observations, Floats | None]:

@@ -110,21 +110,44 @@ def test_errors_are_those_of_numerical_second_derivatives_in_the_chances():
     assert [row["share"] for row in first] == pytest.approx(SHARES)
 
 
-def test_an_answer_that_nobody_gives_leaves_the_other_patterns_known():
+#: Coefficients of an item of two latents that its answers in the states 00 and 11 have a part in.
+TAKEN_ALONG = {0: ["intercept", "Z1", "Z2", "Z1*Z2"], 3: ["Z1*Z2"]}
+
+
+@pytest.mark.parametrize(
+    ("state", "chance"), [(0, 1e-16), (0, 1e-10), (0, 1e-4), (3, 1 - 1e-10), (3, 1 - 1e-4)]
+)
+def test_an_answer_that_nobody_gives_leaves_the_other_patterns_known(state, chance):
+    # Wherever on the way to the edge the search for the maximum stopped.
     chances = CHANCES.copy()
-    chances[4, 0] = 1e-16
+    chances[4, state] = chance
     result = saturated_items(chances)
     X, _ = drawn(result, 1500, seed=2)
     found = standard_errors(result, X)
-    coefficients = found.table.where(kind="coefficient", of="X5")
-    assert np.isnan(coefficients.column("standard_error")).all()
+    unknown = TAKEN_ALONG[state]
+    assert found.not_estimated == tuple(f"X5: {term}" for term in unknown)
+    for row in found.table.where(kind="coefficient", of="X5").to_dicts():
+        assert np.isnan(row["standard_error"]) == (row["term"] in unknown)
     rows = found.patterns.where(item="X5").to_dicts()
-    assert np.isnan([row["standard_error"] for row in rows]).tolist() == [True, False, False, False]
-    expected = errors_by_hessian(X, chances, held=[(4, 0)])
-    for row in rows[1:]:
+    for at, row in enumerate(rows):
+        assert np.isnan([row["standard_error"], row["lower"], row["upper"]]).all() == (at == state)
+    expected = errors_by_hessian(X, chances, held=[(4, 0 if state == 0 else 3)])
+    for row in rows[:state] + rows[state + 1 :]:
         p = row["estimate"]
         error = expected["X5", round(p, 6)]
         assert row["standard_error"] == pytest.approx(p * (1 - p) * error, rel=1e-3)
+
+
+def test_rare_answers_are_estimated():
+    chances = CHANCES.copy()
+    chances[4, 3] = 0.995
+    result = saturated_items(chances)
+    X, _ = drawn(result, 1500, seed=2)
+    found = standard_errors(result, X)
+    assert found.not_estimated == ()
+    row = found.patterns.where(item="X5").to_dicts()[3]
+    error = errors_by_hessian(X, chances)["X5", 0.995]
+    assert row["standard_error"] == pytest.approx(0.995 * 0.005 * error, rel=1e-3)
 
 
 def test_conjunctive_items_have_a_guess_and_a_slip():

@@ -207,6 +207,30 @@ def test_rows_count_by_their_weights(provisional):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("family", ["bernoulli", "gaussian"])
+def test_a_glance_takes_weights_for_repeated_rows(family):
+    # Of ones and of zeros: p-values are made of both, beside likelihood ratios that do so.
+    wrong = replace(truth(family=family), q_given=wrong_q())
+    X, _ = drawn(truth(family=family), 600, seed=4)
+    model = given_q(wrong, X)
+    weights = 1.0 + np.arange(len(X)) % 3
+    weighted = replace(model, weights=weights)
+    repeated = replace(model, values=np.repeat(X, weights.astype(int), axis=0))
+    ours, theirs = (
+        {(t.item, t.latent): t.statistic for t in screened_entries(one)}
+        for one in (weighted, repeated)
+    )
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    twice = {
+        (t.item, t.latent): t.statistic
+        for t in screened_entries(replace(model, weights=np.full(len(X), 2.0)))
+    }
+    for told in screened_entries(model):
+        # Regression on scores takes as many rows' worth of spread, which are a smaller share.
+        value = 2 * told.statistic
+        assert twice[told.item, told.latent] == pytest.approx(value, rel=0.1)
+
+
 def test_a_weighted_fit_is_not_judged_without_its_weights(provisional):
     result, X = provisional
     weighted = replace(result, settings={**result.settings, "weighted": True})

@@ -29,9 +29,10 @@ Q = np.array(
 )
 
 
-def line(effects="all", seed=0):
+def line(effects="all", seed=0, copies=1):
     """Return a fit in which 0.3 of people lack Z1, which all other skills of the line need."""
     rng = np.random.default_rng(seed)
+    q = np.tile(Q, (copies, 1))
     tables = (
         np.array([0.3, 0.7]),
         np.array([[1.0, 0.0], [0.4, 0.6]]),
@@ -39,11 +40,11 @@ def line(effects="all", seed=0):
         np.array([[0.8, 0.2], [0.3, 0.7]]),
     )
     law = NetworkLaw(StateSpace.binary(4), ((), (0,), (1,), (0,)), tables)
-    terms = Terms((2,) * 4, interactions_within(Q, (2,) * 4, 2 if effects == "all" else 1))
-    free = terms.support(Q)
+    terms = Terms((2,) * 4, interactions_within(q, (2,) * 4, 2 if effects == "all" else 1))
+    free = terms.support(q)
     loadings = np.where(free, rng.uniform(0.5, 1.5, free.shape), 0.0)
     parameters = MeasurementParameters(
-        ("bernoulli",) * len(Q), np.full(len(Q), -1.0), loadings, np.ones(len(Q)), terms
+        ("bernoulli",) * len(q), np.full(len(q), -1.0), loadings, np.ones(len(q)), terms
     )
     adjacency = np.zeros((4, 4), dtype=np.int8)
     adjacency[[0, 1, 0], [1, 2, 3]] = 1
@@ -52,7 +53,7 @@ def line(effects="all", seed=0):
         "seed": 0,
         "knowledge": {"hierarchy": [["Z1", "Z2"], ["Z2", "Z3"]]},
     }
-    fit = result_at(parameters, law, n_samples=1000, effects=effects, q_given=Q, settings=settings)
+    fit = result_at(parameters, law, n_samples=1000, effects=effects, q_given=q, settings=settings)
     return replace(fit, graph=CPDAG(adjacency, fit.latent_names))
 
 
@@ -127,9 +128,19 @@ def test_what_is_known_then_can_leave_nobody_in_doubt_or_everybody():
     assert what_if(fit, {"Z2": 1}, {"X3": 1}).untold == ("Z1", "Z3", "Z4", "X1", "X4", "X5", "X6")
 
 
+def test_draws_put_nobody_into_states_that_prerequisites_rule_out():
+    fit = line(copies=4)
+    draws = list(draws_of_law(fit, 20))
+    for draw in draws:
+        np.testing.assert_array_equal(np.asarray(draw.law.probabilities)[fit.ruled_out], 0.0)
+    assert np.std([draw.law.tables[1][1, 1] for draw in draws]) > 0.01
+    found = average_effects(fit, replicates=draws, held=True)
+    np.testing.assert_array_equal(np.isnan(found.lower), np.isnan(found.low))
+
+
 def test_average_effects_have_no_number_and_no_interval_where_no_data_tell():
     fit = line()
-    found = average_effects(fit, replicates=draws_of_law(fit, 20), held=True)
+    found = average_effects(fit, replicates=[fit] * 20, held=True)
     assert found.ruled_out == pytest.approx((0.0, 0.3, 1 - 0.7 * 0.6, 0.0))
     untold = [(row["cause"], row["effect"]) for row in found.rows() if "reason" in row]
     assert untold == [("Z2", "Z3"), ("Z2", "X3"), ("Z2", "X4"), ("Z2", "X5"), ("Z3", "X5")]

@@ -19,7 +19,7 @@ from hidag.errors import FileError, SettingError
 from hidag.explain.answers import WhatIf
 from hidag.explain.average_effects import average_effects
 from hidag.explain.interventions import what_if
-from hidag.explain.law_draws import draws_of_law, why_no_draws
+from hidag.explain.law_draws import draws_or_reason
 from hidag.explain.outcome_spreads import effect_sizes, in_spreads, outcome_spreads
 from hidag.explain.outcomes import MEAN
 from hidag.observations.cells import TRUTH_WORDS
@@ -188,8 +188,10 @@ def _moved(row: Mapping[str, Any], spreads: _Spreads) -> float:
 
 def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool) -> None:
     """Print all average effects, with intervals where the information can be computed."""
-    reason = why_no_draws(result)
-    replicates = draws_of_law(result, draws) if reason is None and draws else None
+    by_refits = "hidag bootstrap makes them by refits"
+    replicates, reason = (
+        draws_or_reason(result, draws, instead=by_refits) if draws else (None, None)
+    )
     found = average_effects(result, replicates=replicates, held=True)
     rows = found.rows()
     names = ["cause", "effect", "kind", "low", "high"]
@@ -198,7 +200,9 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
     if out is not None:
         _write(out, names, rows)
     if as_json:
-        about = {"level": found.level, "how": found.how, "rows": rows}
+        about: dict[str, Any] = {"level": found.level, "how": found.how, "rows": rows}
+        if reason is not None:
+            about["no_intervals"] = reason
         say(json.dumps(jsonable(about), indent=1))
         return
     say("average effects: what setting a latent from its lowest to its highest level adds")
@@ -207,8 +211,8 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
             f"in brackets {found.level:.0%} intervals, graph and Q held (a bootstrap shows how "
             "unsure these are)"
         )
-    elif draws:
-        say(f"no intervals: {reason}; hidag bootstrap makes them by refits")
+    elif reason is not None:
+        say(f"no intervals: {reason}")
     untold = found.about_untold()
     if untold is not None:
         say(untold)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.item_edges import at_edge, complement
 from hidag.explain.row_scores import complete_information, lost_information, row_scores
 
 Array = NDArray[np.float64]
@@ -16,6 +17,8 @@ Array = NDArray[np.float64]
 FLAT = 1e-6
 #: What has this share in flat directions is not estimated.
 FLAT_SHARE = 1e-2
+#: Directions at an edge are known to rounding, and of many coefficients each has a small share.
+EDGE_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Uncertainty:
         Root of what complete data would tell of each parameter.
     idle : ndarray, shape (F, P)
         Flat directions, orthonormal in units of ``1 / size``.
+    edge : ndarray, shape (E, P)
+        Directions in which coefficients ran to an edge, orthonormal; they are held.
     distance : float
         How far the fit is from the nearest maximum of the likelihood, in standard errors.
     """
@@ -37,18 +42,22 @@ class Uncertainty:
     covariance: Array
     size: Array
     idle: Array
+    edge: Array
     distance: float
 
     @property
     def flat(self) -> NDArray[np.bool_]:
-        """Which parameters have a part in flat directions, shape (P,)."""
-        return np.asarray(((self.idle * self.size) ** 2).sum(axis=0) > FLAT_SHARE)
+        """Which parameters have a part in flat directions or in those at an edge, shape (P,)."""
+        return _has_part(self.idle, self.size, self.edge)
 
     def error(self, slope: Array) -> float:
         """Return the standard error of a linear combination, slope (P,); NaN where it is flat.
 
         A combination may be known though each of its parameters is not.
         """
+        ending = slope[self.edge.any(axis=0)]
+        if float(((self.edge @ slope) ** 2).sum()) > EDGE_SHARE * float(ending @ ending):
+            return float("nan")
         length = float(((slope / self.size) ** 2).sum())
         if length == 0 or float(((self.idle @ slope) ** 2).sum()) > FLAT_SHARE * length:
             return float("nan")
@@ -69,16 +78,54 @@ def uncertainty_of(free: FreeParameters, kind: str) -> Uncertainty:
     if kind == "scores":
         information = scores.T @ (weights[:, None] * scores)
     else:
-        information = complete - lost_information(free, scores)
-    inverse, size, idle = inverse_of(information, complete)
-    flat = ((idle * size) ** 2).sum(axis=0) > FLAT_SHARE
-    gradient = np.where(flat, 0.0, weights @ scores)
+        information = complete.matrix - lost_information(free, scores)
+    edge, movable = _edges(free, complete.told)
+    inverse, _, idle = inverse_of(_turned(information, movable), _turned(complete.matrix, movable))
+    if movable is not None:
+        inverse, idle = movable @ inverse @ movable.T, idle @ movable.T
+    size = _sizes(complete.matrix)
+    gradient = np.where(_has_part(idle, size, edge), 0.0, weights @ scores)
     distance = float(np.sqrt(max(float(gradient @ inverse @ gradient), 0.0)))
     if kind == "sandwich":
         weighted = weights[:, None] * scores
         inverse = inverse @ (weighted.T @ weighted) @ inverse
     scale = _user_scale(free)
-    return Uncertainty(inverse * (scale[:, None] * scale), size / scale, idle * scale, distance)
+    return Uncertainty(
+        inverse * (scale[:, None] * scale), size / scale, idle * scale, edge, distance
+    )
+
+
+def _edges(free: FreeParameters, told: Array) -> tuple[Array, Array | None]:
+    """Return directions at an edge (E, P), and a basis of all others (P, P - E); None for all.
+
+    One unit is the same for all coefficients of a response, so that units have no say in these.
+    """
+    found: list[Array] = []
+    left: list[Array] = []
+    everything = np.eye(free.n_parameters)
+    for c, one in enumerate(free.channels):
+        own = free.of_channel(c)
+        if one.kind == "predictor":
+            directions = at_edge(free.design[:, own], told[one.response])
+            if len(directions):
+                found.append(directions @ everything[own])
+                left.append(complement(directions).T @ everything[own])
+                continue
+        left.append(everything[own])
+    if not found:
+        return np.zeros((0, free.n_parameters)), None
+    law = everything[free.n_of_items :]
+    return np.vstack(found), np.vstack([*left, law]).T
+
+
+def _turned(information: Array, basis: Array | None) -> Array:
+    return information if basis is None else np.asarray(basis.T @ information @ basis)
+
+
+def _has_part(idle: Array, size: Array, edge: Array) -> NDArray[np.bool_]:
+    """Return which parameters have a part in flat directions or in those at an edge, (P,)."""
+    flat = ((idle * size) ** 2).sum(axis=0) > FLAT_SHARE
+    return np.asarray(flat | ((edge**2).sum(axis=0) > EDGE_SHARE))
 
 
 def inverse_of(information: Array, complete: Array) -> tuple[Array, Array, Array]:
@@ -97,13 +144,18 @@ def inverse_of(information: Array, complete: Array) -> tuple[Array, Array, Array
     idle : ndarray, shape (F, P)
         As in :class:`Uncertainty`.
     """
-    size = np.sqrt(np.maximum(np.diag(complete), 0.0))
-    size[size <= 1e-150] = 1.0
+    size = _sizes(complete)
     values, vectors = np.linalg.eigh(information / (size[:, None] * size))
     good = values > FLAT
     kept = vectors[:, good]
     inverse = (kept / values[good]) @ kept.T / (size[:, None] * size)
     return inverse, size, (vectors[:, ~good] / size[:, None]).T
+
+
+def _sizes(complete: Array) -> Array:
+    """Return the root of what complete data would tell of each parameter, 1 for nothing, (P,)."""
+    size = np.sqrt(np.maximum(np.diag(complete), 0.0))
+    return np.where(size <= 1e-150, 1.0, size)
 
 
 def _user_scale(free: FreeParameters) -> Array:

@@ -1,9 +1,10 @@
 """Fits that might as well have been found: parameters drawn from their asymptotic law.
 
-With graph and Q held, estimates err like a normal law whose covariance is the inverse of the
-model's Fisher information times the number of rows. The information is that of the observed items,
-so latents that items hardly show err more. Nothing is refitted and no data are needed; how unsure
-the graph and Q are is not in these draws: a bootstrap shows that.
+With graph and Q held, estimates err like a normal law, whose covariance is in
+:mod:`hidag.explain.expected_information`. The information there is that of the observed items, so
+latents that items hardly show err more, and so do those whose items few rows have both of. Nothing
+is refitted and no data are needed; how unsure the graph and Q are is not in these draws: a
+bootstrap shows that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.identify.scores import answers, auxiliaries, scores
+from hidag.explain.expected_information import Spread, spread_of_estimates
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.result import FitResult
@@ -24,11 +25,6 @@ Array = NDArray[np.float64]
 
 #: The information is computed with joint states listed, up to so many.
 MOST_STATES = 1 << 10
-#: Answers that it is averaged over; fewer where states are many.
-N_ANSWERS = 10_000
-MOST_CELLS = 1 << 22
-#: Directions with less than this share of the largest scaled information are held.
-FLAT = 1e-7
 #: No probability of a drawn law is below this, unless it was zero in the fit.
 SMALLEST = 1e-6
 
@@ -45,9 +41,11 @@ class _Family:
 def draws_of_law(
     result: FitResult, n_draws: int = 200, *, random_state: int = 0
 ) -> Iterator[FitResult]:
-    """Yield fits with law and coefficients drawn around those of a fit, graph and Q held.
+    """Return fits with law and coefficients drawn around those of a fit, graph and Q held.
 
-    For the intervals of :func:`hidag.explain.average_effects`.
+    For the intervals of :func:`hidag.explain.average_effects`. They know which cells were missing
+    together and how unequal the rows' weights were, as long as neither has to do with the answers;
+    weights are those of a survey, of which only ratios count, whole numbers too.
 
     Parameters
     ----------
@@ -58,26 +56,54 @@ def draws_of_law(
     Raises
     ------
     SettingError
-        If joint states are too many to list, an item is nominal, or the fit had weights and does
-        not say what they add up to.
+        If joint states are too many to list, an item is nominal, the rows tell nothing of a part
+        of the model, or the fit had missing cells or weights and was saved without saying which.
     """
-    reason = why_no_draws(result)
+    draws, reason = draws_or_reason(result, n_draws, random_state=random_state)
+    if draws is None:
+        raise SettingError(reason)
+    return draws
+
+
+def draws_or_reason(
+    result: FitResult,
+    n_draws: int = 200,
+    *,
+    random_state: int = 0,
+    instead: str = "give replicates of a bootstrap instead",
+) -> tuple[Iterator[FitResult] | None, str | None]:
+    """Return what :func:`draws_of_law` returns; or None, and why there are none, in words.
+
+    ``instead`` says what to do where refits would make intervals.
+    """
+    reason = _why_not_known(result)
     if reason is not None:
-        raise SettingError(f"{reason}; give replicates of a bootstrap instead")
-    rng = np.random.default_rng(random_state)
-    law_score, families = _law_design(result.law)
-    root, n_items = _covariance_root(result, law_score, random_state)
-    for _ in range(n_draws):
-        step = root @ rng.standard_normal(root.shape[1])
-        yield replace(
-            result,
-            parameters=_moved_items(result.parameters, step[:n_items]),
-            law=_moved_law(result.law, families, step[n_items:]),
+        return None, f"{reason}; {instead}"
+    law_design, families = _law_design(result.law)
+    spread = spread_of_estimates(result, law_design, random_state)
+    if spread.n_untold:
+        return None, (
+            f"the rows tell nothing of the law or of coefficients in {spread.n_untold} "
+            f"{'direction' if spread.n_untold == 1 else 'directions'}, as where a latent has too "
+            "few items or no row has the items of two latents, and there is no saying how far off "
+            "estimates are there"
         )
+    return _draws(result, spread, families, n_draws, random_state), None
 
 
-def why_no_draws(result: FitResult) -> str | None:
-    """Return why there are no draws around a fit, in words; None where there are."""
+def _draws(
+    result: FitResult, spread: Spread, families: list[_Family], n_draws: int, seed: int
+) -> Iterator[FitResult]:
+    rng = np.random.default_rng(seed)
+    for _ in range(n_draws):
+        step = spread.root @ rng.standard_normal(spread.root.shape[1])
+        items, n_used = _moved_items(result.parameters, spread.coefficient_maps, step)
+        law = _moved_law(result.law, families, step[n_used:])
+        yield replace(result, parameters=items, law=law)
+
+
+def _why_not_known(result: FitResult) -> str | None:
+    """Return why a fit does not say enough for its information, in words; None if it does."""
     space = result.law.space
     if space.n_states > MOST_STATES:
         return (
@@ -86,10 +112,15 @@ def why_no_draws(result: FitResult) -> str | None:
         )
     if not result.responses.plain:
         return "intervals from the information are not there for unordered categories"
-    if np.isnan(result.n_counted):
+    if result.seen_rows is None and result.settings.get("weighted"):
         return (
-            "intervals from the information need the sum of the weights that rows were counted by, "
-            "but the fit was saved without it"
+            "intervals from the information need to know how unequal the weights of rows were, "
+            "but the fit was saved by a version that did not keep it"
+        )
+    if result.seen_rows is None and result.missing_share > 0:
+        return (
+            "intervals from the information need to know which cells were missing together, but "
+            "the fit was saved by a version that did not keep it"
         )
     return None
 
@@ -112,48 +143,22 @@ def _law_design(law: LatentLaw) -> tuple[Array, list[_Family]]:
     return np.column_stack(columns), families
 
 
-def _covariance_root(result: FitResult, law_score: Array, seed: int) -> tuple[Array, int]:
-    """Return a root of the estimates' covariance, shape (P, rank), and how many P are items'."""
-    parameters = result.parameters
-    states = result.law.space.states()
-    p = np.asarray(result.law.probabilities)
-    p = p / p.sum()
-    features = parameters.terms.features(states)
-    eta = parameters.predictors(states)
-    designs = [
-        np.column_stack([np.ones(len(states)), features[:, row != 0]])
-        for row in parameters.loadings
-    ]
-    auxiliary = auxiliaries(parameters.families, parameters.dispersion, parameters.cutpoints)
-    n_answers = min(N_ANSWERS, MOST_CELLS // len(p))
-    rows, weights, _ = answers(eta, p, parameters.families, auxiliary, n_answers, seed)
-    with np.errstate(divide="ignore"):
-        score = scores(rows, eta, designs, p, parameters.families, auxiliary)
-    n_items = score.shape[1] - (len(p) - 1)
-    # The most probable state is left out there; posterior less prior sums to zero over states.
-    of_states = np.insert(
-        score[:, n_items:], int(np.argmax(p)), -score[:, n_items:].sum(axis=1), axis=1
-    )
-    score = np.hstack([score[:, :n_items], of_states @ law_score]) * np.sqrt(weights)[:, None]
-    scale = np.sqrt((score**2).sum(axis=0))
-    scale[scale == 0] = 1.0
-    values, vectors = np.linalg.eigh((score / scale).T @ (score / scale))
-    kept = values > FLAT * values[-1]
-    n_rows = result.n_counted * (1.0 - result.missing_share)
-    root = vectors[:, kept] / np.sqrt(values[kept] * n_rows)
-    return root / scale[:, None], n_items
+def _moved_items(
+    parameters: MeasurementParameters, maps: tuple[Array, ...], step: Array
+) -> tuple[MeasurementParameters, int]:
+    """Return the items with their free parameters moved, and how many steps these took.
 
-
-def _moved_items(parameters: MeasurementParameters, step: Array) -> MeasurementParameters:
-    """Return the items with their free parameters moved, in the order of the scores."""
+    ``maps`` take an item's free coefficients to its intercept and loadings: items of which any
+    latent is enough have one coefficient, and several loadings.
+    """
     intercept, loadings = parameters.intercept.copy(), parameters.loadings.copy()
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     at = 0
     for j, name in enumerate(parameters.families):
-        own = np.flatnonzero(parameters.loadings[j])
-        intercept[j] += step[at]
-        loadings[j, own] += step[at + 1 : at + 1 + len(own)]
-        at += 1 + len(own)
+        change = maps[j] @ step[at : at + maps[j].shape[1]]
+        intercept[j] += change[0]
+        loadings[j] += change[1:]
+        at += maps[j].shape[1]
         family = family_named(name)
         if family.n_cutpoints:
             moved = cutpoints[j, : family.n_cutpoints] + step[at : at + family.n_cutpoints]
@@ -162,13 +167,14 @@ def _moved_items(parameters: MeasurementParameters, step: Array) -> MeasurementP
         elif family.has_dispersion:
             dispersion[j] = family.from_free(family.to_free(dispersion[j : j + 1]) + step[at])[0]
             at += 1
-    return replace(
+    moved_items = replace(
         parameters,
         intercept=intercept,
         loadings=loadings,
         dispersion=parameters.within_bounds(dispersion),
         cutpoints=cutpoints,
     )
+    return moved_items, at
 
 
 def _moved(p: Array, step: Array) -> Array:

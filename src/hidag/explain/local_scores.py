@@ -46,11 +46,14 @@ class LocalScores:
         Of an item's parameters, at right angles to the shared ones.
     n_known : float
         How many equal rows' squares tell as much as these rows' squares: N without weights.
+    along : ndarray, shape (N,), optional
+        As in :class:`hidag.explain.moment_tests.ScoreSpace`.
     """
 
     shared: Array
     own: tuple[Array, ...]
     n_known: float
+    along: Array | None = None
 
     @classmethod
     def of(cls, free: FreeParameters, scores: Array) -> LocalScores:
@@ -58,19 +61,42 @@ class LocalScores:
 
         With weights they are directions of the scores times the weights: what rows add to sums.
         """
-        owner, weights = items_of(free), free.data.row_weights
-        scores = free.data.weighted(scores)
+        weights = free.data.row_weights
         n_means, n_known = effective_number(weights), effective_number(weights**2)
+        return cls._of(free, free.data.weighted(scores), n_means, n_known, None)
+
+    @classmethod
+    def of_repeated(cls, free: FreeParameters, scores: Array) -> LocalScores:
+        """Return the directions of scores (N, P) of rows that stand for as many as they weigh.
+
+        They are directions of the scores times the roots of the weights, so that sums of squares
+        are those of a table in which every row stands as often as its weight says.
+        """
+        if free.data.weights is None:
+            return cls.of(free, scores)
+        roots, total = np.sqrt(free.data.row_weights), free.data.n_counted
+        return cls._of(free, roots[:, None] * scores, total, total, roots)
+
+    @classmethod
+    def _of(
+        cls,
+        free: FreeParameters,
+        scores: Array,
+        n_means: float,
+        n_known: float,
+        along: Array | None,
+    ) -> LocalScores:
+        owner = items_of(free)
         most = min(MOST_SHARED, int(n_known / ROWS_FOR_ONE))
         few = scores.shape[1] <= most
         # The strongest directions come first.
         shared = ScoreSpace.of(scores if few else scores[:, owner < 0]).basis[:, :most]
-        shared = movable(shared, n_means)
+        shared = movable(shared, n_means, along)
         own = (
-            _beyond(shared, scores[:, owner == j], n_means)
+            _beyond(shared, scores[:, owner == j], n_means, along)
             for j in range(len(free.result.item_names))
         )
-        return cls(shared, tuple(own), n_known)
+        return cls(shared, tuple(own), n_known, along)
 
     @classmethod
     def none(cls, n_rows: int, n_items: int) -> LocalScores:
@@ -80,7 +106,7 @@ class LocalScores:
 
     def of_item(self, item: int) -> ScoreSpace:
         """Return the space that numbers about one item are held against."""
-        return ScoreSpace(np.hstack([self.shared, self.own[item]]), self.n_known)
+        return ScoreSpace(np.hstack([self.shared, self.own[item]]), self.n_known, self.along)
 
 
 def items_of(free: FreeParameters) -> Indices:
@@ -89,13 +115,15 @@ def items_of(free: FreeParameters) -> Indices:
     return np.array([*item, -1], dtype=np.intp)[free.channel]
 
 
-def movable(basis: Array, n_effective: float | None = None) -> Array:
+def movable(basis: Array, n_effective: float | None = None, along: Array | None = None) -> Array:
     """Return an orthonormal basis, shape (N, p), without what is alike in all rows, if it is in.
 
     ``n_effective`` is how many equal rows the rows are worth, N if not said: what is alike in all
-    rows has the square of its sum, once it comes times the weights.
+    rows has the square of its sum, once it comes times the weights. ``along`` (N,) is what rows
+    are multiplied by in sums, ones if not said.
     """
-    towards = basis.sum(axis=0) / np.sqrt(len(basis) if n_effective is None else n_effective)
+    sums = basis.sum(axis=0) if along is None else along @ basis
+    towards = sums / np.sqrt(len(basis) if n_effective is None else n_effective)
     if towards @ towards <= HELD**2:
         return np.ascontiguousarray(basis)
     # The first column of a full QR is the direction itself, the others are at right angles to it.
@@ -103,7 +131,7 @@ def movable(basis: Array, n_effective: float | None = None) -> Array:
     return np.ascontiguousarray(basis @ turned[:, 1:])
 
 
-def _beyond(shared: Array, scores: Array, n_effective: float) -> Array:
+def _beyond(shared: Array, scores: Array, n_effective: float, along: Array | None) -> Array:
     """Return an orthonormal basis of what shared directions leave of scores, shape (N, p)."""
     size = np.sqrt((scores**2).sum(axis=0))
     used = (size > 0) & np.isfinite(size)
@@ -111,4 +139,4 @@ def _beyond(shared: Array, scores: Array, n_effective: float) -> Array:
         return np.zeros((len(scores), 0))
     scaled = scores[:, used] / size[used]
     left, values, _ = svd(scaled - shared @ (shared.T @ scaled), full_matrices=False)
-    return movable(left[:, values > NOTHING_LEFT], n_effective)
+    return movable(left[:, values > NOTHING_LEFT], n_effective, along)

@@ -31,10 +31,14 @@ class ScoreSpace:
         Orthonormal basis of the scores' columns.
     n_known : float, optional
         How many equal rows' squares tell as much as these rows' squares; all N if not said.
+    along : ndarray, shape (N,), optional
+        What rows' numbers are multiplied by in sums; ones if not said. The root of its weight for a
+        row that stands for so many like it, and brings its numbers times that root.
     """
 
     basis: Array
     n_known: float | None = None
+    along: Array | None = None
 
     @classmethod
     def of(cls, scores: Array) -> ScoreSpace:
@@ -50,6 +54,10 @@ class ScoreSpace:
     def left_over(self, moments: Array) -> Array:
         """Return what the scores leave of numbers per row, shape (N, m)."""
         return np.asarray(moments - self.basis @ (self.basis.T @ moments))
+
+    def summed(self, moments: Array) -> Array:
+        """Return the sums of numbers per row, shape (m,)."""
+        return moments.sum(axis=0) if self.along is None else np.asarray(self.along @ moments)
 
     @property
     def stretch(self) -> float:
@@ -74,7 +82,8 @@ def chi_square(
     Directions with less than a share ``least_spread`` of the largest variance are left out, and so
     are those of which the scores leave less than ``least_left`` times what they take by chance
     alone, their number over the number of rows; NaN and 0 if none remains. Rows with weights bring
-    their numbers and scores times these: their sum then has the variance that weights give it.
+    their numbers and scores times these: their sum then has the variance that weights give it. Rows
+    that stand for several alike bring them times the root, and the space says so.
     """
     size = np.sqrt((moments**2).sum(axis=0))
     moments = moments[:, size > 0] / size[size > 0]
@@ -86,5 +95,5 @@ def chi_square(
     good = (values > least_spread * values[-1]) & (values >= least_left * n_used / n_rows)
     if not good.any():
         return float("nan"), 0
-    sums = vectors[:, good].T @ rest.sum(axis=0)
+    sums = vectors[:, good].T @ space.summed(rest)
     return float((sums**2 / values[good]).sum()), int(good.sum())

@@ -3,6 +3,11 @@
 Nothing is fitted again: the scores of coefficients that are not in the model say what they would
 gain, the covariance of those that are says what would be lost. Both know that everything else was
 estimated from the same rows.
+
+A row's weight says how many rows like it there are. So does the weighted log-likelihood, and the
+statistics are meant to be near what that gains or loses: they are those of a table in which every
+row stands as often as its weight says. Weights of a survey have to add up to what the rows are
+worth beforehand (:func:`hidag.row_weights.survey_weights`), or all of these are too large.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ class Screened:
 def screened_entries(model: GivenQ) -> list[Screened]:
     """Return every change of a single entry that leaves each latent an item.
 
-    A row's scores count by its weight, in their sums and in the spread of these.
+    A row counts as so many as its weight says, as in the log-likelihood.
     Conjunctive items have one coefficient whatever their latents: for them nothing is known without
     a refit, and the statistic is NaN.
     """
@@ -61,12 +66,12 @@ def screened_entries(model: GivenQ) -> list[Screened]:
             Screened(item, latent, action, np.nan, 0)
             for (item, latent, _), action in zip(changes, actions, strict=True)
         ]
-    free = FreeParameters.of(model.result, model.values)
-    scores = _weighted(row_scores(free), model)
+    free = FreeParameters.of(model.result, model.values, model.weights)
+    scores = row_scores(free)
     own = {one.response: c for c, one in enumerate(free.channels) if one.kind == "predictor"}
     adding = [entry for entry, action in zip(changes, actions, strict=True) if action == "add"]
-    gains = iter(_gained(model, free, LocalScores.of(free, scores), own, adding))
-    covariance = _covariance(free, scores)
+    gains = iter(_gained(model, free, LocalScores.of_repeated(free, scores), own, adding))
+    covariance = _covariance(free, _repeated(scores, model))
     out = []
     for (item, latent, other), action in zip(changes, actions, strict=True):
         degrees = abs(model.n_coefficients(other, item) - model.n_coefficients(model.q, item))
@@ -102,7 +107,7 @@ def _gained(
     if not columns:
         return []
     new = item_scores(free, np.array(channel, dtype=np.intp), np.column_stack(columns))
-    new = _weighted(new, model)
+    new = _repeated(new, model)
     parts = np.split(new, ends[:-1], axis=1)
     spaces = {item: local.of_item(item) for item, _, _ in adding}
     return [
@@ -110,22 +115,25 @@ def _gained(
     ]
 
 
-def _weighted(scores: Array, model: GivenQ) -> Array:
-    """Return what each row adds to the scores, shape (N, P)."""
-    return scores if model.weights is None else scores * model.weights[:, None]
+def _repeated(scores: Array, model: GivenQ) -> Array:
+    """Return scores (N, P) whose squares are those of as many rows as each row stands for."""
+    return scores if model.weights is None else scores * np.sqrt(model.weights)[:, None]
 
 
 def _covariance(free: FreeParameters, scores: Array) -> Array:
     """Return the covariance of the free parameters from their scores, shape (P, P).
 
+    Scores, shape (N, P), come times the roots of the rows' weights.
+
     Of more parameters than a tenth of the rows, scores tell no covariance of all: there an item's
     parameters are taken with those of the law alone, as in :mod:`hidag.explain.local_scores`.
     """
-    if ROWS_FOR_ONE * scores.shape[1] <= len(scores):
+    n_rows = free.data.n_counted
+    if ROWS_FOR_ONE * scores.shape[1] <= n_rows:
         return _inverse(scores.T @ scores)
     owner = items_of(free)
     out = np.zeros((scores.shape[1],) * 2)
-    law = ScoreSpace.of(scores[:, owner < 0]).basis[:, : len(scores) // ROWS_FOR_ONE]
+    law = ScoreSpace.of(scores[:, owner < 0]).basis[:, : int(n_rows / ROWS_FOR_ONE)]
     for item in np.unique(owner[owner >= 0]):
         mine = np.flatnonzero(owner == item)
         rest = scores[:, mine] - law @ (law.T @ scores[:, mine])

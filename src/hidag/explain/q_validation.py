@@ -68,7 +68,9 @@ def validate_q(
     estimated : FitResult, optional
         A fit without a given Q to show beside; its latents are matched to those of the Q.
     sample_weight : array, shape (N,), optional
-        As in ``DCRL.fit``; of a fit that had weights, the same.
+        As in ``DCRL.fit``; of a fit that had weights, the same. All numbers, statistics at a glance
+        and p-values among them, are those of a table in which every row stands as often as its
+        weight says: weights of a survey go through ``hidag.survey_weights`` first.
     n_resamples : int
         Tables of resampled rows on which doubtful entries are judged again.
     max_changes : int

@@ -8,6 +8,7 @@ derivative.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from hidag.estimate.exact import StateScores, iterate_posteriors
 from hidag.estimate.expectation import expect
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import auxiliary_of, base_slopes, curvature_of
+from hidag.explain.item_edges import told_in_rows
 from hidag.measurement import family_named
 
 Array = NDArray[np.float64]
@@ -138,26 +140,46 @@ def row_scores(free: FreeParameters) -> Array:
     return out
 
 
-def complete_information(free: FreeParameters) -> Array:
-    """Return the expected information of complete data given the rows, shape (P, P)."""
+@dataclass(frozen=True)
+class CompleteInformation:
+    """What data in which the latents were seen would tell, as it is expected given the rows.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (P, P)
+        The information about all free parameters.
+    told : ndarray, shape (R, S)
+        About each response's predictor in each state, in rows: see
+        :func:`hidag.explain.item_edges.told_in_rows`.
+    """
+
+    matrix: Array
+    told: Array
+
+
+def complete_information(free: FreeParameters) -> CompleteInformation:
+    """Return the expected information of complete data given the rows."""
     features = free.working.terms.features(free.result.law.space.states())
     statistics, _ = expect(free.working, free.probabilities, free.data, features)
     out = np.zeros((free.n_parameters, free.n_parameters))
     responses = np.arange(free.data.n_items)
     counts = statistics.item_counts(responses, free.data.gappy)
     starts, weights = free.data.columns.starts, free.data.row_weights
+    told = np.empty(free.eta.shape)
     place = 0
     for r in responses:
         family = family_named(free.working.families[r])
         seen, cells = _cells(free, int(r))
+        auxiliary = auxiliary_of(free.working, int(r))
         curved = curvature_of(
             family,
-            auxiliary_of(free.working, int(r)),
+            auxiliary,
             free.eta[r],
             statistics.sum_x[starts[r] : starts[r + 1]],
             counts[r],
             np.stack([cells, weights[seen]]),
         )
+        told[r] = told_in_rows(family, auxiliary, curved.predictor, counts[r])
         n_auxiliary = len(curved.auxiliary)
         size = free.coefficient_maps[r].shape[1]
         own, more = (
@@ -174,7 +196,7 @@ def complete_information(free: FreeParameters) -> Array:
         own = np.arange(place, place + len(block.free))
         out[np.ix_(own, own)] = block.curvature(statistics.count)
         place += len(own)
-    return out
+    return CompleteInformation(out, told)
 
 
 def lost_information(free: FreeParameters, scores: Array) -> Array:
@@ -217,4 +239,4 @@ def lost_information(free: FreeParameters, scores: Array) -> Array:
 
 def observed_information(free: FreeParameters, scores: Array) -> Array:
     """Return minus the second derivatives of the log-likelihood, shape (P, P)."""
-    return complete_information(free) - lost_information(free, scores)
+    return complete_information(free).matrix - lost_information(free, scores)

@@ -42,7 +42,7 @@ class StandardErrors:
         A row for each number: kind (coefficient, dispersion, cutpoint, probability, share), the
         item or latent it is of, the term, estimate, standard error, and the ends of the interval.
         Standard errors are NaN where the data say nothing: a coefficient along which the
-        likelihood is flat, a probability at the edge.
+        likelihood is flat or that ran to an edge, a probability at the edge.
     names : tuple of str, length P
         Of the parameters that move: those known in sum only are among them one by one, and the
         law's probabilities at the edge are not.
@@ -58,7 +58,8 @@ class StandardErrors:
         Free numbers of the fit as its information criteria count them
         (:func:`hidag.criteria.count_parameters`), which need not be P.
     not_estimated : tuple of str
-        Parameters along which the likelihood is flat.
+        Parameters along which the likelihood is flat, and coefficients that ran to an edge: see
+        :mod:`hidag.explain.item_edges`.
     distance : float
         How far the fit is from the nearest maximum of the likelihood, in standard errors.
     known_in_sum : tuple of str

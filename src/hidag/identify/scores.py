@@ -44,20 +44,33 @@ def answers(
     random_state: int,
 ) -> tuple[Array, Array, bool]:
     """Return answers, shape (n, J), their weights, and whether these are all there are."""
-    n_items, n_states = eta.shape
+    n_items = len(eta)
     binary = {"bernoulli", "bernoulli-probit", "bernoulli-cloglog"}
     if set(families) <= binary and 2**n_items <= LISTED_ANSWERS:
         rows = ((np.arange(2**n_items)[:, None] >> np.arange(n_items)) & 1).astype(np.float64)
         weights = np.exp(_log_joint(rows, eta, probabilities, families, auxiliary)).sum(axis=1)
         return rows, weights, True
+    rows = drawn_answers(eta, probabilities, families, auxiliary, n_draws, random_state)
+    return rows, np.full(n_draws, 1.0 / n_draws), False
+
+
+def drawn_answers(
+    eta: Array,
+    probabilities: Array,
+    families: Sequence[str],
+    auxiliary: list[Array],
+    n_draws: int,
+    random_state: int,
+) -> Array:
+    """Return answers drawn from the model, shape (n_draws, J)."""
     rng = np.random.default_rng(random_state)
-    states = rng.choice(n_states, size=n_draws, p=probabilities / probabilities.sum())
+    states = rng.choice(eta.shape[1], size=n_draws, p=probabilities / probabilities.sum())
     drawn = []
     for j, name in enumerate(families):
         family = family_named(name)
         own = np.broadcast_to(auxiliary[j], (n_draws, *auxiliary[j].shape))
         drawn.append(family.sample(eta[j, states], own, rng))
-    return np.column_stack(drawn), np.full(n_draws, 1.0 / n_draws), False
+    return np.column_stack(drawn)
 
 
 def _log_joint(
@@ -72,10 +85,14 @@ def _log_joint(
 
 
 def _log_density(family: Family, x: Array, eta: Array, auxiliary: Array) -> Array:
-    """Return log f of one item, shape (n, S)."""
+    """Return log f of one item, shape (n, S); zero where there is no answer."""
     own = _shaped(family, auxiliary)
     theta, partition = family.natural(eta, own)
-    return _weighted(family, x, theta) - partition + family.base(x, own)[:, None]
+    seen = ~np.isnan(x)
+    out = np.zeros((len(x), len(eta)))
+    x = x[seen]
+    out[seen] = _weighted(family, x, theta) - partition + family.base(x, own)[:, None]
+    return out
 
 
 def _weighted(family: Family, x: Array, factors: Array) -> Array:
@@ -99,7 +116,10 @@ def scores(
     families: Sequence[str],
     auxiliary: list[Array],
 ) -> Array:
-    """Return the derivative of each answer's log probability by each parameter, shape (n, P)."""
+    """Return the derivative of each answer's log probability by each parameter, shape (n, P).
+
+    An answer (J,) may have NaN for items that were not answered.
+    """
     joint = _log_joint(rows, eta, probabilities, families, auxiliary)
     posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
     posterior /= posterior.sum(axis=1, keepdims=True)
@@ -107,7 +127,9 @@ def scores(
     for j, name in enumerate(families):
         family, x = family_named(name), rows[:, j]
         slope, mean, _ = family.slopes(eta[j], _shaped(family, auxiliary[j]))
-        by_state = _weighted(family, x, slope) - mean
+        by_state = np.zeros_like(posterior)
+        seen = ~np.isnan(x)
+        by_state[seen] = _weighted(family, x[seen], slope) - mean
         parts.append((posterior * by_state) @ np.asarray(designs[j], dtype=np.float64))
         for up, down in _nudged(family, auxiliary[j]):
             change = _log_density(family, x, eta[j], up) - _log_density(family, x, eta[j], down)

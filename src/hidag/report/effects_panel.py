@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.inference import DrawnLaw, beliefs
-from hidag.explain.law_draws import draws_of_law, why_no_draws
+from hidag.explain.law_draws import draws_or_reason
 from hidag.explain.outcome_spreads import effect_sizes
 from hidag.report.headings import EFFECTS_HEADING
 from hidag.report.parts import Section, Table
@@ -22,12 +22,17 @@ _NOTHING = 5e-4
 _SHOWN_ITEMS = 200
 
 
-def effects_of(result: FitResult) -> AverageEffects:
-    """Return the average effects that a page shows, with intervals where that is quick."""
-    quick = result.law.space.n_states <= STATES_FOR_INTERVALS and why_no_draws(result) is None
+def effects_of(result: FitResult) -> tuple[AverageEffects, str | None]:
+    """Return the average effects that a page shows, with intervals where that is quick.
+
+    And why there can be none, in words; None where there are, or where it is a matter of time.
+    """
+    quick = result.law.space.n_states <= STATES_FOR_INTERVALS
+    by_refits = "`hidag bootstrap` makes them by refits"
+    draws, reason = draws_or_reason(result, N_DRAWS, instead=by_refits) if quick else (None, None)
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
-    draws = draws_of_law(result, N_DRAWS) if quick else None
-    return average_effects(result, items=items, replicates=draws, held=True, limit=MOST_CHOICES)
+    found = average_effects(result, items=items, replicates=draws, held=True, limit=MOST_CHOICES)
+    return found, reason
 
 
 def effects_panel(
@@ -44,7 +49,7 @@ def effects_panel(
     if found is None and isinstance(beliefs(result.law), DrawnLaw):
         wait = "The graph is so dense that effects take long to compute: hidag whatif does so."
         return Section(EFFECTS_HEADING, (wait,)), ()
-    found = effects_of(result) if found is None else found
+    found, reason = effects_of(result) if found is None else (found, None)
     words = [
         "What setting a latent from its lowest to its highest level in everybody would add, on "
         "average, if the graph has the causes right and nothing outside it causes two of them. "
@@ -68,6 +73,8 @@ def effects_panel(
                 else ", so that they also say how unsure the graph is."
             )
         )
+    elif reason is not None:
+        words.append(f"There are no intervals: {reason}.")
     untold = found.about_untold()
     if untold is not None:
         words.append(f"{untold[0].upper()}{untold[1:]}.")

@@ -1,0 +1,193 @@
+"""How far estimates err, from the fit alone: what its model says of the rows that it was fitted to.
+
+Estimates err like a normal law. Its covariance is that of pseudo-likelihood, ``H^-1 J H^-1``: H is
+the information of the rows' observed items, a row counted by its weight, and J the same with
+squared weights. Both are averages over answers that the model would give, with the cells missing
+that were missing in the table, pattern by pattern. Without weights H and J are one. With weights
+that have nothing to do with the answers the estimates err as those of so many equal rows as Kish's
+number says. What was missing is taken to have nothing to do with the answers either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from hidag.explain.item_edges import at_edge, complement, told_in_rows
+from hidag.explain.law_blocks import law_blocks
+from hidag.free_coefficients import item_designs
+from hidag.identify.scores import answers, auxiliaries, drawn_answers, scores
+from hidag.measurement import family_named
+from hidag.result import FitResult
+from hidag.seen_rows import SeenRows
+
+Array = NDArray[np.float64]
+
+#: Answers that the information is averaged over; fewer where states are many.
+N_ANSWERS = 10_000
+MOST_CELLS = 1 << 22
+#: Answers that may be listed for all patterns of missing cells together.
+MOST_LISTED = 1 << 15
+#: Directions with less than this share of the largest scaled information are not told.
+FLAT = 1e-7
+#: What is left of a direction in which parameters of the law cancel out.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the estimates of a fit err around what they estimate.
+
+    Attributes
+    ----------
+    root : ndarray, shape (P, rank)
+        A root of their covariance; the items' free parameters come first, then the law's.
+    coefficient_maps : tuple of J arrays
+        From an item's free coefficients to its intercept and loadings, shape (1 + T, P_j).
+    n_untold : int
+        Directions in which the rows tell nothing of coefficients and law; the estimates do not err
+        there, as far as ``root`` says.
+    """
+
+    root: Array
+    coefficient_maps: tuple[Array, ...]
+    n_untold: int
+
+
+def spread_of_estimates(result: FitResult, law_design: Array, seed: int) -> Spread:
+    """Return how the estimates of a fit with plain items and listed states err.
+
+    Coefficients that ran to an edge stay there.
+
+    Parameters
+    ----------
+    result : FitResult
+    law_design : ndarray, shape (S, L)
+        Derivative of each state's log probability by the law's parameters; these may cancel out.
+    seed : int
+        Of answers that are drawn where they cannot be listed.
+    """
+    parameters = result.parameters
+    states = result.law.space.states()
+    p = np.asarray(result.law.probabilities)
+    p = p / p.sum()
+    eta = parameters.predictors(states)
+    designs, maps = item_designs(result)
+    families = parameters.families
+    auxiliary = auxiliaries(families, parameters.dispersion, parameters.cutpoints)
+    rows, shares, squares = _answers(result, eta, p, auxiliary, seed)
+    with np.errstate(divide="ignore"):
+        score = scores(rows, eta, designs, p, families, auxiliary)
+    n_items = score.shape[1] - (len(p) - 1)
+    # The most probable state is left out there; posterior less prior sums to zero over states.
+    of_states = np.insert(
+        score[:, n_items:], int(np.argmax(p)), -score[:, n_items:].sum(axis=1), axis=1
+    )
+    items, shapes = _movable_items(result, designs, eta, p, auxiliary)
+    of_items, of_law = score[:, :n_items] @ items, of_states @ law_design
+    law = _movable_law(law_design, p)
+    root = _root(np.hstack([of_items, of_law @ law]), shares, squares)
+    # Dispersions and cutpoints that nothing tells of are none of the effects' business, and of
+    # shares that less than half a row is in nothing can be told.
+    n_rows = float(rows_seen(result).counted.sum())
+    blocks = law_blocks(result.law, result.latent_names, n_rows, result.ruled_out)
+    of_blocks = [of_states @ block.scores() for block in blocks]
+    _, values, _ = _axes(np.hstack([np.delete(of_items, shapes, axis=1), *of_blocks]), shares)
+    return Spread(block_diag(items, law) @ root, maps, int((values <= FLAT * values[-1]).sum()))
+
+
+def _axes(score: Array, shares: Array) -> tuple[Array, Array, Array]:
+    """Return parameters' sizes (P,), the values of their scaled information, and its axes."""
+    scale = np.sqrt(shares @ score**2)
+    scale[scale == 0] = 1.0
+    scaled = score / scale
+    values, vectors = np.linalg.eigh(scaled.T @ (shares[:, None] * scaled))
+    return scale, values, vectors
+
+
+def _root(score: Array, shares: Array, squares: Array) -> Array:
+    """Return a root of the covariance, shape (P, rank), from answers' scores, shape (n, P)."""
+    scale, values, vectors = _axes(score, shares)
+    kept = values > FLAT * values[-1]
+    turned = (score / scale) @ vectors[:, kept] / values[kept]
+    inner, axes = np.linalg.eigh(turned.T @ (squares[:, None] * turned))
+    root = vectors[:, kept] @ ((axes * np.sqrt(np.maximum(inner, 0.0))) @ axes.T)
+    return np.asarray(root / scale[:, None])
+
+
+def rows_seen(result: FitResult) -> SeenRows:
+    """Return the patterns of a fit's rows; of a fit that kept none, all cells in every row."""
+    if result.seen_rows is not None:
+        return result.seen_rows
+    n_items = len(result.item_names)
+    whole = np.packbits(np.ones((1, n_items), dtype=bool), axis=1)
+    counted = np.array([result.n_counted])
+    return SeenRows(whole, n_items, counted, counted)
+
+
+def _answers(
+    result: FitResult, eta: Array, p: Array, auxiliary: list[Array], seed: int
+) -> tuple[Array, Array, Array]:
+    """Return answers (n, J), NaN where cells are missing, and what each stands for, (n,) twice.
+
+    That is a share of the rows, by the weights of its pattern's rows, and the squares of such
+    shares.
+    """
+    families, told = result.parameters.families, rows_seen(result)
+    seen, n_patterns = told.seen, len(told.seen)
+    n_answers = max(min(N_ANSWERS, MOST_CELLS // len(p)), n_patterns)
+    listed, chances, exact = answers(eta, p, families, auxiliary, n_answers, seed)
+    if n_patterns == 1 or (exact and n_patterns * len(listed) <= MOST_LISTED):
+        pattern, place = np.divmod(np.arange(n_patterns * len(listed)), len(listed))
+        rows, share = listed[place], chances[place]
+    else:
+        # Rare patterns may be the only ones to tell of something: half of the answers are for all
+        # alike, the other half as many as rows have them.
+        shares = 0.5 / n_patterns + 0.5 * told.counted / told.counted.sum()
+        ends = np.floor(np.cumsum(shares) * n_answers + 0.5).astype(int)
+        number = np.maximum(np.diff(ends, prepend=0), 1)
+        pattern = np.repeat(np.arange(n_patterns), number)
+        rows = drawn_answers(eta, p, families, auxiliary, len(pattern), seed)
+        share = 1.0 / number[pattern]
+    rows = np.where(seen[pattern], rows, np.nan)
+    total = told.counted.sum()
+    return rows, share * (told.counted / total)[pattern], share * (told.squares / total**2)[pattern]
+
+
+def _movable_items(
+    result: FitResult, designs: list[Array], eta: Array, p: Array, auxiliary: list[Array]
+) -> tuple[Array, list[int]]:
+    """Return a basis of the items' free parameters without what ran to an edge.
+
+    And which of its columns are dispersions and cutpoints.
+    """
+    told = rows_seen(result)
+    n_rows = told.counted @ told.seen
+    blocks: list[Array] = []
+    shapes: list[int] = []
+    n_columns = 0
+    for j, name in enumerate(result.parameters.families):
+        family, own = family_named(name), auxiliary[j]
+        _, _, information = family.slopes(eta[j], own[None] if family.n_cutpoints else own)
+        counts = n_rows[j] * p
+        edge = at_edge(designs[j], told_in_rows(family, own, information * counts, counts))
+        blocks.append(complement(edge) if len(edge) else np.eye(designs[j].shape[1]))
+        n_columns += blocks[-1].shape[1]
+        blocks.append(np.eye(family.n_cutpoints or int(family.has_dispersion)))
+        shapes += range(n_columns, n_columns + len(blocks[-1]))
+        n_columns += len(blocks[-1])
+    return np.asarray(block_diag(*blocks)), shapes
+
+
+def _movable_law(design: Array, p: Array) -> Array:
+    """Return a basis of the law's parameters (S, L) in which none cancel out."""
+    score = np.sqrt(p)[:, None] * design
+    scale = np.sqrt((score**2).sum(axis=0))
+    inside = scale > 0
+    _, sizes, turned = np.linalg.svd(score[:, inside] / scale[inside], full_matrices=False)
+    out = np.zeros((design.shape[1], len(sizes)))
+    out[inside] = turned.T / scale[inside, None]
+    return out[:, sizes > ROUNDING * sizes.max(initial=0.0)]

@@ -1,0 +1,63 @@
+"""Patterns of observed cells that a result keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, load
+from hidag.seen_rows import MOST_PATTERNS, SeenRows
+
+
+def holes(n_rows, n_items, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((n_rows, n_items)) < 0.4, np.nan, 1.0)
+
+
+def test_rows_with_the_same_cells_are_one_pattern():
+    table = np.ones((6, 9))
+    table[:2, 0] = np.nan
+    table[5, 8] = np.nan
+    found = SeenRows.of(table, np.array([1.0, 2.0, 1.0, 1.0, 1.0, 3.0]))
+    patterns = {tuple(row): i for i, row in enumerate(found.seen.tolist())}
+    assert len(patterns) == 3
+    first = patterns[(False,) + (True,) * 8]
+    assert (found.counted[first], found.squares[first]) == (3.0, 5.0)
+    assert (found.counted.sum(), found.squares.sum()) == (9.0, 17.0)
+    whole = SeenRows.of(np.ones((4, 9)))
+    assert whole.seen.all()
+    assert (whole.seen.shape, whole.counted.tolist()) == ((1, 9), [4.0])
+
+
+def test_the_order_of_rows_has_no_say():
+    table = holes(200, 12)
+    order = np.random.default_rng(1).permutation(200)
+    one, other = SeenRows.of(table), SeenRows.of(table[order])
+    np.testing.assert_array_equal(one.bits, other.bits)
+    np.testing.assert_array_equal(one.counted, other.counted)
+
+
+def test_of_many_patterns_an_even_choice_is_kept():
+    table = holes(5000, 20)
+    weights = np.random.default_rng(1).exponential(size=5000)
+    found = SeenRows.of(table, weights)
+    assert len(found.bits) == MOST_PATTERNS
+    assert found.counted.sum() == pytest.approx(weights.sum())
+    assert found.squares.sum() == pytest.approx((weights**2).sum())
+    shares = found.counted @ found.seen / found.counted.sum()
+    np.testing.assert_allclose(shares, weights @ ~np.isnan(table) / weights.sum(), atol=0.04)
+
+
+def test_a_result_keeps_them_in_its_file(tmp_path):
+    rng = np.random.default_rng(2)
+    states = rng.integers(0, 2, 300)
+    table = 3.0 * states[:, None] + rng.normal(size=(300, 5))
+    table[:100, 0] = np.nan
+    weights = np.where(np.arange(300) < 200, 0.5, 2.0)
+    weights[-50:] = 0.0
+    result = DCRL(1, family="gaussian", random_state=0).fit(table, sample_weight=weights).result_
+    np.testing.assert_allclose(np.sort(result.seen_rows.counted), [50.0, 150.0])
+    again = load(result.save(tmp_path / "fit.npz")).seen_rows
+    np.testing.assert_array_equal(again.seen, result.seen_rows.seen)
+    np.testing.assert_array_equal(again.counted, result.seen_rows.counted)
+    np.testing.assert_array_equal(again.squares, result.seen_rows.squares)
