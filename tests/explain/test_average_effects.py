@@ -112,3 +112,14 @@ def test_what_cannot_be_is_refused_in_words(as_result):
         "intervals from the information need joint states listed, at most 1024, but there are "
         "2^11; give replicates of a bootstrap instead"
     )
+
+
+def test_very_many_parameters_have_no_intervals(as_result):
+    law = random_law(chain_dag(2), rng=0)
+    wide = as_result(make_truth(law, np.tile(np.eye(2, dtype=int), (900, 1)), "gaussian"))
+    with pytest.raises(SettingError) as caught:
+        draws_of_law(wide)
+    assert str(caught.value) == (
+        "intervals from the information are there for at most 5,000 parameters of items and law, "
+        "but there are 5,406; give replicates of a bootstrap instead"
+    )

@@ -20,7 +20,7 @@ from hidag.explain.item_edges import at_edge, complement, told_in_rows
 from hidag.explain.law_blocks import law_blocks
 from hidag.free_coefficients import item_designs
 from hidag.identify.scores import answers, auxiliaries, drawn_answers, scores
-from hidag.measurement import family_named
+from hidag.measurement import Family, family_named
 from hidag.result import FitResult
 from hidag.seen_rows import SeenRows
 
@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 #: Answers that the information is averaged over; fewer where states are many.
 N_ANSWERS = 10_000
 MOST_CELLS = 1 << 22
+#: But twice the number of parameters at least: as many answers as parameters tell of none surely.
+ANSWERS_FOR_ONE = 2
 #: Answers that may be listed for all patterns of missing cells together.
 MOST_LISTED = 1 << 15
 #: Directions with less than this share of the largest scaled information are not told.
@@ -78,7 +80,10 @@ def spread_of_estimates(result: FitResult, law_design: Array, seed: int) -> Spre
     designs, maps = item_designs(result)
     families = parameters.families
     auxiliary = auxiliaries(families, parameters.dispersion, parameters.cutpoints)
-    rows, shares, squares = _answers(result, eta, p, auxiliary, seed)
+    n_answers = max(
+        min(N_ANSWERS, MOST_CELLS // len(p)), ANSWERS_FOR_ONE * n_parameters(result, law_design)
+    )
+    rows, shares, squares = _answers(result, eta, p, auxiliary, n_answers, seed)
     with np.errstate(divide="ignore"):
         score = scores(rows, eta, designs, p, families, auxiliary)
     n_items = score.shape[1] - (len(p) - 1)
@@ -97,6 +102,17 @@ def spread_of_estimates(result: FitResult, law_design: Array, seed: int) -> Spre
     of_blocks = [of_states @ block.scores() for block in blocks]
     _, values, _ = _axes(np.hstack([np.delete(of_items, shapes, axis=1), *of_blocks]), shares)
     return Spread(block_diag(items, law) @ root, maps, int((values <= FLAT * values[-1]).sum()))
+
+
+def n_parameters(result: FitResult, law_design: Array) -> int:
+    """Return how many parameters items and law (S, L) have, those that cancel out included."""
+    sizes = [*(one.shape[1] for one in item_designs(result)[1]), law_design.shape[1]]
+    return int(sum(sizes)) + sum(_n_shapes(family_named(n)) for n in result.parameters.families)
+
+
+def _n_shapes(family: Family) -> int:
+    """Return how many cutpoints or dispersions an item of a family has."""
+    return family.n_cutpoints or int(family.has_dispersion)
 
 
 def _axes(score: Array, shares: Array) -> tuple[Array, Array, Array]:
@@ -129,7 +145,7 @@ def rows_seen(result: FitResult) -> SeenRows:
 
 
 def _answers(
-    result: FitResult, eta: Array, p: Array, auxiliary: list[Array], seed: int
+    result: FitResult, eta: Array, p: Array, auxiliary: list[Array], n_answers: int, seed: int
 ) -> tuple[Array, Array, Array]:
     """Return answers (n, J), NaN where cells are missing, and what each stands for, (n,) twice.
 
@@ -138,7 +154,7 @@ def _answers(
     """
     families, told = result.parameters.families, rows_seen(result)
     seen, n_patterns = told.seen, len(told.seen)
-    n_answers = max(min(N_ANSWERS, MOST_CELLS // len(p)), n_patterns)
+    n_answers = max(n_answers, n_patterns)
     listed, chances, exact = answers(eta, p, families, auxiliary, n_answers, seed)
     if n_patterns == 1 or (exact and n_patterns * len(listed) <= MOST_LISTED):
         pattern, place = np.divmod(np.arange(n_patterns * len(listed)), len(listed))
@@ -176,7 +192,7 @@ def _movable_items(
         edge = at_edge(designs[j], told_in_rows(family, own, information * counts, counts))
         blocks.append(complement(edge) if len(edge) else np.eye(designs[j].shape[1]))
         n_columns += blocks[-1].shape[1]
-        blocks.append(np.eye(family.n_cutpoints or int(family.has_dispersion)))
+        blocks.append(np.eye(_n_shapes(family)))
         shapes += range(n_columns, n_columns + len(blocks[-1]))
         n_columns += len(blocks[-1])
     return np.asarray(block_diag(*blocks)), shapes

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.explain.expected_information import Spread, spread_of_estimates
+from hidag.explain.expected_information import Spread, n_parameters, spread_of_estimates
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.result import FitResult
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 #: The information is computed with joint states listed, up to so many.
 MOST_STATES = 1 << 10
+#: More parameters take more than a gigabyte and a minute.
+MOST_PARAMETERS = 5000
 #: No probability of a drawn law is below this, unless it was zero in the fit.
 SMALLEST = 1e-6
 
@@ -80,6 +82,12 @@ def draws_or_reason(
     if reason is not None:
         return None, f"{reason}; {instead}"
     law_design, families = _law_design(result.law)
+    number = n_parameters(result, law_design)
+    if number > MOST_PARAMETERS:
+        return None, (
+            f"intervals from the information are there for at most {MOST_PARAMETERS:,} parameters "
+            f"of items and law, but there are {number:,}; {instead}"
+        )
     spread = spread_of_estimates(result, law_design, random_state)
     if spread.n_untold:
         return None, (
