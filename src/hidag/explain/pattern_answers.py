@@ -45,6 +45,8 @@ NO_PATTERNS = Table(COLUMNS, ())
 MOST_PATTERNS = 64
 #: A pattern with a smaller share does not occur.
 _NOBODY = 1e-12
+#: Shares of a category's log odds that a predictor moves, below which it has no say in them.
+_NO_SAY = 1e-3
 
 
 def pattern_answers(free: FreeParameters, known: Uncertainty, quantile: float) -> Table:
@@ -157,6 +159,8 @@ def _category(
     rise = np.where(np.arange(len(eta)) < place, -expit(eta), 0.0)
     if place < len(eta):
         rise[place] = expit(-eta[place])
+    # An earlier category that nobody gives has no say, however little is known of its predictor.
+    rise[np.abs(rise) < _NO_SAY * np.abs(rise).max()] = 0.0
     slope = np.zeros(free.n_parameters)
     for c, by in zip(channels, rise * np.exp(-log_rest), strict=True):
         mine = free.of_channel(c)
