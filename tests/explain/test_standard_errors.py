@@ -114,3 +114,16 @@ def test_another_table_is_refused(fitted):
         "the table must have the 9 items of the fit, but it has 5 columns; give the table that was "
         "fitted, or one with the same columns"
     )
+
+
+def test_a_dispersion_at_its_bound_is_held_there():
+    # Poisson counts taken for overdispersed ones: what varies more is nothing.
+    rng = np.random.default_rng(5)
+    z = rng.integers(0, 2, 600)
+    X = np.column_stack([rng.poisson(np.exp(4 + 0.5 * z)) for _ in range(3)]).astype(float)
+    X[:, 0] = rng.binomial(1000, 0.06 + 0.04 * z)
+    model = DCRL(1, family="negative-binomial", q_matrix=np.ones((3, 1)), random_state=0, tol=1e-7)
+    found = standard_errors(model.fit(X).result_, X)
+    assert model.result_.dispersion[0] == pytest.approx(1e-5)
+    assert "item_0: dispersion" in found.not_estimated
+    assert found.distance < 1.0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_edges import at_edge, complement
 from hidag.explain.row_scores import complete_information, lost_information, row_scores
+from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
 
@@ -19,6 +20,8 @@ FLAT = 1e-6
 FLAT_SHARE = 1e-2
 #: Directions at an edge are known to rounding, and of many coefficients each has a small share.
 EDGE_SHARE = 1e-6
+#: A dispersion this close to its family's bound, as a share of it, is at the bound.
+BOUND_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ def uncertainty_of(free: FreeParameters, kind: str) -> Uncertainty:
 def _edges(free: FreeParameters, told: Array) -> tuple[Array, Array | None]:
     """Return directions at an edge (E, P), and a basis of all others (P, P - E); None for all.
 
-    One unit is the same for all coefficients of a response, so that units have no say in these.
+    One unit is the same for all coefficients of a response, so that units have no say in these. A
+    dispersion at its family's bound is at an edge too: beyond it the law would be another family's.
     """
     found: list[Array] = []
     left: list[Array] = []
@@ -111,11 +115,21 @@ def _edges(free: FreeParameters, told: Array) -> tuple[Array, Array | None]:
                 found.append(directions @ everything[own])
                 left.append(complement(directions).T @ everything[own])
                 continue
+        if one.kind == "dispersion" and _at_bound(free.working, one.response):
+            found.append(everything[own])
+            continue
         left.append(everything[own])
     if not found:
         return np.zeros((0, free.n_parameters)), None
     law = everything[free.n_of_items :]
     return np.vstack(found), np.vstack([*left, law]).T
+
+
+def _at_bound(parameters: MeasurementParameters, response: int) -> bool:
+    """Return whether a response's dispersion is as small or large as its family lets it be."""
+    low, high = family_named(parameters.families[response]).dispersion_bounds
+    value = float(parameters.dispersion[response])
+    return value <= low * (1.0 + BOUND_SHARE) or value >= high * (1.0 - BOUND_SHARE)
 
 
 def _turned(information: Array, basis: Array | None) -> Array:

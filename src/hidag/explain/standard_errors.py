@@ -111,8 +111,9 @@ class StandardErrors:
                 lines.append(f"{said}: {', '.join(names[:5])}{more}")
         if self.distance > 1.0:
             lines.append(
-                f"the fit is {self.distance:.1f} standard errors from the maximum of the "
-                "likelihood; fit with a smaller tol, or give the Q that was found as q_matrix"
+                f"the fit is {self.distance:.1f} standard errors from the maximum of these rows' "
+                "likelihood; if these were fitted, fit with a smaller tol, or give "
+                "the Q that was found as q_matrix"
             )
         return "\n".join(lines)
 
