@@ -18,8 +18,9 @@ from hidag.stage_one.labels import same_class, settle_labels
 from hidag.stage_one.record import StageOneRecord
 from hidag.stage_one.rising import shares_of_draws
 from hidag.start.budget import LARGEST_EXACT_STATES
-from hidag.start.by_sampling import ParentsOfDraws, SampledStageOne, rows_for_graph
+from hidag.start.by_sampling import SampledStageOne
 from hidag.start.records import StartRecord
+from hidag.start.sampling_road import ParentsOfDraws, rows_for_graph
 
 Array = NDArray[np.float64]
 
