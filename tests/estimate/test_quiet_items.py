@@ -52,3 +52,43 @@ def test_an_item_and_its_copy_are_no_division_by_zero() -> None:
     data = WorkingData.from_values(np.hstack([x, x]), ("gaussian", "gaussian"))
     assert (data.noise_shares < 0.001).all()
     assert (data.noise_shares > 0).all()
+
+
+LOUD = {
+    "poisson": lambda rng, z: rng.poisson(np.exp(7 + 0.8 * z)),
+    "zero-inflated-poisson": lambda rng, z: (
+        rng.poisson(np.exp(6 + 0.8 * z)) * (rng.random(len(z)) < 0.8)
+    ),
+    "negative-binomial": lambda rng, z: rng.poisson(
+        np.exp(7 + 0.8 * z) * rng.gamma(1000, 1 / 1000, len(z))
+    ),
+    "gamma": lambda rng, z: rng.gamma(400, np.exp(1 + 0.8 * z) / 400),
+    "binomial(200)": lambda rng, z: rng.binomial(200, 0.3 + 0.3 * z),
+    "censored-lognormal(60)": lambda rng, z: np.minimum(
+        60, np.exp(2 + z + 0.05 * rng.normal(size=len(z)))
+    ),
+}
+
+
+@pytest.mark.parametrize("family", LOUD)
+def test_false_loadings_of_items_that_say_much_do_not_stay(family) -> None:
+    wrong = 0
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        z = rng.integers(0, 2, (800, 2))
+        z[:, 1] = np.where(rng.random(800) < 0.5, z[:, 0], z[:, 1])
+        columns = [LOUD[family](rng, z[:, j // 5].astype(float)) for j in range(10)]
+        found = DCRL(2, family=family, random_state=seed).fit(np.column_stack(columns))
+        wrong += int(found.q_matrix_.sum()) - 10
+    assert wrong == 0
+
+
+def test_noise_of_counts_is_known_from_their_means() -> None:
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.poisson(50, 300), rng.poisson(0.5, 300), rng.binomial(40, 0.5, 300)])
+    found = WorkingData.from_values(
+        X.astype(float), ("poisson", "poisson", "binomial(40)")
+    ).noise_shares
+    assert found[0] == pytest.approx(1 / X[:, 0].mean())
+    assert found[1] == 1.0
+    assert found[2] == pytest.approx(0.1, rel=0.02)

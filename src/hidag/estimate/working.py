@@ -8,12 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.column_sums import (
-    mean_and_spread,
-    moments_of,
-    total_of,
-    unexplained_shares,
-)
+from hidag.estimate.column_sums import mean_and_spread, moments_of, total_of
+from hidag.estimate.noise_shares import noise_shares_of
 from hidag.measurement import Columns, MeasurementParameters, columns_of, family_named
 
 Array = NDArray[np.float64]
@@ -126,15 +122,8 @@ class WorkingData:
 
     @cached_property
     def noise_shares(self) -> Array:
-        """How much of each item may be noise, shape (J,); 1 where nothing tells.
-
-        Asked of items whose responses are normal on the working scale.
-        """
-        normal = np.array([family_named(name).is_location_scale for name in self.families])
-        items = np.flatnonzero(normal)
-        out = np.ones(self.n_items)
-        out[items] = unexplained_shares(self.x[:, self.columns.starts[items]], self.weights)
-        return out
+        """How much of each item may be noise, shape (J,); 1 where nothing tells."""
+        return noise_shares_of(self)
 
     @property
     def gaps(self) -> Array:

@@ -138,6 +138,16 @@ class Family(ABC):
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the size of a typical coefficient, (n,), given what ``null`` is given."""
 
+    #: Whether responses have a size, so that an item may say as much as one likes of its latents.
+    may_be_quiet: bool = False
+
+    def noise_share(self, mean: Array) -> Array | None:
+        """Return the noise that one response leaves in the predictor, (n,), given the means.
+
+        A variance, in squares of ``coefficient_scale``; None where means do not tell it.
+        """
+        return None
+
     def first_look(self, columns: Array) -> Array:
         """Return one number per response in which latents act about linearly, without a fit."""
         return columns

@@ -98,6 +98,8 @@ class Beta(Family):
         """Return the log odds."""
         return np.asarray(columns[0] - columns[1])
 
+    may_be_quiet = True
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return about the standard deviation of the log odds: one column falls as one rises."""
         return np.asarray(np.sqrt(variance).sum(axis=0))

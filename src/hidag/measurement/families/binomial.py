@@ -91,6 +91,13 @@ class Binomial(MeanFamily):
         """Return one: log odds have a scale of their own."""
         return np.ones_like(mean)
 
+    may_be_quiet = True
+
+    def noise_share(self, mean: Array) -> Array:
+        """Return one over what the trials tell of log odds: they may be many."""
+        share = np.clip(mean / self.n_trials, 1e-9, 1.0 - 1e-9)
+        return np.asarray(1.0 / (self.n_trials * share * (1.0 - share)))
+
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return numbers of successes."""
         return rng.binomial(int(self.n_trials), expit(eta)).astype(np.float64)

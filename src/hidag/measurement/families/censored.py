@@ -144,6 +144,8 @@ class CensoredLognormal(Family):
         """Return the logarithm, at most that of the limit."""
         return np.asarray(columns[0])
 
+    may_be_quiet = True
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the standard deviation of the observed logarithms."""
         return np.asarray(np.sqrt(variance[0]))

@@ -76,6 +76,8 @@ class Gamma(MeanFamily):
         """Return the logarithm; of zeros that stand in missing cells, that of a tiny number."""
         return np.log(np.maximum(columns, np.exp(-LARGEST_LOG_SIZE)))
 
+    may_be_quiet = True
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return about the standard deviation of the logarithm."""
         smallest = np.exp(-LARGEST_LOG_SIZE)

@@ -20,6 +20,7 @@ class Gaussian(MeanFamily):
     dispersion_means = "variance"
     dispersion_is_variance = True
     is_location_scale = True
+    may_be_quiet = True
     canonical_below = np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:

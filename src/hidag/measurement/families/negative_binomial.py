@@ -68,6 +68,8 @@ class NegativeBinomial(MeanFamily):
         """Return ``log(x + 1/2)``."""
         return np.log(columns + 0.5)
 
+    may_be_quiet = True
+
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return one: ratios of means have a scale of their own."""
         return np.ones_like(mean)

@@ -62,6 +62,12 @@ class Poisson(MeanFamily):
         """Return one: ratios of means have a scale of their own."""
         return np.ones_like(mean)
 
+    may_be_quiet = True
+
+    def noise_share(self, mean: Array) -> Array:
+        """Return one over the mean: logarithms of large counts are known well."""
+        return np.asarray(1.0 / np.maximum(mean, SMALLEST_MEAN))
+
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return counts."""
         return rng.poisson(self.mean(eta)).astype(np.float64)
@@ -102,3 +108,7 @@ class PoissonIdentity(Poisson):
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the standard deviation of a count with the item's mean."""
         return np.sqrt(np.maximum(mean, SMALLEST_MEAN))
+
+    def noise_share(self, mean: Array) -> Array:
+        """Return one: coefficients are in units of the noise."""
+        return np.ones_like(mean)

@@ -99,6 +99,12 @@ class ZeroInflatedPoisson(Family):
         """Return one: ratios of means have a scale of their own."""
         return np.ones_like(mean[0])
 
+    may_be_quiet = True
+
+    def noise_share(self, mean: Array) -> Array:
+        """Return one over the mean, as of counts without extra zeros: these tell nothing."""
+        return np.asarray(1.0 / np.maximum(mean[0], 1e-12))
+
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return counts."""
         counts = rng.poisson(self._poisson_mean(eta)).astype(np.float64)
