@@ -24,6 +24,7 @@ from hidag.explain.pair_moments import expected_moments
 from hidag.explain.scored_columns import ScoredColumns, item_means
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.row_weights import rows_in_words
+from hidag.shown_text import counted
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -80,9 +81,10 @@ class LimitedInformation:
         low, high = self.interval
         rows = rows_in_words(self.n_rows, self.n_effective)
         return (
-            f"M2 {self.m2:.2f} on {self.degrees} degrees of freedom (p {self.p_value:.3g}), RMSEA2 "
-            f"{self.rmsea:.4f} (90 % interval {low:.4f} to {high:.4f}), SRMSR {self.srmsr:.4f}; "
-            f"{self.n_items} categorical items, {rows} without a missing cell"
+            f"M2 {self.m2:.2f} on {counted(self.degrees, 'degree')} of freedom "
+            f"(p {self.p_value:.3g}), RMSEA2 {self.rmsea:.4f} (90 % interval {low:.4f} to "
+            f"{high:.4f}), SRMSR {self.srmsr:.4f}; {self.n_items} categorical items, {rows} "
+            "without a missing cell"
         )
 
 

@@ -46,8 +46,8 @@ def fit_panel(found: FitStatistics) -> Panel:
         words.append(
             f"Means and pairs of the {a.n_items} categorical items: RMSEA2 {a.rmsea:.4f} (90 % "
             f"interval {a.interval[0]:.4f} to {a.interval[1]:.4f}), which is customarily called "
-            f"{verdict}; SRMSR {a.srmsr:.4f}; M2 {a.m2:,.1f} on {a.degrees} degrees of freedom, "
-            f"p {a.p_value:.3g}; {rows} without a missing cell."
+            f"{verdict}; SRMSR {a.srmsr:.4f}; M2 {a.m2:,.1f} on {counted(a.degrees, 'degree')} of "
+            f"freedom, p {a.p_value:.3g}; {rows} without a missing cell."
         )
     tables = []
     for name, caption, part, most in (
