@@ -23,7 +23,7 @@ import numpy as np
 
 from hidag import DCRL, Knowledge
 from hidag.discover import CPDAG, DAG, discover
-from hidag.discover.search import directed_further
+from hidag.discover.rules import directed_further
 from hidag.evaluate import evaluate_graph
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulate import Truth, simulate

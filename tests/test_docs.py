@@ -271,7 +271,8 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag import pipeline
     from hidag.cli.tables import LISTED_STATES
-    from hidag.discover.search import FEW_VARIABLES, MOST_LEAN_STATES, PRIOR_WEIGHTS
+    from hidag.discover.score_choice import MOST_LEAN_STATES
+    from hidag.discover.search import FEW_VARIABLES, PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
     from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
     from hidag.evidence import edge_tests, likelihood_search, single_changes

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hidag.discover import CPDAG, DAG, Knowledge, SearchResult
+from hidag.discover.rules import directed_further
 from hidag.discover.scores import LocalScore
-from hidag.discover.search import directed_further
 from hidag.evidence.edge_tests import Confirmed, EdgeTest
 from hidag.evidence.likelihood_search import FittedGraph, LikelihoodSearch
 from hidag.evidence.observed import ObservedFit

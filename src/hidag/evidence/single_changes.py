@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover.knowledge import FORBIDDEN, KEPT
 from hidag.discover.orientation import find_cycle
+from hidag.discover.rules import FORBIDDEN, KEPT
 from hidag.latent import Parents
 
 Pair = tuple[int, int]
