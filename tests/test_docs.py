@@ -285,7 +285,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         NO_EVIDENCE,
     )
     from hidag.latent.state_space import MAX_LISTED_STATES
-    from hidag.result import MOST_EXACT_STATES
+    from hidag.row_posteriors import MOST_EXACT_STATES
     from hidag.select.run import MOST_NUMBERS
     from hidag.stage_one import effects
     from hidag.stage_one.run import STATES_FOR_SAMPLED_START
