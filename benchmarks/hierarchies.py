@@ -74,10 +74,7 @@ def skills(
 
 def wanted(law: NetworkLaw, known: Knowledge) -> CPDAG:
     """Return what can be told of the law's graph by one who knows the hierarchy."""
-    adjacency = np.zeros((K, K), dtype=int)
-    for k, causes in enumerate(law.parents):
-        adjacency[list(causes), k] = 1
-    told = directed_further(DAG(adjacency).to_cpdag().adjacency, known.rules(NAMES))
+    told = directed_further(DAG.from_parents(law.parents).to_cpdag().adjacency, known.rules(NAMES))
     return CPDAG(told, NAMES)
 
 
