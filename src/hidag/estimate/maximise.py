@@ -93,15 +93,13 @@ class _Problem:
 
     def objective(self, beta: Array) -> Array:
         eta = beta @ self.basis.design.T
-        theta, partition = self.family.natural(eta, self.auxiliary[:, None])
-        pattern = "js,js->j" if self.family.n_columns == 1 else "djs,djs->j"
-        value = np.einsum(pattern, self.sums, theta) - np.einsum("js,js->j", self.counts, partition)
+        value = self.family.expected_without_base(self.auxiliary, eta, self.sums, self.counts)
         if self.penalty.name is not None:
             cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
             value -= (cost * at_a_cost(self.allowed[:, 1:])).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
             value[eta.min(axis=1) < self.family.lowest_predictor] = -np.inf
-        return np.asarray(value)
+        return value
 
     def newton(self, beta: Array) -> Array:
         """Return coefficients after one proximal Newton step; no item's objective gets worse."""
