@@ -27,7 +27,6 @@ from hidag.estimate.posterior import information_ratio, rows_worth
 from hidag.estimate.working import WorkingData
 from hidag.evaluate import evaluate_graph
 from hidag.evidence import LikelihoodSearch, ObservedFit
-from hidag.evidence.single_changes import adjacency_of
 from hidag.latent import SaturatedLaw, expected_counts
 
 #: Steps of EM in which the law is free.
@@ -66,7 +65,7 @@ def compared(truth, values: np.ndarray) -> list[float]:
     discounted = DiscountedSearch(observed)
     discounted.ratio = ratio
     other = discounted.best_from(counted.to_dag().parents)
-    graphs = [counted, *(DAG(adjacency_of(one.parents)).to_cpdag() for one in (best, other))]
+    graphs = [counted, *(DAG.from_parents(one.parents).to_cpdag() for one in (best, other))]
     distances = [float(evaluate_graph(graph, truth.cpdag).shd) for graph in graphs]
     return [*distances, float(best.criterion >= true.criterion - LEVEL), seconds, ratio]
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from hidag.discover import DAG, CountScore, graph_score, search_graph
+from hidag.evaluate import evaluate_graph
 from hidag.latent import LatentCounts
 
 #: A parent changes P(child = 1) by at least this much on average over the other parents.
@@ -35,20 +36,13 @@ def layered(rng: np.random.Generator) -> DAG:
         for _ in layer:
             parents.append(rng.choice(above, min(2, len(above)), replace=False).tolist())
         above = layer
-    return from_parents(parents)
+    return DAG.from_parents(parents)
 
 
 def random_graph(rng: np.random.Generator, n: int, degree: float) -> DAG:
     order = rng.permutation(n)
     adjacency = np.zeros((n, n), dtype=int)
     adjacency[np.ix_(order, order)] = np.triu(rng.random((n, n)) < degree / (n - 1), 1)
-    return DAG(adjacency)
-
-
-def from_parents(parents: list[list[int]]) -> DAG:
-    adjacency = np.zeros((len(parents), len(parents)), dtype=int)
-    for k, causes in enumerate(parents):
-        adjacency[causes, k] = 1
     return DAG(adjacency)
 
 
@@ -70,10 +64,6 @@ def sample(dag: DAG, n: int, rng: np.random.Generator) -> np.ndarray:
             code = 2 * code + rows[:, a]
         rows[:, k] = rng.random(n) < table(len(dag.parents[k]), rng)[code]
     return rows
-
-
-def distance(a: np.ndarray, b: np.ndarray) -> int:
-    return int(((a != b) | (a.T != b.T)).sum()) // 2
 
 
 def cpu(call: Callable[[], Any], repeats: int = 3) -> float:
@@ -136,13 +126,13 @@ def accuracy(
             rng = np.random.default_rng([replicate, n])
             dag = make(rng)
             counts = LatentCounts.from_rows(sample(dag, n, rng), levels=(2,) * dag.n_variables)
-            truth = dag.to_cpdag().adjacency
+            truth = dag.to_cpdag()
             of_truth = graph_score(CountScore(counts), dag.parents)
             for search in far:
                 start = time.process_time()
                 found = search_graph(counts, search=search)
                 seconds[search] += time.process_time() - start
-                far[search].append(distance(found.graph.adjacency, truth))
+                far[search].append(evaluate_graph(found.graph, truth).shd)
                 below[search] += found.score < of_truth - 1e-6
         print(
             f"{label}, N={n}: "

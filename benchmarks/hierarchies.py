@@ -23,7 +23,7 @@ import numpy as np
 
 from hidag import DCRL, Knowledge
 from hidag.discover import CPDAG, DAG, discover
-from hidag.discover.search import directed_further
+from hidag.discover.rules import directed_further
 from hidag.evaluate import evaluate_graph
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulate import Truth, simulate
@@ -74,10 +74,7 @@ def skills(
 
 def wanted(law: NetworkLaw, known: Knowledge) -> CPDAG:
     """Return what can be told of the law's graph by one who knows the hierarchy."""
-    adjacency = np.zeros((K, K), dtype=int)
-    for k, causes in enumerate(law.parents):
-        adjacency[list(causes), k] = 1
-    told = directed_further(DAG(adjacency).to_cpdag().adjacency, known.rules(NAMES))
+    told = directed_further(DAG.from_parents(law.parents).to_cpdag().adjacency, known.rules(NAMES))
     return CPDAG(told, NAMES)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from hidag import DCRL, evaluate
 from hidag.discover import discover
-from hidag.discover.search import score_for
+from hidag.discover.score_choice import score_for
 from hidag.evaluate import evaluate_graph
 from hidag.simulate import random_dag, random_law, random_q, rich_truth, simulate
 

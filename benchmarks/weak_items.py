@@ -21,8 +21,9 @@ import numpy as np
 
 from hidag import DCRL, evaluate, simulate
 from hidag.estimate.expectation import expect
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import Estimate, Schedule
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.evaluate import Parts
 from hidag.measurement import MeasurementParameters, Terms, default_penalty

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge, load
-from hidag.discover.knowledge import any_law_obeys
+from hidag.discover.rules import any_law_obeys
 from hidag.doubted_knowledge import doubts_of_knowledge
 from hidag.errors import HidagWarning, KnowledgeWarning
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace

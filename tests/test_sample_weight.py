@@ -13,7 +13,8 @@ from hidag.errors import DataError
 from hidag.estimate.expectation import expect
 from hidag.estimate.gibbs import GibbsSampler
 from hidag.estimate.item_information import observed_information
-from hidag.estimate.maximise import Basis, maximise, permissions
+from hidag.estimate.loading_costs import permissions
+from hidag.estimate.maximise import Basis, maximise
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms

@@ -27,7 +27,7 @@ def write_archive(
     ``holds`` says in a word what is saved; it must be said again to read it.
     """
     full = {"format": f"hidag-{holds}", "format_version": FORMAT_VERSION, **header}
-    text = json.dumps(_strict(full), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    text = json.dumps(without_nan(full), ensure_ascii=False, allow_nan=False).encode("utf-8")
     try:
         with path.open("wb") as stream:
             np.savez_compressed(
@@ -67,10 +67,10 @@ def number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _strict(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
     """Return a value with null for numbers that are none: JSON has no NaN."""
     if isinstance(value, Mapping):
-        return {key: _strict(entry) for key, entry in value.items()}
+        return {key: without_nan(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_strict(entry) for entry in value]
+        return [without_nan(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hidag.discover import Knowledge
-from hidag.discover.knowledge import any_law_obeys
+from hidag.discover.rules import any_law_obeys
 from hidag.evidence import KnowledgeCost
 from hidag.free_coefficients import free_terms, n_free_loadings
 from hidag.latent import NetworkLaw

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hidag.discover import Knowledge
@@ -24,12 +23,13 @@ from hidag.result import FitResult
 from hidag.settings import plain_settings, root_seed
 from hidag.shown_text import counted
 from hidag.stage_one import Measurement
+from hidag.two_scores import TwoScores
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
 
 
-class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
+class DCRL(FittedModel, TwoScores):
     """Discrete causal representation learning: latents, Q, the latent law and the causal graph.
 
     Parameters
@@ -279,22 +279,6 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         logger.info(text)
         if self.verbose:
             sys.stderr.write(f"hidag: {text}\n")
-
-    # `score` names two things: the graph's score, a setting, and scikit-learn's method. The setting
-    # lives in the instance's dictionary and in get_params; asked for by dot, the method answers.
-    @property
-    def score(self) -> Callable[..., float]:
-        """Mean observed-data log-likelihood of the rows of a table: ``model.score(X)``."""
-        return self._mean_log_likelihood
-
-    @score.setter
-    def score(self, value: Any) -> None:
-        self.__dict__["score"] = value
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
-        names = self._get_param_names()
-        return {name: self.__dict__[name] for name in names}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

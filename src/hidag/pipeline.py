@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, SearchResult, search_graph
-from hidag.discover.knowledge import any_law_obeys
+from hidag.discover.rules import any_law_obeys
 from hidag.discover.score_cache import ScoreCache
-from hidag.discover.score_choice import make_score
-from hidag.discover.search import prior_weight, score_for
+from hidag.discover.score_choice import make_score, score_for
+from hidag.discover.search import prior_weight
 from hidag.errors import SettingError
 from hidag.evidence import (
     Confirmed,

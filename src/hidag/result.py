@@ -12,28 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge
-from hidag.errors import SettingError
-from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
-from hidag.estimate.posterior import (
-    most_probable_states,
-    posterior_marginals,
-    row_log_likelihood,
-)
+from hidag.estimate.posterior import row_log_likelihood
 from hidag.evidence import EdgeTest
-from hidag.identify import Certificate, certify_fit, check_identifiability
-from hidag.identify.question import Question
-from hidag.latent import LatentLaw, NetworkLaw
+from hidag.fit_identifiability import certificate_of_fit, certificate_of_q
+from hidag.identify import Certificate
+from hidag.latent import LatentLaw
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
-from hidag.measurement.effects import ALL_ORDERS, Effects
 from hidag.observations.known_items import read_known_items
 from hidag.result_file import read_fields, write_result
+from hidag.row_posteriors import (
+    by_level,
+    most_probable_levels,
+    probabilities_above_zero,
+    refuse_too_many_to_sum,
+)
 from hidag.seen_rows import SeenRows
 from hidag.start.records import StartRecord
 
 Array = NDArray[np.float64]
-
-#: With more joint states than this, posteriors are sampled instead of summed.
-MOST_EXACT_STATES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class FitResult:
     @cached_property
     def identifiability(self) -> Certificate:
         """What this Q lets be identified, condition by condition (print it)."""
-        return check_identifiability(self._design(self.q_matrix, self.item_names, self.families))
+        return certificate_of_q(self)
 
     def certify(self, *, information: bool = True) -> Certificate:
         """Return the certificate of the fitted coefficients and law too, not of Q alone.
@@ -117,33 +113,7 @@ class FitResult:
         the Fisher information and the directions that are flat. Needs joint states that can be
         listed.
         """
-        # A nominal item stands in the blocks once, by its first response: more would count twice.
-        items = self.parameters.reordered(items=self.responses.starts)
-        return certify_fit(
-            self._design(items.q_matrix, self.item_names, items.families),
-            items.predictors(self.law.space.states()),
-            self.law.probabilities,
-            dispersion=items.dispersion,
-            cutpoints=items.cutpoints,
-            information=information,
-        )
-
-    def _design(
-        self, q: NDArray[np.int8], names: tuple[str, ...], families: tuple[str, ...]
-    ) -> Question:
-        effects = Effects.of(self.settings.get("effects", "main"))
-        highest = effects.highest
-        widest = int((q == 1).sum(axis=1).max(initial=0))
-        return Question(
-            q == 1,
-            names,
-            self.latent_names,
-            self.law.space.levels,
-            min(widest, highest),
-            None if highest >= ALL_ORDERS else highest,
-            families,
-            effects.conjunctive,
-        )
+        return certificate_of_fit(self, information=information)
 
     @property
     def all_starts_stopped(self) -> bool:
@@ -243,10 +213,6 @@ class FitResult:
         return self.item_families or self.parameters.families
 
     @property
-    def _sampled(self) -> bool:
-        return self.law.space.n_states > MOST_EXACT_STATES
-
-    @property
     def _seed(self) -> int:
         return int(self.settings.get("seed", 0))
 
@@ -264,10 +230,9 @@ class FitResult:
 
     def _above_zero(self, X: Any) -> Array:
         """Return the probability of each level above 0, shape (N, F), latent by latent."""
-        values = self._expanded(X)
-        if self._sampled and isinstance(self.law, NetworkLaw):
-            return sampled_marginals(self.parameters, self.law, values, seed=self._seed)
-        return posterior_marginals(self.parameters, self.law, values)
+        return probabilities_above_zero(
+            self.parameters, self.law, self._expanded(X), seed=self._seed
+        )
 
     def posterior(self, X: Any) -> Array:
         """Return the expected level of each latent given each row, shape (N, K).
@@ -278,27 +243,15 @@ class FitResult:
 
     def posterior_levels(self, X: Any) -> list[Array]:
         """Return the probabilities of each latent's levels given each row: K arrays (N, M_k)."""
-        above = self._above_zero(X)
-        out = []
-        for k in range(self.terms.n_latents):
-            own = above[:, self.terms.main_latents == k]
-            out.append(np.hstack([np.clip(1.0 - own.sum(axis=1, keepdims=True), 0.0, 1.0), own]))
-        return out
+        return by_level(self._above_zero(X), self.terms)
 
     def classify(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
-        values = self._expanded(X)
-        if self._sampled and isinstance(self.law, NetworkLaw):
-            return sampled_modes(self.parameters, self.law, values, seed=self._seed)
-        return most_probable_states(self.parameters, self.law, values)
+        return most_probable_levels(self.parameters, self.law, self._expanded(X), seed=self._seed)
 
     def row_log_likelihood(self, X: Any) -> Array:
         """Return the log density of each row, shape (N,)."""
-        if self._sampled:
-            raise SettingError(
-                f"densities of rows take a sum over {self.law.space.count_in_words()} latent "
-                f"states; they are computed for at most 2^{MOST_EXACT_STATES.bit_length() - 1}"
-            )
+        refuse_too_many_to_sum(self.law)
         return row_log_likelihood(self.parameters, self.law, self._expanded(X))
 
     def item_means(self, states: NDArray[np.integer]) -> Array:

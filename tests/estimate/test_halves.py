@@ -10,7 +10,8 @@ import pytest
 from hidag.estimate import expectation
 from hidag.estimate.expectation import expect, expect_states
 from hidag.estimate.halving import halves_of
-from hidag.estimate.maximise import Basis, maximise, permissions
+from hidag.estimate.loading_costs import permissions
+from hidag.estimate.maximise import Basis, maximise
 from hidag.kernels.state_products import multiply_out
 from hidag.latent import StateSpace
 from hidag.measurement import Penalty, Terms

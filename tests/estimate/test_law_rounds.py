@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hidag.estimate.law_rounds import estimate_under_network, look_under_network
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.latent.factorise import factorised

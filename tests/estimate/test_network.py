@@ -8,7 +8,8 @@ import pytest
 from hidag.errors import SettingError
 from hidag.estimate import network_maximise
 from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.maximise import Basis, coefficient_scales, maximise, permissions
+from hidag.estimate.loading_costs import coefficient_scales, permissions
+from hidag.estimate.maximise import Basis, maximise
 from hidag.estimate.network_gibbs import NetworkSampler
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_loop import law_of_draws, run_steps

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, evaluate, simulate
-from hidag.estimate.maximise import coefficient_scales, penalty_scales
+from hidag.estimate.loading_costs import coefficient_scales, penalty_scales
 from hidag.estimate.working import WorkingData
 
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from hidag.discover import DAG, Knowledge, SearchResult
+from hidag.discover.named_graph import adjacency_of_parents
 from hidag.discover.scores import CountScore
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.evidence import LikelihoodSearch, better_by_likelihood, goes_by_likelihood
 from hidag.evidence.move_estimates import _observed, _Tables, move_estimates
-from hidag.evidence.single_changes import SingleChanges, adjacency_of
+from hidag.evidence.single_changes import SingleChanges
 from hidag.latent import LatentCounts, StateSpace
 from hidag.latent.factorise import equivalent, factorised
 
@@ -81,7 +82,7 @@ def test_what_is_known_is_kept_to(weak):
     apart = Knowledge(forbidden=[("a", "b"), ("b", "a")], required=[("a", "c")])
     begin = ((), (), (0,))
     best = LikelihoodSearch(weak, SingleChanges(apart.rules(NAMES))).best_from(begin)
-    adjacency = adjacency_of(best.parents)
+    adjacency = adjacency_of_parents(best.parents)
     assert adjacency[0, 2]
     assert not adjacency[0, 1]
     assert not adjacency[1, 0]
@@ -90,7 +91,7 @@ def test_what_is_known_is_kept_to(weak):
 def test_a_graph_comes_with_a_test_of_each_edge(weak):
     counts = LatentCounts(SPACE.states().astype(np.uint8), 500 * bent_law(), SPACE.levels, NAMES)
     score = CountScore(counts)
-    full = DAG(adjacency_of(FULL), NAMES)
+    full = DAG.from_parents(FULL, NAMES)
     found = SearchResult(full.to_cpdag(), 0.0, 0, 0, full)
     confirmed = better_by_likelihood(found, weak, score, None)
     assert confirmed.by_likelihood

@@ -149,3 +149,25 @@ def two_latents(families, *, law="network", seed=0, n_samples=300, effects="main
         effects=effects,
         q_given=np.array([[1, 0], [0, 1], [1, 1]], dtype=np.int8)[np.arange(len(families)) % 3],
     )
+
+
+FOUR_ITEMS_EACH = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)
+
+
+def chain_of_three(loading: float, q: np.ndarray):
+    """Return a true model of yes/no items, each driven by so much in all."""
+    law = NetworkLaw(
+        StateSpace.binary(3),
+        ((), (0,), (1,)),
+        (
+            np.array([0.45, 0.55]),
+            np.array([[0.75, 0.25], [0.3, 0.7]]),
+            np.array([[0.7, 0.3], [0.2, 0.8]]),
+        ),
+    )
+    n_items = len(q)
+    loadings = q * (loading / q.sum(axis=1))[:, None]
+    items = MeasurementParameters(
+        ("bernoulli",) * n_items, np.full(n_items, -loading / 2), loadings, np.ones(n_items)
+    )
+    return result_at(items, law, n_samples=300, q_given=q)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import Schedule
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, default_penalty

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY

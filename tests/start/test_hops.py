@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hidag.estimate.law_rounds import FirstLook
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import run_em
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.kernels.item_regression import FREE, PENALISED
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.maximise import permissions
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.working import WorkingData
 from hidag.start.points import parameters_from_loadings
 from hidag.start.sampled_splits import Witness

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hidag.applications.count_families import FamilyFit
 from hidag.applications.exploration import Exploration
 from hidag.applications.exploration_parts import number_words
 from hidag.applications.misfit import Misfit
@@ -34,7 +35,7 @@ def misfit_section(found: Exploration, gaps: Misfit) -> Section:
     )
 
 
-def count_family_table(counts: list[tuple[str, float, int, float]], caption: str) -> Table:
+def count_family_table(counts: list[FamilyFit], caption: str) -> Table:
     """Return the comparison of families of counts: name, log-likelihood, parameters, BIC."""
     return Table(
         "count_families",

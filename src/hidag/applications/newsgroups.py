@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hidag.applications import exploration_parts as parts
+from hidag.applications.count_families import LATENTS_FOR_FAMILIES, best_family
 from hidag.applications.exploration import Exploration, explore
 from hidag.applications.exploration_sections import (
     common_numbers,
@@ -18,7 +19,6 @@ from hidag.applications.exploration_sections import (
 )
 from hidag.applications.misfit import misfit
 from hidag.applications.newsgroups_data import (
-    LATENTS_FOR_FAMILIES,
     ROWS_FOR_FAMILIES,
     WORDS_FOR_FAMILIES,
     count_families,
@@ -65,7 +65,7 @@ def explain_words(
     say("the family of the counts")
     settings = {**SETTINGS, "random_state": seed}
     counts = count_families(table, settings)
-    best = min(counts, key=lambda row: row[3])[0]
+    best = best_family(counts)
     table = replace(table, families=(best,) * len(table.families))
     say(f"{', '.join(map(str, numbers))} latents, on all rows and on halves")
     found = explore(table, numbers, seed=seed, n_seeds=n_seeds, settings=SETTINGS, raised_only=True)

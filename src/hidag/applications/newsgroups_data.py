@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.criteria import information_criteria
+from hidag.applications.count_families import FamilyFit, compared_families
 from hidag.errors import DataError, FileError
 from hidag.observations import read_table
 from hidag.observations.files import read_file
@@ -23,9 +23,8 @@ from hidag.observations.paths import existing_file
 from hidag.select.candidates import Table
 
 COUNTS, WORDS, LABELS = "responses_sparse.csv.gz", "vocabulary.csv", "labels.csv"
-COUNT_FAMILIES = ("poisson", "zero-inflated-poisson", "negative-binomial")
-#: Documents, words and latents of the fits that families are compared by.
-ROWS_FOR_FAMILIES, WORDS_FOR_FAMILIES, LATENTS_FOR_FAMILIES = 1500, 200, 3
+#: Documents and words of the fits that families are compared by.
+ROWS_FOR_FAMILIES, WORDS_FOR_FAMILIES = 1500, 200
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -81,13 +80,11 @@ def read_labels(folder: Path, n_rows: int) -> Labels:
     )
 
 
-def count_families(
-    table: Table, settings: Mapping[str, Any]
-) -> list[tuple[str, float, int, float]]:
-    """Return (family, log-likelihood, parameters, BIC) of fits with each family of counts.
+def count_families(table: Table, settings: Mapping[str, Any]) -> list[FamilyFit]:
+    """Return fits with each family of counts to some documents and the most frequent words.
 
-    To some of the documents and the most frequent words, evenly spaced through the table: enough
-    to tell families apart, at a fraction of the cost.
+    Documents are evenly spaced through the table: enough to tell families apart, at a fraction of
+    the cost.
     """
     values = table.values
     rows = np.unique(np.linspace(0, len(values) - 1, ROWS_FOR_FAMILIES).astype(np.intp))
@@ -97,12 +94,7 @@ def count_families(
         values=values[np.ix_(rows, words)],
         names=tuple(table.observations.names[j] for j in words),
     )
-    out = []
-    for name in COUNT_FAMILIES:
-        small = Table(some, (name,) * len(words))
-        found = information_criteria(small.fit(LATENTS_FOR_FAMILIES, None, settings).result_)
-        out.append((name, found.log_likelihood, found.n_parameters, found.bic))
-    return out
+    return compared_families(lambda family: Table(some, (family,) * len(words)), settings)
 
 
 def _read_text(path: Path, needed: tuple[str, ...]) -> list[dict[str, str]]:

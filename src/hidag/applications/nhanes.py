@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hidag.applications import exploration_parts as parts
+from hidag.applications.count_families import LATENTS_FOR_FAMILIES, best_family
 from hidag.applications.exploration import Exploration, explore
 from hidag.applications.exploration_sections import (
     common_numbers,
@@ -17,13 +18,13 @@ from hidag.applications.exploration_sections import (
 )
 from hidag.applications.misfit import misfit
 from hidag.applications.nhanes_data import (
-    LATENTS_FOR_FAMILIES,
     Survey,
     as_table,
     count_families,
     first_families,
     measured_families,
     read_survey,
+    with_counts_as,
 )
 from hidag.applications.outcome import Outcome
 from hidag.applications.replication import COMES_BACK
@@ -60,8 +61,8 @@ def explain_health(
     say("families of the items")
     families = first_families(survey)
     counts = count_families(survey, families, {"random_state": seed})
-    best = min(counts, key=lambda row: row[3])[0]
-    families = {item: best if kind == "poisson" else kind for item, kind in families.items()}
+    best = best_family(counts)
+    families = with_counts_as(best, families)
     say(f"{numbers[0]} to {numbers[-1]} latents, on all rows and on halves")
     found = explore(as_table(survey, families), numbers, seed=seed, n_seeds=n_seeds)
     say("what is left unexplained")

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.criteria import information_criteria
+from hidag.applications.count_families import FamilyFit, compared_families
 from hidag.errors import DataError, FileError
 from hidag.observations import Observations, read_folder, read_table, resolve_families
 from hidag.observations.files import read_file
 from hidag.observations.paths import existing_file
-from hidag.row_weights import weighted_rows
+from hidag.row_weights import effective_number, weighted_rows
 from hidag.select.candidates import Table
 
 Array = NDArray[np.float64]
@@ -28,9 +28,6 @@ Array = NDArray[np.float64]
 WEIGHT = "WTMEC2YR"
 #: A diastolic pressure of zero is a reading that failed, not a pressure.
 NO_ZERO = ("BPDia",)
-COUNT_FAMILIES = ("poisson", "zero-inflated-poisson", "negative-binomial")
-#: Latents with which families of counts are compared: enough to explain some of the spread.
-LATENTS_FOR_FAMILIES = 3
 
 
 @dataclass(frozen=True)
@@ -91,11 +88,10 @@ def read_survey(folder: Path) -> Survey:
     share = raw[known]
     if len(share) < 2:
         raise DataError(f"the column {WEIGHT} of covariates.csv must have weights above zero")
-    effective = share.sum() ** 2 / (share**2).sum()
     return Survey(
         replace(table, values=values[known]),
         dict(source.types),
-        share * (effective / share.sum()),
+        share * (effective_number(share) / share.sum()),
         {
             name: beside.values[known, c]
             for c, name in enumerate(beside.names)
@@ -135,19 +131,18 @@ def _normal_density(x: Array, share: Array) -> float:
 
 def count_families(
     survey: Survey, families: Mapping[str, str], settings: Mapping[str, Any]
-) -> list[tuple[str, float, int, float]]:
-    """Return (family, log-likelihood, parameters, BIC) of fits with each family of counts.
+) -> list[FamilyFit]:
+    """Return fits to all persons with each family of counts."""
 
-    Counts that differ between persons more than a Poisson law lets them need not be overdispersed:
-    latents may be why. So the comparison is one of fits, with the same number of latents.
-    """
-    out = []
-    for name in COUNT_FAMILIES:
-        chosen = {item: name if kind == "poisson" else kind for item, kind in families.items()}
-        result = as_table(survey, chosen).fit(LATENTS_FOR_FAMILIES, None, settings).result_
-        found = information_criteria(result, float(survey.weights.sum()))
-        out.append((name, found.log_likelihood, found.n_parameters, found.bic))
-    return out
+    def table_with(family: str) -> Table:
+        return as_table(survey, with_counts_as(family, families))
+
+    return compared_families(table_with, settings, float(survey.weights.sum()))
+
+
+def with_counts_as(family: str, families: Mapping[str, str]) -> dict[str, str]:
+    """Return the families of items, counts with another one."""
+    return {item: family if kind == "poisson" else kind for item, kind in families.items()}
 
 
 def as_table(survey: Survey, families: Mapping[str, str]) -> Table:

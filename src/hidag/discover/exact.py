@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover.knowledge import FORBIDDEN
+from hidag.discover.rules import FORBIDDEN
 from hidag.discover.score_cache import ScoreCache
 from hidag.errors import GraphError
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from hidag.discover import membership
 from hidag.discover.exchange import ObjectFormats
 from hidag.discover.formats import TextFormats
-from hidag.discover.named_graph import adjacency_of_edges
+from hidag.discover.named_graph import adjacency_of_edges, adjacency_of_parents
 from hidag.discover.orientation import close, complete, extend, topological_order
 from hidag.errors import GraphError
 
@@ -45,6 +45,13 @@ class DAG(TextFormats, ObjectFormats):
     def from_edges(cls, names: Sequence[str], edges: Iterable[tuple[str, str]]) -> DAG:
         """Return the graph with these names, length K, and (cause, effect) pairs of names."""
         return cls(adjacency_of_edges(names, edges, ()), names)
+
+    @classmethod
+    def from_parents(
+        cls, parents: Sequence[Sequence[int]], names: Sequence[str] | None = None
+    ) -> DAG:
+        """Return the graph in which variable k has the parents ``parents[k]``, counting from 0."""
+        return cls(adjacency_of_parents(parents), names)
 
     @property
     def edges(self) -> list[tuple[str, str]]:

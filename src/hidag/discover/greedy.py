@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover.engine import DELETE, INSERT, REVERSE, Engine, State, from_words
-from hidag.discover.knowledge import FORBIDDEN, KEPT
 from hidag.discover.orientation import MixedGraph, bits
+from hidag.discover.rules import FORBIDDEN, KEPT
 from hidag.kernels import graph_numbers
 
 #: Forced insertions tried at an optimum: per variable, and in all. All of them up to about 13

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover.orientation import MixedGraph, bits, close, find_cycle
+from hidag.discover.orientation import find_cycle
+from hidag.discover.rules import FORBIDDEN, KEPT
 from hidag.errors import GraphError
 
 Variable = str | int
@@ -16,10 +17,6 @@ Edge = tuple[int, int]
 
 #: What knowledge is made of, by name.
 PARTS = ("required", "forbidden", "tiers", "hierarchy")
-
-#: Bits of the matrix of rules: i -> j must not be made; the pair i, j must stay joined.
-FORBIDDEN = 1
-KEPT = 2
 
 
 @dataclass(frozen=True)
@@ -257,45 +254,3 @@ def _index(variable: Variable, names: Sequence[str]) -> int:
             f"the knowledge names variable {variable}, but indices go from 0 to {len(names) - 1}"
         )
     return int(variable)
-
-
-def pairs_kept_apart(knowledge: Knowledge, names: Sequence[str]) -> list[Edge]:
-    """Return the pairs that may be joined in neither direction, each once."""
-    forbidden = (knowledge.rules(names) & FORBIDDEN) > 0
-    return [(i, j) for i, j in np.argwhere(np.triu(forbidden & forbidden.T, 1)).tolist()]
-
-
-def any_law_obeys(knowledge: Knowledge, names: Sequence[str]) -> bool:
-    """Return whether every joint law factorises over some graph that the knowledge allows.
-
-    That takes a graph in which all are joined: no pair is kept apart, and directions that are left
-    make no circle.
-    """
-    if pairs_kept_apart(knowledge, names):
-        return False
-    forbidden = (knowledge.rules(names) & FORBIDDEN) > 0
-    return find_cycle(np.asarray(forbidden.T & ~forbidden, dtype=np.int8)) is None
-
-
-def direct_by_rules(
-    adjacency: NDArray[np.int8], rules: NDArray[np.uint8]
-) -> NDArray[np.int8] | None:
-    """Return the closed graph of the members that obey the rules, or None if there are none.
-
-    Parameters
-    ----------
-    adjacency : ndarray of int8, shape (K, K)
-        A completed graph.
-    rules : ndarray of uint8, shape (K, K)
-    """
-    graph = MixedGraph.from_adjacency(adjacency)
-    for i in range(graph.n):
-        for j in bits(graph.neighbours[i]):
-            if rules[i, j] & FORBIDDEN and graph.neighbours[i] >> j & 1:
-                graph.orient(j, i)
-                close(graph)
-    out = graph.adjacency()
-    directed = (out == 1) & (out.T == 0)
-    apart = (out | out.T) == 0
-    broken = (directed & (rules & FORBIDDEN > 0)).any() or (apart & (rules & KEPT > 0)).any()
-    return None if broken else out

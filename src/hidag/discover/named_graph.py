@@ -39,6 +39,14 @@ def _checked_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, 
     return out
 
 
+def adjacency_of_parents(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
+    """Return the adjacency, shape (K, K), of a graph in which k has the parents ``parents[k]``."""
+    out = np.zeros((len(parents), len(parents)), dtype=np.int8)
+    for child, causes in enumerate(parents):
+        out[list(causes), child] = 1
+    return out
+
+
 def adjacency_of_edges(
     names: Sequence[str],
     directed: Iterable[tuple[str, str]],

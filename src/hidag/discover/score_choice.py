@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,20 @@ from hidag.discover.possible_scores import PossibleScore
 from hidag.discover.scores import KNOWN_SCORES, CountScore, LeanScore, LocalScore
 from hidag.errors import SettingError
 from hidag.latent import LatentCounts, StateSpace
+
+#: With more joint states than this lean tables would take too long to fit.
+MOST_LEAN_STATES = 1 << 13
+
+
+def score_for(levels: tuple[int, ...]) -> str:
+    """Return the score that suits variables with so many ordered levels, by name.
+
+    BDeu for binary ones. Free tables of more levels have so many cells that weak edges cannot pay
+    for them, whatever the score: there tables may be lean, unless variables are too many for it.
+    """
+    if max(levels) == 2:
+        return "bdeu"
+    return "lean" if math.prod(levels) <= MOST_LEAN_STATES else "bic"
 
 
 def make_score(

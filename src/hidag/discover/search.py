@@ -6,23 +6,24 @@ for, and checks that what comes back is what was promised.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.discover.engine import Engine
 from hidag.discover.exact import best_dag
+from hidag.discover.given_counts import as_counts
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.discover.greedy import ges, xges
-from hidag.discover.knowledge import Knowledge, direct_by_rules
+from hidag.discover.knowledge import Knowledge
+from hidag.discover.rules import directed_further
 from hidag.discover.score_cache import ScoreCache
 from hidag.discover.score_choice import make_score
 from hidag.discover.scores import LeanScore, LocalScore, graph_score
-from hidag.errors import DataError, GraphError, SettingError
+from hidag.errors import GraphError, SettingError
 from hidag.latent import LatentCounts
 
 #: A search of one's own: it gets the score, the names and the knowledge, and returns a graph or
@@ -33,8 +34,6 @@ GraphSearch = Callable[
 
 #: So many variables are searched one and all where equivalent graphs need not score alike.
 FEW_VARIABLES = 6
-#: With more joint states than this lean tables would take too long to fit.
-MOST_LEAN_STATES = 1 << 13
 #: Weights of BDeu's prior, in rows, that are tried when the data are to choose one.
 PRIOR_WEIGHTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
@@ -184,17 +183,6 @@ def search_graph(
     )
 
 
-def score_for(levels: tuple[int, ...]) -> str:
-    """Return the score that suits variables with so many ordered levels, by name.
-
-    BDeu for binary ones. Free tables of more levels have so many cells that weak edges cannot pay
-    for them, whatever the score: there tables may be lean, unless variables are too many for it.
-    """
-    if max(levels) == 2:
-        return "bdeu"
-    return "lean" if math.prod(levels) <= MOST_LEAN_STATES else "bic"
-
-
 def prior_weight(
     counts: LatentCounts,
     given: float | str = "auto",
@@ -229,66 +217,6 @@ def prior_weight(
     return PRIOR_WEIGHTS[int(np.argmax(found))]
 
 
-def as_counts(
-    data: LatentCounts | ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    levels: Sequence[int] | None = None,
-    names: Sequence[str] | None = None,
-) -> LatentCounts:
-    """Return the counts of what :func:`discover` takes, after checking it."""
-    if isinstance(data, LatentCounts):
-        if weights is not None or levels is not None:
-            raise SettingError("weights and levels come with the counts; give them for rows only")
-        counts = data if names is None else replace(data, names=_names(names))
-    else:
-        given = np.asarray(data)
-        if names is None and hasattr(data, "columns"):
-            names = [str(name) for name in cast(Any, data).columns]
-        if given.ndim != 2 or given.shape[1] == 0:
-            raise DataError(
-                f"rows of states must be an array of shape (n, K) with K >= 1, got {given.shape}"
-            )
-        if given.dtype.kind not in "biu":
-            if given.dtype.kind != "f" or not (given == np.rint(given)).all():
-                raise DataError(
-                    "states must be whole numbers 0, 1, ...; make categories of real values first"
-                )
-            given = given.astype(np.int64)
-        counts = LatentCounts.from_rows(
-            given,
-            levels=None if levels is None else tuple(int(m) for m in levels),
-            names=None if names is None else _names(names),
-        )
-        if weights is not None:
-            # Equal rows are not merged: their weights would be added in the order of the rows.
-            counts = LatentCounts(
-                given.astype(np.uint8),
-                np.asarray(weights, dtype=np.float64),
-                counts.levels,
-                counts.names,
-            )
-    if len(set(counts.names)) != len(counts.names):
-        raise DataError("the names of the variables must differ")
-    return counts
-
-
-def _names(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(name) for name in names)
-
-
-def directed_further(
-    completed: NDArray[np.int8], rules: NDArray[np.uint8] | None
-) -> NDArray[np.int8]:
-    """Return a completed graph with the directions that background knowledge gives it."""
-    if rules is None:
-        return completed
-    out = direct_by_rules(completed, rules)
-    if out is None:
-        raise GraphError("the search returned a graph that contradicts the background knowledge")
-    return out
-
-
 def _own_search(
     found: CPDAG | DAG | NDArray[np.integer[Any]],
     names: tuple[str, ...],
@@ -303,4 +231,4 @@ def _own_search(
     return directed_further(CPDAG(adjacency, names).to_dag().to_cpdag().adjacency, rules)
 
 
-__all__ = ["GraphSearch", "SearchResult", "as_counts", "discover", "search_graph"]
+__all__ = ["GraphSearch", "SearchResult", "discover", "search_graph"]

@@ -1,4 +1,4 @@
-"""Stage I: penalised EM with an exact E-step, and penalised Gibbs-SAEM (Algorithm S.2)."""
+"""Stage I by penalised EM with an exact E-step: how long it runs, its steps, where it ends."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.expectation import expect
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.maximise import (
-    Basis,
-    at_a_cost,
-    coefficient_scales,
-    maximise,
-    penalty_scales,
-)
+from hidag.estimate.loading_costs import coefficient_scales, penalty_of, penalty_scales
+from hidag.estimate.maximise import Basis, maximise
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import RISING
-from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty
 
 Array = NDArray[np.float64]
@@ -28,8 +21,6 @@ Observer = Callable[[int, int, float], None]
 #: Expected counts of states (S,) to the law they imply, shape (S,).
 LawStep = Callable[[Array], Array]
 
-#: Rows' worth of even mass that keeps unvisited states reachable for the Gibbs sampler.
-SAMPLER_MASS = 1.0
 #: Rows beyond these make EM's stopping rule no more tolerant.
 MOST_TOLERANT_ROWS = 3000
 #: EM steps are stretched more and more while that keeps paying (adaptive over-relaxation).
@@ -37,8 +28,6 @@ STRETCH_GROWTH = 1.3
 LARGEST_STRETCH = 5.0
 #: A probability below this does not take part in stretching: powers of ratios would overflow.
 NO_MASS = 1e-30
-#: SAEM is settled when coefficients hardly drift over this many averaged steps.
-DRIFT_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -111,17 +100,6 @@ def continued(before: Estimate, after: Estimate) -> Estimate:
 def any_law(counts: Array) -> Array:
     """Return the shares of the states: the M-step of a law that may be anything."""
     return np.asarray(counts / counts.sum())
-
-
-def penalty_of(
-    parameters: MeasurementParameters,
-    penalty: Penalty,
-    scale: Array,
-    allowed: NDArray[np.uint8],
-) -> float:
-    """Return the total penalty of the loadings that are not known to be there."""
-    cost = penalty.value(parameters.loadings, scale[:, None])
-    return float((cost * at_a_cost(allowed[:, 1:])).sum())
 
 
 def largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
@@ -232,72 +210,6 @@ def run_em(
         probabilities,
         log_likelihood,
         objective,
-        len(trace),
-        converged,
-        np.array(trace).reshape(-1, 2),
-        statistics,
-    )
-
-
-def run_saem(
-    parameters: MeasurementParameters,
-    probabilities: Array,
-    data: WorkingData,
-    basis: Basis,
-    allowed: NDArray[np.uint8],
-    penalty: Penalty,
-    schedule: Schedule,
-    *,
-    space: StateSpace,
-    rng: np.random.Generator,
-    judge: bool = True,
-    n_threads: int = 1,
-    observer: Observer | None = None,
-) -> Estimate:
-    """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2).
-
-    Without ``judge`` it comes without a likelihood, with statistics as sampled: for steps that only
-    lead to others.
-    """
-    scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
-    features = np.ascontiguousarray(basis.features)
-    states = rng.choice(space.n_states, size=data.n_samples, p=probabilities / probabilities.sum())
-    sampler = GibbsSampler(data, space, states, int(rng.integers(1 << 62)))
-    sampler.draw(parameters, probabilities, n_sweeps=5, n_threads=n_threads)
-    averaged = None
-    anchor = parameters
-    trace: list[tuple[float, float]] = []
-    converged = False
-    even = SAMPLER_MASS / space.n_states
-    while len(trace) < schedule.max_iter and not converged:
-        sampler.draw(parameters, probabilities, n_sweeps=schedule.n_sweeps, n_threads=n_threads)
-        fresh = sampler.statistics()
-        after = len(trace) - schedule.burn_in
-        step = 1.0 if after < 0 or averaged is None else (after + 1.0) ** -schedule.decay
-        averaged = fresh if averaged is None else averaged.blend(fresh, step)
-        moved = maximise(parameters, averaged, data, basis, allowed, penalty, n_newton=1)
-        change = largest_move(parameters, moved, scale)
-        parameters = moved
-        probabilities = (averaged.count + even) / (data.n_counted + SAMPLER_MASS)
-        trace.append((np.nan, change))
-        if observer is not None:
-            observer(len(trace), schedule.max_iter, np.nan)
-        if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
-            # A drift well inside the statistical error of a coefficient is not worth more steps.
-            drift = largest_move(anchor, parameters, scale)
-            converged = bool(drift < 2.0 * data.n_counted**-0.5)
-        if after % DRIFT_STEPS == 0:
-            anchor = parameters
-    statistics, log_likelihood = averaged or sampler.statistics(), np.nan
-    if judge:
-        statistics, log_likelihood = expect(
-            parameters, probabilities, data, features, n_threads=n_threads
-        )
-    return Estimate(
-        parameters,
-        probabilities,
-        log_likelihood,
-        log_likelihood - penalty_of(parameters, penalty, penalty_scale, allowed),
         len(trace),
         converged,
         np.array(trace).reshape(-1, 2),

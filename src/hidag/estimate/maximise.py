@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.loading_costs import at_a_cost, penalty_scales
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
-from hidag.kernels.item_regression import FREE, PENALISED, RISING, ZERO, descend
+from hidag.kernels.item_regression import RISING, ZERO, descend
 from hidag.latent import StateSpace
-from hidag.measurement import Family, MeasurementParameters, Penalty, Terms, family_named
+from hidag.measurement import Family, MeasurementParameters, Penalty, Terms
 
 Array = NDArray[np.float64]
 
@@ -25,8 +26,6 @@ DESCENT_TOLERANCE = 1e-7
 UNSOLVABLE = 1e-9
 #: Smallest share of an item's variance that its dispersion may shrink to.
 SMALLEST_DISPERSION_SHARE = 1e-4
-#: Below this share of noise the default threshold is wider than a loading's standard error.
-QUIET_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -94,15 +93,13 @@ class _Problem:
 
     def objective(self, beta: Array) -> Array:
         eta = beta @ self.basis.design.T
-        theta, partition = self.family.natural(eta, self.auxiliary[:, None])
-        pattern = "js,js->j" if self.family.n_columns == 1 else "djs,djs->j"
-        value = np.einsum(pattern, self.sums, theta) - np.einsum("js,js->j", self.counts, partition)
+        value = self.family.expected_without_base(self.auxiliary, eta, self.sums, self.counts)
         if self.penalty.name is not None:
             cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
             value -= (cost * at_a_cost(self.allowed[:, 1:])).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
             value[eta.min(axis=1) < self.family.lowest_predictor] = -np.inf
-        return np.asarray(value)
+        return value
 
     def newton(self, beta: Array) -> Array:
         """Return coefficients after one proximal Newton step; no item's objective gets worse."""
@@ -267,43 +264,3 @@ def maximise(
         dispersion=dispersion,
         cutpoints=cutpoints,
     )
-
-
-def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
-    """Return ZERO, PENALISED or FREE for each coefficient, shape (J, 1 + T).
-
-    Entries of Q that are known to be 1 are free: no data can argue them away. Interactions stay
-    zero: they are let in once the items' latents are known.
-    """
-    out = np.full((len(q_entries), 1 + terms.n_terms), ZERO, dtype=np.uint8)
-    out[:, 0] = FREE
-    of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])
-    out[:, 1 : 1 + terms.n_main] = of_latent[:, terms.main_latents]
-    return out
-
-
-def at_a_cost(allowed: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which coefficients are paid for when they are not zero, same shape."""
-    return np.asarray((allowed == PENALISED) | (allowed == RISING))
-
-
-def penalty_scales(data: WorkingData) -> Array:
-    """Return the units of the penalty's threshold for each item, shape (J,).
-
-    They are `coefficient_scales`, smaller for items with little noise. There standard errors are
-    small as well, and a threshold many of them wide would have a slope below the noise of a
-    gradient: every false loading would stay.
-    """
-    quiet = np.sqrt(data.noise_shares / QUIET_SHARE)
-    return coefficient_scales(data) * np.minimum(quiet, 1.0)
-
-
-def coefficient_scales(data: WorkingData) -> Array:
-    """Return the size of a typical coefficient of each item, shape (J,)."""
-    out = np.empty(data.n_items)
-    for name in set(data.families):
-        family = family_named(name)
-        items = np.flatnonzero(np.array(data.families) == name)
-        columns = data.columns.of(family, items)
-        out[items] = family.coefficient_scale(data.mean[columns], data.variance[columns])
-    return out

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.loop import DRIFT_STEPS, largest_move
-from hidag.estimate.maximise import coefficient_scales
+from hidag.estimate.loading_costs import coefficient_scales
+from hidag.estimate.loop import largest_move
 from hidag.estimate.network_gibbs import NetworkSampler, NetworkStatistics
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_maximise import maximise_tables
+from hidag.estimate.saem import DRIFT_STEPS
 from hidag.latent import NetworkLaw, Parents
 from hidag.measurement import MeasurementParameters
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.maximise import at_a_cost
+from hidag.estimate.loading_costs import at_a_cost
 from hidag.kernels.item_regression import FREE, RISING, ZERO
 from hidag.measurement import Terms
 

@@ -15,17 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.item_information import observed_information
-from hidag.estimate.loop import (
-    Estimate,
-    LawStep,
-    Observer,
-    Schedule,
-    any_law,
-    continued,
-    penalty_of,
-    run_em,
-)
-from hidag.estimate.maximise import Basis, coefficient_scales, penalty_scales
+from hidag.estimate.loading_costs import coefficient_scales, penalty_of, penalty_scales
+from hidag.estimate.loop import Estimate, LawStep, Observer, Schedule, any_law, continued, run_em
+from hidag.estimate.maximise import Basis
 from hidag.estimate.subsets import best_subset, moves_of, same_model
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters, Penalty

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hidag.discover import CPDAG, Knowledge, SearchResult
-from hidag.discover.knowledge import pairs_kept_apart
+from hidag.discover.rules import pairs_kept_apart
 from hidag.evidence.likelihood_search import LikelihoodSearch
 from hidag.evidence.observed import ObservedFit
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hidag.discover import CPDAG, DAG, Knowledge, SearchResult
+from hidag.discover.rules import directed_further
 from hidag.discover.scores import LocalScore
-from hidag.discover.search import directed_further
 from hidag.evidence.edge_tests import Confirmed, EdgeTest
 from hidag.evidence.likelihood_search import FittedGraph, LikelihoodSearch
 from hidag.evidence.observed import ObservedFit
-from hidag.evidence.single_changes import SingleChanges, adjacency_of, edges_of
+from hidag.evidence.single_changes import SingleChanges, edges_of
 
 
 def better_by_likelihood(
@@ -31,7 +31,7 @@ def better_by_likelihood(
     rules = None if knowledge is None else knowledge.rules(names)
     search = LikelihoodSearch(observed, SingleChanges(rules))
     best = search.best_from(found.dag.parents)
-    completed = DAG(adjacency_of(best.parents), names).to_cpdag().adjacency
+    completed = DAG.from_parents(best.parents, names).to_cpdag().adjacency
     graph = CPDAG(directed_further(completed, rules), names)
     return Confirmed(graph, _tests(search, best, score, names), best.law, by_likelihood=True)
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover.knowledge import FORBIDDEN, KEPT
+from hidag.discover.named_graph import adjacency_of_parents
 from hidag.discover.orientation import find_cycle
+from hidag.discover.rules import FORBIDDEN, KEPT
 from hidag.latent import Parents
 
 Pair = tuple[int, int]
@@ -53,7 +54,7 @@ class SingleChanges:
         if self.rules is not None and self.rules[cause, effect] & FORBIDDEN:
             return None
         out = _replaced(parents, effect, {*parents[effect], cause})
-        return out if find_cycle(adjacency_of(out)) is None else None
+        return out if find_cycle(adjacency_of_parents(out)) is None else None
 
     def parted(self, parents: Parents, cause: int, effect: int) -> Parents | None:
         """Return the graph without an edge; None if it has to stay."""
@@ -77,14 +78,6 @@ class SingleChanges:
 def edges_of(parents: Parents) -> list[Pair]:
     """Return the edges of a graph, each as cause and effect."""
     return [(a, k) for k, causes in enumerate(parents) for a in causes]
-
-
-def adjacency_of(parents: Parents) -> NDArray[np.int8]:
-    """Return the graph as an adjacency, shape (K, K)."""
-    out = np.zeros((len(parents),) * 2, dtype=np.int8)
-    for a, k in edges_of(parents):
-        out[a, k] = 1
-    return out
 
 
 def _without(parents: Parents, cause: int, effect: int) -> Parents:

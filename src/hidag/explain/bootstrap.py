@@ -19,7 +19,8 @@ from hidag.explain.resample import Task, run_resample
 from hidag.explain.rows import need_weights
 from hidag.observations import read_table
 from hidag.processes import run_all
-from hidag.result import MOST_EXACT_STATES, FitResult
+from hidag.result import FitResult
+from hidag.row_posteriors import MOST_EXACT_STATES
 from hidag.row_weights import rows_with_answers
 from hidag.settings import checked_count, root_seed, thread_count
 

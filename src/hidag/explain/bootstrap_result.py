@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.archive import read_archive, write_archive
 from hidag.discover import CPDAG
 from hidag.errors import HidagError, SettingError
+from hidag.explain.bootstrap_file import read_fields, write_bootstrap
 from hidag.explain.bootstrap_words import in_words
 from hidag.explain.intervals import LEVEL, percentile_interval
 from hidag.explain.refit import MOST_JOINT_STATES, SAME_LATENT, Refit, aligned, stacked
@@ -23,8 +23,6 @@ from hidag.result import FitResult
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
-
-_HOLDS = "bootstrap"
 
 
 @dataclass(frozen=True)
@@ -261,39 +259,12 @@ class BootstrapResult:
 
     def save(self, path: str | Path) -> Path:
         """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
-        path = Path(path)
-        header: dict[str, Any] = {}
-        arrays: dict[str, NDArray[Any]] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                arrays[field.name] = value
-            elif field.name != "fitted":
-                header[field.name] = value
-        for name, array in self.fitted.arrays().items():
-            arrays[f"fitted_{name}"] = array
-        write_archive(path, header, arrays, holds=_HOLDS)
-        return path
+        return write_bootstrap(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> BootstrapResult:
         """Return the result that ``save`` wrote."""
-        header, arrays = read_archive(Path(path), holds=_HOLDS)
-        first = {
-            name.removeprefix("fitted_"): arrays.pop(name)
-            for name in list(arrays)
-            if name.startswith("fitted_")
-        }
-        known = {field.name for field in fields(cls)}
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in header.items()
-            if name in known
-        }
-        for name, array in arrays.items():
-            array.setflags(write=False)
-            values[name] = array
-        return cls(**values, fitted=Refit.of(first))
+        return cls(**read_fields(Path(path), {field.name for field in fields(cls)}))
 
 
 def _row(item: str, term: str, value: float, low: float, high: float) -> Row:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from hidag.criteria import count_parameters, law_parameters, log_number_of_q
+from hidag.criteria import count_parameters, criteria_of, law_parameters, log_number_of_q
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.row_scores import posterior_blocks
 
@@ -63,14 +63,14 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
     log_likelihood = float(free.data.weighted(result.row_log_likelihood(values)).sum())
     n_parameters = count_parameters(result)
     n_of_law = free.n_parameters - free.n_of_items
-    bic = -2.0 * log_likelihood + n_parameters * float(np.log(n_effective))
+    price = criteria_of(log_likelihood, n_parameters, log_number_of_q(result), n_effective)
     return Criteria(
         log_likelihood=log_likelihood,
         n_parameters=n_parameters,
         n_at_edge=law_parameters(result.law, result.ruled_out) - n_of_law,
-        aic=-2.0 * log_likelihood + 2.0 * n_parameters,
-        bic=bic,
-        ebic=bic + 2.0 * log_number_of_q(result),
+        aic=price.aic,
+        bic=price.bic,
+        ebic=price.ebic,
         entropy=_entropy(free),
         n_rows=len(values),
         n_cells=int((~np.isnan(values)).sum()),

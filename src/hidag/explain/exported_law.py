@@ -27,10 +27,8 @@ def network_law(result: FitResult) -> NetworkLaw:
     """Return the fitted law over one member of the graph: the nearest one if that is another."""
     law = result.law
     if isinstance(law, NetworkLaw):
-        adjacency = np.zeros(result.graph.adjacency.shape, dtype=np.int8)
-        for child, causes in enumerate(law.parents):
-            adjacency[list(causes), child] = 1
-        if result.graph.contains(DAG(adjacency, result.latent_names)):
+        own = DAG.from_parents(law.parents, result.latent_names)
+        if result.graph.contains(own):
             return law
     return law_over(law, result.graph.to_dag())
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from hidag.how_many.common_strength import Fit, best_bic, bic_at
 from hidag.how_many.rule import LOOK_BEYOND, Comparison
 from hidag.measurement import MeasurementParameters
-from hidag.result import MOST_EXACT_STATES, FitResult
+from hidag.result import FitResult
+from hidag.row_posteriors import MOST_EXACT_STATES
 from hidag.start.points import spread_law
 from hidag.start.two_in_one import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides
 

@@ -52,6 +52,23 @@ class Question:
     families: tuple[str, ...] | None
     conjunctive: bool = False
 
+    @classmethod
+    def about(
+        cls,
+        q: Bools,
+        item_names: tuple[str, ...],
+        latent_names: tuple[str, ...],
+        levels: tuple[int, ...],
+        asked_order: int | None,
+        families: tuple[str, ...] | None,
+        *,
+        conjunctive: bool = False,
+    ) -> Question:
+        """Return the question with the order that this Q has room for."""
+        widest = int(q.sum(axis=1).max(initial=0))
+        order = widest if asked_order is None else min(widest, asked_order)
+        return cls(q, item_names, latent_names, levels, order, asked_order, families, conjunctive)
+
     @property
     def n_items(self) -> int:
         """Number of items, J."""
@@ -109,15 +126,13 @@ def read_question(
         return q_matrix
     q, items, latents = _read_q(q_matrix)
     asked = _read_effects(effects)
-    widest = int(q.sum(axis=1).max(initial=0))
-    return Question(
-        q=q,
-        item_names=items,
-        latent_names=latents,
-        levels=_read_levels(levels, latents),
-        order=min(widest, asked) if asked is not None else widest,
-        asked_order=asked,
-        families=_read_families(families, items),
+    return Question.about(
+        q,
+        items,
+        latents,
+        _read_levels(levels, latents),
+        asked,
+        _read_families(families, items),
         conjunctive=isinstance(effects, str) and effects.strip().lower() in ("dina", "dino"),
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from hidag.archive import without_nan
 from hidag.errors import FileError
 from hidag.report.headings import FIT_HEADING
 from hidag.report.parts import Section, Table
@@ -66,7 +66,7 @@ class ReportParts:
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
     """Write the parts as JSON and return the path."""
-    content = {"format": _FORMAT, "version": _VERSION, **_plain(asdict(parts))}
+    content = {"format": _FORMAT, "version": _VERSION, **without_nan(asdict(parts))}
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", "utf-8")
     return path
@@ -114,11 +114,3 @@ def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
         return tuple(of(entry) for entry in value) if isinstance(value, list) else value
 
     return {name: of(value) for name, value in content.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return None if isinstance(value, float) and not isfinite(value) else value

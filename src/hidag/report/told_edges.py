@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hidag.discover import DAG, Knowledge
-from hidag.discover.knowledge import pairs_kept_apart
+from hidag.discover.rules import pairs_kept_apart
 
 if TYPE_CHECKING:
     from hidag.result import FitResult

@@ -14,10 +14,7 @@ from hidag.simulate.sample import Seed
 
 def dag_from_parents(parents: Sequence[Sequence[int]]) -> DAG:
     """Return the graph in which latent k has the parents ``parents[k]`` (0-based)."""
-    adjacency = np.zeros((len(parents), len(parents)), dtype=np.int8)
-    for child, causes in enumerate(parents):
-        adjacency[list(causes), child] = 1
-    return DAG(adjacency)
+    return DAG.from_parents(parents)
 
 
 def chain_dag(n_latents: int) -> DAG:

@@ -171,10 +171,7 @@ class Truth:
     @property
     def dag(self) -> DAG:
         """The latents' graph, read off the law so that the two cannot disagree."""
-        adjacency = np.zeros((self.n_latents, self.n_latents), dtype=np.int8)
-        for child, parents in enumerate(self.law.parents):
-            adjacency[list(parents), child] = 1
-        return DAG(adjacency, self.latent_names)
+        return DAG.from_parents(self.law.parents, self.latent_names)
 
     @property
     def cpdag(self) -> CPDAG:

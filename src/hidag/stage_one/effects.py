@@ -9,15 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.law_rounds import FirstLook, LearnParents, estimate_under_network
-from hidag.estimate.loop import (
-    Estimate,
-    LawStep,
-    Schedule,
-    any_law,
-    penalty_of,
-    run_em,
-)
-from hidag.estimate.maximise import Basis, coefficient_scales
+from hidag.estimate.loading_costs import coefficient_scales, penalty_of
+from hidag.estimate.loop import Estimate, LawStep, Schedule, any_law, run_em
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, search_graph
-from hidag.discover.search import score_for
+from hidag.discover.score_choice import score_for
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.law_rounds import STEPS_FREE, LearnParents
 from hidag.estimate.level_order import all_in_line

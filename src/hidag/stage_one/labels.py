@@ -76,7 +76,4 @@ def strongest_first(parameters: MeasurementParameters) -> NDArray[np.intp]:
 
 def same_class(graph: CPDAG, law: NetworkLaw) -> bool:
     """Return whether a law's own graph is one of those that the graph stands for."""
-    adjacency = np.zeros(graph.adjacency.shape, dtype=np.int8)
-    for child, causes in enumerate(law.parents):
-        adjacency[list(causes), child] = 1
-    return graph.contains(DAG(adjacency, graph.names))
+    return graph.contains(DAG.from_parents(law.parents, graph.names))

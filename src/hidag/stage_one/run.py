@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import Knowledge
-from hidag.discover.knowledge import any_law_obeys
+from hidag.discover.rules import any_law_obeys
 from hidag.errors import SettingError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimate.loop import Schedule

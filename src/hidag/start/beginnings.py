@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.loop import Estimate, LawStep, Schedule, any_law, run_em, run_saem
+from hidag.estimate.loop import Estimate, LawStep, Schedule, any_law, run_em
 from hidag.estimate.maximise import Basis
+from hidag.estimate.saem import run_saem
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters

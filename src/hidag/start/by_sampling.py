@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.loading_costs import coefficient_scales, permissions
 from hidag.estimate.loop import Schedule
-from hidag.estimate.maximise import coefficient_scales, permissions
 from hidag.estimate.network_gibbs import NetworkSampler
 from hidag.estimate.network_support import adapt_to_table, choose_loadings, judge_loadings
 from hidag.estimate.working import WorkingData

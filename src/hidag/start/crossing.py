@@ -25,8 +25,9 @@ from hidag.estimate.law_rounds import (
     estimate_under_network,
     price_of_law,
 )
+from hidag.estimate.loading_costs import at_a_cost, coefficient_scales
 from hidag.estimate.loop import Estimate, Observer, Schedule, continued, run_em
-from hidag.estimate.maximise import Basis, at_a_cost, coefficient_scales
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised

@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
 from hidag.estimate.column_sums import mean_and_spread
-from hidag.estimate.maximise import coefficient_scales
+from hidag.estimate.loading_costs import coefficient_scales
 from hidag.estimate.working import WorkingData
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, family_named

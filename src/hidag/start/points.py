@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.maximise import coefficient_scales
+from hidag.estimate.loading_costs import coefficient_scales
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, family_named

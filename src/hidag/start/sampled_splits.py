@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.column_sums import mean_and_spread
-from hidag.estimate.maximise import at_a_cost
+from hidag.estimate.loading_costs import at_a_cost
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters
 from hidag.start.crossing import with_loadings

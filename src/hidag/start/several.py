@@ -7,15 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.loop import (
-    MOST_TOLERANT_ROWS,
-    Estimate,
-    Schedule,
-    continued,
-    run_em,
-    run_saem,
-)
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.loading_costs import permissions
+from hidag.estimate.loop import MOST_TOLERANT_ROWS, Estimate, Schedule, continued, run_em
+from hidag.estimate.maximise import Basis
+from hidag.estimate.saem import run_saem
 from hidag.estimate.support import select_support
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from hidag.estimate.column_sums import mean_and_spread
-from hidag.estimate.maximise import Basis, coefficient_scales, maximise
+from hidag.estimate.loading_costs import coefficient_scales
+from hidag.estimate.maximise import Basis, maximise
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.law_rounds import FirstLook
+from hidag.estimate.loading_costs import at_a_cost
 from hidag.estimate.loop import Estimate, Observer, continued, run_em
-from hidag.estimate.maximise import at_a_cost
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
 from hidag.start.crossing import LEAST_GAIN, Problem, taken_to_its_end, with_loadings
 from hidag.start.hops import KEPT_SHARES, after_hops, on_largest_loadings, so_many_steps

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.maximise import coefficient_scales
+from hidag.estimate.loading_costs import coefficient_scales
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters
 from hidag.measurement.families.base import MeanFamily

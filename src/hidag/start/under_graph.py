@@ -18,8 +18,9 @@ from hidag.estimate.law_rounds import (
     estimate_under_network,
     look_under_network,
 )
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.estimate.posterior import HARDLY_SEEN, information_ratio
 from hidag.estimate.working import WorkingData
 from hidag.latent import SaturatedLaw, StateSpace

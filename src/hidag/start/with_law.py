@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.law_rounds import LearnParents, estimate_under_network, look_under_network
+from hidag.estimate.loading_costs import permissions
 from hidag.estimate.loop import Schedule
-from hidag.estimate.maximise import Basis, permissions
+from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
 from hidag.latent.factorise import is_any_law

@@ -250,10 +250,15 @@ class Family(ABC):
         mass: Array,
     ) -> Array:
         """Return each item's expected complete-data log-likelihood, shape (n,)."""
+        value = self.expected_without_base(aux, eta, sums, counts)
+        return np.asarray(value + mass * self.base_totals(summaries, aux))
+
+    def expected_without_base(self, aux: Array, eta: Array, sums: Array, counts: Array) -> Array:
+        """Return the part of ``expected`` that predictors have a say in, shape (n,)."""
         theta, partition = self.natural(eta, aux[:, None])
         pattern = "js,js->j" if self.n_columns == 1 else "djs,djs->j"
         value = np.einsum(pattern, sums, theta) - np.einsum("js,js->j", counts, partition)
-        return np.asarray(value + mass * self.base_totals(summaries, aux))
+        return np.asarray(value)
 
 
 class MeanFamily(Family):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, gammaln
 
-from hidag.measurement.families.base import Array, Finding, MeanFamily
-from hidag.measurement.families.findings import find_counts
-from hidag.measurement.families.poisson import LARGEST_LOG_MEAN
+from hidag.measurement.families.base import Array
+from hidag.measurement.families.poisson import LARGEST_LOG_MEAN, LogMeanCounts
 from hidag.measurement.families.registry import register
 from hidag.measurement.families.softplus import softplus
 
@@ -16,21 +15,16 @@ LARGEST_RATE = 9e18
 
 
 @register("negative-binomial")
-class NegativeBinomial(MeanFamily):
+class NegativeBinomial(LogMeanCounts):
     """``E X = mu = exp(eta)`` and ``Var X = mu + gamma mu**2``; ``1 / gamma`` is the size."""
 
     name = "negative-binomial"
     aliases = ("negbin", "overdispersed-count")
-    need = "counts >= 0"
     meaning = "counts that vary more than a Poisson law"
     has_dispersion = True
     dispersion_means = "what the squared mean adds to the variance, per square"
     #: Below the smallest the law is a Poisson law to all purposes.
     dispersion_bounds = (1e-5, 1e4)
-
-    def finding(self, x: Array) -> Finding:
-        """Return what is no count."""
-        return find_counts(x)
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(gamma mu / (1 + gamma mu))``, ``A = log(1 + gamma mu) / gamma``."""
@@ -48,31 +42,9 @@ class NegativeBinomial(MeanFamily):
         size = 1.0 / aux
         return np.asarray(gammaln(x + size) - gammaln(size) - gammaln(x + 1.0))
 
-    def mean(self, eta: Array) -> Array:
-        """Return ``exp(eta)``."""
-        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
-
-    def predictor(self, mean: Array) -> Array:
-        """Return the logarithm of the mean."""
-        return np.log(mean)
-
-    def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return means of at least epsilon."""
-        return np.maximum(mean, epsilon)
-
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
         """Return what the variance has beyond the mean, per squared mean."""
         return np.clip((variance - mean) / mean**2, 0.05, 20.0)
-
-    def first_look(self, columns: Array) -> Array:
-        """Return ``log(x + 1/2)``."""
-        return np.log(columns + 0.5)
-
-    may_be_quiet = True
-
-    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: ratios of means have a scale of their own."""
-        return np.ones_like(mean)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return counts, drawn as Poisson counts with gamma-distributed means."""

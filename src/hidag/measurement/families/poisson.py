@@ -15,32 +15,15 @@ LARGEST_LOG_MEAN = 40.0
 SMALLEST_MEAN = 1e-3
 
 
-@register("poisson")
-class Poisson(MeanFamily):
-    """``E X = exp(eta)``."""
+class LogMeanCounts(MeanFamily):
+    """``E X = exp(eta)`` for counts."""
 
-    name = "poisson"
-    aliases: tuple[str, ...] = ("count", "counts")
     need = "counts >= 0"
-    meaning = "counts"
-    canonical_below = LARGEST_LOG_MEAN
+    may_be_quiet = True
 
     def finding(self, x: Array) -> Finding:
         """Return what is no count."""
         return find_counts(x)
-
-    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return ``theta = eta`` and ``A = exp(eta)``, both held at the largest mean."""
-        return np.minimum(eta, LARGEST_LOG_MEAN), self.mean(eta)
-
-    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return ``1``, the mean and the mean again (it is the variance too)."""
-        mean = self.mean(eta)
-        return np.ones_like(eta), mean, mean
-
-    def base(self, x: Array, aux: Array) -> Array:
-        """Return ``-log x!``."""
-        return np.asarray(-gammaln(x + 1.0))
 
     def mean(self, eta: Array) -> Array:
         """Return ``exp(eta)``."""
@@ -62,7 +45,28 @@ class Poisson(MeanFamily):
         """Return one: ratios of means have a scale of their own."""
         return np.ones_like(mean)
 
-    may_be_quiet = True
+
+@register("poisson")
+class Poisson(LogMeanCounts):
+    """``E X = exp(eta)``."""
+
+    name = "poisson"
+    aliases: tuple[str, ...] = ("count", "counts")
+    meaning = "counts"
+    canonical_below = LARGEST_LOG_MEAN
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta = eta`` and ``A = exp(eta)``, both held at the largest mean."""
+        return np.minimum(eta, LARGEST_LOG_MEAN), self.mean(eta)
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return ``1``, the mean and the mean again (it is the variance too)."""
+        mean = self.mean(eta)
+        return np.ones_like(eta), mean, mean
+
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return ``-log x!``."""
+        return np.asarray(-gammaln(x + 1.0))
 
     def noise_share(self, mean: Array) -> Array:
         """Return one over the mean: logarithms of large counts are known well."""

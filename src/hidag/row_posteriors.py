@@ -1,0 +1,70 @@
+"""What items and a law say of rows: summed over joint states, or sampled if they are too many."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.errors import SettingError
+from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
+from hidag.estimate.posterior import most_probable_states, posterior_marginals
+from hidag.latent import LatentLaw, NetworkLaw
+from hidag.measurement import MeasurementParameters, Terms
+
+Array = NDArray[np.float64]
+
+#: With more joint states than this, posteriors are sampled instead of summed.
+MOST_EXACT_STATES = 1 << 16
+
+
+def probabilities_above_zero(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array, *, seed: int
+) -> Array:
+    """Return the probability of each level above 0, shape (N, F), latent by latent.
+
+    Parameters
+    ----------
+    parameters : MeasurementParameters
+    law : LatentLaw
+    values : ndarray, shape (N, R)
+        A column for each response, NaN where it is missing.
+    seed : int
+        Of the draws, where latents are sampled.
+    """
+    if _too_many_states(law) and isinstance(law, NetworkLaw):
+        return sampled_marginals(parameters, law, values, seed=seed)
+    return posterior_marginals(parameters, law, values)
+
+
+def by_level(above: Array, terms: Terms) -> list[Array]:
+    """Return the probabilities of each latent's levels, K arrays (N, M_k), from those above 0."""
+    out = []
+    for k in range(terms.n_latents):
+        own = above[:, terms.main_latents == k]
+        out.append(np.hstack([np.clip(1.0 - own.sum(axis=1, keepdims=True), 0.0, 1.0), own]))
+    return out
+
+
+def most_probable_levels(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array, *, seed: int
+) -> NDArray[np.int64]:
+    """Return the most probable joint state of each row, shape (N, K).
+
+    Parameters as of :func:`probabilities_above_zero`.
+    """
+    if _too_many_states(law) and isinstance(law, NetworkLaw):
+        return sampled_modes(parameters, law, values, seed=seed)
+    return most_probable_states(parameters, law, values)
+
+
+def refuse_too_many_to_sum(law: LatentLaw) -> None:
+    """Refuse densities of rows under a law whose joint states are too many: draws give none."""
+    if _too_many_states(law):
+        raise SettingError(
+            f"densities of rows take a sum over {law.space.count_in_words()} latent "
+            f"states; they are computed for at most 2^{MOST_EXACT_STATES.bit_length() - 1}"
+        )
+
+
+def _too_many_states(law: LatentLaw) -> bool:
+    return law.space.n_states > MOST_EXACT_STATES

@@ -1,0 +1,135 @@
+"""Examples keep their word: Python in the pages and in examples/ runs and finds its truth."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import sys
+
+import pytest
+
+from .pages import DOCUMENTS, ROOT, python_blocks, relative
+
+
+def test_the_readme_example_finds_the_truth(readme, capsys) -> None:
+    import hidag
+
+    assert hidag.evaluate(readme["model"], readme["truth"]).shd == 0
+
+
+def test_the_readme_examples_are_short() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    lengths = [len([line for line in block.splitlines() if line.strip()]) for block in blocks]
+    assert lengths[0] <= 10
+    assert max(lengths[1:]) <= 5
+
+
+def test_the_readme_says_what_its_other_examples_find(readme) -> None:
+    import hidag
+
+    names = readme["steps"].terms_.names(readme["steps"].latent_names_)
+    assert names == ["Z1>=1", "Z1>=2", "Z2", "Z3", "Z4", "Z5"]
+    assert hidag.evaluate(readme["steps"], readme["graded"]).shd == 0
+    assert (readme["pairs"].loadings_[:, 5:] != 0).sum() == 0
+    assert readme["dina"].log_likelihood_ < readme["model"].log_likelihood_
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in DOCUMENTS
+        if path.name in ("baselines.md", "how_to_add.md", "how_to_add_a_family.md", "method.md")
+    ],
+    ids=relative,
+)
+def test_python_in_the_pages_runs(path, capsys) -> None:
+    from hidag.measurement.families import KINDS
+
+    before = dict(KINDS)
+    try:
+        exec(compile(python_blocks(path), path.name, "exec"), {"__name__": "page"})
+    finally:
+        for name in set(KINDS) - set(before):
+            del KINDS[name]
+
+
+def test_the_family_of_the_page_finds_its_effects(capsys) -> None:
+    from hidag.measurement.families import KINDS
+
+    names: dict = {"__name__": "page"}
+    page = ROOT / "docs" / "how_to_add_a_family.md"
+    try:
+        exec(compile(python_blocks(page), page.name, "exec"), names)
+    finally:
+        KINDS.pop("geometric", None)
+    assert abs(names["model"].loadings_ - 2.0).max() < 0.4
+
+
+def test_the_papers_settings_fit() -> None:
+    from hidag import design, simulate
+    from hidag.latent import SaturatedLaw
+
+    names: dict = {"__name__": "page"}
+    exec(compile(python_blocks(ROOT / "docs" / "method.md"), "method.md", "exec"), names)
+    truth = design("Chain-5", "Q1", "gaussian", rng=1)
+    model = names["paper"].set_params(n_latents=5, family="gaussian", random_state=0)
+    model.fit(simulate(truth, 500, rng=2).X)
+    assert model.result_.method == "saem"
+    assert isinstance(model.latent_law_, SaturatedLaw)
+    assert model.result_.graph_rows == 500
+    assert model.result_.edge_tests == ()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=relative)
+def test_examples_say_what_they_are(path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+
+
+def test_the_exploratory_example_finds_its_truth(capsys) -> None:
+    runpy.run_path(str(ROOT / "examples" / "exploratory.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "Z1" in printed
+    assert "(0 latent pairs, 0 entries of Q)" in printed
+
+
+def test_the_example_with_levels_finds_its_truth(capsys) -> None:
+    runpy.run_path(str(ROOT / "examples" / "levels.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "Z1>=1  Z1>=2  Z1>=3  Z2>=1  Z2>=2  Z3" in printed
+    assert "(0 latent pairs, 0 entries of Q)" in printed
+
+
+def test_the_example_with_interactions_prefers_the_true_model(capsys) -> None:
+    runpy.run_path(str(ROOT / "examples" / "interactions.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    rows = re.findall(r"^  (main|dina|all) +(-[\d.]+) +(\d+) +([\d.]+)$", printed, re.M)
+    bic = {name: float(value) for name, _, _, value in rows}
+    height = {name: float(value) for name, value, _, _ in rows}
+    assert min(bic, key=bic.__getitem__) == "dina"
+    assert height["main"] < height["dina"] <= height["all"]
+    assert len(re.findall(r"^  item_1[2-7] ", printed, re.M)) == 6
+
+
+def test_the_confirmatory_example_says_the_graph_in_words(tmp_path, monkeypatch, capsys) -> None:
+    import numpy as np
+
+    from hidag import design, simulate
+
+    truth = design("Chain-5", "Q1", "gaussian", rng=1)
+    X = simulate(truth, 1500, rng=2).X
+    np.savetxt(
+        tmp_path / "responses.csv", X, "%.6g", ",", header=",".join(truth.item_names), comments=""
+    )
+    lines = ["item,A,B,C,D,E"]
+    lines += [
+        f"{name},{','.join(str(q) for q in row)}"
+        for name, row in zip(truth.item_names, truth.q_matrix.tolist(), strict=True)
+    ]
+    (tmp_path / "q.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["confirmatory.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "confirmatory.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "A and B are joined; the data cannot tell which one is the cause.\n" in printed

@@ -1,0 +1,135 @@
+"""What a fit says of rows, before and after it was a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import hidag
+from hidag import DCRL, evaluate
+from hidag.errors import DataError
+
+
+def test_prediction(small, fitted):
+    truth, data = small
+    probabilities = fitted.predict_proba(data.X)
+    states = fitted.predict(data.X)
+    assert probabilities.shape == states.shape == (1500, 5)
+    assert probabilities.min() >= 0
+    assert probabilities.max() <= 1
+    np.testing.assert_array_equal(fitted.transform(data.X), probabilities)
+    # Matched to the truth, the states are right nearly always: items are clear in this design.
+    match = evaluate(fitted, truth).permutation
+    true = data.states
+    ours = np.empty_like(states)
+    for k, partner in enumerate(match):
+        ours[:, k] = states[:, partner]
+    assert (ours == true).mean() > 0.95
+    assert fitted.score(data.X) == pytest.approx(fitted.log_likelihood_ / 1500, rel=1e-9)
+
+
+def test_rows_with_gaps_and_rows_with_nothing(small, fitted):
+    _, data = small
+    rows = data.X[:6].copy()
+    rows[0] = np.nan
+    rows[1, ::2] = np.nan
+    prior = fitted.latent_law_.marginals()[:, 1]
+    np.testing.assert_allclose(fitted.predict_proba(rows)[0], prior, atol=1e-12)
+    assert fitted.score_samples(rows)[0] == pytest.approx(0.0, abs=1e-12)
+    assert np.isfinite(fitted.score(rows))
+
+
+def test_save_and_load_are_exact(fitted, small, tmp_path):
+    _, data = small
+    path = fitted.result_.save(tmp_path / "fit.npz")
+    again = hidag.load(path)
+    for name in ("intercept", "loadings", "dispersion", "q_matrix", "trace"):
+        assert np.array_equal(getattr(again, name), getattr(fitted.result_, name), equal_nan=True)
+    assert np.array_equal(again.law.probabilities, fitted.result_.law.probabilities)
+    assert np.array_equal(again.graph.adjacency, fitted.graph_.adjacency)
+    assert again.starts == fitted.result_.starts
+    assert again.settings == fitted.result_.settings
+    assert again.log_likelihood == fitted.log_likelihood_
+    assert np.array_equal(again.posterior(data.X), fitted.predict_proba(data.X))
+
+
+ROWS_IN = ("rows", "posterior", "posterior_levels", "classify", "row_log_likelihood")
+
+
+@pytest.mark.parametrize("method", ROWS_IN)
+def test_a_loaded_result_takes_whatever_can_be_fitted(fitted, small, tmp_path, method):
+    rows = small[1].X[:7]
+    again = hidag.load(fitted.result_.save(tmp_path / "fit.npz"))
+    wanted = getattr(again, method)(rows)
+    named = pd.DataFrame(rows, columns=list(again.item_names))
+    turned = named[named.columns[::-1]].assign(id="somebody")
+    kinds = [named, turned, pl.from_pandas(turned), pa.table(named), rows.tolist()]
+    for table in [*kinds, pd.DataFrame(rows), np.ma.masked_invalid(rows), rows.astype(object)]:
+        np.testing.assert_array_equal(getattr(again, method)(table), wanted)
+
+
+@pytest.mark.parametrize("method", ROWS_IN)
+def test_a_result_refuses_a_wrong_table_in_a_sentence(fitted, small, method):
+    call = getattr(fitted.result_, method)
+    rows = pd.DataFrame(small[1].X[:7], columns=list(fitted.result_.item_names))
+    with pytest.raises(DataError) as caught:
+        call(rows.drop(columns="item_3"))
+    assert str(caught.value) == (
+        "the table must have the items of the fit, but it lacks 'item_3' (1 of 15 items); give the "
+        "table that was fitted, or one with the same columns"
+    )
+    with pytest.raises(DataError) as caught:
+        call(rows.to_numpy()[:, :4])
+    assert str(caught.value) == (
+        "the table must have the 15 items of the fit, but it has 4 columns; give the table that "
+        "was fitted, or one with the same columns"
+    )
+
+
+def test_values_that_no_family_takes_are_refused_by_the_name_of_the_fits_item():
+    names = [f"q{j}" for j in range(6)]
+    rng = np.random.default_rng(0)
+    X = (rng.random((400, 6)) < np.where(rng.random((400, 1)) < 0.5, 0.1, 0.9)).astype(float)
+    result = DCRL(1, n_starts=1, random_state=0).fit(pd.DataFrame(X, columns=names)).result_
+    X[0, 2] = 7
+    with pytest.raises(DataError) as caught:
+        result.posterior(X)
+    assert "item 'q2' has" in str(caught.value)
+
+
+def test_loading_something_else_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(hidag.errors.FileError) as caught:
+        hidag.load(tmp_path / "nothing.npz")
+    assert str(caught.value) == (
+        f"no result at '{tmp_path / 'nothing.npz'}': expected a file written by result_.save(path)"
+    )
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 half a zip")
+    with pytest.raises(hidag.errors.FileError, match="not a saved hidag fit, or it is truncated"):
+        hidag.load(tmp_path / "broken.npz")
+
+
+def test_sampling_follows_the_fit(fitted, small):
+    _, data = small
+    values, states = fitted.sample(20_000, random_state=0)
+    assert values.shape == (20_000, 15)
+    np.testing.assert_allclose(values.mean(axis=0), data.X.mean(axis=0), atol=0.15)
+    np.testing.assert_allclose(states.mean(axis=0), fitted.latent_law_.marginals()[:, 1], atol=0.02)
+
+
+def test_a_damaged_file_is_refused_whatever_is_damaged(fitted, tmp_path):
+    path = fitted.result_.save(tmp_path / "fit.npz")
+    content = path.read_bytes()
+    refused = 0
+    for place in range(40, len(content), len(content) // 60):
+        damaged = bytearray(content)
+        damaged[place] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            hidag.load(path)
+        except hidag.errors.FileError:
+            refused += 1
+    # Some bytes of a zip are read by nobody; most damage has to be noticed.
+    assert refused > 30
