@@ -72,6 +72,22 @@ def test_draws_spread_as_standard_errors_from_the_table_say(missing, weighted):
     assert spread == pytest.approx(slope["standard_error"], rel=0.25)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.3])
+def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
+    rng = np.random.default_rng(5)
+    table = gaps(np.tile(a_table(2000), (1, 2)), share)
+    table[:, 12:] = np.where(rng.random((2000, 12)) < 0.2, 1 - table[:, 12:], table[:, 12:])
+    rows, columns = rng.permutation(2000), rng.permutation(24)
+    q = np.tile(Q, (2, 1))
+    one, other = (
+        DCRL(2, family="bernoulli", q_matrix=loads, n_starts=1, random_state=0).fit(x).result_
+        for x, loads in ((table, q), (table[rows][:, columns], q[columns]))
+    )
+    for ours, theirs in zip(draws_of_law(one, 3), draws_of_law(other, 3), strict=True):
+        np.testing.assert_array_equal(ours.intercept[columns], theirs.intercept)
+        np.testing.assert_array_equal(ours.law.probabilities, theirs.law.probabilities)
+
+
 @pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
 def test_halves_of_the_items_that_no_row_has_together_have_no_intervals():
     fit = fitted(booklets(a_table(), 0))

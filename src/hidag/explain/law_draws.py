@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.explain.expected_information import Spread, n_parameters, spread_of_estimates
+from hidag.estimate.canonical import canonical_order
+from hidag.explain.draws import ranks_of_fit
+from hidag.explain.expected_information import (
+    Spread,
+    n_parameters,
+    rows_seen,
+    spread_of_estimates,
+)
+from hidag.item_order import with_items_in_order
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.result import FitResult
@@ -82,13 +90,15 @@ def draws_or_reason(
     if reason is not None:
         return None, f"{reason}; {instead}"
     law_design, families = _law_design(result.law)
-    number = n_parameters(result, law_design)
+    order = _items_by_contents(result)
+    ordered = with_items_in_order(result, order)
+    number = n_parameters(ordered, law_design)
     if number > MOST_PARAMETERS:
         return None, (
             f"intervals from the information are there for at most {MOST_PARAMETERS:,} parameters "
             f"of items and law, but there are {number:,}; {instead}"
         )
-    spread = spread_of_estimates(result, law_design, random_state)
+    spread = spread_of_estimates(ordered, law_design, random_state)
     if spread.n_untold:
         return None, (
             f"the rows tell nothing of the law or of coefficients in {spread.n_untold} "
@@ -96,7 +106,25 @@ def draws_or_reason(
             "few items or no row has the items of two latents, and there is no saying how far off "
             "estimates are there"
         )
-    return _draws(result, spread, families, n_draws, random_state), None
+    places = np.argsort(order)
+    draws = _draws(ordered, spread, families, n_draws, random_state)
+    in_place = (
+        replace(result, parameters=draw.parameters.reordered(items=places), law=draw.law)
+        for draw in draws
+    )
+    return in_place, None
+
+
+def _items_by_contents(result: FitResult) -> NDArray[np.intp]:
+    """Return an order of items (J,) that goes by what was fitted for them and which rows have them.
+
+    Answers are drawn item by item: in any other order that of the table's columns would have a say
+    in the intervals.
+    """
+    told, ranks = rows_seen(result), ranks_of_fit(result)
+    labels = [str(rank) for rank in ranks]
+    _, by_rows = canonical_order(told.seen.astype(np.float64), labels, told.counted)
+    return np.lexsort((np.argsort(by_rows), ranks))
 
 
 def _draws(
