@@ -284,7 +284,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     # lives in the instance's dictionary and in get_params; asked for by dot, the method answers.
     @property
     def score(self) -> Callable[..., float]:
-        """Mean observed-data log-likelihood of the rows of a table: ``model.score(X)``."""
+        """Mean observed-data log-likelihood of the rows that have an answer: ``model.score(X)``."""
         return self._mean_log_likelihood
 
     @score.setter
