@@ -8,7 +8,14 @@ import pytest
 from hidag import DCRL, select
 from hidag.criteria import information_criteria
 from hidag.errors import DataError, HidagWarning
-from hidag.explain import bootstrap, classify, fit_statistics, standard_errors, validate_q
+from hidag.explain import (
+    bootstrap,
+    classify,
+    fit_statistics,
+    person_fit,
+    standard_errors,
+    validate_q,
+)
 from hidag.report.words import what_was_fitted
 from hidag.row_weights import unanswered_in_words
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
@@ -180,3 +187,21 @@ def test_rows_without_any_answer_have_no_score(tables):
     with pytest.raises(DataError) as caught:
         model.score(tables[0][:3], sample_weight=[1.0, 2.0])
     assert str(caught.value) == "sample_weight must have one weight for each of 3 rows, got (2,)"
+
+
+def test_person_fit_is_that_without_rows_of_too_few_answers(tables):
+    values, padded, places = tables
+    model = fitted(values, q_matrix=Q)
+    # One answer is too few to be judged by, and no row's reference either.
+    single = np.setdiff1d(np.arange(len(padded)), places)[:50]
+    padded = padded.copy()
+    padded[single, 0] = 1.0
+    ours, theirs = person_fit(model, padded), person_fit(model, values)
+    assert ours.n_reference == theirs.n_reference >= 4000
+    rows = ours.to_rows()
+    for mine, other in zip((rows[i] for i in places), theirs.to_rows(), strict=True):
+        assert repr({**mine, "id": 0}) == repr({**other, "id": 0})
+    assert np.isnan([rows[i]["lz"] for i in single]).all()
+    nobody = person_fit(model, np.full((3, 8), np.nan))
+    assert nobody.n_reference == 0
+    assert np.isnan(nobody.table.column("p_value")).all()
