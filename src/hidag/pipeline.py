@@ -187,9 +187,9 @@ def latent_graph(
 ) -> GraphFound:
     """Return the graph among the latents that drive items: Stages II and III in one call.
 
-    What is known about latents that turn out to drive no item is set aside. Where knowledge keeps
-    latents apart, a saturated law contradicts it and gives way to the law over the graph, unless
-    it was asked for (``law="saturated"``).
+    What is known about latents that turn out to drive no item is set aside, but for chains through
+    them. Where knowledge keeps latents apart, a saturated law contradicts it and gives way to the
+    law over the graph, unless it was asked for (``law="saturated"``).
     """
     adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
     idle = measurement.idle()
