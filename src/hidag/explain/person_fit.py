@@ -129,7 +129,7 @@ def _against_the_model(
     reference = np.sort(reference[~np.isnan(reference)])
     chance = (1.0 + np.searchsorted(reference, found, side="right")) / (1.0 + len(reference))
     chance = np.where(np.isnan(found), np.nan, np.minimum(chance, 1.0))
-    return found, chance, len(reference)
+    return found, np.asarray(chance, dtype=np.float64), len(reference)
 
 
 class _DensityMoments:
