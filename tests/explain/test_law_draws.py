@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from hidag import DCRL, Knowledge, load, standard_errors
 from hidag.cli.app import app
-from hidag.errors import SettingError
-from hidag.explain import draws_of_law
+from hidag.errors import HidagWarning
+from hidag.explain import average_effects, draws_of_law
 from hidag.explain.law_draws import draws_or_reason
+from hidag.latent import NetworkLaw
 from hidag.report.effects_panel import effects_panel
 
 from .helpers import two_latents
@@ -89,19 +90,62 @@ def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
 
 
 @pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
-def test_halves_of_the_items_that_no_row_has_together_have_no_intervals():
+def test_halves_that_no_row_has_together_leave_only_effects_across_without_interval(tmp_path):
     fit = fitted(booklets(a_table(), 0))
-    with pytest.raises(SettingError) as caught:
-        draws_of_law(fit)
-    sentence = (
+    words = (
         "the rows tell nothing of the law or of coefficients in 1 direction, as where a latent has "
-        "too few items or no row has the items of two latents, and there is no saying how far off "
-        "estimates are there"
+        "too few items or no row has the items of two latents"
     )
-    assert str(caught.value) == sentence
+    with pytest.warns(HidagWarning) as caught:
+        draws = draws_of_law(fit, 60)
+    assert str(caught[0].message) == (
+        f"{words}; draws hold still there, and average_effects gives no interval to what depends "
+        "on it"
+    )
+    found = average_effects(fit, replicates=draws, held=True)
+    reason = "no interval: the rows tell nothing of something that it depends on"
+    for row in found.rows():
+        crosses = row["cause"] == "Z1" and row["effect"] in ("Z2", *fit.item_names[6:])
+        assert ("reason" in row) == crosses
+        assert row.get("reason", reason) == reason
+        assert np.isfinite(row["low"])
+        assert np.isnan(row["upper"]) == crosses
+    sentence = f"{words}; 7 effects that depend on it have no interval"
+    assert found.about_intervals() == sentence
     section, tables = effects_panel(fit)
-    assert f"There are no intervals: {sentence}." in section.paragraphs
-    assert all("lower" not in table.header for table in tables)
+    assert f"{sentence[0].upper()}{sentence[1:]}." in section.paragraphs
+    assert all("lower" in table.header for table in tables)
+    asked = CliRunner().invoke(app, ["whatif", str(fit.save(tmp_path / "fit.npz")), "--effects"])
+    assert sentence in asked.output
+    assert asked.output.count("  no interval\n") == 7
+    told = CliRunner().invoke(app, ["whatif", str(tmp_path / "fit.npz"), "--effects", "--json"])
+    assert json.loads(told.output)["some_without_interval"] == sentence
+
+
+@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+def test_effects_that_rows_tell_have_the_intervals_of_a_table_that_tells_all():
+    whole = booklets(a_table(3000), 1000)
+    apart = whole.copy()
+    apart[-1000:, 6:] = np.nan
+    both = [
+        average_effects(fit, replicates=draws_or_reason(fit, 200)[0], held=True)
+        for fit in (fitted(whole), fitted(apart))
+    ]
+    # The same 2,000 rows have the first half; what the others have adds little.
+    widths = [(found.upper - found.lower)[0, 2:8] for found in both]
+    np.testing.assert_allclose(widths[0], widths[1], rtol=0.15)
+
+
+def test_a_latent_without_items_is_told_nothing_of():
+    fit = fitted(a_table(400))
+    loadings = np.array(fit.parameters.loadings)
+    loadings[:, 1] = 0.0
+    alone = NetworkLaw(fit.law.space, ((), ()), (np.array([0.4, 0.6]), np.array([0.3, 0.7])))
+    idle = replace(fit, parameters=replace(fit.parameters, loadings=loadings), law=alone)
+    draws, _ = draws_or_reason(idle, 20)
+    assert draws.hidden.n_untold >= 1
+    # Posterior and prior differ by rounding, which is no reason to err without bounds.
+    assert np.ptp([draw.law.tables[1][1] for draw in draws]) < 1e-6
 
 
 @pytest.mark.parametrize(
