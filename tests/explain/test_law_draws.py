@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hidag import DCRL, Knowledge, load, standard_errors
+from hidag import DCRL, Knowledge, load, standard_errors, survey_weights
 from hidag.cli.app import app
 from hidag.errors import HidagWarning
 from hidag.explain import average_effects, draws_of_law
@@ -71,6 +71,24 @@ def test_draws_spread_as_standard_errors_from_the_table_say(missing, weighted):
     slope = found.table.where(kind="coefficient", of="item_0", term="Z1").to_dicts()[0]
     spread = np.std([draw.loadings[0, 0] for draw in draws])
     assert spread == pytest.approx(slope["standard_error"], rel=0.25)
+
+
+@pytest.mark.parametrize("weights_are", ["survey_weights", "repeats"])
+def test_weights_mean_the_same_to_draws_and_to_all_kinds_of_standard_errors(weights_are):
+    table, weights = a_table(600), None
+    counts = np.random.default_rng(1).integers(1, 4, 600)
+    if weights_are == "repeats":
+        table = np.repeat(table, counts, axis=0)
+    else:
+        weights = survey_weights(counts)
+    fit = fitted(table, weights)
+    spreads = [np.std([draw.loadings[0, 0] for draw in draws_of_law(fit, 400)])]
+    for kind in ("louis", "scores", "sandwich"):
+        found = standard_errors(fit, table, sample_weight=weights, kind=kind).table
+        (slope,) = found.where(kind="coefficient", of="item_0", term="Z1").to_dicts()
+        spreads.append(slope["standard_error"])
+    # The counts themselves mean errors one and a half times as large to some as to others.
+    assert max(spreads) < 1.15 * min(spreads)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3])

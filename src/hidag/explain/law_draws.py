@@ -69,7 +69,8 @@ def draws_of_law(result: FitResult, n_draws: int = 200, *, random_state: int = 0
 
     For the intervals of :func:`hidag.explain.average_effects`. They know which cells were missing
     together and how unequal the rows' weights were, as long as neither has to do with the answers;
-    weights are those of a survey, of which only ratios count, whole numbers too.
+    weights are those of a survey, of which only ratios count, whole numbers too. Rows that were
+    seen several times are to be repeated for a fit instead: see :func:`hidag.survey_weights`.
 
     Where the rows tell nothing of a part of the model, draws hold still there, with a warning.
     Effects that depend on it get no interval.
