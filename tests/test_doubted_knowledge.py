@@ -133,6 +133,30 @@ def test_a_hierarchy_that_people_do_not_keep_to_is_doubted(rows):
     assert sentence in concerns(result)
 
 
+def test_sampled_latents_say_by_their_counts_what_rejected_knowledge_costs(rows, tmp_path):
+    exact = fitted(rows, knowledge=ALL)[0].settings["knowledge_cost"]["graph"]
+    result, (sentence,) = fitted(rows, knowledge=ALL, method="saem")
+    cost = result.settings["knowledge_cost"]["graph"]
+    # Counts under a law that obeys say a little less than the observed data, never more.
+    assert 0.8 * exact["log_likelihood"] < cost["log_likelihood"] < 1.02 * exact["log_likelihood"]
+    assert {pair[:2] for pair in cost["pairs"][:3]} == {("A", "B"), ("B", "C"), ("C", "D")}
+    assert cost["saved"] == pytest.approx(0.5 * np.log(cost["counted"]) * 3)
+    assert cost["counted"] == pytest.approx(result.graph_rows)
+    assert sentence.startswith(
+        "the data speak against what was told about the graph: it costs "
+        f"{cost['log_likelihood']:,.1f} units of log-likelihood in expected counts of the latents, "
+        f"which stand for {cost['counted']:,.0f} rows, and fewer parameters make up for "
+    )
+    assert doubts_of_knowledge(load(result.save(tmp_path / "result.npz"))) == [sentence]
+
+
+@pytest.mark.parametrize(
+    "knowledge", [ENDS, Knowledge(tiers=[["D"], ["A"]]), Knowledge(required=[("A", "D")])]
+)
+def test_sampled_latents_say_nothing_of_knowledge_that_the_data_can_live_with(rows, knowledge):
+    assert fitted(rows, knowledge=knowledge, method="saem")[1] == []
+
+
 def test_any_law_obeys_unless_pairs_are_apart_or_directions_go_round_in_a_circle():
     assert any_law_obeys(Knowledge(), NAMES)
     assert any_law_obeys(Knowledge(tiers=[["A", "B"], ["C"]], required=[("D", "A")]), NAMES)

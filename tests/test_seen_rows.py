@@ -61,3 +61,20 @@ def test_a_result_keeps_them_in_its_file(tmp_path):
     np.testing.assert_array_equal(again.seen, result.seen_rows.seen)
     np.testing.assert_array_equal(again.counted, result.seen_rows.counted)
     np.testing.assert_array_equal(again.squares, result.seen_rows.squares)
+
+
+def as_sorted_patterns(found, columns=slice(None)):
+    rows = zip(found.seen[:, columns].tolist(), found.counted, found.squares, strict=True)
+    return sorted((tuple(cells), counted, square) for cells, counted, square in rows)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_order_of_rows_and_columns_has_no_say_in_which_patterns_are_kept(weighted):
+    rng = np.random.default_rng(3)
+    table = np.where(np.isnan(holes(5000, 20)), np.nan, rng.integers(0, 2, (5000, 20)))
+    weights = rng.exponential(size=5000) if weighted else None
+    rows, columns = rng.permutation(5000), rng.permutation(20)
+    one = SeenRows.of(table, weights)
+    other = SeenRows.of(table[rows][:, columns], None if weights is None else weights[rows])
+    assert len(one.bits) == MOST_PATTERNS
+    assert as_sorted_patterns(one, columns) == as_sorted_patterns(other)

@@ -8,7 +8,14 @@ import pytest
 from hidag import DCRL, select
 from hidag.criteria import information_criteria
 from hidag.errors import DataError, HidagWarning
-from hidag.explain import bootstrap, classify, fit_statistics, standard_errors, validate_q
+from hidag.explain import (
+    bootstrap,
+    classify,
+    fit_statistics,
+    person_fit,
+    standard_errors,
+    validate_q,
+)
 from hidag.report.words import what_was_fitted
 from hidag.row_weights import unanswered_in_words
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
@@ -153,3 +160,48 @@ def test_one_row_that_carries_all_the_weight_is_named():
         "sample_weight must let more than one row count, but row 4 (counting from 0) carries 1 of "
         "1, nearly all of the weight; look at the weight of that row"
     )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_score_is_the_mean_over_rows_that_have_an_answer(tables, weighted):
+    values, padded, places = tables
+    model = DCRL(2, q_matrix=Q, random_state=0).fit(values)
+    weights = wide = None
+    if weighted:
+        weights = np.random.default_rng(0).uniform(0.5, 1.5, len(values))
+        wide = np.full(len(padded), 7.0)
+        wide[places] = weights
+    short = model.score(values, sample_weight=weights)
+    assert model.score(padded, sample_weight=wide) == short
+    assert short == np.average(model.score_samples(values), weights=weights)
+
+
+def test_rows_without_any_answer_have_no_score(tables):
+    model = DCRL(2, q_matrix=Q, random_state=0).fit(tables[0])
+    with pytest.raises(DataError) as caught:
+        model.score(np.full((3, len(Q)), np.nan))
+    assert str(caught.value) == (
+        "none of the 3 rows has an answer to any item of the fit, and a mean over rows that have "
+        "one is the mean of none"
+    )
+    with pytest.raises(DataError) as caught:
+        model.score(tables[0][:3], sample_weight=[1.0, 2.0])
+    assert str(caught.value) == "sample_weight must have one weight for each of 3 rows, got (2,)"
+
+
+def test_person_fit_is_that_without_rows_of_too_few_answers(tables):
+    values, padded, places = tables
+    model = fitted(values, q_matrix=Q)
+    # One answer is too few to be judged by, and no row's reference either.
+    single = np.setdiff1d(np.arange(len(padded)), places)[:50]
+    padded = padded.copy()
+    padded[single, 0] = 1.0
+    ours, theirs = person_fit(model, padded), person_fit(model, values)
+    assert ours.n_reference == theirs.n_reference >= 4000
+    rows = ours.to_rows()
+    for mine, other in zip((rows[i] for i in places), theirs.to_rows(), strict=True):
+        assert repr({**mine, "id": 0}) == repr({**other, "id": 0})
+    assert np.isnan([rows[i]["lz"] for i in single]).all()
+    nobody = person_fit(model, np.full((3, 8), np.nan))
+    assert nobody.n_reference == 0
+    assert np.isnan(nobody.table.column("p_value")).all()

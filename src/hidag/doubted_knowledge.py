@@ -74,10 +74,12 @@ def _price(result: FitResult, cost: Mapping[str, Any]) -> str:
     made_up = (
         f", and fewer parameters make up for {cost['saved']:,.1f}" if cost["saved"] > 0 else ""
     )
-    return (
-        f"it costs {cost['log_likelihood']:,.1f} units of log-likelihood in "
-        f"{_n_rows(result):,.0f} rows{made_up}"
-    )
+    # Absent in files of versions that asked the observed data only.
+    counted = cost.get("counted")
+    where = f"{_n_rows(result):,.0f} rows"
+    if counted is not None:
+        where = f"expected counts of the latents, which stand for {counted:,.0f} rows"
+    return f"it costs {cost['log_likelihood']:,.1f} units of log-likelihood in {where}{made_up}"
 
 
 def _law_in_words(result: FitResult) -> str:

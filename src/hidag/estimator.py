@@ -217,6 +217,7 @@ class DCRL(FittedModel, TwoScores):
             ``hidag.survey_weights`` first: they should add up to (sum w)^2 / sum w^2, the number of
             equal rows that tell as much (Kish 1965). Divided by their mean they would add up to
             the number of rows, which unequal weights are not worth, and false edges would be found.
+            ``hidag.survey_weights`` says what other weights mean to questions after the fit.
         """
         table = read_table(X, min_rows=2)
         if isinstance(self.n_latents, str) and self.n_latents == "auto":

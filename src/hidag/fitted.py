@@ -10,8 +10,10 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
+from hidag.errors import DataError
 from hidag.observations import Observations, read_table
 from hidag.result import FitResult
+from hidag.row_weights import rows_with_answers
 from hidag.settings import checked_count, root_seed
 
 Array = NDArray[np.float64]
@@ -82,14 +84,34 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
             return self.result_.posterior(rows)
 
     def score_samples(self, X: Any) -> Array:
-        """Return the observed-data log density of each row, shape (N,)."""
-        rows = self._rows(X)
+        """Return the observed-data log density of each row, shape (N,); 0 without any answer."""
+        return self._log_densities(self._rows(X))
+
+    def _log_densities(self, rows: Observations) -> Array:
         with threadpool_limits(limits=1, user_api="blas"):
             return self.result_.row_log_likelihood(rows)
 
     def _mean_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean observed-data log-likelihood of the rows, weighted if so wished."""
-        return float(np.average(self.score_samples(X), weights=sample_weight))
+        """Return the mean observed-data log-likelihood of the rows, weighted if so wished.
+
+        Rows without any answer count for nothing, as in a fit: their log density of 0 would make
+        a table with more of them look better explained.
+        """
+        rows = self._rows(X)
+        answered = rows_with_answers(rows.values)
+        if not answered.any():
+            raise DataError(
+                f"none of the {len(answered):,} rows has an answer to any item of the fit, and a "
+                "mean over rows that have one is the mean of none"
+            )
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if weights is not None and weights.shape != answered.shape:
+            raise DataError(
+                f"sample_weight must have one weight for each of {len(answered):,} rows, got "
+                f"{weights.shape}"
+            )
+        of_answered = None if weights is None else weights[answered]
+        return float(np.average(self._log_densities(rows)[answered], weights=of_answered))
 
     def sample(
         self, n_samples: int = 1, *, random_state: Any = None

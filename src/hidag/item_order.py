@@ -33,4 +33,5 @@ def with_items_in_order(result: FitResult, order: NDArray[np.intp]) -> FitResult
         item_families=tuple(result.item_families[j] for j in places)
         if result.item_families
         else (),
+        seen_rows=None if result.seen_rows is None else result.seen_rows.with_items_in_order(order),
     )

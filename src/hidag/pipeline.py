@@ -23,6 +23,7 @@ from hidag.evidence import (
     better_by_likelihood,
     confirm_edges,
     cost_of_knowledge,
+    cost_on_counts,
     goes_by_likelihood,
 )
 from hidag.latent import (
@@ -94,12 +95,14 @@ def find_graph(
     knowledge: Knowledge | None = None,
     observed: ObservedFit | None = None,
     n_rows: float = 0.0,
+    calibrated: bool = False,
 ) -> Confirmed:
     """Return Stage III's graph and what the observed data said about its weakest edges.
 
     Edges are put to that test when ``observed`` is given and the search is one of ours; ``n_rows``
     is the number of rows that the observed data are worth. Where items hardly show latents, the
-    graph goes on from there by the observed data's likelihood.
+    graph goes on from there by the observed data's likelihood. ``calibrated`` says whether the
+    counts stand for as many rows as tell of edges: then they can say what knowledge costs.
     """
     if counts.n_variables == 1:
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
@@ -116,8 +119,14 @@ def find_graph(
         return search_graph(counts, score=made, search=search, knowledge=known, cache=cache)
 
     found = run(knowledge)
-    if observed is None or callable(search):
+    if callable(search):
         return Confirmed(found.graph, (), None)
+    if observed is None:
+        alone = Confirmed(found.graph, (), None)
+        if knowledge is None or not calibrated:
+            return alone
+        cost = cost_on_counts(found.graph, run, knowledge, counts, max_pairs=MAX_EDGE_TESTS)
+        return replace(alone, knowledge_cost=cost)
     max_tests = int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // observed.work()))
     if goes_by_likelihood(observed, n_rows / observed.data.n_counted):
         confirmed = better_by_likelihood(found, observed, made, knowledge)
@@ -132,10 +141,13 @@ def find_graph(
             n_scored=counts.total,
             max_tests=max_tests,
         )
-    # Two laws are fitted for the least of it.
-    if knowledge is None or max_tests < 2:
+    if knowledge is None:
         return confirmed
-    cost = cost_of_knowledge(confirmed.graph, run, knowledge, observed, max_pairs=max_tests)
+    # Two laws are fitted for the least of it. Else counts judge the graph that they led to.
+    if max_tests < 2:
+        cost = cost_on_counts(found.graph, run, knowledge, counts, max_pairs=MAX_EDGE_TESTS)
+    else:
+        cost = cost_of_knowledge(confirmed.graph, run, knowledge, observed, max_pairs=max_tests)
     return replace(confirmed, knowledge_cost=cost)
 
 
@@ -187,9 +199,9 @@ def latent_graph(
 ) -> GraphFound:
     """Return the graph among the latents that drive items: Stages II and III in one call.
 
-    What is known about latents that turn out to drive no item is set aside. Where knowledge keeps
-    latents apart, a saturated law contradicts it and gives way to the law over the graph, unless
-    it was asked for (``law="saturated"``).
+    What is known about latents that turn out to drive no item is set aside, but for chains through
+    them. Where knowledge keeps latents apart, a saturated law contradicts it and gives way to the
+    law over the graph, unless it was asked for (``law="saturated"``).
     """
     adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
     idle = measurement.idle()
@@ -223,6 +235,7 @@ def latent_graph(
         knowledge=None if knowledge is None else knowledge.among(names, busy.tolist()),
         observed=tested,
         n_rows=ratio * part.n_samples,
+        calibrated=isinstance(rule, str) and rule == "expected" and effective_size == "auto",
     )
     adjacency[np.ix_(busy, busy)] = found.graph.adjacency
     known = found.law if len(idle) == 0 else None

@@ -17,7 +17,7 @@ class TwoScores(BaseEstimator):  # type: ignore[misc]
 
     @property
     def score(self) -> Callable[..., float]:
-        """Mean observed-data log-likelihood of the rows of a table: ``model.score(X)``."""
+        """Mean observed-data log-likelihood of the rows that have an answer: ``model.score(X)``."""
         method: Callable[..., float] = self._mean_log_likelihood
         return method
 

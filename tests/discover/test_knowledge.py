@@ -174,3 +174,43 @@ def test_no_knowledge_changes_nothing() -> None:
     rows[:, 1] = rows[:, 0] ^ (rows[:, 1] & rows[:, 2])
     for search in ("ges", "xges", "exact"):
         assert discover(rows, knowledge=Knowledge(), search=search) == discover(rows, search=search)
+
+
+@pytest.mark.parametrize(
+    ("known", "left"),
+    [
+        (Knowledge(required=[("a", "b"), ("b", "c")]), Knowledge(required=((0, 1),))),
+        (Knowledge(hierarchy=[("a", "b"), ("b", "c")]), Knowledge(hierarchy=((0, 1),))),
+        # One of a kind makes an edge of the chain: who lacks a may have c all the same.
+        (
+            Knowledge(required=[("a", "b")], hierarchy=[("b", "c")]),
+            Knowledge(required=((0, 1),)),
+        ),
+        # No edge beside b was allowed, but where b is gone the edge is what b did.
+        (
+            Knowledge(required=[("a", "b"), ("b", "c")], forbidden=[("a", "c"), ("c", "d")]),
+            Knowledge(required=((0, 1),), forbidden=((1, 2),)),
+        ),
+        (Knowledge(tiers=[["a"], ["b"], ["c"]]), Knowledge(tiers=((0,), (), (1,)))),
+        (
+            Knowledge(hierarchy=[("a", "b"), ("b", "c"), ("a", "d"), ("d", "c")]),
+            Knowledge(hierarchy=((0, 2), (2, 1), (0, 1))),
+        ),
+    ],
+)
+def test_chains_through_variables_that_are_left_out_remain(known, left):
+    found = known.among(NAMES, [0, 2, 3])
+    assert found == left
+    found.rules(["a", "c", "d"])
+
+
+def test_chains_through_several_that_are_left_out_remain():
+    known = Knowledge(required=[("a", "b"), ("b", "c"), ("c", "d")])
+    assert known.among(NAMES, [3, 0]) == Knowledge(required=((1, 0),))
+
+
+def test_what_is_known_of_all_is_left_as_it_is():
+    known = Knowledge(
+        required=((2, 1), (1, 0)), forbidden=((0, 3),), tiers=((2,), (3, 0)), hierarchy=((2, 3),)
+    )
+    assert known.among(NAMES) == known

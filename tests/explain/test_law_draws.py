@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hidag import DCRL, Knowledge, load, standard_errors
+from hidag import DCRL, Knowledge, load, standard_errors, survey_weights
 from hidag.cli.app import app
-from hidag.errors import SettingError
-from hidag.explain import draws_of_law
+from hidag.errors import HidagWarning
+from hidag.explain import average_effects, draws_of_law
 from hidag.explain.law_draws import draws_or_reason
+from hidag.latent import NetworkLaw
 from hidag.report.effects_panel import effects_panel
 
 from .helpers import two_latents
@@ -72,20 +73,97 @@ def test_draws_spread_as_standard_errors_from_the_table_say(missing, weighted):
     assert spread == pytest.approx(slope["standard_error"], rel=0.25)
 
 
-@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
-def test_halves_of_the_items_that_no_row_has_together_have_no_intervals():
-    fit = fitted(booklets(a_table(), 0))
-    with pytest.raises(SettingError) as caught:
-        draws_of_law(fit)
-    sentence = (
-        "the rows tell nothing of the law or of coefficients in 1 direction, as where a latent has "
-        "too few items or no row has the items of two latents, and there is no saying how far off "
-        "estimates are there"
+@pytest.mark.parametrize("weights_are", ["survey_weights", "repeats"])
+def test_weights_mean_the_same_to_draws_and_to_all_kinds_of_standard_errors(weights_are):
+    table, weights = a_table(600), None
+    counts = np.random.default_rng(1).integers(1, 4, 600)
+    if weights_are == "repeats":
+        table = np.repeat(table, counts, axis=0)
+    else:
+        weights = survey_weights(counts)
+    fit = fitted(table, weights)
+    spreads = [np.std([draw.loadings[0, 0] for draw in draws_of_law(fit, 400)])]
+    for kind in ("louis", "scores", "sandwich"):
+        found = standard_errors(fit, table, sample_weight=weights, kind=kind).table
+        (slope,) = found.where(kind="coefficient", of="item_0", term="Z1").to_dicts()
+        spreads.append(slope["standard_error"])
+    # The counts themselves mean errors one and a half times as large to some as to others.
+    assert max(spreads) < 1.15 * min(spreads)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.3])
+def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
+    rng = np.random.default_rng(5)
+    table = gaps(np.tile(a_table(2000), (1, 2)), share)
+    table[:, 12:] = np.where(rng.random((2000, 12)) < 0.2, 1 - table[:, 12:], table[:, 12:])
+    rows, columns = rng.permutation(2000), rng.permutation(24)
+    q = np.tile(Q, (2, 1))
+    one, other = (
+        DCRL(2, family="bernoulli", q_matrix=loads, n_starts=1, random_state=0).fit(x).result_
+        for x, loads in ((table, q), (table[rows][:, columns], q[columns]))
     )
-    assert str(caught.value) == sentence
+    for ours, theirs in zip(draws_of_law(one, 3), draws_of_law(other, 3), strict=True):
+        np.testing.assert_array_equal(ours.intercept[columns], theirs.intercept)
+        np.testing.assert_array_equal(ours.law.probabilities, theirs.law.probabilities)
+
+
+@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+def test_halves_that_no_row_has_together_leave_only_effects_across_without_interval(tmp_path):
+    fit = fitted(booklets(a_table(), 0))
+    words = (
+        "the rows tell nothing of the law or of coefficients in 1 direction, as where a latent has "
+        "too few items or no row has the items of two latents"
+    )
+    with pytest.warns(HidagWarning) as caught:
+        draws = draws_of_law(fit, 60)
+    assert str(caught[0].message) == (
+        f"{words}; draws hold still there, and average_effects gives no interval to what depends "
+        "on it"
+    )
+    found = average_effects(fit, replicates=draws, held=True)
+    reason = "no interval: the rows tell nothing of something that it depends on"
+    for row in found.rows():
+        crosses = row["cause"] == "Z1" and row["effect"] in ("Z2", *fit.item_names[6:])
+        assert ("reason" in row) == crosses
+        assert row.get("reason", reason) == reason
+        assert np.isfinite(row["low"])
+        assert np.isnan(row["upper"]) == crosses
+    sentence = f"{words}; 7 effects that depend on it have no interval"
+    assert found.about_intervals() == sentence
     section, tables = effects_panel(fit)
-    assert f"There are no intervals: {sentence}." in section.paragraphs
-    assert all("lower" not in table.header for table in tables)
+    assert f"{sentence[0].upper()}{sentence[1:]}." in section.paragraphs
+    assert all("lower" in table.header for table in tables)
+    asked = CliRunner().invoke(app, ["whatif", str(fit.save(tmp_path / "fit.npz")), "--effects"])
+    assert sentence in asked.output
+    assert asked.output.count("  no interval\n") == 7
+    told = CliRunner().invoke(app, ["whatif", str(tmp_path / "fit.npz"), "--effects", "--json"])
+    assert json.loads(told.output)["some_without_interval"] == sentence
+
+
+@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+def test_effects_that_rows_tell_have_the_intervals_of_a_table_that_tells_all():
+    whole = booklets(a_table(3000), 1000)
+    apart = whole.copy()
+    apart[-1000:, 6:] = np.nan
+    both = [
+        average_effects(fit, replicates=draws_or_reason(fit, 200)[0], held=True)
+        for fit in (fitted(whole), fitted(apart))
+    ]
+    # The same 2,000 rows have the first half; what the others have adds little.
+    widths = [(found.upper - found.lower)[0, 2:8] for found in both]
+    np.testing.assert_allclose(widths[0], widths[1], rtol=0.15)
+
+
+def test_a_latent_without_items_is_told_nothing_of():
+    fit = fitted(a_table(400))
+    loadings = np.array(fit.parameters.loadings)
+    loadings[:, 1] = 0.0
+    alone = NetworkLaw(fit.law.space, ((), ()), (np.array([0.4, 0.6]), np.array([0.3, 0.7])))
+    idle = replace(fit, parameters=replace(fit.parameters, loadings=loadings), law=alone)
+    draws, _ = draws_or_reason(idle, 20)
+    assert draws.hidden.n_untold >= 1
+    # Posterior and prior differ by rounding, which is no reason to err without bounds.
+    assert np.ptp([draw.law.tables[1][1] for draw in draws]) < 1e-6
 
 
 @pytest.mark.parametrize(

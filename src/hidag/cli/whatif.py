@@ -203,6 +203,8 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
         about: dict[str, Any] = {"level": found.level, "how": found.how, "rows": rows}
         if reason is not None:
             about["no_intervals"] = reason
+        elif found.hidden is not None:
+            about["some_without_interval"] = found.about_intervals()
         say(json.dumps(jsonable(about), indent=1))
         return
     say("average effects: what setting a latent from its lowest to its highest level adds")
@@ -213,6 +215,8 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
         )
     elif reason is not None:
         say(f"no intervals: {reason}")
+    if found.hidden is not None:
+        say(f"{found.about_intervals()}")
     untold = found.about_untold()
     if untold is not None:
         say(untold)
@@ -249,7 +253,9 @@ def _amount_and_interval(row: Mapping[str, Any]) -> tuple[str, str]:
     heads = ["least", "most", "lower", "upper"][: len(names)]
     texts = shown_row(heads, [row[name] for name in names])
     amount = texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
-    return amount, f"[{texts[2]}, {texts[3]}]" if len(texts) > 2 else ""
+    if len(texts) == 2:
+        return amount, ""
+    return amount, "no interval" if np.isnan(row["lower"]) else f"[{texts[2]}, {texts[3]}]"
 
 
 def _write(path: Path, names: list[str], rows: list[dict[str, Any]]) -> None:

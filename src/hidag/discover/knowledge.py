@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.discover.orientation import find_cycle
+from hidag.discover.orientation import find_cycle, reached
 from hidag.discover.rules import FORBIDDEN, KEPT
 from hidag.errors import GraphError
 
@@ -117,15 +117,10 @@ class Knowledge:
             if i == j:
                 raise GraphError(f"{names[i]} cannot be a prerequisite of itself")
             given[i, j] = 1
-        longer = given.astype(np.int64)
-        reach = longer
-        for _ in range(n):
-            longer = np.minimum(longer @ given, 1)
-            reach = np.maximum(reach, longer)
+        reach = reached(given, range(n))
         # What is reached in two steps or more needs no edge of its own.
-        detours = np.minimum(given.astype(np.int64) @ reach, 1)
-        in_circle = (np.diag(reach) > 0)[:, None] & (np.diag(reach) > 0)[None, :]
-        return np.asarray((given == 1) & ((detours == 0) | in_circle), dtype=np.int8)
+        detours, in_circle = given @ reach.astype(np.int64), np.diag(reach)
+        return given * np.asarray((detours == 0) | np.outer(in_circle, in_circle), dtype=np.int8)
 
     @staticmethod
     def _refuse_way_back(
@@ -173,24 +168,28 @@ class Knowledge:
         ----------
         names : sequence of str, length K
         kept : sequence of int, optional
-            Which variables are left, in their new order; all unless given. What is known of the
-            others is left out.
+            Which variables are left, in their new order; all unless given. Of the others only
+            this stays: a chain through them is an edge, or a prerequisite, from end to end.
         """
         place = {int(k): new for new, k in enumerate(range(len(names)) if kept is None else kept)}
+        left_out = [k for k in range(len(names)) if k not in place]
+        steps, edges = self._steps(names) > 0, self.required_adjacency(names) > 0
+        skills = reached(steps, left_out) & ~steps
+        causes = reached(edges, left_out) & ~edges
 
-        def pairs(given: Sequence[tuple[Variable, Variable]], what: str) -> tuple[Edge, ...]:
-            found = _pairs(given, what, names)
+        def placed(found: Iterable[Sequence[int]]) -> tuple[Edge, ...]:
             return tuple((place[i], place[j]) for i, j in found if i in place and j in place)
 
-        tiers: list[list[int]] = [[] for _ in self.tiers]
-        for k, number in self._tier_of(names).items():
-            if k in place:
-                tiers[number].append(place[k])
+        tier = {place[k]: number for k, number in self._tier_of(names).items() if k in place}
+        required, forbidden, hierarchy = (
+            _pairs(getattr(self, what), what, names) for what in PARTS if what != "tiers"
+        )
         return Knowledge(
-            pairs(self.required, "required"),
-            pairs(self.forbidden, "forbidden"),
-            tuple(map(tuple, tiers)),
-            pairs(self.hierarchy, "hierarchy"),
+            placed([*required, *np.argwhere(causes & ~skills).tolist()]),
+            # What is forbidden beside a chain is what the chain does where its middle is gone.
+            placed([edge for edge in forbidden if not causes[edge]]),
+            tuple(tuple(k for k in tier if tier[k] == number) for number in range(len(self.tiers))),
+            placed([*hierarchy, *np.argwhere(skills).tolist()]),
         )
 
     def to_dict(self) -> dict[str, list[list[Variable]]]:

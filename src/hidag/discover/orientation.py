@@ -7,7 +7,7 @@ compiled search and serve the graph classes; none of them knows names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +94,21 @@ def find_cycle(adjacency: NDArray[np.int8]) -> list[int] | None:
         if before in walk:
             return [before, *reversed(walk[walk.index(before) :])]
         walk.append(before)
+
+
+def reached(adjacency: NDArray[np.integer | np.bool_], through: Iterable[int]) -> NDArray[np.bool_]:
+    """Return from where to where directed ways lead, shape (K, K).
+
+    Parameters
+    ----------
+    adjacency : ndarray, shape (K, K)
+    through : iterable of int
+        Variables that a way may pass through; any may be its ends.
+    """
+    out = np.asarray(adjacency, dtype=bool)
+    for k in through:
+        out = out | np.outer(out[:, k], out[k])
+    return out
 
 
 def topological_order(adjacency: NDArray[np.int8]) -> list[int]:

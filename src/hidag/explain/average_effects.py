@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, DAG
 from hidag.errors import SettingError
 from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.explain.estimable import NO_INTERVAL, Nudges
 from hidag.explain.intervals import LEVEL, checked_level, level_reached, percentile_interval
 from hidag.explain.interventions import Questions
+from hidag.explain.law_draws import LawDraws
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import MEAN, Outcome, expected_outcomes
 from hidag.explain.untold import REASON
@@ -43,11 +45,14 @@ class AverageEffects:
         Share of people, at the most, whom setting the cause puts into states that prerequisites
         rule out.
     lower, upper : ndarray, shape (C, E), or None
-        Interval around low and high.
+        Interval around low and high. NaN also where rows tell nothing of something that the effect
+        depends on: see :mod:`hidag.explain.estimable`.
     level : float
         Share of such intervals that should hold the truth.
     how : str
         Where the intervals come from, in words.
+    hidden : str or None
+        What the rows do not tell, in words, where that leaves effects without an interval.
     """
 
     causes: tuple[str, ...]
@@ -61,10 +66,19 @@ class AverageEffects:
     upper: Array | None = None
     level: float = LEVEL
     how: str = "none"
+    hidden: str | None = None
+
+    def about_intervals(self) -> str | None:
+        """Return how many effects have no interval and why, in a sentence; None if all have one."""
+        if self.hidden is None:
+            return None
+        number = sum(row.get("reason") == NO_INTERVAL for row in self.rows())
+        have = "effect that depends on it has" if number == 1 else "effects that depend on it have"
+        return f"{self.hidden}; {number} {have} no interval"
 
     def about_untold(self) -> str | None:
         """Return which effects have no number and why, in a sentence; None if all have one."""
-        n_untold = sum("reason" in row for row in self.rows())
+        n_untold = sum(row.get("reason") == REASON for row in self.rows())
         if not n_untold:
             return None
         shares = [
@@ -72,11 +86,9 @@ class AverageEffects:
             for cause, share in zip(self.causes, self.ruled_out, strict=True)
             if share > 0
         ]
-        have = (
-            "effect that depends on them has"
-            if n_untold == 1
-            else ("effects that depend on them have")
-        )
+        have = "effect that depends on them has"
+        if n_untold > 1:
+            have = "effects that depend on them have"
         return (
             f"of all people {listed(shares)} would come into states that prerequisites rule out; "
             f"no data tell what follows there, and {n_untold} {have} no number"
@@ -85,7 +97,7 @@ class AverageEffects:
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per pair: cause, effect, kind, low, high, lower, upper.
 
-        Where low and high are NaN there is a reason too.
+        Where some of these are NaN there is a reason too.
         """
         out = []
         for c, cause in enumerate(self.causes):
@@ -99,6 +111,8 @@ class AverageEffects:
                     row |= {"lower": float(self.lower[c, e]), "upper": float(self.upper[c, e])}
                 if np.isnan(self.low[c, e]):
                     row["reason"] = REASON
+                elif self.hidden is not None and np.isnan(row.get("lower", 0.0)):
+                    row["reason"] = NO_INTERVAL
                 out.append(row)
         return out
 
@@ -202,7 +216,8 @@ def average_effects(
         Directions to believe in; the fit's own graph unless given.
     replicates : BootstrapResult or iterable of FitResult, optional
         A bootstrap of ``result``; or the same model fitted to other samples, with its latents in
-        its order and their levels its way round, such as :func:`hidag.explain.draws_of_law`.
+        its order and their levels its way round, such as :func:`hidag.explain.draws_of_law`. These
+        know what the rows tell nothing of: effects that depend on it have no interval.
     held : bool
         Whether the graph of ``result`` is held in the replicates; else each has its own, and the
         intervals also say how unsure the graph is.
@@ -234,6 +249,7 @@ def average_effects(
     held = held or graph is not None
     lows: list[Array] = []
     highs: list[Array] = []
+    hidden = replicates.hidden if isinstance(replicates, LawDraws) else None
     if isinstance(replicates, BootstrapResult):
         replicates = replicates.replicates(result)
     for other in replicates:
@@ -257,4 +273,25 @@ def average_effects(
     reached = level_reached(len(lows), level)
     if reached < level:
         how += f" (so few make intervals of {reached:.0%} at most)"
-    return replace(found, lower=lower, upper=upper, level=reached, how=how)
+    found = replace(found, lower=lower, upper=upper, level=reached, how=how)
+    if hidden is None:
+        return found
+    return _without_untold(found, hidden, questions, dags, len(outcomes))
+
+
+def _without_untold(
+    found: AverageEffects, hidden: Nudges, questions: Questions, dags: _Dags, n_outcomes: int
+) -> AverageEffects:
+    """Return effects without the intervals of those that depend on what rows do not tell."""
+
+    def ends(moved: FitResult) -> Array:
+        again = Questions(moved, graph=questions.graph, limit=questions.limit)
+        return np.stack(_effects_of(again, dags, again.outcomes[:n_outcomes]))
+
+    units = [m - 1.0 for m in questions.result.law.space.levels]
+    units += [float(np.abs(one.table).max()) for one in questions.outcomes[:n_outcomes]]
+    depends = hidden.decide(ends, np.array(units)).any(axis=0)
+    if found.lower is None or found.upper is None or not depends.any():
+        return found
+    lower, upper = (np.where(depends, np.nan, end) for end in (found.lower, found.upper))
+    return replace(found, lower=lower, upper=upper, hidden=hidden.in_words())

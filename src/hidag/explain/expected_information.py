@@ -37,6 +37,8 @@ MOST_LISTED = 1 << 15
 FLAT = 1e-7
 #: What is left of a direction in which parameters of the law cancel out.
 ROUNDING = 1e-9
+#: Steps in directions at random; one would do, several make their sizes sure.
+N_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,16 @@ class Spread:
     n_untold : int
         Directions in which the rows tell nothing of coefficients and law; the estimates do not err
         there, as far as ``root`` says.
+    untold_steps, any_steps : ndarray, shape (P, R)
+        Steps at random in these directions and in any direction, in units of what one row tells of
+        a parameter. No steps where everything is told.
     """
 
     root: Array
     coefficient_maps: tuple[Array, ...]
     n_untold: int
+    untold_steps: Array
+    any_steps: Array
 
 
 def spread_of_estimates(result: FitResult, law_design: Array, seed: int) -> Spread:
@@ -92,16 +99,44 @@ def spread_of_estimates(result: FitResult, law_design: Array, seed: int) -> Spre
         score[:, n_items:], int(np.argmax(p)), -score[:, n_items:].sum(axis=1), axis=1
     )
     items, shapes = _movable_items(result, designs, eta, p, auxiliary)
-    of_items, of_law = score[:, :n_items] @ items, of_states @ law_design
+    of_items = score[:, :n_items] @ items
     law = _movable_law(law_design, p)
-    root = _root(np.hstack([of_items, of_law @ law]), shares, squares)
+    root = _root(np.hstack([of_items, _above_rounding(of_states, law_design @ law, p, shares)]),
+                 shares, squares)  # fmt: skip
     # Dispersions and cutpoints that nothing tells of are none of the effects' business, and of
     # shares that less than half a row is in nothing can be told.
     n_rows = float(rows_seen(result).counted.sum())
     blocks = law_blocks(result.law, result.latent_names, n_rows, result.ruled_out)
-    of_blocks = [of_states @ block.scores() for block in blocks]
-    _, values, _ = _axes(np.hstack([np.delete(of_items, shapes, axis=1), *of_blocks]), shares)
-    return Spread(block_diag(items, law) @ root, maps, int((values <= FLAT * values[-1]).sum()))
+    of_blocks = [_above_rounding(of_states, block.scores(), p, shares) for block in blocks]
+    slopes = np.delete(np.arange(items.shape[1]), shapes)
+    scale, values, vectors = _axes(np.hstack([of_items[:, slopes], *of_blocks]), shares)
+    flat = vectors[:, values <= FLAT * values[-1]]
+    begins = np.cumsum([0, *(len(block.probabilities) for block in blocks)])
+    free = np.concatenate([at + block.free for at, block in zip(begins, blocks, strict=False)])
+    steps = _steps_at_random(flat, np.random.default_rng(seed)) / scale[:, None]
+    moved = np.zeros((len(items) + law_design.shape[1], steps.shape[1]))
+    moved[: len(items)] = items[:, slopes] @ steps[: len(slopes)]
+    moved[len(items) + free] = steps[len(slopes) :]
+    untold, anywhere = np.hsplit(moved, 2)
+    return Spread(block_diag(items, law) @ root, maps, flat.shape[1], untold, anywhere)
+
+
+def _steps_at_random(flat: Array, rng: np.random.Generator) -> Array:
+    """Return steps inside directions (F, U), then as many in any direction, shape (F, 2 R)."""
+    if not flat.shape[1]:
+        return np.zeros((len(flat), 0))
+    inside = flat @ rng.standard_normal((flat.shape[1], N_STEPS))
+    return np.hstack([inside, rng.standard_normal((len(flat), N_STEPS))])
+
+
+def _above_rounding(of_states: Array, design: Array, p: Array, shares: Array) -> Array:
+    """Return answers' scores (n, L) of parameters of the law, zero where they are rounding alone.
+
+    Of a latent without items posterior and prior are the same but for that.
+    """
+    score = of_states @ design
+    size, complete = shares @ score**2, p @ design**2
+    return np.where(size > ROUNDING**2 * complete, score, 0.0)
 
 
 def n_parameters(result: FitResult, law_design: Array) -> int:

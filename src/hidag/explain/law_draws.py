@@ -9,14 +9,19 @@ bootstrap shows that.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import SettingError
-from hidag.explain.expected_information import Spread, n_parameters, spread_of_estimates
+from hidag.errors import HidagWarning, SettingError
+from hidag.estimate.canonical import canonical_order
+from hidag.explain.draws import ranks_of_fit
+from hidag.explain.estimable import Nudges, nudges
+from hidag.explain.expected_information import n_parameters, rows_seen, spread_of_estimates
+from hidag.item_order import with_items_in_order
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.result import FitResult
@@ -40,14 +45,35 @@ class _Family:
     begin: int
 
 
-def draws_of_law(
-    result: FitResult, n_draws: int = 200, *, random_state: int = 0
-) -> Iterator[FitResult]:
+class LawDraws(Iterator[FitResult]):
+    """Fits drawn around another, to be taken once.
+
+    Parameters
+    ----------
+    draws : iterator of FitResult
+        They hold still in directions that the rows tell nothing of.
+    hidden : Nudges or None
+        The fit moved in these directions; None if there are none.
+    """
+
+    def __init__(self, draws: Iterator[FitResult], hidden: Nudges | None) -> None:
+        self._draws = draws
+        self.hidden = hidden
+
+    def __next__(self) -> FitResult:
+        return next(self._draws)
+
+
+def draws_of_law(result: FitResult, n_draws: int = 200, *, random_state: int = 0) -> LawDraws:
     """Return fits with law and coefficients drawn around those of a fit, graph and Q held.
 
     For the intervals of :func:`hidag.explain.average_effects`. They know which cells were missing
     together and how unequal the rows' weights were, as long as neither has to do with the answers;
-    weights are those of a survey, of which only ratios count, whole numbers too.
+    weights are those of a survey, of which only ratios count, whole numbers too. Rows that were
+    seen several times are to be repeated for a fit instead: see :func:`hidag.survey_weights`.
+
+    Where the rows tell nothing of a part of the model, draws hold still there, with a warning.
+    Effects that depend on it get no interval.
 
     Parameters
     ----------
@@ -58,12 +84,19 @@ def draws_of_law(
     Raises
     ------
     SettingError
-        If joint states are too many to list, an item is nominal, the rows tell nothing of a part
-        of the model, or the fit had missing cells or weights and was saved without saying which.
+        If joint states are too many to list, an item is nominal, or the fit had missing cells or
+        weights and was saved without saying which.
     """
     draws, reason = draws_or_reason(result, n_draws, random_state=random_state)
     if draws is None:
         raise SettingError(reason)
+    if draws.hidden is not None:
+        warnings.warn(
+            f"{draws.hidden.in_words()}; draws hold still there, and average_effects gives no "
+            "interval to what depends on it",
+            HidagWarning,
+            stacklevel=2,
+        )
     return draws
 
 
@@ -73,7 +106,7 @@ def draws_or_reason(
     *,
     random_state: int = 0,
     instead: str = "give replicates of a bootstrap instead",
-) -> tuple[Iterator[FitResult] | None, str | None]:
+) -> tuple[LawDraws | None, str | None]:
     """Return what :func:`draws_of_law` returns; or None, and why there are none, in words.
 
     ``instead`` says what to do where refits would make intervals.
@@ -82,32 +115,43 @@ def draws_or_reason(
     if reason is not None:
         return None, f"{reason}; {instead}"
     law_design, families = _law_design(result.law)
-    number = n_parameters(result, law_design)
+    order = _items_by_contents(result)
+    ordered = with_items_in_order(result, order)
+    number = n_parameters(ordered, law_design)
     if number > MOST_PARAMETERS:
         return None, (
             f"intervals from the information are there for at most {MOST_PARAMETERS:,} parameters "
             f"of items and law, but there are {number:,}; {instead}"
         )
-    spread = spread_of_estimates(result, law_design, random_state)
-    if spread.n_untold:
-        return None, (
-            f"the rows tell nothing of the law or of coefficients in {spread.n_untold} "
-            f"{'direction' if spread.n_untold == 1 else 'directions'}, as where a latent has too "
-            "few items or no row has the items of two latents, and there is no saying how far off "
-            "estimates are there"
-        )
-    return _draws(result, spread, families, n_draws, random_state), None
+    spread = spread_of_estimates(ordered, law_design, random_state)
+    places = np.argsort(order)
+
+    def moved(step: Array) -> FitResult:
+        items, n_used = _moved_items(ordered.parameters, spread.coefficient_maps, step)
+        law = _moved_law(result.law, families, step[n_used:])
+        return replace(result, parameters=items.reordered(items=places), law=law)
+
+    hidden = nudges(moved, spread.n_untold, spread.untold_steps, spread.any_steps)
+    return LawDraws(map(moved, _steps(spread.root, n_draws, random_state)), hidden), None
 
 
-def _draws(
-    result: FitResult, spread: Spread, families: list[_Family], n_draws: int, seed: int
-) -> Iterator[FitResult]:
+def _items_by_contents(result: FitResult) -> NDArray[np.intp]:
+    """Return an order of items (J,) that goes by what was fitted for them and which rows have them.
+
+    Answers are drawn item by item: in any other order that of the table's columns would have a say
+    in the intervals.
+    """
+    told, ranks = rows_seen(result), ranks_of_fit(result)
+    labels = [str(rank) for rank in ranks]
+    _, by_rows = canonical_order(told.seen.astype(np.float64), labels, told.counted)
+    return np.lexsort((np.argsort(by_rows), ranks))
+
+
+def _steps(root: Array, n_draws: int, seed: int) -> Iterator[Array]:
+    """Yield steps (P,) whose covariance has the root (P, rank)."""
     rng = np.random.default_rng(seed)
     for _ in range(n_draws):
-        step = spread.root @ rng.standard_normal(spread.root.shape[1])
-        items, n_used = _moved_items(result.parameters, spread.coefficient_maps, step)
-        law = _moved_law(result.law, families, step[n_used:])
-        yield replace(result, parameters=items, law=law)
+        yield root @ rng.standard_normal(root.shape[1])
 
 
 def _why_not_known(result: FitResult) -> str | None:

@@ -91,32 +91,45 @@ def person_fit(
     ids : sequence, length N, optional
         Names of the rows; numbers from 1 by default.
     n_tables : int
-        Tables of N rows drawn for comparison, with the missing cells of X; where these are fewer
-        than 4,000 rows, of as many times N rows as make up for it. All rows are compared with all
-        of them, whatever cells they lack.
+        Tables drawn for comparison, of as many rows as X has with two answers at least, and with
+        their missing cells; where these are fewer than 4,000 rows, of as many times these rows as
+        make up for it. All rows are compared with all of them, whatever cells they lack.
     random_state : int, RandomState or None
     """
     values = taken_rows(result, X)
+    n_tables = checked_count("n_tables", n_tables)
+    number = (~np.isnan(values)).sum(axis=1)
+    # Rows with too few answers for lz are judged by nothing, and are no reference for others.
+    judged = number >= FEWEST_ITEMS
+    found, chance = np.full((2, len(values)), np.nan)
+    n_reference = 0
+    if judged.any():
+        found[judged], chance[judged], n_reference = _against_the_model(
+            result, values[judged], n_tables, root_seed(random_state)
+        )
+    names = range(1, len(values) + 1) if ids is None else ids
+    return PersonFit(Table.of(COLUMNS, zip(names, found, chance, number, strict=True)), n_reference)
+
+
+def _against_the_model(
+    result: FitResult, values: Array, n_tables: int, seed: int
+) -> tuple[Array, Array, int]:
+    """Return lz (n,) and chances (n,) of rows (n, J), and how many drawn rows they come from."""
     rows, places = canonical_rows(result, values)
     ordered = values[rows]
     moments = _DensityMoments(result)
     found = np.empty(len(values))
     items = np.argsort(ranks_of_fit(result), kind="stable")
     found[rows] = _lz(result, ordered, moments, items)
-    n_tables = checked_count("n_tables", n_tables)
     # Longer tables rather than more of them: a table of one row takes as long as one of hundreds.
-    times = -(-FEWEST_REFERENCE // (n_tables * max(len(values), 1)))
+    times = -(-FEWEST_REFERENCE // (n_tables * len(values)))
     missing = np.tile(np.isnan(ordered), (times, 1))
-    tables = drawn_tables(result, missing, places, n_tables, root_seed(random_state))
+    tables = drawn_tables(result, missing, places, n_tables, seed)
     reference = np.concatenate([_lz(result, table, moments, items) for table in tables])
     reference = np.sort(reference[~np.isnan(reference)])
     chance = (1.0 + np.searchsorted(reference, found, side="right")) / (1.0 + len(reference))
-    names = range(1, len(values) + 1) if ids is None else ids
-    number = (~np.isnan(values)).sum(axis=1)
     chance = np.where(np.isnan(found), np.nan, np.minimum(chance, 1.0))
-    return PersonFit(
-        Table.of(COLUMNS, zip(names, found, chance, number, strict=True)), len(reference)
-    )
+    return found, np.asarray(chance, dtype=np.float64), len(reference)
 
 
 class _DensityMoments:

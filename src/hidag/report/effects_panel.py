@@ -76,8 +76,9 @@ def effects_panel(
     elif reason is not None:
         words.append(f"There are no intervals: {reason}.")
     untold = found.about_untold()
-    if untold is not None:
-        words.append(f"{untold[0].upper()}{untold[1:]}.")
+    for sentence in (found.about_intervals(), untold):
+        if sentence is not None:
+            words.append(f"{sentence[0].upper()}{sentence[1:]}.")
     tables = []
     everything = found.rows()
     sizes = effect_sizes(everything, result)
