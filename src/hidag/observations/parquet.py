@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from hidag.errors import FileError
+from hidag.observations.alike_names import told_apart
 from hidag.observations.csv_text import import_arrow
 
 
 def read_parquet(file: Path) -> Any:
-    """Return all columns of the file as a pyarrow Table."""
-    return _read(file, import_arrow("pyarrow.parquet").read_table)
+    """Return all columns of the file as a pyarrow Table; those named alike are told apart."""
+    # Unlike read_table, this takes names that come twice.
+    open_file = import_arrow("pyarrow.parquet").ParquetFile
+    table = _read(file, lambda path: open_file(path).read())
+    # Renaming forgets what pandas wrote about the index.
+    told = table.rename_columns(told_apart(table.column_names))
+    return told.replace_schema_metadata(table.schema.metadata)
 
 
 def parquet_names(file: Path) -> list[str]:
