@@ -141,9 +141,11 @@ def show_doubtful_names(ids: Sequence[Any], column: str) -> None:
     often = [name for name, count in counts.items() if count > 1]
     if often:
         alike = [row for row, name in enumerate(ids) if name == often[0]]
+        shown = repr(often[0]) if isinstance(often[0], str) else str(often[0])
+        occur = "names occurs" if len(often) == 1 else "names occur"
         show_warning(
-            f"column {column!r} names {_rows_in_words(alike)} alike, {often[0]!r} ({len(often)} of "
-            f"{len(counts)} names are used more than once): rows cannot be told apart by it"
+            f"column {column!r} does not tell all rows apart: it has {shown} in "
+            f"{_rows_in_words(alike)} ({len(often)} of {len(counts)} {occur} more than once)"
         )
 
 
