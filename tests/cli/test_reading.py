@@ -261,6 +261,12 @@ def test_the_index_of_a_parquet_file_names_the_rows_when_asked(hidag, tmp_path, 
     assert load(tmp_path / "fit" / "result.npz").item_names == tuple(ITEMS)
     assert read_rows(tmp_path / "fit" / "posterior.csv")[1][0] == "p0"
     assert hidag("fit", table, *QUICK, "--drop", "who").exit_code == 0
+    numbers = pd.RangeIndex(1000, 1120, name="who")
+    pd.DataFrame(answers[:120], columns=ITEMS, index=numbers).to_parquet(table)
+    ran = hidag("fit", table, *QUICK, "--id", "who", "--out", tmp_path / "numbered")
+    assert ran.exit_code == 0, ran.stderr
+    assert read_rows(tmp_path / "numbered" / "posterior.csv")[1][0] == "1000"
+    assert hidag("classify", tmp_path / "numbered", table).exit_code == 0
 
 
 def test_decimal_commas_are_read_in_items_and_weights_alike(hidag, tmp_path, answers):
@@ -281,9 +287,12 @@ def test_decimal_commas_are_read_in_items_and_weights_alike(hidag, tmp_path, ans
         fits.append(load(fit / "result.npz"))
     np.testing.assert_array_equal(fits[0].loadings, fits[1].loadings)
     cell = str(values[0, 0])
+    # Three digits behind a comma might be the last of a thousand.
+    sure = next(str(w) for w in weights if len(str(w)) < len("1,234"))
     assert ran.stdout.startswith(
         f"a comma marks decimals in 8 columns: '{cell.replace('.', ',')}' in item0 is read as "
-        f"{cell}\n"
+        f"{cell}\na comma marks decimals in 1 column: '{sure.replace('.', ',')}' in w is read as "
+        f"{sure}\nweights from column w: "
     )
     out = ("--out", tmp_path / "people.csv")
     assert hidag("classify", tmp_path / "commas", commas, *out).exit_code == 0

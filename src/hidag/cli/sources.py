@@ -18,7 +18,7 @@ from hidag.observations import read_folder
 from hidag.observations.alike_names import TAKE_OUT, AlikeNamesError
 from hidag.observations.bad_cells import BadCellError
 from hidag.observations.cells import holds_truth_words
-from hidag.observations.files import column_names, read_columns
+from hidag.observations.files import column_names, read_labels
 from hidag.observations.folders import read_q, read_types
 from hidag.observations.paths import existing_file, find_part
 
@@ -80,7 +80,7 @@ def read_source(
         codes = codes_of(said.missing, [name for name in names if name not in leave_out])
     folder_q = use_folder_q and q is None
     try:
-        labels = read_columns(path, (), beside, leave_out=dropped)[1] if beside else {}
+        labels, label_notes = read_labels(path, beside, dropped) if beside else ({}, ())
         found = read_folder(place, leave_out=leave_out, missing=codes, with_q=folder_q)
     except BadCellError as error:
         raise _with_options(error, said) from error
@@ -94,7 +94,7 @@ def read_source(
             "left out; name fewer with --drop, --id and --weights"
         )
     files = [path] if path.is_file() else _files_in(path, with_q=folder_q)
-    notes = list(found.notes)
+    notes = [*found.notes, *label_notes]
     weights = weights_beside(labels, said.weights_column, found.table)
     if weights is not None and said.weights_column is not None:
         notes.append(weights_in_words(weights, said.weights_column))

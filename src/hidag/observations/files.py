@@ -130,8 +130,37 @@ def read_columns(
     for name in (*items, *labels):
         _refuse_unknown_column(file, name, table.column_names)
     table = _read_commas(file, table, items)[0]
-    cells = {name: _read_commas(file, table, [name])[0].column(name).to_pylist() for name in labels}
+    cells = _labels(file, table, labels)[0]
     return numbers_of(file, without_codes(table, missing or {}), items), cells
+
+
+def read_labels(
+    path: str | PathLike[str], labels: Sequence[str], leave_out: Sequence[str] = ()
+) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+    """Return some columns as `read_columns` does, and what was read otherwise than it stands there.
+
+    Parameters
+    ----------
+    path : str or path
+    labels, leave_out : sequence of str
+        As in `read_columns`.
+    """
+    file = _table_file(path)
+    table = read_cells(file, leave_out)
+    for name in labels:
+        _refuse_unknown_column(file, name, table.column_names)
+    return _labels(file, table, labels)
+
+
+def _labels(
+    file: Path, table: Any, labels: Sequence[str]
+) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+    cells, notes = {}, []
+    for name in labels:
+        read, commas = _read_commas(file, table, [name])
+        cells[name] = read.column(name).to_pylist()
+        notes += [] if commas is None else [commas.in_words()]
+    return cells, tuple(notes)
 
 
 def column_names(path: str | PathLike[str]) -> list[str]:
