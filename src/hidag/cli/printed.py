@@ -98,7 +98,7 @@ def say_q(result: FitResult, *, heading: str = "Q (which latent drives which ite
     """Print Q, or how many items each latent has where Q is large."""
     q, names = result.q_matrix, result.latent_names
     if q.shape[0] > _SHOWN_ITEMS or q.shape[1] > _SHOWN_LATENTS:
-        say(f"{heading}: {int(q.sum())} of {q.size} entries")
+        say(f"{heading}: {int(q.sum()):,} of {q.size:,} entries")
         rows = [
             [f"  {name}", counted(int(q[:, k].sum()), "item")]
             for k, name in enumerate(cut_apart(names))
