@@ -217,3 +217,34 @@ def test_a_dark_screen_has_a_dark_page_with_pictures_on_white(browser, report):
     page.emulate_media(media="print")
     assert page.locator("body").evaluate(ground) == "rgb(255, 255, 255)"
     page.close()
+
+
+#: A4 with margins of a centimetre, in the pixels of a style sheet.
+PAPER = 718
+#: Where each of some cells ends, and on how many lines its own text stands.
+LINES = """cells => cells.map(cell => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return [cell.getBoundingClientRect().right, text.getClientRects().length];
+})"""
+
+
+@pytest.mark.parametrize("name", ["Tree-5", "Tree-10", "Model-13"])
+@pytest.mark.parametrize("latents", ["Z", "Reading between the lines, part "])
+def test_printed_loadings_have_all_their_columns_and_no_broken_number(
+    browser, tmp_path, as_result, name, latents
+):
+    result = as_result(design(name, rng=1))
+    names = tuple(f"{latents}{k}" for k in range(len(result.latent_names)))
+    result = dataclasses.replace(result, latent_names=names, graph=result.graph.rename(names))
+    write_report(result, tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": PAPER, "height": 1000})
+    page.goto((tmp_path / "report.html").as_uri())
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PAPER
+    cells = page.locator("#loadings td.n")
+    assert cells.count() == result.q_matrix.sum() + 2 * len(result.item_names)
+    places = cells.evaluate_all(LINES)
+    assert max(right for right, _ in places) <= PAPER
+    assert all(n_lines == 1 for _, n_lines in places)
+    page.close()

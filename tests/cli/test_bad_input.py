@@ -104,7 +104,8 @@ def test_duplicate_columns(hidag, tmp_path, answers):
     _refused(
         hidag("fit", path, "-k", 2),
         f"the column names of {path} must be unique, but 'item1' occurs 2 times (1 of 7 names "
-        "occur more than once); rename the columns in the file, or take them out",
+        "occur more than once); rename the columns in the file, or leave one out, as the last of "
+        "them with --drop 'item1#2'",
     )
 
 

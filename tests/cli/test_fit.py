@@ -248,3 +248,15 @@ def test_a_column_that_names_the_rows_is_no_item(hidag, table, tmp_path):
     ran = hidag("fit", path, "-k", 2, "--id", "pupl")
     assert ran.exit_code == 1
     assert f"{path} has no column 'pupl'; did you mean 'pupil'?" in ran.stderr
+
+
+def test_scores_that_are_not_taken_for_counts_are_told(hidag, tmp_path, answers):
+    scores = np.clip(np.rint(np.random.default_rng(2).normal(40 + 30 * answers, 5)), 0, 100)
+    header = [f"score{j}" for j in range(8)]
+    path = write_rows(tmp_path / "scores.csv", header, scores.astype(int).tolist())
+    ran = hidag("fit", path, "-k", 2)
+    assert ran.exit_code == 0, ran.stderr
+    assert (
+        "  whole numbers spread as scores are, not as counts: score0, score1, score2 and 5 more; "
+        "say --family ITEM=poisson if an item counts something\n"
+    ) in ran.stdout

@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+from datetime import date
+
+import pytest
+
+from hidag.cli.reading import show_doubtful_names
+
 from .conftest import ITEMS, read_rows, write_rows
 
 
@@ -12,14 +18,29 @@ def test_names_that_occur_twice_are_told(hidag, tmp_path, answers):
     rows = [[f"pupil {i // 2}", *row] for i, row in enumerate(answers[:100].tolist())]
     table = write_rows(tmp_path / "twice.csv", ["who", *ITEMS], rows)
     said = (
-        "hidag: warning: column 'who' names rows 1 and 2 alike, 'pupil 0' (50 of 50 names are used "
-        "more than once): rows cannot be told apart by it\n"
+        "hidag: warning: column 'who' does not tell all rows apart: it has 'pupil 0' in rows 1 and "
+        "2 (50 of 50 names occur more than once)\n"
     )
     ran = hidag("fit", table, "--latents", 1, "--id", "who", "--no-plots", "--out", tmp_path / "f")
     assert said in ran.stderr
     ran = hidag("classify", tmp_path / "f", table, "--id", "who")
     assert ran.exit_code == 0
     assert ran.stderr == said
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a"] * 5, "'a' in rows 1, 2 and 3 more (1 of 1 names occurs more than once)"),
+        ([7, 8, 7, 9], "7 in rows 1 and 3 (1 of 3 names occurs more than once)"),
+        ([date(2020, 1, 1)] * 2, "2020-01-01 in rows 1 and 2 (1 of 1 names occurs more than once)"),
+        (["a", "b", "b", "a"], "'a' in rows 1 and 4 (2 of 2 names occur more than once)"),
+    ],
+)
+def test_the_sentence_about_names_that_occur_twice(capsys, names, said):
+    show_doubtful_names(names, "who")
+    start = "hidag: warning: column 'who' does not tell all rows apart: it has "
+    assert capsys.readouterr().err == f"{start}{said}\n"
 
 
 def test_rows_without_a_name_are_told(hidag, tmp_path, answers):
@@ -95,7 +116,7 @@ def test_row_numbers_that_nobody_named_are_refused_with_the_options(hidag, tmp_p
 
 
 def test_counts_that_hardly_repeat_are_warned_of(hidag, tmp_path, answers):
-    wide = [2, 3, *range(100, 100 + 97 * 400, 400)][:98]
+    wide = [n + n**4 // 1000 for n in range(98)]
     rows = [[n, *row] for n, row in zip(wide, answers.tolist(), strict=False)]
     table = write_rows(tmp_path / "wide.csv", ["nr", *ITEMS], rows)
     ran = hidag("fit", table, "--latents", 1)

@@ -261,6 +261,12 @@ def test_the_index_of_a_parquet_file_names_the_rows_when_asked(hidag, tmp_path, 
     assert load(tmp_path / "fit" / "result.npz").item_names == tuple(ITEMS)
     assert read_rows(tmp_path / "fit" / "posterior.csv")[1][0] == "p0"
     assert hidag("fit", table, *QUICK, "--drop", "who").exit_code == 0
+    numbers = pd.RangeIndex(1000, 1120, name="who")
+    pd.DataFrame(answers[:120], columns=ITEMS, index=numbers).to_parquet(table)
+    ran = hidag("fit", table, *QUICK, "--id", "who", "--out", tmp_path / "numbered")
+    assert ran.exit_code == 0, ran.stderr
+    assert read_rows(tmp_path / "numbered" / "posterior.csv")[1][0] == "1000"
+    assert hidag("classify", tmp_path / "numbered", table).exit_code == 0
 
 
 def test_decimal_commas_are_read_in_items_and_weights_alike(hidag, tmp_path, answers):
@@ -281,9 +287,47 @@ def test_decimal_commas_are_read_in_items_and_weights_alike(hidag, tmp_path, ans
         fits.append(load(fit / "result.npz"))
     np.testing.assert_array_equal(fits[0].loadings, fits[1].loadings)
     cell = str(values[0, 0])
+    # Three digits behind a comma might be the last of a thousand.
+    sure = next(str(w) for w in weights if len(str(w)) < len("1,234"))
     assert ran.stdout.startswith(
         f"a comma marks decimals in 8 columns: '{cell.replace('.', ',')}' in item0 is read as "
-        f"{cell}\n"
+        f"{cell}\na comma marks decimals in 1 column: '{sure.replace('.', ',')}' in w is read as "
+        f"{sure}\nweights from column w: "
     )
     out = ("--out", tmp_path / "people.csv")
     assert hidag("classify", tmp_path / "commas", commas, *out).exit_code == 0
+
+
+def test_one_of_two_columns_named_alike_can_be_left_out(hidag, tmp_path, answers):
+    rows = [["x", *row] for row in answers[:120].tolist()]
+    table = write_rows(tmp_path / "twice.csv", ["item1", *ITEMS], rows)
+    once = write_rows(tmp_path / "once.csv", ITEMS, answers[:120].tolist())
+    ran = hidag("fit", table, *QUICK, "--drop", "item1", "--out", tmp_path / "second")
+    assert ran.exit_code == 0, ran.stderr
+    names = load(tmp_path / "second" / "result.npz").item_names
+    assert names == ("item0", "item1#2", *ITEMS[2:])
+    table = write_rows(tmp_path / "last.csv", [*ITEMS, "item1"], [[*r[1:], "x"] for r in rows])
+    ran = hidag("fit", table, *QUICK, "--drop", "item1#2", "--out", tmp_path / "first")
+    assert ran.exit_code == 0, ran.stderr
+    assert load(tmp_path / "first" / "result.npz").item_names == tuple(ITEMS)
+    # Later commands know what was left out, and take tables that have nothing to be left out.
+    for again in (table, once):
+        ran = hidag("classify", tmp_path / "first", again)
+        assert ran.exit_code == 0, ran.stderr
+    three = write_rows(tmp_path / "three.csv", [*ITEMS, "item1", "item1"], [[0] * 10] * 5)
+    assert hidag("classify", tmp_path / "first", three).stderr == (
+        f"hidag: the column names of {three} must be unique, but 'item1' occurs 2 times (1 of 8 "
+        "names occur more than once); rename the columns in the file, or take them out\n"
+    )
+
+
+def test_a_column_beside_the_items_must_be_the_only_one_of_its_name(hidag, tmp_path, answers):
+    rows = [["x", *row, i] for i, row in enumerate(answers[:120].tolist())]
+    table = write_rows(tmp_path / "who.csv", ["who", *ITEMS, "who"], rows)
+    assert hidag("fit", table, *QUICK, "--id", "who").stderr == (
+        f"hidag: the column names of {table} must be unique, but 'who' occurs 2 times (1 of 9 "
+        "names occur more than once); rename the columns in the file, or leave one out, as the "
+        "last of them with --drop 'who#2'\n"
+    )
+    ran = hidag("fit", table, *QUICK, "--id", "who#2", "--drop", "who")
+    assert (ran.exit_code, ran.stderr) == (0, "")

@@ -21,7 +21,8 @@ from .helpers import NAN, spread, table
         ([2.5, 2.5], "gaussian"),
         ([0.1, 0.9, 0.5], "gaussian"),
         ([-3, 4, 12, -7, 5], "gaussian"),
-        (np.repeat(np.arange(40), 3), "poisson"),
+        (np.random.default_rng(0).negative_binomial(1, 0.1, 200), "poisson"),
+        (np.repeat(np.arange(40), 3), "gaussian"),
     ],
 )
 def test_clear_values_are_inferred(values: object, family: str) -> None:
@@ -99,8 +100,14 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
             "gaussian",
         ),
         (
-            np.repeat(np.arange(60.0, 100.0), 3),
-            "holds whole numbers from 60 to 99 (40 different), hardly any near 0: a rounded "
+            np.random.default_rng(0).poisson(60, 300).astype(float),
+            "holds whole numbers from 40 to 87 (39 different), hardly any near 0: a rounded "
+            "measurement or a count?",
+            "gaussian",
+        ),
+        (
+            np.repeat(np.arange(0.0, 130.0), 3),
+            "holds whole numbers from 0 to 129 (130 different), spread as scores are: a rounded "
             "measurement or a count?",
             "gaussian",
         ),

@@ -9,7 +9,7 @@ import pytest
 
 from hidag.observations import read_file, read_folder
 from hidag.observations.files import column_names, read_columns
-from hidag.observations.parquet import index_columns
+from hidag.observations.parquet import index_columns, read_parquet
 
 FRAME = pd.DataFrame({"a": [1, 0, 1], "b": [0, 1, 1]})
 
@@ -20,17 +20,18 @@ FRAME = pd.DataFrame({"a": [1, 0, 1], "b": [0, 1, 1]})
         (FRAME, []),
         (FRAME.set_index(pd.Index([4, 9, 6])), ["__index_level_0__"]),
         (FRAME.set_index(pd.Index(["x", "y", "z"], name="who")), ["who"]),
+        (FRAME.set_index(pd.RangeIndex(5, 8, name="who")), ["who"]),
         (FRAME.set_index([pd.Index([1, 1, 2], name="g"), pd.Index([7, 8, 9])]),
          ["g", "__index_level_1__"]),
     ],
-    ids=["row numbers", "unnamed", "named", "two levels"],
+    ids=["row numbers", "unnamed", "named", "named row numbers", "two levels"],
 )  # fmt: skip
 def test_the_index_of_a_frame_is_no_item(
     tmp_path: Path, frame: pd.DataFrame, names: list[str]
 ) -> None:
     file = tmp_path / "t.parquet"
     frame.to_parquet(file)
-    assert index_columns(pq.read_table(file)) == names
+    assert index_columns(read_parquet(file)) == names
     assert read_file(file).column_names == ["a", "b"]
     assert read_folder(file).notes == tuple(
         f"{name} is the index of a pandas frame, and no item" for name in names
@@ -44,6 +45,17 @@ def test_an_index_may_name_the_rows_and_needs_no_note(tmp_path: Path) -> None:
     assert read_columns(file, ["a"], ["who"])[1] == {"who": ["x", "y", "z"]}
     source = read_folder(file, leave_out=["who"])
     assert (source.table.column_names, source.notes) == (["a", "b"], ())
+
+
+def test_row_numbers_that_have_a_name_may_name_the_rows(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    FRAME.set_index(pd.RangeIndex(10, 4, -2, name="who")).to_parquet(file)
+    assert column_names(file) == ["a", "b", "who"]
+    assert read_columns(file, ["a"], ["who"])[1] == {"who": [10, 8, 6]}
+    # pandas would not believe in them either.
+    pq.write_table(pq.read_table(file).slice(1), file)
+    assert column_names(file) == ["a", "b"]
+    assert read_folder(file).notes == ()
 
 
 def test_an_index_that_was_taken_out_of_the_file_is_no_matter(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def test_names_are_thinned_for_many_items():
     ax = plot_q(q)
     assert ax.images[0].get_array().shape == (500, 30)
     assert 20 < len(ax.get_yticklabels()) < 110
-    assert ax.get_ylabel().startswith("500 items, every ")
+    assert ax.get_ylabel() == "500 items, one in 8 named"
+    assert plot_q(np.eye(4)[np.arange(1000) % 4]).get_ylabel() == "1,000 items, one in 15 named"
 
 
 def test_truth_marks_missed_and_extra_entries():

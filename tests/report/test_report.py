@@ -253,3 +253,11 @@ def test_lists_of_names_run_from_left_to_right_with_each_name_kept_in(as_result)
     assert '<th scope="row" dir="ltr"><bdi>كسور</bdi> = 0</th>' in page
     cells = ", ".join(f"<bdi>{name}</bdi>" for name in fit.item_names[:8])
     assert f'<td dir="ltr">{cells}</td>' in page
+
+
+def test_thousands_are_grouped_wherever_things_are_counted(result):
+    rows = tuple((f"pair {i}", 0.5) for i in range(1234))
+    table = Table("pairs", "Pairs", ("pair", "p value"), rows)
+    parts = ReportParts(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(table,))
+    page = render_report(result, parts, plots=False)
+    assert " of 1,234 rows; all of them are in " in page

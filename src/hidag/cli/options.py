@@ -52,8 +52,8 @@ DroppedColumns = Annotated[
     list[str] | None,
     typer.Option(
         "--drop",
-        help="Columns to leave out, with commas between, or patterns such as 'note_*'; may be "
-        "given several times.",
+        help="Columns to leave out, with commas between, or patterns such as 'note_*'; the second "
+        "of two columns named alike is 'score#2'. May be given several times.",
         show_default=False,
         rich_help_panel=ITEMS,
     ),

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hidag.cli.console import columns, say
+from hidag.identify.findings import listed
+from hidag.observations.infer import AS_SCORES
 from hidag.report import (
     all_binary,
     edges_in_words,
@@ -42,6 +44,14 @@ def say_types(result: FitResult) -> None:
         rows.append([f"  {family}", str(count), f"{meaning}: {shown}"])
     for line in columns(rows, right=(1,)):
         say(line)
+    reasons = zip(result.item_names, result.family_reasons, strict=True)
+    scores = [name for name, reason in reasons if AS_SCORES in reason]
+    if scores:
+        # The one guess that stands between two families of which either could be meant.
+        say(
+            f"  whole numbers {AS_SCORES}: {listed(scores, limit=_SHOWN_NAMES)}; say --family "
+            "ITEM=poisson if an item counts something"
+        )
 
 
 def say_levels(result: FitResult) -> None:
@@ -88,7 +98,7 @@ def say_q(result: FitResult, *, heading: str = "Q (which latent drives which ite
     """Print Q, or how many items each latent has where Q is large."""
     q, names = result.q_matrix, result.latent_names
     if q.shape[0] > _SHOWN_ITEMS or q.shape[1] > _SHOWN_LATENTS:
-        say(f"{heading}: {int(q.sum())} of {q.size} entries")
+        say(f"{heading}: {int(q.sum()):,} of {q.size:,} entries")
         rows = [
             [f"  {name}", counted(int(q[:, k].sum()), "item")]
             for k, name in enumerate(cut_apart(names))

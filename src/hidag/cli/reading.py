@@ -70,8 +70,11 @@ def read_again(
     missing : sequence of str
         Codes for missing answers; those of the fit if there are none.
     """
-    codes = codes_of(missing or reading_of(result).missing, result.item_names)
-    return read_columns(table, result.item_names, labels, missing=codes)
+    said = reading_of(result)
+    codes = codes_of(missing or said.missing, result.item_names)
+    # Another table need not have what the fit's table had too much.
+    dropped = dropped_of(said.drop, column_names(table), all_there=False)
+    return read_columns(table, result.item_names, labels, missing=codes, leave_out=dropped)
 
 
 def id_column_of(result: FitResult, table: Path, asked: str | None) -> str | None:
@@ -97,14 +100,14 @@ def codes_of(missing: Sequence[str], items: Sequence[str]) -> dict[str, list[str
     return out
 
 
-def dropped_of(drop: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the columns that are left out."""
+def dropped_of(drop: Sequence[str], columns: Sequence[str], *, all_there: bool = True) -> list[str]:
+    """Return the columns that are left out; all that are named must be there, unless told so."""
     parts = (part for text in drop for part in split_known(text, lambda name: name in columns))
     patterns = [part for part in parts if part]
-    found = {
-        name for pattern in patterns for name in matching(pattern, columns, "--drop", "column")
-    }
-    return [name for name in columns if name in found]
+    if all_there:
+        for pattern in patterns:
+            matching(pattern, columns, "--drop", "column")
+    return [name for name in columns if any(_is_meant(name, pattern) for pattern in patterns)]
 
 
 def matching(pattern: str, names: Sequence[str], option: str, what: str = "item") -> list[str]:
@@ -112,7 +115,7 @@ def matching(pattern: str, names: Sequence[str], option: str, what: str = "item"
 
     An option that matches none is refused.
     """
-    found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+    found = [name for name in names if _is_meant(name, pattern)]
     if not found:
         near = difflib.get_close_matches(pattern, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the first {what} is {names[0]!r}"
@@ -120,6 +123,10 @@ def matching(pattern: str, names: Sequence[str], option: str, what: str = "item"
             f"{option} names the {what} {pattern!r}, which the table does not have; {hint}"
         )
     return found
+
+
+def _is_meant(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def show_doubtful_names(ids: Sequence[Any], column: str) -> None:
@@ -134,9 +141,11 @@ def show_doubtful_names(ids: Sequence[Any], column: str) -> None:
     often = [name for name, count in counts.items() if count > 1]
     if often:
         alike = [row for row, name in enumerate(ids) if name == often[0]]
+        shown = repr(often[0]) if isinstance(often[0], str) else str(often[0])
+        occur = "names occurs" if len(often) == 1 else "names occur"
         show_warning(
-            f"column {column!r} names {_rows_in_words(alike)} alike, {often[0]!r} ({len(often)} of "
-            f"{len(counts)} names are used more than once): rows cannot be told apart by it"
+            f"column {column!r} does not tell all rows apart: it has {shown} in "
+            f"{_rows_in_words(alike)} ({len(often)} of {len(counts)} {occur} more than once)"
         )
 
 

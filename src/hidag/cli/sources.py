@@ -11,13 +11,14 @@ import numpy as np
 
 from hidag.cli.reading import Reading, codes_of, dropped_of, matching
 from hidag.cli.weights import weights_beside, weights_in_words
-from hidag.cli.wording import with_missing_option
+from hidag.cli.wording import quoted, with_missing_option
 from hidag.errors import DataError, FileError, SettingError
 from hidag.identify.findings import listed
 from hidag.observations import read_folder
+from hidag.observations.alike_names import TAKE_OUT, AlikeNamesError
 from hidag.observations.bad_cells import BadCellError
 from hidag.observations.cells import holds_truth_words
-from hidag.observations.files import column_names, read_columns
+from hidag.observations.files import column_names, read_labels
 from hidag.observations.folders import read_q, read_types
 from hidag.observations.paths import existing_file, find_part
 
@@ -71,17 +72,20 @@ def read_source(
     said = reading or Reading()
     place = _existing_source(path)
     beside = tuple(name for name in (said.id_column, said.weights_column) if name is not None)
-    leave_out, codes = beside, {}
+    leave_out, dropped, codes = beside, [], {}
     if said.drop or said.missing:
         names = column_names(place)
-        leave_out = (*beside, *(n for n in dropped_of(said.drop, names) if n not in beside))
+        dropped = dropped_of(said.drop, names)
+        leave_out = (*beside, *(n for n in dropped if n not in beside))
         codes = codes_of(said.missing, [name for name in names if name not in leave_out])
     folder_q = use_folder_q and q is None
     try:
+        labels, label_notes = read_labels(path, beside, dropped) if beside else ({}, ())
         found = read_folder(place, leave_out=leave_out, missing=codes, with_q=folder_q)
     except BadCellError as error:
         raise _with_options(error, said) from error
-    labels = read_columns(path, (), beside)[1] if beside else {}
+    except AlikeNamesError as error:
+        raise _with_drop(error) from error
     ids = None if said.id_column is None else tuple(labels[said.id_column])
     items = tuple(found.table.column_names)
     if not items:
@@ -90,7 +94,7 @@ def read_source(
             "left out; name fewer with --drop, --id and --weights"
         )
     files = [path] if path.is_file() else _files_in(path, with_q=folder_q)
-    notes = list(found.notes)
+    notes = [*found.notes, *label_notes]
     weights = weights_beside(labels, said.weights_column, found.table)
     if weights is not None and said.weights_column is not None:
         notes.append(weights_in_words(weights, said.weights_column))
@@ -145,6 +149,12 @@ def _with_options(error: BadCellError, said: Reading) -> DataError:
         other += " with --drop COLUMN"
         return DataError(f"{text}; {', '.join(part for part in (rows, other) if part)}")
     return with_missing_option(error)
+
+
+def _with_drop(error: AlikeNamesError) -> FileError:
+    """Return the error about columns named alike with the option that leaves one of them out."""
+    cure = f"or leave one out, as the last of them with --drop {quoted(error.last)}"
+    return FileError(str(error).replace(TAKE_OUT, cure))
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:

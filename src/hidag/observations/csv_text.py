@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.errors import FileError
+from hidag.observations.alike_names import told_apart
 from hidag.observations.cells import MISSING_WORDS, read_number
 from hidag.observations.text_encoding import UTF_8, encoding_of, open_text
 
@@ -33,6 +34,8 @@ def import_arrow(module: str) -> Any:
 def read_text_columns(path: Path) -> Any:
     """Return the file as a pyarrow Table whose columns are text, null where nothing is written.
 
+    Columns that are named alike are told apart.
+
     Parameters
     ----------
     path : Path
@@ -46,7 +49,8 @@ def read_text_columns(path: Path) -> Any:
     """
     arrow = import_arrow("pyarrow")
     arrow_csv = import_arrow("pyarrow.csv")
-    header, delimiter = read_header(path)
+    names, delimiter = read_header(path)
+    header = told_apart(names)
     encoding = encoding_of(path)
     text = arrow.string()
     try:
@@ -92,7 +96,10 @@ def delimiter_of(path: Path) -> str:
 
 
 def read_header(path: Path) -> tuple[list[str], str]:
-    """Return the column names and the delimiter, as the first line of the file shows them."""
+    """Return the column names and the delimiter, as the first line of the file shows them.
+
+    Names may come twice there.
+    """
     try:
         with open_text(path) as file:
             first = file.readline()
@@ -130,13 +137,6 @@ def _refuse_bad_header(path: Path, header: list[str]) -> None:
             f"each column of {path} needs a name, but column {column} has none "
             f"({header.count('')} of {len(header)} columns); if it holds row numbers, write the "
             "file without them (row.names=FALSE in R, index=False in pandas)"
-        )
-    if len(set(header)) < len(header):
-        twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
-        raise FileError(
-            f"the column names of {path} must be unique, but {twice[0]!r} occurs "
-            f"{header.count(twice[0])} times ({len(twice)} of {len(set(header))} names occur more "
-            "than once); rename the columns in the file, or take them out"
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hidag.errors import DataError, FileError
+from hidag.observations.alike_names import refuse_alike, told_apart
 from hidag.observations.bad_cells import bad_cell_error
 from hidag.observations.cells import (
     LEADING_ZEROS,
@@ -50,7 +51,8 @@ def read_file(
         else and do not separate the cells. The index that pandas keeps in a Parquet file is left
         out.
     leave_out : sequence of str
-        Columns that are no items, such as names of the rows; they need not be numbers.
+        Columns that are no items, such as names of the rows; they need not be numbers. The second
+        of columns that are named alike is 'score#2'.
     missing : mapping from column to codes, optional
         What stands for a missing answer there, as it would be typed: "99", "refused".
 
@@ -76,7 +78,7 @@ def read_with_notes(
 ) -> tuple[Any, tuple[str, ...]]:
     """Return the table as `read_file` does, and what was read otherwise than it stands there."""
     file = existing_file(path)
-    table = read_cells(file)
+    table = read_cells(file, leave_out)
     for name in leave_out:
         _refuse_unknown_column(file, name, table.column_names)
     index = [name for name in index_columns(table) if name not in leave_out]
@@ -95,6 +97,7 @@ def read_columns(
     labels: Sequence[str] = (),
     *,
     missing: Mapping[str, Sequence[str]] | None = None,
+    leave_out: Sequence[str] = (),
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Return some columns of a table as numbers, and others as they stand.
 
@@ -109,6 +112,8 @@ def read_columns(
         column for itself shows them.
     missing : mapping from column to codes, optional
         As in `read_file`.
+    leave_out : sequence of str
+        Columns that are not asked for on purpose: of those named alike, all but one.
 
     Returns
     -------
@@ -121,20 +126,51 @@ def read_columns(
         As `read_folder` does, and if a column is not there.
     """
     file = _table_file(path)
-    table = read_cells(file)
+    table = read_cells(file, leave_out)
     for name in (*items, *labels):
         _refuse_unknown_column(file, name, table.column_names)
     table = _read_commas(file, table, items)[0]
-    cells = {name: _read_commas(file, table, [name])[0].column(name).to_pylist() for name in labels}
+    cells = _labels(file, table, labels)[0]
     return numbers_of(file, without_codes(table, missing or {}), items), cells
+
+
+def read_labels(
+    path: str | PathLike[str], labels: Sequence[str], leave_out: Sequence[str] = ()
+) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+    """Return some columns as `read_columns` does, and what was read otherwise than it stands there.
+
+    Parameters
+    ----------
+    path : str or path
+    labels, leave_out : sequence of str
+        As in `read_columns`.
+    """
+    file = _table_file(path)
+    table = read_cells(file, leave_out)
+    for name in labels:
+        _refuse_unknown_column(file, name, table.column_names)
+    return _labels(file, table, labels)
+
+
+def _labels(
+    file: Path, table: Any, labels: Sequence[str]
+) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+    cells, notes = {}, []
+    for name in labels:
+        read, commas = _read_commas(file, table, [name])
+        cells[name] = read.column(name).to_pylist()
+        notes += [] if commas is None else [commas.in_words()]
+    return cells, tuple(notes)
 
 
 def column_names(path: str | PathLike[str]) -> list[str]:
     """Return the names of the columns of a file, or of the table in a folder, with any index."""
-    file = _table_file(path)
-    if ending_of(file) in BINARY_ENDINGS:
-        return parquet_names(file)
-    return read_header(file)[0]
+    return told_apart(_names_in(_table_file(path)))
+
+
+def _names_in(file: Path) -> list[str]:
+    """Return the names of the columns as they stand in a file."""
+    return parquet_names(file) if ending_of(file) in BINARY_ENDINGS else read_header(file)[0]
 
 
 def _table_file(path: str | PathLike[str]) -> Path:
@@ -152,8 +188,9 @@ def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
         raise DataError(f"{file} has no column {name!r}{hint}")
 
 
-def read_cells(file: Path) -> Any:
-    """Return a table whose columns may be text."""
+def read_cells(file: Path, leave_out: Sequence[str] | None = None) -> Any:
+    """Return a table whose columns may be text; of those named alike all but one are left out."""
+    refuse_alike(file, _names_in(file), leave_out)
     if ending_of(file) in BINARY_ENDINGS:
         return read_parquet(file)
     return read_text_columns(file)

@@ -10,12 +10,15 @@ The rules, in order, for the observed values of one item:
    the only negative one is -9, -99, -999 or -9999, or -1 beside 0 and 1: a code for missing
    answers, perhaps; not guessed.
 4. Whole numbers from 0 up that repeat less than answers could, or that would be taken for counts
-   but are written with leading zeros: names of the rows, perhaps; not guessed.
+   or scores but are written with leading zeros: names of the rows, perhaps; not guessed.
 5. Any fraction: gaussian, unless all values are positive, their skewness exceeds 2 and that of
    their logarithms is within 1: then gaussian and lognormal are both plausible; not guessed.
 6. Whole numbers with a negative one: gaussian.
-7. Whole numbers from 0 up: poisson if they look like counts, else not guessed, because grades of
-   an ordered scale and rounded measurements are written in the same way.
+7. Whole numbers from 0 up with 20 different ones or more: gaussian if they look like scores, within
+   100 (test scores, shares in percent, ages); not guessed if they reach beyond, are very skewed, or
+   hardly alike, or if it is a near thing. See `hidag.observations.scores`.
+8. Other whole numbers from 0 up: poisson if they look like counts, else not guessed, because grades
+   of an ordered scale and rounded measurements are written in the same way.
 
 What looks like counts: counts whose mean depends on the latents are a mixture of Poisson laws,
 ``p_k = E[exp(-m) m^k] / k!``. Such a mixture cannot stop at a top value, nor have a variance below
@@ -24,7 +27,7 @@ column (Simar 1976, by EM on a grid of means) and compared with the observed fre
 likelihood ratio. A column looks like counts if this test does not reject the mixture and the
 column has enough distinct values for the test to notice a scale of grades: at least 6 from 0 up,
 11 if it starts elsewhere, or just 0 to 4 if a single Poisson law fits. From 20 distinct values on,
-no test is made, because capped and heaped counts (days of a month) are still counts.
+this test is not made, because capped and heaped counts (days of a month) are still counts.
 
 In simulations with 1000 rows, more than 98 % of Poisson columns with means from 1 to 10, plain or
 mixed, were inferred, and at most 1 % of columns of 4 to 11 grades were taken for counts; with 200
@@ -48,6 +51,7 @@ from hidag.observations.missing_codes import (
     suspected_code,
 )
 from hidag.observations.row_names import hardly_alike, seem_to_name_rows
+from hidag.observations.scores import evidence_for_scores
 from hidag.shown_numbers import shown_value
 
 RAW_SKEWNESS = 2.0
@@ -58,6 +62,14 @@ SCALE_DISTINCT = 20
 """No scale of grades in use has as many steps; from here on the top value may be a cap."""
 COUNT_START = 20.0
 """Whole numbers of which 99 % lie above this are as likely a rounded measurement."""
+SCORE_TOP = 100.0
+"""Test scores, shares in percent and ages end here; beyond, there are years and codes as well."""
+SCORE_SKEWNESS = 1.0
+"""A normal law is no description of what is more skewed than this, be it scores or counts."""
+SURE_SCORES = 6.0
+"""Difference of BICs from which on the evidence is called strong (Kass and Raftery 1995)."""
+AS_SCORES = "spread as scores are, not as counts"
+"""Sign of the reason for whole numbers that are taken for gaussian without a word of the user."""
 MIXTURE_LEVEL = 1e-4
 """Level of the test of a mixture; low, because a table has many columns of counts to be tested."""
 PLAIN_LEVEL = 0.01
@@ -149,7 +161,7 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
             names_rows=True,
         )
     guess = _infer_counts(values, distinct, counts)
-    if padded and guess.family == "poisson":
+    if padded and guess.family is not None:
         return Guess(
             None,
             "holds whole numbers with leading zeros: names of the rows, or codes?",
@@ -186,12 +198,13 @@ def _infer_counts(
         return Guess(
             None, f"{span}, all multiples of {step}: gaussian, or counts of {step}?", "gaussian"
         )
+    if len(distinct) >= SCALE_DISTINCT:
+        scores = _infer_scores(values, span)
+        if scores is not None:
+            return scores
     # A low quantile, because a few zeros that stand for "not measured" would hide a measurement.
     if np.quantile(values, 0.01, method="lower") > COUNT_START:
-        kinds = "a rounded measurement or a count?"
-        if hardly_alike(values):
-            kinds = "a rounded measurement, a count or names of the rows?"
-        return Guess(None, f"{span}, hardly any near 0: {kinds}", "gaussian")
+        return Guess(None, f"{span}, hardly any near 0: {_kinds(values)}", "gaussian")
     grades = "grades of a scale or a count?"
     # Grades that nobody gave would have to be named: then numbers are easier to begin with.
     graded = "ordinal" if top - low == len(distinct) - 1 else "gaussian"
@@ -208,6 +221,28 @@ def _infer_counts(
             graded,
         )
     return Guess("poisson", f"{span}, spread as counts are", "poisson")
+
+
+def _infer_scores(values: NDArray[np.float64], span: str) -> Guess | None:
+    """Return gaussian for scores, a refusal where they may be counts, None where they look so."""
+    skewness = _skewness(values)
+    # So long a tail is one of counts; and columns of them need not wait for the comparison of laws.
+    if skewness > SCORE_SKEWNESS:
+        return None
+    evidence = evidence_for_scores(values)
+    if evidence <= 0:
+        return None
+    sure = evidence > SURE_SCORES and abs(skewness) <= SCORE_SKEWNESS
+    if sure and values.max() <= SCORE_TOP and not hardly_alike(values):
+        return Guess("gaussian", f"{span}, {AS_SCORES}", "gaussian")
+    return Guess(None, f"{span}, spread as scores are: {_kinds(values)}", "gaussian")
+
+
+def _kinds(values: NDArray[np.float64]) -> str:
+    """Return what whole numbers may be if they are no grades, as a question."""
+    if hardly_alike(values):
+        return "a rounded measurement, a count or names of the rows?"
+    return "a rounded measurement or a count?"
 
 
 def _fits_plain_poisson(values: NDArray[np.float64]) -> bool:

@@ -54,10 +54,15 @@ def name_rows(ax: Axes, names: Sequence[str], height: float, what: str) -> None:
     )
     if every > 1:
         ax.set_ylabel(
-            f"{len(names)} {what}, every {every}th named",
+            thinned_in_words(len(names), what, every),
             fontsize=style.SMALL_FONT_SIZE,
             color=style.FAINT,
         )
+
+
+def thinned_in_words(number: int, what: str, every: int) -> str:
+    """Return that only some of many rows are named."""
+    return f"{number:,} {what}, one in {every} named"
 
 
 def grays(count: int) -> list[str]:

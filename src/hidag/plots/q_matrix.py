@@ -13,6 +13,7 @@ from hidag.measurement import categorical_named, family_named
 from hidag.measurement.families import split_name
 from hidag.plots import style
 from hidag.plots.canvas import axes_points, new_axes, size_of_q
+from hidag.plots.frame import thinned_in_words
 from hidag.plots.q_marks import PROVISIONAL, TRUTH, checked_q, mark_differences
 from hidag.shown_numbers import shown_in_cell
 
@@ -196,9 +197,8 @@ def _label(ax: Axes, items: tuple[str, ...], latents: tuple[str, ...]) -> None:
         [style.shown_name(items[j]) for j in rows], fontsize=size, color=style.INK, parse_math=False
     )
     if every > 1:
-        ax.set_ylabel(
-            f"{len(items)} items, every {every}th named", fontsize=size, color=style.FAINT
-        )
+        words = thinned_in_words(len(items), "items", every)
+        ax.set_ylabel(words, fontsize=size, color=style.FAINT)
     names = [style.name_in_lines(name) for name in latents]
     longest = max(len(line) for name in names for line in name.split("\n"))
     # Letters are about 0.6 of their size wide; names that do not fit side by side are tilted.

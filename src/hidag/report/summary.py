@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 #: A table of more rows than this is folded away behind a line to click.
 _OPEN_TABLE_ITEMS = 60
+#: Letters for which a page has room beside an item, its type, intercept and variance; a loading
+#: takes the fewest of a column, and a name goes on below after the most.
+_PRINTED_LETTERS = 70
+_FEWEST_LETTERS, _MOST_LETTERS = 7, 20
 #: Starts may be many where Q is given; longer lists of them are folded.
 _OPEN_STARTS = 12
 _LONGEST_SETTING = 160
@@ -85,6 +89,7 @@ def summary_content(
         "loading_note": loadings_in_words(result),
         "interactions": interactions_of(result),
         "rows": _loading_rows(result),
+        "listed_on_paper": _too_wide_for_paper(result.latent_names),
         "longest_open": _OPEN_TABLE_ITEMS,
         "longest_starts": _OPEN_STARTS,
         "has_dispersion": bool(np.isfinite(result.dispersion).any()),
@@ -123,6 +128,12 @@ def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
             zip(result.responses.item, result.response_names, strict=True)
         )
     ]
+
+
+def _too_wide_for_paper(latents: Sequence[str]) -> bool:
+    """Return whether a column for each latent is more than a printed page has room for."""
+    widths = (min(max(len(name) + 1, _FEWEST_LETTERS), _MOST_LETTERS) for name in latents)
+    return sum(widths) > _PRINTED_LETTERS
 
 
 def _reasons(result: FitResult) -> list[tuple[str, str, int, tuple[str, ...]]]:
