@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ncx2
 
+from hidag import DCRL
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.limited_information import limited_information
 from hidag.explain.scored_columns import ScoredColumns
@@ -170,3 +171,24 @@ def test_m2_lets_a_chance_at_the_edge_move_as_one_near_it(effects, sign, item):
     near, beyond = at(10.0), at(40.0)
     assert beyond.degrees == near.degrees
     assert beyond.m2 == pytest.approx(near.m2, rel=1e-3)
+
+
+@pytest.mark.parametrize("offered", [(0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (-2, -1, 0, 1, 2)])
+def test_categories_nobody_chose_do_not_count(offered):
+    result = two_latents(("categorical(3)", "ordinal(3)", "bernoulli", "binomial(2)") * 2)
+    X, _ = drawn(result, 500, seed=4)
+    q = np.asarray(result.q_matrix)
+
+    def absolute(nominal: str):
+        families = [f if f != "categorical(3)" else nominal for f in result.families]
+        model = DCRL(2, family=families, q_matrix=q, random_state=0, tol=1e-8, max_iter=2000)
+        fit = model.fit(X).result_
+        return limited_information(FreeParameters.of(fit, X), ScoredColumns.of(fit, X))
+
+    plain, more = (
+        absolute("categorical(3)"),
+        absolute(f"categorical({','.join(map(str, offered))})"),
+    )
+    assert more.degrees == plain.degrees
+    assert more.m2 == pytest.approx(plain.m2, rel=2e-3)
+    assert more.srmsr == pytest.approx(plain.srmsr, rel=2e-3)

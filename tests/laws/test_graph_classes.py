@@ -8,8 +8,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from hidag.discover import DAG, knowledge
+from hidag.discover import DAG
 from hidag.discover.engine import from_words, to_words
+from hidag.discover.rules import FORBIDDEN, direct_by_rules
 from hidag.errors import GraphError
 from hidag.kernels import graph_classes
 
@@ -142,10 +143,10 @@ def test_knowledge_directs_what_all_obeying_members_share(classes) -> None:
                 rules = np.zeros((4, 4), dtype=np.uint8)
                 for i, j in undirected[rng.permutation(len(undirected))[:size]]:
                     a, b = (i, j) if member.adjacency[i, j] else (j, i)
-                    rules[b, a] = knowledge.FORBIDDEN
+                    rules[b, a] = FORBIDDEN
                 obeying = [m.adjacency for m in members if not (m.adjacency & rules).any()]
                 union = np.max(obeying, axis=0)
-                plain = knowledge.direct_by_rules(graph, rules)
+                plain = direct_by_rules(graph, rules)
                 np.testing.assert_array_equal(plain, union)
                 compiled = np.zeros((5, 4, 1), dtype=np.uint64)
                 graph_classes.complete(to_words(member.adjacency.T), compiled)
@@ -156,5 +157,5 @@ def test_knowledge_directs_what_all_obeying_members_share(classes) -> None:
 def test_rules_without_an_obeying_member_are_found_out() -> None:
     collider = DAG.from_edges(["a", "b", "c"], [("a", "c"), ("b", "c")]).to_cpdag()
     rules = np.zeros((3, 3), dtype=np.uint8)
-    rules[0, 2] = knowledge.FORBIDDEN
-    assert knowledge.direct_by_rules(collider.adjacency, rules) is None
+    rules[0, 2] = FORBIDDEN
+    assert direct_by_rules(collider.adjacency, rules) is None

@@ -103,9 +103,12 @@ def _edges(free: FreeParameters, told: Array) -> tuple[Array, Array | None]:
 
     One unit is the same for all coefficients of a response, so that units have no say in these. A
     dispersion at its family's bound is at an edge too: beyond it the law would be another family's.
+    Cutpoints around a grade that nobody gave are as close as they may be: they move as one, and
+    where to is known.
     """
     found: list[Array] = []
     left: list[Array] = []
+    tied = False
     everything = np.eye(free.n_parameters)
     for c, one in enumerate(free.channels):
         own = free.of_channel(c)
@@ -118,11 +121,30 @@ def _edges(free: FreeParameters, told: Array) -> tuple[Array, Array | None]:
         if one.kind == "dispersion" and _at_bound(free.working, one.response):
             found.append(everything[own])
             continue
+        if one.kind == "cutpoint":
+            ties = _ties(free.working, one.response)
+            if len(ties):
+                # All cutpoints of the response at once, as its first one comes up.
+                if one.place == 0:
+                    all_own = own[0] + np.arange(ties.shape[1])
+                    left.append(complement(ties).T @ everything[all_own])
+                tied = True
+                continue
         left.append(everything[own])
-    if not found:
-        return np.zeros((0, free.n_parameters)), None
+    edge = np.vstack(found) if found else np.zeros((0, free.n_parameters))
+    if not found and not tied:
+        return edge, None
     law = everything[free.n_of_items :]
-    return np.vstack(found), np.vstack([*left, law]).T
+    return edge, np.vstack([*left, law]).T
+
+
+def _ties(parameters: MeasurementParameters, response: int) -> Array:
+    """Return directions in which a response's cutpoints may not move: (T, its cutpoints)."""
+    family = family_named(parameters.families[response])
+    steps = np.eye(family.n_cutpoints)
+    steps[1:] -= steps[:-1].copy()
+    gaps = steps @ parameters.cutpoints[response, : family.n_cutpoints]
+    return np.asarray(steps[gaps <= family.closed_gap])
 
 
 def _at_bound(parameters: MeasurementParameters, response: int) -> bool:

@@ -21,7 +21,7 @@ from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP, auxiliary_of, moved, moves
 from hidag.explain.law_blocks import LawBlock
 from hidag.explain.pair_moments import expected_moments
-from hidag.explain.scored_columns import ScoredColumns, item_means
+from hidag.explain.scored_columns import ScoredColumns, item_means, telling_columns
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.row_weights import rows_in_words
 from hidag.shown_text import counted
@@ -119,12 +119,15 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
         [counted.sum(axis=0) / total, (counted.T @ complete)[left, right] / total]
     )
     residual = observed - expected
-    outside = _complement(_slopes(free, part, left, right))
+    telling = telling_columns(complete, part.item)
+    kept = np.flatnonzero(np.concatenate([telling, telling[left] & telling[right]]))
+    outside = _complement(_slopes(free, part, left, right)[kept])
     degrees = outside.shape[1]
     if degrees == 0:
-        return f"M2 has no degree of freedom: {n_moments} moments, and no fewer parameters"
-    inner = outside.T @ covariance @ outside
-    form = outside @ np.linalg.solve(inner, outside.T)
+        return f"M2 has no degree of freedom: {len(kept)} moments, and no fewer parameters"
+    inner = outside.T @ covariance[np.ix_(kept, kept)] @ outside
+    form = np.zeros_like(covariance)
+    form[np.ix_(kept, kept)] = outside @ np.linalg.solve(inner, outside.T)
     n_effective = effective_rows(complete, weights, (left, right), expected, form)
     m2 = n_effective * float(residual @ form @ residual)
     return LimitedInformation(
@@ -133,7 +136,7 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
         p_value=float(chi2.sf(m2, degrees)),
         rmsea=_rmsea(m2, degrees, n_effective),
         interval=_interval(m2, degrees, n_effective),
-        srmsr=_srmsr(complete, weights, expected, second, left, right),
+        srmsr=_srmsr(complete, weights, expected, second, left, right, telling),
         n_rows=len(complete),
         n_items=n_items,
         n_effective=n_effective,
@@ -265,22 +268,22 @@ def _interval(m2: float, degrees: int, n_rows: float) -> tuple[float, float]:
 
 
 def _srmsr(
-    complete: Array, weights: Array, moments: Array, squares: Array, left: Indices, right: Indices
+    complete: Array,
+    weights: Array,
+    moments: Array,
+    squares: Array,
+    left: Indices,
+    right: Indices,
+    telling: NDArray[np.bool_],
 ) -> float:
     """Return the root mean square of observed less expected correlations of pairs."""
     means = moments[: len(squares)]
+    pairs = moments[len(squares) :][telling[left] & telling[right]]
+    left, right = (side[telling[left] & telling[right]] for side in (left, right))
     spread = np.sqrt(np.maximum(squares - means**2, 1e-300))
-    expected = (moments[len(squares) :] - means[left] * means[right]) / (
-        spread[left] * spread[right]
-    )
-    total = weights.sum()
-    centred = complete - weights @ complete / total
-    covariance = (weights[:, None] * centred).T @ centred / total
-    # Rounding leaves something of a column that does not vary.
-    varies = (complete != complete[0]).any(axis=0)
-    deviation = np.where(varies, np.sqrt(np.diag(covariance)), 0.0)
-    varied = (deviation[left] > 0) & (deviation[right] > 0)
-    left, right, expected = left[varied], right[varied], expected[varied]
-    observed = covariance[left, right]
-    observed /= deviation[left] * deviation[right]
+    expected = (pairs - means[left] * means[right]) / (spread[left] * spread[right])
+    centred = complete - weights @ complete / weights.sum()
+    covariance = (weights[:, None] * centred).T @ centred / weights.sum()
+    deviation = np.sqrt(np.diag(covariance))
+    observed = covariance[left, right] / (deviation[left] * deviation[right])
     return float(np.sqrt(np.mean((observed - expected) ** 2)))

@@ -135,6 +135,20 @@ def item_means(
     return np.asarray(family.response_mean(eta[own[0]], aux))[None]
 
 
+def telling_columns(complete: Array, item: Indices) -> NDArray[np.bool_]:
+    """Return which columns (G,) vary, and not only as the others of their item do.
+
+    A category that nobody chose has next to no variance to hold its moments against, and would
+    count as degrees of freedom that cannot be missed.
+    """
+    out = np.asarray((complete != complete[0]).any(axis=0))
+    for own in (np.flatnonzero(item == j) for j in np.unique(item)):
+        if out[own].any() and len(own) > 1 and (complete[:, own].sum(axis=1) == 1.0).all():
+            # Nobody chose the category without a column: of the others, too, the last one goes.
+            out[own[np.flatnonzero(out[own])[-1]]] = False
+    return out
+
+
 def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
     """Return E[h_a h_b | state] of a categorical item's columns, shape (G_j, G_j, S)."""
     parameters = result.parameters

@@ -51,6 +51,8 @@ class Family(ABC):
     dispersion_bounds: tuple[float, float] = (0.0, np.inf)
     #: How many cutpoints an item has besides its intercept.
     n_cutpoints: int = 0
+    #: Neighbouring cutpoints this close are as close as they may be.
+    closed_gap: float = 0.0
     #: Whether the density is Gaussian after ``to_working``: such items are standardised.
     is_location_scale: bool = False
     #: Below this predictor theta is a multiple of eta (``-inf``: nowhere); sums then simplify.

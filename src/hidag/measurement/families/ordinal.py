@@ -14,6 +14,8 @@ from hidag.measurement.families.registry import register, written
 
 #: Two cutpoints keep this distance, and none is further from the first than the largest.
 SMALLEST_GAP, LARGEST_CUTPOINT = 1e-3, 40.0
+#: Thresholds that move as one are tied with so much stiffness for each row.
+TIED = 1e6
 #: Newton steps that do not gain are halved so often at the most.
 MAX_HALVINGS = 8
 LONGEST_STEP = 2.0
@@ -34,6 +36,7 @@ class Ordinal(Family):
     number_means = "number of grades"
     example_number = "5"
     meaning = "ordered grades"
+    closed_gap = 1.001 * SMALLEST_GAP
 
     def __init__(self, n_grades: int, lowest: int = 0) -> None:
         self.n_grades = n_grades
@@ -184,19 +187,21 @@ class Ordinal(Family):
         out = cut.copy()
         waiting = np.ones(len(aux), dtype=bool)
         for _ in range(MAX_HALVINGS):
-            trial = cut + step
-            gaps = np.diff(trial, axis=1)
-            legal = (gaps >= SMALLEST_GAP).all(axis=1) & (gaps.sum(axis=1) <= LARGEST_CUTPOINT)
-            rows = np.flatnonzero(waiting & legal)
-            if len(rows):
-                value = self._expected_grades(trial[rows], eta[rows], everything[:, rows])
-                good = rows[value > before[rows]]
-                out[good] = trial[good]
-                waiting[good] = False
+            rows = np.flatnonzero(waiting)
+            trial = self._in_order(cut[rows] + step[rows])
+            good = self._expected_grades(trial, eta[rows], everything[:, rows]) > before[rows]
+            out[rows[good]] = trial[good]
+            waiting[rows[good]] = False
             if not waiting.any():
                 break
             step *= 0.5
         return out[:, 1:] - out[:, :1], -out[:, 0]
+
+    def _in_order(self, cut: Array) -> Array:
+        """Return thresholds, (n, C - 1), that keep their distances, the first where it is."""
+        gaps = np.maximum(np.diff(cut, axis=1), SMALLEST_GAP)
+        room = LARGEST_CUTPOINT - SMALLEST_GAP * np.arange(gaps.shape[1])[::-1]
+        return np.hstack([cut[:, :1], cut[:, :1] + np.minimum(np.cumsum(gaps, axis=1), room)])
 
     def _expected_grades(self, cut: Array, eta: Array, sums: Array) -> Array:
         """Return each item's expected log-likelihood at all C - 1 thresholds ``cut``, (n,)."""
@@ -205,7 +210,11 @@ class Ordinal(Family):
         return np.asarray(np.einsum("cjs,cjs->j", sums, logs))
 
     def _newton_step(self, cut: Array, eta: Array, sums: Array) -> Array:
-        """Return the Newton step of all thresholds, (n, C - 1); the likelihood is concave."""
+        """Return the Newton step of all thresholds, (n, C - 1); the likelihood is concave.
+
+        Thresholds that are as close as they may be, and would be better off closer, move as one: a
+        grade that nobody gave would otherwise hold the others where they are.
+        """
         above = expit(eta[None] - cut.T[:, :, None])
         lower, upper = sums[:-1], sums[1:]
         gap = np.diff(cut, axis=1).T
@@ -215,6 +224,9 @@ class Ordinal(Family):
         gradient = (lower * above).sum(axis=-1) - (upper * (1.0 - above)).sum(axis=-1)
         gradient[:-1] -= pull
         gradient[1:] += pull
+        # A gap grows as all thresholds above it move up.
+        widening = np.cumsum(gradient[:0:-1], axis=0)[::-1]
+        stiffness[(gap <= self.closed_gap) & (widening < 0)] += TIED * (1.0 + sums.sum())
         size = len(above)
         curvature = np.zeros((cut.shape[0], size, size))
         place = np.arange(size)
