@@ -95,3 +95,13 @@ def test_shuffles_leave_no_correlation_and_keep_the_gaps():
     for shuffled in shuffled_correlations(data, 2):
         assert np.abs(shuffled.matrix[apart]).max() < 0.15
         assert shuffled.n_rows == own.n_rows
+
+
+def test_a_count_that_ends_at_the_most_that_was_looked_at_says_so() -> None:
+    rng = np.random.default_rng(0)
+    causes = rng.normal(size=(800, 2))
+    x = causes[:, [0, 0, 1, 1]] + rng.normal(0, 0.5, (800, 4))
+    found = count_factors(x, ["gaussian"] * 4)
+    assert found.in_words() == (
+        "parallel analysis and factor BIC both say 1, the most that was looked at"
+    )

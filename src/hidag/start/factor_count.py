@@ -110,6 +110,9 @@ class FactorCount:
             return "hardly anything joins the items beyond chance, and 1 is the fewest there can be"
         if self.agreed:
             said = f"parallel analysis and factor BIC both say {self.by_factor_bic}"
+            if self.by_factor_bic == self.largest:
+                # Few items could not identify more, and more were not asked about.
+                return f"{said}, the most that was looked at"
         else:
             said = (
                 f"parallel analysis says {self.by_parallel_analysis}, factor BIC "
