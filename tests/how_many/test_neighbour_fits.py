@@ -145,3 +145,21 @@ def test_where_items_show_their_latents_nothing_is_asked():
         raise AssertionError(k)
 
     assert not Neighbours(fits, never, np.zeros((2, 2))).tell(Comparison(4, fits))
+
+
+def test_a_fit_whose_last_latent_ends_idle_stands_for_the_number_below(places):
+    fits = {3: [weak(50.0, 3, 3)], 4: [weak(40.0, 4, 4)]}
+
+    def begun(k, place):
+        return weak(45.0, 3, "four, one of them idle") if k == 4 else weak(99.0, k, "worse")
+
+    compared = Comparison(4, fits)
+    assert compared.standing == {3: pytest.approx(at_price(50.0)), 4: pytest.approx(at_price(40.0))}
+    Neighbours(fits, begun, np.zeros((2, 2))).tell(compared)
+    assert compared.standing == {3: pytest.approx(at_price(45.0)), 4: pytest.approx(at_price(40.0))}
+    assert [len(ones) for ones in fits.values()] == [1, 2]
+
+
+def at_price(bic: float) -> float:
+    """Return the BIC of :func:`weak` at the share of rows that its items are worth."""
+    return bic + 10 * np.log(0.05)

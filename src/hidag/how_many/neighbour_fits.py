@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from math import isnan
+from math import inf, isnan
 from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.how_many.common_strength import Fit, best_bic, bic_at
+from hidag.how_many.common_strength import Fit, bic_at
 from hidag.how_many.rule import LOOK_BEYOND, Comparison
 from hidag.measurement import MeasurementParameters
 from hidag.result import FitResult
@@ -35,7 +35,7 @@ Place = tuple[MeasurementParameters, Array]
 MOST_TRIED = 4
 #: Rounds up and down through the numbers.
 MOST_ROUNDS = 3
-#: A fit has to be better by this much of BIC: less is a step of EM.
+#: Numbers are told of a fit that is better by this much of BIC: less is a step of EM.
 LEAST_GAIN = 1.0
 
 
@@ -113,7 +113,8 @@ class Neighbours(Generic[Fit]):
     Attributes
     ----------
     fits : dict of int to list of fits
-        By number of latents; of those that began at a neighbour the best is added, one a number.
+        By number of latents; of those that began at a neighbour the best is added, one for each
+        number of latents that count.
     begun : callable
         Fits with a number of latents from a place.
     values : ndarray, shape (N, J)
@@ -125,7 +126,7 @@ class Neighbours(Generic[Fit]):
     values: Array
     weights: Array | None = None
     _asked: dict[tuple[int, int], Fit] = field(default_factory=dict)
-    _added: dict[int, Fit] = field(default_factory=dict)
+    _added: dict[int, tuple[int, Fit]] = field(default_factory=dict)
     _rounds: int = 0
 
     def tell(self, compared: Comparison) -> bool:
@@ -140,15 +141,15 @@ class Neighbours(Generic[Fit]):
             near = range(best - LOOK_BEYOND, best + LOOK_BEYOND + 1)
             for k in near[::step]:
                 if k in bic and k + step in bic and k + step in near:
-                    better |= self._told(k, k + step, compared.ratio)
+                    better |= self._told(k, k + step, compared)
         return better
 
-    def _told(self, k: int, other: int, ratio: float) -> bool:
+    def _told(self, k: int, other: int, compared: Comparison) -> bool:
         """Fit a number from the best fit of another one; return whether it got better."""
         known = [one for one in self.fits[k] if not isnan(one.bic)]
         if not known:
             return False
-        teller = min(known, key=lambda one: bic_at(one, ratio))
+        teller = min(known, key=lambda one: bic_at(one, compared.ratio))
         result = teller.result
         if self._asked.get((k, other)) is teller or result is None or not can_tell(result):
             return False
@@ -157,14 +158,22 @@ class Neighbours(Generic[Fit]):
         better = False
         for place in more if other > k else with_one_less(result):
             one = self.begun(other, place)
-            ones = self.fits[other]
-            if not isnan(one.bic) and bic_at(one, ratio) < best_bic(ones, ratio) - LEAST_GAIN:
-                if other in self._added:
-                    ones[:] = [kept for kept in ones if kept is not self._added[other]]
-                ones.append(one)
-                self._added[other] = one
-                better = True
+            if isnan(one.bic):
+                continue
+            # A latent that ends without items leaves a fit of the number below.
+            gain = compared.standing.get(one.n_active, inf) - bic_at(one, compared.ratio)
+            if gain > 0:
+                self._keep(other, one)
+            better |= gain > LEAST_GAIN
         return better
+
+    def _keep(self, k: int, one: Fit) -> None:
+        """Add a fit with k latents instead of the one that was added for as many that count."""
+        if one.n_active in self._added:
+            before, worse = self._added[one.n_active]
+            self.fits[before][:] = [kept for kept in self.fits[before] if kept is not worse]
+        self.fits[k].append(one)
+        self._added[one.n_active] = k, one
 
 
 __all__ = ["Neighbours", "Place", "can_tell", "taken_apart", "with_one_less"]
