@@ -1,4 +1,6 @@
-"""What items and a law say of rows: summed over joint states, or sampled if they are too many."""
+"""What items and a law say of rows: summed over joint states or, if these are too many, latent by
+latent; sampled only where latents hang together so much that neither is possible.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,13 @@ from numpy.typing import NDArray
 from hidag.errors import SettingError
 from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
 from hidag.estimate.posterior import most_probable_states, posterior_marginals
+from hidag.estimate.tree_posterior import TreePosterior
 from hidag.latent import LatentLaw, NetworkLaw
 from hidag.measurement import MeasurementParameters, Terms
 
 Array = NDArray[np.float64]
 
-#: With more joint states than this, posteriors are sampled instead of summed.
+#: With more joint states than this they are not listed.
 MOST_EXACT_STATES = 1 << 16
 
 
@@ -32,6 +35,9 @@ def probabilities_above_zero(
         Of the draws, where latents are sampled.
     """
     if _too_many_states(law) and isinstance(law, NetworkLaw):
+        tree = TreePosterior.of(parameters, law)
+        if tree is not None:
+            return tree.marginals(values)
         return sampled_marginals(parameters, law, values, seed=seed)
     return posterior_marginals(parameters, law, values)
 
@@ -53,8 +59,18 @@ def most_probable_levels(
     Parameters as of :func:`probabilities_above_zero`.
     """
     if _too_many_states(law) and isinstance(law, NetworkLaw):
+        tree = TreePosterior.of(parameters, law)
+        if tree is not None:
+            return tree.modes(values)
         return sampled_modes(parameters, law, values, seed=seed)
     return most_probable_states(parameters, law, values)
+
+
+def are_summed(parameters: MeasurementParameters, law: LatentLaw) -> bool:
+    """Return whether posteriors are sums, over joint states or over smaller tables; else draws."""
+    if not (_too_many_states(law) and isinstance(law, NetworkLaw)):
+        return True
+    return TreePosterior.of(parameters, law) is not None
 
 
 def refuse_too_many_to_sum(law: LatentLaw) -> None:
