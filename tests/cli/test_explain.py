@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from hidag.explain import fit_statistics
+
 from .conftest import ITEMS, read_rows, write_rows
 
 
@@ -80,6 +82,18 @@ def test_goodness_writes_its_tables(hidag, study, tmp_path):
     again = hidag("goodness", fit, table, "--tables", 20, "--json")
     told = json.loads(again.stdout)
     assert told["criteria"]["n_parameters"] == 19
+
+
+def test_goodness_writes_no_file_of_what_it_cannot_compute(hidag, study, tmp_path, monkeypatch):
+    fit, table, _ = study
+    out = tmp_path / "goodness"
+    words = ("goodness", fit, table, "--tables", 2, "--out", out)
+    assert hidag(*words).stdout.endswith(
+        f"wrote pairs.csv, items.csv, checks.csv, persons.csv into {out}\n"
+    )
+    monkeypatch.setitem(fit_statistics.__globals__, "MOST_STATES", 2)
+    assert hidag(*words).stdout.endswith(f"\nwrote checks.csv, persons.csv into {out}\n")
+    assert {path.name for path in out.iterdir()} == {"checks.csv", "persons.csv"}
 
 
 def test_validate_q_finds_a_wrong_entry(hidag, study, tmp_path):

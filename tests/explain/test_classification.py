@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from hidag.errors import DataError
+from hidag.estimate.posterior import state_posteriors
 from hidag.explain import classify
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
@@ -121,13 +122,19 @@ def test_a_table_without_an_item_is_refused():
     )
 
 
-def test_many_latents_are_placed_by_sampling_and_it_is_said():
-    n_latents = 18
+def many_latents(n_latents):
     space = StateSpace.binary(n_latents)
     law = NetworkLaw(space, ((),) * n_latents, (np.array([0.5, 0.5]),) * n_latents)
     q = np.repeat(np.eye(n_latents), 2, axis=0)
-    parameters = MeasurementParameters(("gaussian",) * 36, np.zeros(36), 4.0 * q, np.ones(36))
-    result = replace(result_at(parameters, law, n_samples=30), method="saem")
+    n_items = len(q)
+    parameters = MeasurementParameters(
+        ("gaussian",) * n_items, np.zeros(n_items), 4.0 * q, np.ones(n_items)
+    )
+    return replace(result_at(parameters, law, n_samples=30), method="saem")
+
+
+def test_many_latents_are_placed_by_sampling_and_it_is_said():
+    result = many_latents(18)
     X, states = drawn(result, 30, seed=0)
     found = classify(result, X)
     assert np.mean(found.levels == states) > 0.95
@@ -136,4 +143,17 @@ def test_many_latents_are_placed_by_sampling_and_it_is_said():
         "2^18 joint states are too many to list: posteriors are sampled, the quality of whole "
         "profiles is not computed, and consistency is given each latent alone, which is less than "
         "it would be given the whole profile",
+    )
+
+
+def test_sampling_is_not_said_where_posteriors_are_sums():
+    result = many_latents(14)
+    X, _ = drawn(result, 10, seed=0)
+    found = classify(result, X)
+    listed = state_posteriors(result.parameters, result.law, X)
+    (posterior,) = [part for _, part in listed]
+    above = posterior @ result.law.space.states()
+    np.testing.assert_allclose(found.expected, above, atol=1e-9)
+    assert found.notes[0].startswith(
+        "2^14 joint states are too many to list: the quality of whole profiles is not computed"
     )

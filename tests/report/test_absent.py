@@ -9,16 +9,31 @@ from hidag.simulate import chain_dag, make_truth, random_law
 ALL = ("How sure it is", "Who is where", "What if", "How well it fits")
 
 
-def test_nothing_is_said_where_nothing_is_left_out():
-    assert absent_section(ALL, 2) is None
-    assert absent_section([name for name in ALL if name != "What if"], 1) is None
+def chain(as_result, n_latents):
+    law = random_law(chain_dag(n_latents), rng=0)
+    return as_result(make_truth(law, np.eye(n_latents, dtype=int)))
 
 
-def test_commands_are_named_for_what_is_left_out():
-    section = absent_section(["What if", "How sure it is"], 2)
+def test_nothing_is_said_where_nothing_is_left_out(as_result):
+    assert absent_section(ALL, chain(as_result, 2)) is None
+    without_effects = [name for name in ALL if name != "What if"]
+    assert absent_section(without_effects, chain(as_result, 1)) is None
+
+
+def test_commands_are_named_for_what_is_left_out(as_result):
+    section = absent_section(["What if", "How sure it is"], chain(as_result, 2))
     assert section.paragraphs[0].endswith(
         "Who is where: `hidag classify`; How well it fits: `hidag goodness`."
     )
+
+
+def test_no_command_is_named_that_refuses_so_many_joint_states(as_result):
+    for n_latents, told in (
+        (13, "`hidag bootstrap`, or `hidag errors`"),
+        (14, "`hidag bootstrap`."),
+    ):
+        (words,) = absent_section(ALL[1:], chain(as_result, n_latents)).paragraphs
+        assert told in words
 
 
 def test_commands_are_set_as_such_and_all_else_stays_text(as_result):

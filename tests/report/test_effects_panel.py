@@ -38,7 +38,28 @@ def test_many_latents_have_effects_on_latents_only(as_result):
     section, tables = effects_panel(as_result(make_truth(law, np.eye(21, dtype=int))))
     assert [table.name for table in tables] == ["effects_on_latents"]
     assert tables[0].header == ("cause", "effect", "least", "most")
-    assert len(section.paragraphs) == 2
+    assert section.paragraphs[2:4] == (
+        "There are no intervals here: intervals from the information need joint states listed, at "
+        "most 1024, but there are 2^21.",
+        "Effects on items are left out for more than 20 latents; `hidag whatif --effects` computes "
+        "them.",
+    )
+
+
+def test_intervals_that_take_a_while_are_left_to_a_command_that_makes_them(as_result):
+    law = random_law(chain_dag(7), rng=0)
+    fit = as_result(make_truth(law, np.vstack([np.eye(7, dtype=int)] * 2)))
+    section, _ = effects_panel(fit)
+    assert section.paragraphs[-1] == (
+        "There are no intervals here: they take a while with so many joint states; `hidag whatif "
+        "--effects` makes them, and `hidag bootstrap` by refits."
+    )
+    old, _ = effects_panel(replace(fit, missing_share=0.1))
+    assert old.paragraphs[-1] == (
+        "There are no intervals here: intervals from the information need to know which cells were "
+        "missing together, but the fit was saved by a version that did not keep it; `hidag "
+        "bootstrap` makes them by refits."
+    )
 
 
 def test_a_graph_too_dense_is_left_to_the_command(as_result, monkeypatch):

@@ -240,6 +240,19 @@ def test_a_single_latent_has_no_graph():
     assert "there is no graph" in render_report(fit.result_)
 
 
+def test_items_of_several_categories_are_counted_once(monkeypatch):
+    monkeypatch.setattr("hidag.report.summary._OPEN_TABLE_ITEMS", 3)
+    rng = np.random.default_rng(0)
+    z = rng.random((300, 1)) < 0.5
+    X = (rng.random((300, 4)) < np.where(z, 0.9, 0.1)).astype(float)
+    colours = np.where(z[:, 0], rng.integers(0, 3, 300), rng.integers(2, 4, 300))
+    fit = DCRL(1, family=["bernoulli"] * 4 + ["categorical"], random_state=0, n_starts=1).fit(
+        np.column_stack([X, colours])
+    )
+    assert len(fit.result_.response_names) == 7
+    assert "Table of the loadings of 5 items" in render_report(fit.result_, plots=False)
+
+
 def test_lists_of_names_run_from_left_to_right_with_each_name_kept_in(as_result):
     truth = make_truth(
         random_law(dag_from_parents([(), (0,)]), rng=0),

@@ -93,10 +93,12 @@ def run_goodness(
         writers = {
             name: partial(_write_table, table=part)
             for name, part in zip(GOODNESS_FILES, parts, strict=True)
+            # What is not computed for so many latents has not even columns.
+            if part.columns
         }
         fill_folder(out, writers, GOODNESS_FILES)
         if not as_json:
-            say(f"\nwrote {', '.join(GOODNESS_FILES)} into {out}")
+            say(f"\nwrote {', '.join(writers)} into {out}")
 
 
 def run_classify(

@@ -71,7 +71,9 @@ def goodness(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for pairs.csv, items.csv, checks.csv and persons.csv.", show_default=False
+            help="Folder for pairs.csv, items.csv, checks.csv and persons.csv, those of them that "
+            "can be computed.",
+            show_default=False,
         ),
     ] = None,
     ids: IdAgain = None,

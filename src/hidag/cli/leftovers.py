@@ -79,7 +79,7 @@ def goodness_files(folder: Path) -> list[str]:
     """Return the names of what `hidag goodness` wrote into a folder."""
     lines = {name: _first_line(folder / name) for name in GOODNESS_FILES}
     own = {name for name, columns in GOODNESS_FILES.items() if lines[name] == ",".join(columns)}
-    # What cannot be said about many latents is written as a table without columns.
+    # Earlier versions wrote what cannot be said about many latents as a table without columns.
     if list(GOODNESS_FILES)[-1] in own:
         own |= {name for name in GOODNESS_FILES if lines[name] == ""}
     return [name for name in GOODNESS_FILES if name in own]

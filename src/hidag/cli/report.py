@@ -16,7 +16,7 @@ from hidag.cli.outputs import check_file
 from hidag.cli.weights import kind_of_errors
 from hidag.cli.wording import as_typed
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
-from hidag.explain.rows import was_weighted
+from hidag.explain.rows import NOT_BEYOND, can_list_states, was_weighted
 from hidag.report import ReportParts, Section, read_parts, write_report
 from hidag.report.effects_panel import effects_panel
 from hidag.report.errors_panel import errors_panel
@@ -64,24 +64,20 @@ def report_parts(
     panels.append(placement_panel(classify(result, values)))
     if len(result.latent_names) > 1:
         panels.append(effects_panel(result))
-    wanted = statistics
+    wanted, examined = statistics, False
     if statistics is None:
         statistics = _work(result, len(values)) <= WORK_OF_A_MOMENT
     if statistics:
         n_tables = min(max(int(CELLS_OF_TABLES / values.size), FEWEST_TABLES), MOST_TABLES)
         found = fit_statistics(result, values, sample_weight=weights, n_tables=n_tables)
         panels.append(fit_panel(found))
+        # Checks alone see neither pairs nor items that go together otherwise than the model says.
+        examined = found.criteria is not None and len(found.pairs) > 0
         # Rows that count once have other means and pairs than weighted ones: that is no misfit.
         judged = weights is not None or not was_weighted(result)
         doubts = [*(misfits(found) if judged else ()), *doubts]
     else:
-        why = (
-            "Not computed here, as it takes longer than the fit; `hidag fit --statistics` does so, "
-            "and `hidag goodness` for a fit that is there."
-            if wanted is None
-            else "Not computed here, as the fit was asked not to; `hidag goodness` does so."
-        )
-        panels.append((Section(FIT_HEADING, (why,)), ()))
+        panels.append((Section(FIT_HEADING, (_why_no_statistics(result, wanted),)), ()))
     about_q, doubts_about_q = _is_q_right(result, values, weights)
     panels += about_q
     return ReportParts(
@@ -91,8 +87,24 @@ def report_parts(
         tables=tuple(table for _, tables in panels for table in tables),
         command=_command(),
         doubts=(*doubts, *doubts_about_q),
-        examined=statistics,
+        examined=examined,
         by_weights=weights is not None,
+    )
+
+
+def _why_no_statistics(result: FitResult, wanted: bool | None) -> str:
+    """Return why there are no statistics of fit, and which commands compute them."""
+    commands = (
+        "as it takes longer than the fit; `hidag fit --statistics` does so, and `hidag goodness` "
+        "for a fit that is there"
+        if wanted is None
+        else "as the fit was asked not to; `hidag goodness` does so"
+    )
+    if can_list_states(result):
+        return f"Not computed here, {commands}."
+    return (
+        f"The table was not compared with tables drawn from the fit here, {commands}. Other "
+        f"statistics of fit are {NOT_BEYOND}."
     )
 
 
@@ -103,6 +115,12 @@ def _how_sure(
 
     Where they are not, the panel says which command computes them.
     """
+    if not can_list_states(result):
+        never = (
+            f"Standard errors are {NOT_BEYOND}; `hidag bootstrap` fits resampled tables, with its "
+            "answer here."
+        )
+        return [(Section(SURE_HEADING, (never,)), ())], []
     n_responses = len(result.response_names)
     n_states = result.law.space.n_states
     if float(len(values)) * n_states * n_responses**2 > WORK_OF_ERRORS:
@@ -123,6 +141,9 @@ def _is_q_right(
     q = result.q_given
     if q is None or (q < 0).any() or len(result.latent_names) < 2:
         return [], []
+    if not can_list_states(result):
+        never = f"What the data would change in the Q that was given is {NOT_BEYOND}."
+        return [(Section(Q_HEADING, (never,)), ())], []
     if float(len(values)) * q.size * result.law.space.n_states > WORK_OF_A_VALIDATION:
         wait = "It takes longer than the fit to say; `hidag validate-q` does so."
         return [(Section(Q_HEADING, (wait,)), ())], []
@@ -132,9 +153,13 @@ def _is_q_right(
 
 def _work(result: FitResult, n_rows: int) -> float:
     """Return how much statistics of fit have to go through: rows by items by joint states, and
-    rows by pairs of items, which is most of it for a thousand items."""
+    rows by pairs of items, which is most of it for a thousand items.
+
+    Where joint states are too many to list only tables are drawn, which takes none of them.
+    """
     n_items = len(result.item_names)
-    return float(n_rows) * n_items * (result.law.space.n_states + n_items)
+    n_states = result.law.space.n_states if can_list_states(result) else 0
+    return float(n_rows) * n_items * (n_states + n_items)
 
 
 def _command() -> str:

@@ -21,6 +21,7 @@ from hidag.estimate.canonical import canonical_order
 from hidag.explain.draws import ranks_of_fit
 from hidag.explain.estimable import Nudges, nudges
 from hidag.explain.expected_information import n_parameters, rows_seen, spread_of_estimates
+from hidag.explain.refit import MOST_JOINT_STATES
 from hidag.item_order import with_items_in_order
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement import MeasurementParameters, family_named
@@ -111,18 +112,12 @@ def draws_or_reason(
 
     ``instead`` says what to do where refits would make intervals.
     """
-    reason = _why_not_known(result)
+    reason = why_no_draws(result, instead=instead)
     if reason is not None:
-        return None, f"{reason}; {instead}"
+        return None, reason
     law_design, families = _law_design(result.law)
     order = _items_by_contents(result)
     ordered = with_items_in_order(result, order)
-    number = n_parameters(ordered, law_design)
-    if number > MOST_PARAMETERS:
-        return None, (
-            f"intervals from the information are there for at most {MOST_PARAMETERS:,} parameters "
-            f"of items and law, but there are {number:,}; {instead}"
-        )
     spread = spread_of_estimates(ordered, law_design, random_state)
     places = np.argsort(order)
 
@@ -133,6 +128,25 @@ def draws_or_reason(
 
     hidden = nudges(moved, spread.n_untold, spread.untold_steps, spread.any_steps)
     return LawDraws(map(moved, _steps(spread.root, n_draws, random_state)), hidden), None
+
+
+def why_no_draws(result: FitResult, *, instead: str) -> str | None:
+    """Return why no fits can be drawn around another, in words; None if they can.
+
+    Nothing that takes long is computed. ``instead`` is said where refits would make intervals.
+    """
+    reason = _why_not_known(result)
+    if reason is None:
+        number = n_parameters(result, _law_design(result.law)[0])
+        if number <= MOST_PARAMETERS:
+            return None
+        reason = (
+            f"intervals from the information are there for at most {MOST_PARAMETERS:,} parameters "
+            f"of items and law, but there are {number:,}"
+        )
+    # Refits keep no joint law beyond, and effects cannot be computed from them either.
+    by_refits = result.law.space.n_states <= MOST_JOINT_STATES
+    return f"{reason}; {instead}" if by_refits else reason
 
 
 def _items_by_contents(result: FitResult) -> NDArray[np.intp]:

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 #: Likelihoods are summed over joint states up to this many.
 MOST_STATES = 1 << 13
+#: Said of what takes such a sum, where there are more.
+NOT_BEYOND = f"not computed beyond 2^{MOST_STATES.bit_length() - 1} joint states"
 
 
 def counted_rows(values: Array, given: Any) -> tuple[Array, Array | None]:
@@ -87,11 +89,15 @@ def need_weights(result: FitResult, sample_weight: Any, what: str) -> None:
         )
 
 
+def can_list_states(result: FitResult) -> bool:
+    """Return whether joint states are few enough for sums over all of them."""
+    return result.law.space.n_states <= MOST_STATES
+
+
 def need_listed_states(result: FitResult, what: str) -> None:
     """Refuse what takes a sum over all joint states where these are too many."""
-    space = result.law.space
-    if space.n_states > MOST_STATES:
+    if not can_list_states(result):
         raise SettingError(
-            f"{what} takes a sum over {space.count_in_words()} joint states of the latents; it is "
-            f"computed for at most 2^{MOST_STATES.bit_length() - 1}"
+            f"{what} takes a sum over {result.law.space.count_in_words()} joint states of the "
+            f"latents; it is computed for at most 2^{MOST_STATES.bit_length() - 1}"
         )

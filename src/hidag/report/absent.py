@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hidag.explain.rows import can_list_states
 from hidag.report.headings import (
     EFFECTS_HEADING,
     FIT_HEADING,
@@ -11,32 +12,36 @@ from hidag.report.headings import (
     SURE_HEADING,
 )
 from hidag.report.parts import Section
+from hidag.result import FitResult
 
 #: Sections that every report should have, and the commands that say the same.
 _COMMANDS = {
-    SURE_HEADING: "`hidag bootstrap`, or `hidag errors` for this Q and this graph",
+    SURE_HEADING: "`hidag bootstrap`",
     PLACEMENT_HEADING: "`hidag classify`",
     EFFECTS_HEADING: "`hidag whatif --effects`",
     FIT_HEADING: "`hidag goodness`",
 }
+#: More of them, that refuse where joint states are too many to list.
+_WITH_STATES_LISTED = {SURE_HEADING: ", or `hidag errors` for this Q and this graph"}
 
 
-def absent_section(headings: Iterable[str], n_latents: int) -> Section | None:
+def absent_section(headings: Iterable[str], result: FitResult) -> Section | None:
     """Return a section about those that are not there; None where all are.
 
     Parameters
     ----------
     headings : iterable of str
         Of the sections that are there.
-    n_latents : int
+    result : FitResult
         With a single latent nothing can be said of setting it for others.
     """
     there = set(headings)
-    wanted = [name for name in _COMMANDS if name != EFFECTS_HEADING or n_latents > 1]
+    wanted = [name for name in _COMMANDS if name != EFFECTS_HEADING or len(result.latent_names) > 1]
     absent = [name for name in wanted if name not in there]
     if not absent:
         return None
-    told = "; ".join(f"{name}: {_COMMANDS[name]}" for name in absent)
+    more = _WITH_STATES_LISTED if can_list_states(result) else {}
+    told = "; ".join(f"{name}: {_COMMANDS[name]}{more.get(name, '')}" for name in absent)
     return Section(
         "What is not here",
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hidag.explain.average_effects import AverageEffects, average_effects
 from hidag.explain.inference import DrawnLaw, beliefs
-from hidag.explain.law_draws import draws_or_reason
+from hidag.explain.law_draws import draws_or_reason, why_no_draws
 from hidag.explain.outcome_spreads import effect_sizes
 from hidag.report.headings import EFFECTS_HEADING
 from hidag.report.parts import Section, Table
@@ -17,6 +17,7 @@ N_DRAWS = 100
 MOST_CHOICES = 32
 #: With more latents than this, effects on items are left to `hidag whatif --effects`.
 LATENTS_WITH_ITEMS = 20
+BY_REFITS = "`hidag bootstrap` makes them by refits"
 #: Smaller effects are not worth a line: on levels, and on items in their standard deviations.
 _NOTHING = 5e-4
 _SHOWN_ITEMS = 200
@@ -25,14 +26,24 @@ _SHOWN_ITEMS = 200
 def effects_of(result: FitResult) -> tuple[AverageEffects, str | None]:
     """Return the average effects that a page shows, with intervals where that is quick.
 
-    And why there can be none, in words; None where there are, or where it is a matter of time.
+    And why there are none, in words, with a command that makes them if there is one; None where
+    there are.
     """
-    quick = result.law.space.n_states <= STATES_FOR_INTERVALS
-    by_refits = "`hidag bootstrap` makes them by refits"
-    draws, reason = draws_or_reason(result, N_DRAWS, instead=by_refits) if quick else (None, None)
+    if result.law.space.n_states <= STATES_FOR_INTERVALS:
+        draws, reason = draws_or_reason(result, N_DRAWS, instead=BY_REFITS)
+    else:
+        draws, reason = None, _why_left_out(result)
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
     found = average_effects(result, items=items, replicates=draws, held=True, limit=MOST_CHOICES)
     return found, reason
+
+
+def _why_left_out(result: FitResult) -> str:
+    """Return why intervals that are not quick are left out, with a command that makes them."""
+    return why_no_draws(result, instead=BY_REFITS) or (
+        "they take a while with so many joint states; `hidag whatif --effects` makes them, and "
+        "`hidag bootstrap` by refits"
+    )
 
 
 def effects_panel(
@@ -74,7 +85,12 @@ def effects_panel(
             )
         )
     elif reason is not None:
-        words.append(f"There are no intervals: {reason}.")
+        words.append(f"There are no intervals here: {reason}.")
+    if len(result.latent_names) > LATENTS_WITH_ITEMS:
+        words.append(
+            f"Effects on items are left out for more than {LATENTS_WITH_ITEMS} latents; `hidag "
+            "whatif --effects` computes them."
+        )
     untold = found.about_untold()
     for sentence in (found.about_intervals(), untold):
         if sentence is not None:

@@ -49,7 +49,7 @@ def render_report(
     parts = parts or ReportParts()
     tables = {table.name: shown_table(table) for table in parts.tables}
     headings = [section.heading for section in parts.sections]
-    absent = absent_section(headings, len(result.latent_names))
+    absent = absent_section(headings, result)
     sections = [
         {
             "id": f"part-{number}",
@@ -68,6 +68,8 @@ def render_report(
         warnings=(*parts.warnings, *parts.doubts),
         plots=plots and parts.plots,
         examined=parts.examined,
+        # By what is there: earlier versions called a fit examined after checks alone.
+        only_checks="checks" in tables and "pair_fit" not in tables,
         doubts_kept=parts.doubts_kept,
         by_weights=parts.by_weights,
     )

@@ -37,7 +37,8 @@ class ReportParts:
     doubts : tuple of str
         What was found against the model when it was held against its table.
     examined : bool
-        Whether statistics of fit were computed at all.
+        Whether statistics of fit were computed that can tell a model that does not fit: not so
+        where predictive checks are all there is.
     directions : tuple of (str, str, float)
         Causes and effects of the fit's graph with the share of resampled tables in which the edge
         has this direction; empty where no tables were resampled.

@@ -52,6 +52,7 @@ def summary_content(
     warnings: Iterable[str] = (),
     plots: bool = True,
     examined: bool = False,
+    only_checks: bool = False,
     doubts_kept: bool = True,
     by_weights: bool = False,
 ) -> dict[str, Any]:
@@ -66,6 +67,8 @@ def summary_content(
         Whether to draw Q and the trace.
     examined : bool
         Whether the model was held against its table: without that the page cannot call it fine.
+    only_checks : bool
+        Whether predictive checks were all that it was held against: they see too little for that.
     doubts_kept : bool
         Whether what was found against it then is among the warnings.
     by_weights : bool
@@ -75,7 +78,11 @@ def summary_content(
         "result": result,
         "concerns": concerns(result, warnings),
         "not_judged": why_not_judged(
-            result, examined=examined, doubts_kept=doubts_kept, by_weights=by_weights
+            result,
+            examined=examined,
+            only_checks=only_checks,
+            doubts_kept=doubts_kept,
+            by_weights=by_weights,
         ),
         "sentences": what_was_fitted(result),
         "told": bool(knowledge_in_words(result)),

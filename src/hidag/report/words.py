@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hidag.doubted_knowledge import doubts_of_knowledge
 from hidag.estimate.posterior import HARDLY_SEEN
-from hidag.explain.rows import was_weighted
+from hidag.explain.rows import NOT_BEYOND, was_weighted
 from hidag.measurement import categorical_named, family_named
 from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.overdispersed import SIGN, overdispersion_sentence
@@ -206,7 +206,7 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
 
 
 def why_not_judged(
-    result: FitResult, *, examined: bool, doubts_kept: bool, by_weights: bool
+    result: FitResult, *, examined: bool, only_checks: bool, doubts_kept: bool, by_weights: bool
 ) -> str:
     """Return why nobody can say whether the model describes its table; empty where one can.
 
@@ -215,11 +215,18 @@ def why_not_judged(
     result : FitResult
     examined : bool
         Whether statistics of fit were computed.
+    only_checks : bool
+        Whether predictive checks were all that was computed.
     doubts_kept : bool
         Whether what they found against the model is known.
     by_weights : bool
         Whether they counted rows by weights.
     """
+    if only_checks:
+        return (
+            "Only predictive checks were made, which see little of how items go together; "
+            f"statistics that do are {NOT_BEYOND}."
+        )
     if not examined:
         return "How well the model describes the table was not examined here."
     if was_weighted(result) and not by_weights:
