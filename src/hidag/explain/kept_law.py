@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.explain.inference import beliefs
 from hidag.latent import LatentLaw, NetworkLaw, StateSpace
 
 Array = NDArray[np.float64]
@@ -79,15 +78,3 @@ def stacked_networks(
     for row, one in zip(out, cells, strict=True):
         row[: len(one)] = one
     return np.stack(edges), out
-
-
-def margins(law: LatentLaw) -> Array:
-    """Return what ``law.marginals()`` returns, without listing the states of a large network."""
-    levels = law.space.levels
-    if not isinstance(law, NetworkLaw) or law.space.n_states <= MOST_JOINT_STATES:
-        return law.marginals()
-    believed = beliefs(law, ())
-    out = np.zeros((len(levels), max(levels)))
-    for k, m in enumerate(levels):
-        out[k, :m] = believed.marginal((k,))
-    return out

@@ -16,7 +16,6 @@ from hidag.evaluate import Matching, Parts, match_latents, relabel_law
 from hidag.explain.kept_law import (
     kept_joint,
     kept_network,
-    margins,
     no_cells,
     no_edges,
     stacked_networks,
@@ -140,7 +139,7 @@ def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) 
         dispersion=refit.parameters.dispersion,
         loadings=items.loadings,
         cutpoints=refit.parameters.cutpoints,
-        margins=margins(law),
+        margins=law.marginals(),
         joint=kept_joint(law),
         agreement=(mine * first).sum(axis=0) / np.maximum(lengths, 1e-300),
         moved=bool(flips.any() or (order != np.arange(len(order))).any()),
