@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hidag import DCRL, check_identifiability, load
+from hidag import DCRL, check_identifiability, fit_identifiability, load
 from hidag.errors import IdentifiabilityWarning
+from hidag.latent import NetworkLaw
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
 
 
@@ -65,6 +67,61 @@ def test_the_certificate_of_a_fit_names_the_rank_of_its_information():
     found = model.result_.certify()
     assert found.finding("information").holds is True
     assert found.finding("positive-law").holds is True
+
+
+def network(fit, least):
+    """Return a chain with an entry ``least`` in each table, in place of the fitted law."""
+    k = fit.law.space.n_latents
+    parents = ((), *((a,) for a in range(k - 1)))
+    tables = [np.array([least, 1 - least])]
+    tables += [np.array([[least, 1 - least], [0.5, 0.5]])] * (k - 1)
+    return replace(fit, law=NetworkLaw(fit.law.space, parents, tuple(tables)))
+
+
+@pytest.fixture(scope="module")
+def good_fit():
+    q = np.vstack([np.tile(np.eye(3, dtype=int), (3, 1)), [[1, 1, 0], [0, 1, 1]]])
+    return DCRL(3, family="gaussian", q_matrix=q, random_state=0).fit(table(q)).result_
+
+
+def test_states_of_a_network_occur_where_no_table_has_a_zero_however_rare_they_are(good_fit):
+    rare = network(good_fit, 1e-5)
+    assert rare.law.probabilities.min() < 1e-12
+    found = rare.certify(information=False)
+    assert found.finding("positive-law").holds is True
+    assert (found.strict, found.generic) == (True, True)
+    found = network(good_fit, 0.0).certify(information=False)
+    assert found.finding("positive-law").witness == {
+        "entries": ["Z1 = 0", "Z2 = 0 with Z1 = 0", "Z3 = 0 with Z2 = 0"]
+    }
+    assert found.generic is False
+
+
+def test_item_by_item_the_verdict_is_that_over_all_joint_states(good_fit, monkeypatch):
+    listed = good_fit.certify()
+    monkeypatch.setattr(fit_identifiability, "MOST_LISTED_STATES", 4)
+    single = good_fit.certify()
+    assert single.finding("information").status == "undecided"
+    same = [one.status for one in single.findings[:-1]]
+    assert same == [one.status for one in listed.findings[:-1]]
+    assert (single.strict, single.generic) == (listed.strict, listed.generic)
+
+
+def test_more_latents_than_states_can_be_listed_for_are_certified():
+    k = 24
+    q = np.tile(np.eye(k, dtype=int), (3, 1))
+    rng = np.random.default_rng(0)
+    law = random_law(chain_dag(k), rng=rng)
+    truth = make_truth(law, q, "gaussian", rng=rng)
+    X = simulate(truth, 300, rng=rng).X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DCRL(k, family="gaussian", q_matrix=q, random_state=0, max_iter=3, n_starts=1)
+        fit = replace(model.fit(np.array(X)).result_, law=law)
+    found = fit.certify()
+    assert found.finding("positive-law").holds is True
+    assert found.finding("distinct-states").holds is True
+    assert found.generic is True
 
 
 CYCLE = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]] * 4)

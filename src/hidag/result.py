@@ -110,8 +110,8 @@ class FitResult:
         """Return the certificate of the fitted coefficients and law too, not of Q alone.
 
         Monotone items, positive law, states that look alike; with ``information`` also the rank of
-        the Fisher information and the directions that are flat. Needs joint states that can be
-        listed.
+        the Fisher information and the directions that are flat, up to 2^13 joint states; beyond,
+        states are compared item by item only.
         """
         return certificate_of_fit(self, information=information)
 

@@ -122,3 +122,22 @@ def test_very_many_parameters_have_no_intervals(as_result):
         "intervals from the information are there for at most 5,000 parameters of items and law, "
         "but there are 5,406; give replicates of a bootstrap instead"
     )
+
+
+def test_choices_that_were_not_looked_at_are_spoken_of(as_result):
+    result = as_result(a_truth(chain_dag(3), (2, 2, 2)))
+    whole = average_effects(result, items=False)
+    assert (whole.cut, whole.about_choices()) == ((), None)
+    few = average_effects(result, items=False, limit=2)
+    assert few.n_choices == (2, 2, 2)
+    assert few.cut == ("Z2",)
+    assert few.about_choices() == (
+        "the graph leaves Z2 more sets of parents than were looked at: the least and the most "
+        "effect of this latent may lie further out; give average_effects a higher limit"
+    )
+    # A replicate may leave more open than the fit does.
+    held = average_effects(result, items=False, graph=result.graph.to_dag(), limit=2)
+    assert held.cut == ()
+    known = replace(result, graph=CPDAG(result.graph.to_dag().adjacency, result.latent_names))
+    assert average_effects(known, items=False, limit=2).cut == ()
+    assert average_effects(known, items=False, limit=2, replicates=[result] * 2).cut == ("Z2",)

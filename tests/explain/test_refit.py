@@ -9,13 +9,15 @@ import pytest
 
 from hidag import BootstrapResult, Knowledge
 from hidag.archive import read_archive, write_archive
-from hidag.errors import DataError
+from hidag.errors import DataError, SettingError
 from hidag.evaluate import Parts, relabel_law
 from hidag.explain import average_effects
+from hidag.explain.kept_law import kept_network, network_of
 from hidag.explain.refit import Refit, aligned, matched
 from hidag.explain.resample import Task
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
+from hidag.simulate import dag_from_parents, make_truth, random_law
 
 from .helpers import result_at, two_latents
 
@@ -143,3 +145,49 @@ def test_latents_of_other_levels_are_no_match():
     other = Parts(fit.q_matrix, terms=Terms.main((2, 3)))
     with pytest.raises(DataError, match="latents with different numbers of levels"):
         matched(other, fit)
+
+
+def many_latents(as_result, seed, k=15):
+    """Return a fit of more latents than a joint table is kept for, two parents for most."""
+    dag = dag_from_parents([(), (0,), *((a - 2, a - 1) for a in range(2, k))])
+    law = random_law(dag, rng=seed)
+    return as_result(make_truth(law, np.vstack([np.eye(k, dtype=int)] * 3), "bernoulli"))
+
+
+def test_laws_of_many_latents_are_kept_as_networks(as_result, tmp_path):
+    fit, other = many_latents(as_result, 0), many_latents(as_result, 1)
+    order = np.random.default_rng(0).permutation(15)
+    mixed = aligned(relabelled(fit, order, np.arange(15) % 2 == 0), fit)
+    assert mixed.moved
+    bare = replace(other, law=random_law(dag_from_parents([()] * 15), rng=2))
+    found = BootstrapResult.of(task_of(fit), [mixed, aligned(other, fit), aligned(bare, fit)])
+    back = BootstrapResult.load(found.save(tmp_path / "boot.npz"))
+    states = fit.law.sample(50, np.random.default_rng(3))
+    for result in (found, back):
+        laws = [one.law for one in result.replicates(fit)]
+        for law, own in zip(laws, (fit, other, bare), strict=True):
+            for k, parents in enumerate(own.law.parents):
+                where = tuple(states[:, a] for a in (*parents, k))
+                again = tuple(states[:, a] for a in (*law.parents[k], k))
+                np.testing.assert_allclose(law.tables[k][again], own.law.tables[k][where])
+    effects = average_effects(fit, causes=["Z1"], items=False, replicates=back, held=True)
+    assert (effects.lower[0, 1:] <= effects.upper[0, 1:]).all()
+
+
+def test_bootstraps_saved_without_networks_load_and_say_what_they_lack(as_result, tmp_path):
+    fit = many_latents(as_result, 0)
+    found = BootstrapResult.of(task_of(fit), [aligned(fit, fit)] * 2)
+    header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
+    for name in ("edges", "cells", "fitted_edges", "fitted_cells"):
+        del arrays[name]
+    write_archive(tmp_path / "old.npz", header, arrays, holds="bootstrap")
+    old = BootstrapResult.load(tmp_path / "old.npz")
+    assert old.law_table() == found.law_table()
+    with pytest.raises(SettingError, match="files of earlier versions lack it"):
+        next(old.replicates(fit))
+
+
+def test_a_large_network_comes_back_from_its_arrays(as_result):
+    law = many_latents(as_result, 4).law
+    again = network_of(law.space.levels, *kept_network(law))
+    np.testing.assert_allclose(again.probabilities, law.probabilities)

@@ -14,8 +14,10 @@ from hidag.identify.fitted_conditions import (
     items_with_ties,
     ladders_out_of_order,
     not_highest_at_the_top,
+    own_tables,
 )
 from hidag.identify.question import read_question
+from hidag.identify.separation import latents_not_shown, same_predictors
 from hidag.latent import StateSpace
 
 TWO = np.vstack([np.eye(2, dtype=int)] * 3)
@@ -64,10 +66,10 @@ def test_items_must_be_highest_where_all_their_latents_are() -> None:
     eta = np.zeros((3, 8))
     eta[0] = states[:, 0] + states[:, 1] - 1.5 * states[:, 0] * states[:, 1]
     eta[1] = states[:, 0] * states[:, 2]
-    assert not_highest_at_the_top(eta, q, (2, 2, 2)).tolist() == [0]
+    assert not_highest_at_the_top(own_tables(eta, q, (2, 2, 2))).tolist() == [0]
     # An equal predictor is not a higher one.
     eta[0] = states[:, 0] * states[:, 1] * 0.0
-    assert not_highest_at_the_top(eta, q, (2, 2, 2)).tolist() == [0]
+    assert not_highest_at_the_top(own_tables(eta, q, (2, 2, 2))).tolist() == [0]
 
 
 def literally_monotone(eta: np.ndarray, row: np.ndarray, levels: tuple[int, ...]) -> bool:
@@ -102,9 +104,8 @@ def test_the_ordered_assumption_word_for_word() -> None:
         designs, _ = item_designs(read_question(q.astype(int), levels=levels, effects="all"))
         b = rng.normal(0.6, 0.5, designs[0].shape[1])
         eta = (designs[0] @ b)[None, :]
-        good = not len(not_highest_at_the_top(eta, q, levels)) and not ladders_out_of_order(
-            eta, q, levels
-        )
+        tables = own_tables(eta, q, levels)
+        good = not len(not_highest_at_the_top(tables)) and not ladders_out_of_order(tables, q)
         assert good == literally_monotone(eta[0], q[0], levels)
         seen[good] += 1
     assert min(seen.values()) > 30
@@ -127,7 +128,7 @@ def test_ties_are_found_within_the_latents_of_an_item() -> None:
     q = np.array([[1, 1], [1, 0]], dtype=bool)
     states = StateSpace.binary(2).states()
     eta = np.vstack([states.sum(axis=1), states[:, 0]]).astype(float)
-    assert items_with_ties(eta, q, (2, 2)).tolist() == [0]
+    assert items_with_ties(own_tables(eta, q, (2, 2))).tolist() == [0]
 
 
 def test_positive_means_are_where_the_identity_link_is_covered() -> None:
@@ -273,3 +274,26 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         "Q says that item 'item_0' does not depend on latent 'latent_0', but its predictor does; "
         "give the Q-matrix of the same fit"
     )
+
+
+def test_states_that_are_told_apart_item_by_item_are_told_apart() -> None:
+    rng = np.random.default_rng(11)
+    states = StateSpace.binary(4).states()
+    seen = {True: 0, False: 0}
+    for _ in range(300):
+        q = rng.random((5, 4)) < 0.45
+        # Whole numbers make ties.
+        eta = (q * rng.integers(1, 3, q.shape)) @ states.T.astype(float)
+        all_shown = not len(latents_not_shown(own_tables(eta, q, (2,) * 4), q))
+        assert not all_shown or same_predictors(eta) is None
+        seen[all_shown] += 1
+    assert min(seen.values()) > 30
+
+
+def test_latents_shown_by_one_item_untie_another() -> None:
+    q = np.array([[1, 1], [1, 0]], dtype=bool)
+    states = StateSpace.binary(2).states()
+    eta = np.vstack([states.sum(axis=1), states[:, 0]]).astype(float)
+    tables = own_tables(eta, q, (2, 2))
+    assert latents_not_shown(tables, q).tolist() == []
+    assert latents_not_shown(tables[:1], q[:1]).tolist() == [0, 1]

@@ -205,6 +205,8 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
             about["no_intervals"] = reason
         elif found.hidden is not None:
             about["some_without_interval"] = found.about_intervals()
+        if found.cut:
+            about["not_all_choices"] = found.about_choices()
         say(json.dumps(jsonable(about), indent=1))
         return
     say("average effects: what setting a latent from its lowest to its highest level adds")
@@ -217,9 +219,9 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
         say(f"no intervals: {reason}")
     if found.hidden is not None:
         say(f"{found.about_intervals()}")
-    untold = found.about_untold()
-    if untold is not None:
-        say(untold)
+    for sentence in (found.about_untold(), found.about_choices()):
+        if sentence is not None:
+            say(sentence)
     _say_effects(rows, effect_sizes(rows, result))
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,125 +11,32 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, DAG
 from hidag.errors import SettingError
 from hidag.explain.bootstrap_result import BootstrapResult
-from hidag.explain.estimable import NO_INTERVAL, Nudges
+from hidag.explain.effects_found import AverageEffects
+from hidag.explain.estimable import Nudges
 from hidag.explain.intervals import LEVEL, checked_level, level_reached, percentile_interval
 from hidag.explain.interventions import Questions
 from hidag.explain.law_draws import LawDraws
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import MEAN, Outcome, expected_outcomes
-from hidag.explain.untold import REASON
-from hidag.identify.findings import listed
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class AverageEffects:
-    """What setting each cause from its lowest to its highest level adds, on average.
-
-    Attributes
-    ----------
-    causes : tuple of str, length C
-    effects : tuple of str, length E
-        Latents (their expected level), then items (their mean, or a category's probability).
-    n_latents : int
-        How many of the effects are latents.
-    low, high : ndarray, shape (C, E)
-        Least and most over the choices that the graph leaves; equal where it leaves one. NaN where
-        cause and effect are one latent, and where no data tell: see :mod:`hidag.explain.untold`.
-    n_choices : tuple of int, length C
-        Different sets of parents that the cause has among the graph's members.
-    ruled_out : tuple of float, length C
-        Share of people, at the most, whom setting the cause puts into states that prerequisites
-        rule out.
-    lower, upper : ndarray, shape (C, E), or None
-        Interval around low and high. NaN also where rows tell nothing of something that the effect
-        depends on: see :mod:`hidag.explain.estimable`.
-    level : float
-        Share of such intervals that should hold the truth.
-    how : str
-        Where the intervals come from, in words.
-    hidden : str or None
-        What the rows do not tell, in words, where that leaves effects without an interval.
-    """
-
-    causes: tuple[str, ...]
-    effects: tuple[str, ...]
-    n_latents: int
-    low: Array
-    high: Array
-    n_choices: tuple[int, ...]
-    ruled_out: tuple[float, ...]
-    lower: Array | None = None
-    upper: Array | None = None
-    level: float = LEVEL
-    how: str = "none"
-    hidden: str | None = None
-
-    def about_intervals(self) -> str | None:
-        """Return how many effects have no interval and why, in a sentence; None if all have one."""
-        if self.hidden is None:
-            return None
-        number = sum(row.get("reason") == NO_INTERVAL for row in self.rows())
-        have = "effect that depends on it has" if number == 1 else "effects that depend on it have"
-        return f"{self.hidden}; {number} {have} no interval"
-
-    def about_untold(self) -> str | None:
-        """Return which effects have no number and why, in a sentence; None if all have one."""
-        n_untold = sum(row.get("reason") == REASON for row in self.rows())
-        if not n_untold:
-            return None
-        shares = [
-            f"{share:.1%} by setting {cause}"
-            for cause, share in zip(self.causes, self.ruled_out, strict=True)
-            if share > 0
-        ]
-        have = "effect that depends on them has"
-        if n_untold > 1:
-            have = "effects that depend on them have"
-        return (
-            f"of all people {listed(shares)} would come into states that prerequisites rule out; "
-            f"no data tell what follows there, and {n_untold} {have} no number"
-        )
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair: cause, effect, kind, low, high, lower, upper.
-
-        Where some of these are NaN there is a reason too.
-        """
-        out = []
-        for c, cause in enumerate(self.causes):
-            for e, effect in enumerate(self.effects):
-                if e < self.n_latents and cause == effect:
-                    continue
-                row: dict[str, Any] = {"cause": cause, "effect": effect}
-                row["kind"] = "latent" if e < self.n_latents else "item"
-                row |= {"low": float(self.low[c, e]), "high": float(self.high[c, e])}
-                if self.lower is not None and self.upper is not None:
-                    row |= {"lower": float(self.lower[c, e]), "upper": float(self.upper[c, e])}
-                if np.isnan(self.low[c, e]):
-                    row["reason"] = REASON
-                elif self.hidden is not None and np.isnan(row.get("lower", 0.0)):
-                    row["reason"] = NO_INTERVAL
-                out.append(row)
-        return out
-
+__all__ = ["AverageEffects", "average_effects"]
 
 #: For each cause the DAGs that stand for the choices of its parents.
 _Dags = dict[int, tuple[DAG, ...]]
 
 
-def _dags(questions: Questions, causes: Sequence[int]) -> _Dags:
-    return {
-        k: tuple(
-            choice.dag
-            for choice in parent_choices(
-                questions.graph, [k], limit=questions.limit, counted=False
-            ).choices
-        )
+def _dags(questions: Questions, causes: Sequence[int]) -> tuple[_Dags, set[int]]:
+    """Return the choices of each cause, and the causes that have more than were looked at."""
+    found = {
+        k: parent_choices(questions.graph, [k], limit=questions.limit, counted=False)
         for k in causes
     }
+    dags = {k: tuple(choice.dag for choice in own.choices) for k, own in found.items()}
+    return dags, {k for k, own in found.items() if not own.complete}
 
 
 def _reached(dag: DAG, cause: int) -> set[int]:
@@ -229,7 +135,7 @@ def average_effects(
     questions = Questions(result, graph=graph, limit=limit)
     chosen = result.latent_names if causes is None else tuple(causes)
     wanted = [next(iter(questions.read_do({cause: 0}))) for cause in chosen]
-    dags = _dags(questions, wanted)
+    dags, cut = _dags(questions, wanted)
     outcomes = questions.outcomes if items else ()
     shown = tuple(o.item if o.what == MEAN else f"{o.item} {o.what}" for o in outcomes)
     low, high = _effects_of(questions, dags, outcomes)
@@ -243,6 +149,7 @@ def average_effects(
         high,
         tuple(len(choices) for choices in dags.values()),
         tuple(ruled_out.tolist()),
+        cut=_named(cut, result),
     )
     if replicates is None:
         return found
@@ -259,7 +166,8 @@ def average_effects(
                 "first"
             )
         again = Questions(other, graph=questions.graph if held else None, limit=limit)
-        own = dags if held else _dags(again, wanted)
+        own, more = (dags, cut) if held else _dags(again, wanted)
+        cut |= more
         one = _effects_of(again, own, again.outcomes if items else ())
         # Over the fit's own graph the same are untold in all.
         none = untold if held else untold | _untold_of(again, own, len(outcomes))[0]
@@ -273,10 +181,16 @@ def average_effects(
     reached = level_reached(len(lows), level)
     if reached < level:
         how += f" (so few make intervals of {reached:.0%} at most)"
-    found = replace(found, lower=lower, upper=upper, level=reached, how=how)
+    found = replace(
+        found, lower=lower, upper=upper, level=reached, how=how, cut=_named(cut, result)
+    )
     if hidden is None:
         return found
     return _without_untold(found, hidden, questions, dags, len(outcomes))
+
+
+def _named(latents: set[int], result: FitResult) -> tuple[str, ...]:
+    return tuple(result.latent_names[k] for k in sorted(latents))
 
 
 def _without_untold(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from hidag.errors import HidagError, SettingError
 from hidag.explain.bootstrap_file import read_fields, write_bootstrap
 from hidag.explain.bootstrap_words import in_words
 from hidag.explain.intervals import LEVEL, percentile_interval
-from hidag.explain.refit import MOST_JOINT_STATES, SAME_LATENT, Refit, aligned, stacked
+from hidag.explain.kept_law import MOST_JOINT_STATES, network_of, no_cells, no_edges
+from hidag.explain.refit import SAME_LATENT, Refit, aligned, stacked
 from hidag.explain.resample import Task
-from hidag.latent import SaturatedLaw
+from hidag.latent import LatentLaw, SaturatedLaw, StateSpace
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -57,6 +58,9 @@ class BootstrapResult:
     moved, converged : ndarray of bool, shape (B,)
         Whether latents were renamed or reversed to be matched; whether the refit had settled.
     log_likelihood : ndarray, shape (B,)
+    edges, cells : ndarray, shapes (B, K, K) and (B, C)
+        Parents and conditional tables of the refits' laws, see `hidag.explain.kept_law`, where
+        joint states are too many to keep; else empty.
     """
 
     latent_names: tuple[str, ...]
@@ -85,6 +89,8 @@ class BootstrapResult:
     converged: NDArray[np.bool_]
     log_likelihood: Array
     knowing: bool = False
+    edges: NDArray[np.int8] = field(default_factory=no_edges)
+    cells: Array = field(default_factory=no_cells)
 
     @classmethod
     def of(cls, task: Task, found: list[Refit | str]) -> BootstrapResult:
@@ -158,18 +164,18 @@ class BootstrapResult:
         Raises
         ------
         SettingError
-            If it is another fit, or if joint states were too many to keep.
+            If it is another fit, or if the refits' laws were not kept.
         """
         if fit.item_names != self.item_names or fit.latent_names != self.latent_names:
             raise SettingError("replicates need the fit that was bootstrapped, this is another one")
-        if not self.joint.shape[1]:
+        if not self.joint.shape[1] and not self.edges.size:
             raise SettingError(
-                f"replicates need the latents' joint law, which is kept up to {MOST_JOINT_STATES} "
-                f"joint states; there are {fit.law.space.count_in_words()}"
+                "replicates need the latents' law, but this bootstrap did not keep it: beyond "
+                f"{MOST_JOINT_STATES:,} joint states only a network is kept, and files of earlier "
+                "versions lack it; bootstrap a fit with law='network' with this version"
             )
         terms = self.fitted.terms(self.levels) or fit.terms
         for b in range(self.n_refits):
-            joint = self.joint[b]
             yield replace(
                 fit,
                 parameters=replace(
@@ -180,12 +186,17 @@ class BootstrapResult:
                     cutpoints=self.cutpoints[b],
                     terms=terms,
                 ),
-                law=SaturatedLaw(fit.law.space, joint / joint.sum()),
+                law=self._law(b),
                 graph=CPDAG(self.adjacency[b], self.latent_names),
                 q_given=self.q_matrix[b],
                 log_likelihood=float(self.log_likelihood[b]),
                 converged=bool(self.converged[b]),
             )
+
+    def _law(self, b: int) -> LatentLaw:
+        if not self.joint.shape[1]:
+            return network_of(self.levels, self.edges[b], self.cells[b])
+        return SaturatedLaw(StateSpace(self.levels), self.joint[b] / self.joint[b].sum())
 
     def edge_table(self) -> list[Row]:
         """Return a row for each pair of latents: in the fit, joined, each direction, undirected."""

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from hidag.discover import DAG
 from hidag.errors import DataError
-from hidag.explain.clique_tree import CliqueTree
-from hidag.explain.factors import Factor, indicator
 from hidag.latent import LatentLaw, NetworkLaw, Parents
+from hidag.latent.clique_tree import CliqueTree
 from hidag.latent.elimination import elimination_order, widest_table
 from hidag.latent.factorise import NEVER
+from hidag.latent.factors import Factor, indicator
 
 Array = NDArray[np.float64]
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, DAG
 from hidag.errors import DataError, SettingError
 from hidag.explain.answers import WhatIf
-from hidag.explain.factors import Factor, indicator
 from hidag.explain.inference import Beliefs, DrawnLaw, beliefs, beliefs_after, law_over
 from hidag.explain.members import MOST_CHOICES, parent_choices
 from hidag.explain.outcomes import Outcome, expected_outcomes, item_outcomes, likelihood
 from hidag.explain.untold import Prerequisites, Untold
 from hidag.latent import NetworkLaw
+from hidag.latent.factors import Factor, indicator
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
-from hidag.explain.factors import Factor
 from hidag.explain.inference import Beliefs
+from hidag.latent.factors import Factor
 from hidag.measurement import MeasurementParameters, categorical_named, family_named
 from hidag.measurement.families import written
 from hidag.measurement.families.ordinal import Ordinal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,13 +13,18 @@ from numpy.typing import NDArray
 from hidag.discover import Knowledge
 from hidag.errors import DataError
 from hidag.evaluate import Matching, Parts, match_latents, relabel_law
+from hidag.explain.kept_law import (
+    kept_joint,
+    kept_network,
+    no_cells,
+    no_edges,
+    stacked_networks,
+)
 from hidag.measurement import Terms
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
 
-#: Laws with more joint states than this are kept as the latents' margins only.
-MOST_JOINT_STATES = 1 << 10
 #: A latent whose loadings have less than this cosine with the first fit's is another latent.
 SAME_LATENT = 0.9
 
@@ -50,6 +55,9 @@ class Refit:
     asked : ndarray of uint8, shape (T, K), or None
         Its terms, as `hidag.measurement.Terms.asked` has them; None in files that were saved
         without them, whose loadings are on the first fit's terms.
+    edges, cells : ndarray
+        The law as `hidag.explain.kept_law.kept_network` has it, where its joint table is not kept;
+        empty otherwise, and in files that were saved without them.
     """
 
     adjacency: NDArray[np.int8]
@@ -65,6 +73,8 @@ class Refit:
     log_likelihood: float
     converged: bool
     asked: NDArray[np.uint8] | None = None
+    edges: NDArray[np.int8] = field(default_factory=no_edges)
+    cells: Array = field(default_factory=no_cells)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything by name, as arrays."""
@@ -97,7 +107,11 @@ def stacked(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any]]:
     Loadings are on ``terms``, among them all that any refit has.
     """
     found = [one.on(terms).arrays() for one in refits]
-    out = {name: np.stack([one[name] for one in found]) for name in found[0] if name != "asked"}
+    even = [name for name in found[0] if name not in ("asked", "edges", "cells")]
+    out = {name: np.stack([one[name] for one in found]) for name in even}
+    out["edges"], out["cells"] = stacked_networks(
+        [one["edges"] for one in found], [one["cells"] for one in found]
+    )
     for array in out.values():
         array.setflags(write=False)
     return out
@@ -115,9 +129,7 @@ def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) 
     flips = np.array(matching.flips)
     items = refit.parameters.reordered(latents=order).flipped(flips)
     law = relabel_law(refit.law, order, flips)
-    joint = np.zeros(0)
-    if law.space.n_states <= MOST_JOINT_STATES:
-        joint = np.asarray(law.probabilities)
+    edges, cells = kept_network(law)
     mine, first = items.strengths, fit.parameters.strengths
     lengths = np.linalg.norm(mine, axis=0) * np.linalg.norm(first, axis=0)
     return Refit(
@@ -128,12 +140,14 @@ def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) 
         loadings=items.loadings,
         cutpoints=refit.parameters.cutpoints,
         margins=law.marginals(),
-        joint=joint,
+        joint=kept_joint(law),
         agreement=(mine * first).sum(axis=0) / np.maximum(lengths, 1e-300),
         moved=bool(flips.any() or (order != np.arange(len(order))).any()),
         log_likelihood=refit.log_likelihood,
         converged=refit.converged,
         asked=items.terms.asked,
+        edges=edges,
+        cells=cells,
     )
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.explain.factors import Factor
 from hidag.explain.inference import ListedLaw, factors_of, intervened
 from hidag.explain.outcomes import Outcome
 from hidag.free_coefficients import states_known
 from hidag.latent import NetworkLaw, Parents
+from hidag.latent.factors import Factor
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]

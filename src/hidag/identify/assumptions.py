@@ -1,4 +1,4 @@
-"""Findings about the theorems' assumptions: the law, monotone items, families, what remains open.
+"""Findings about the theorems' assumptions: monotone items, families, what remains open.
 
 Without a fit most of them cannot be decided; with one, `fitted` holds what is needed.
 """
@@ -15,67 +15,33 @@ from hidag.identify.analytic import family_fact, number_of_values
 from hidag.identify.containment import contained_pairs
 from hidag.identify.findings import Finding, items_phrase, latents_phrase, listed
 from hidag.identify.fitted_conditions import (
-    absent_states,
     column_sums,
     items_with_ties,
     ladders_out_of_order,
     not_highest_at_the_top,
 )
 from hidag.identify.question import Question
-from hidag.latent import StateSpace
+from hidag.latent import LatentLaw
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a fit says, as tables over joint states.
+    """What a fit says about items and law.
 
     Attributes
     ----------
-    eta : ndarray, shape (J, S)
-        Linear predictor of every item in every joint state.
-    probabilities : ndarray, shape (S,)
+    tables : tuple of J ndarrays
+        Linear predictor of each item, one axis for each of its own latents.
+    law : LatentLaw
+    eta : ndarray, shape (J, S), or None
+        Linear predictor of every item in every joint state; None where these are too many.
     """
 
-    eta: Array
-    probabilities: Array
-
-
-def positive_law(asked: Question, fitted: Fitted | None = None) -> Finding:
-    """Return whether every joint state has a positive probability (Assumption 1(a))."""
-    source = "Assumption 1(a)"
-    if fitted is None:
-        sentence = "every combination of levels must occur; Q does not say whether it does"
-        return Finding("positive-law", source, "undecided", sentence)
-    absent = absent_states(fitted.probabilities)
-    if not len(absent):
-        least = float(fitted.probabilities.min())
-        sentence = f"every combination of levels occurs (the rarest with probability {least:.2g})"
-        return Finding("positive-law", source, "holds", sentence)
-    states = StateSpace(asked.levels).states()[absent]
-    names = ["".join(map(str, state)) for state in states.tolist()]
-    return Finding(
-        "positive-law",
-        source,
-        "fails",
-        f"{'states' if len(names) > 1 else 'state'} {listed(names)} (levels in the order of the "
-        f"latents) {'have' if len(names) > 1 else 'has'} no probability in the fit",
-        {"states": names},
-        "fit fewer latents or levels, or more rows; a law over a graph has no empty states unless "
-        "its tables hold zeros",
-    )
-
-
-def faithful_graph(asked: Question) -> Finding:
-    """Return that the graph is assumed to show every independence of the law (Assumption 1(a))."""
-    return Finding(
-        "faithful-graph",
-        "Assumption 1(a)",
-        "undecided",
-        "the graph among the latents must show all independences of their law and no others; no "
-        "data can decide that, it is assumed",
-    )
+    tables: tuple[Array, ...]
+    law: LatentLaw
+    eta: Array | None = None
 
 
 def monotone_items(asked: Question, fitted: Fitted | None = None) -> Finding:
@@ -92,7 +58,7 @@ def monotone_items(asked: Question, fitted: Fitted | None = None) -> Finding:
             "every item must be highest where all its latents are at their highest level"
             f"{more}; that is about coefficients, not about Q",
         )
-    low = not_highest_at_the_top(fitted.eta, asked.q, asked.levels)
+    low = not_highest_at_the_top(fitted.tables)
     if len(low):
         names = asked.items(low)
         return Finding(
@@ -105,7 +71,7 @@ def monotone_items(asked: Question, fitted: Fitted | None = None) -> Finding:
             "exchange the levels of a latent that lowers most of its items, recode items that are "
             "scored the other way round, or drop the item",
         )
-    steps = [] if asked.binary else ladders_out_of_order(fitted.eta, asked.q, asked.levels)
+    steps = [] if asked.binary else ladders_out_of_order(fitted.tables, asked.q)
     if steps:
         named = [(asked.item_names[j], asked.latent_names[k]) for j, k in steps]
         return Finding(
@@ -129,7 +95,7 @@ def _positive_sums(asked: Question, fitted: Fitted | None) -> Finding:
             "the loadings of every latent must add up to a positive number, which says which level "
             "is called 1; that is about coefficients, not about Q",
         )
-    low = np.flatnonzero(~(column_sums(fitted.eta, asked.levels) > 0))
+    low = np.flatnonzero(~(column_sums(fitted.tables, asked.q) > 0))
     if not len(low):
         sentence = "the loadings of every latent add up to a positive number"
         return Finding("monotone", source, "holds", sentence)
@@ -181,7 +147,7 @@ def analytic_families(asked: Question, fitted: Fitted | None = None) -> Finding:
 
 def _positive_means(name: str, fitted: Fitted | None, item: int) -> bool:
     """Return whether a fit lies where the identity link is one that the assumption allows."""
-    return name == "poisson-identity" and fitted is not None and bool(fitted.eta[item].min() > 0)
+    return name == "poisson-identity" and fitted is not None and bool(fitted.tables[item].min() > 0)
 
 
 def enough_answers(asked: Question) -> Finding | None:
@@ -261,7 +227,7 @@ def disentangled(asked: Question, fitted: Fitted | None, monotone: bool | None) 
         if asked.binary and asked.main_effects:
             sentence += "; with main effects only the order of the latents does (Corollary 2)"
         return Finding("disentangled", source, "fails", sentence, {}, required=False)
-    tied = None if fitted is None else items_with_ties(fitted.eta, asked.q, asked.levels)
+    tied = None if fitted is None else items_with_ties(fitted.tables)
     if tied is not None and len(tied):
         names = asked.items(tied)
         return Finding(

@@ -12,9 +12,7 @@ from hidag.identify.assumptions import (
     analytic_families,
     disentangled,
     enough_answers,
-    faithful_graph,
     monotone_items,
-    positive_law,
 )
 from hidag.identify.blocks import Blocks, items_per_block
 from hidag.identify.findings import Finding
@@ -23,6 +21,7 @@ from hidag.identify.generic_conditions import (
     every_latent_has_an_item,
     no_contained_column,
 )
+from hidag.identify.law_findings import faithful_graph, positive_law
 from hidag.identify.question import Question, read_question
 from hidag.identify.strict_conditions import (
     effects_of_their_own,

@@ -12,12 +12,17 @@ from hidag.errors import DataError, SettingError
 from hidag.identify.assumptions import Fitted
 from hidag.identify.certificate import Certificate, assemble
 from hidag.identify.features import item_designs
-from hidag.identify.findings import Finding, counted
+from hidag.identify.findings import Finding, counted, listed
+from hidag.identify.fitted_conditions import own_tables
 from hidag.identify.information import information_rank
 from hidag.identify.question import Question, read_question
-from hidag.identify.separation import outside_identity_blocks, same_predictors
+from hidag.identify.separation import (
+    latents_not_shown,
+    outside_identity_blocks,
+    same_predictors,
+)
 from hidag.identify.strict_conditions import rest_tells_states_apart, strict_theorem
-from hidag.latent import StateSpace
+from hidag.latent import SaturatedLaw, StateSpace
 
 #: Predictors that should not depend on a latent may differ by this share of the item's range.
 _RELATIVE = 1e-8
@@ -66,21 +71,57 @@ def certify_fit(
         If the tables do not fit each other, or a predictor depends on a latent that Q denies it.
     """
     asked = read_question(q_matrix, effects=effects, levels=levels, families=families)
-    fitted = _read_fit(asked, eta, probabilities)
+    given = [None if a is None else np.asarray(a, float) for a in (dispersion, cutpoints)]
+    return certificate_of_fitted(
+        asked,
+        _read_fit(asked, eta, probabilities),
+        *given,
+        information=information,
+        random_state=random_state,
+    )
+
+
+def certificate_of_fitted(
+    asked: Question,
+    fitted: Fitted,
+    dispersion: NDArray[np.float64] | None = None,
+    cutpoints: NDArray[np.float64] | None = None,
+    *,
+    information: bool = True,
+    random_state: int = 0,
+) -> Certificate:
+    """Return what `certify_fit` returns, for parts of a fit that go together."""
     extra = []
     if information and asked.families is not None:
-        given = [None if a is None else np.asarray(a, float) for a in (dispersion, cutpoints)]
-        extra.append(full_rank(asked, fitted, *given, random_state=random_state))
-    return assemble(asked, fitted, distinct=fitted_states_differ(asked, fitted.eta), extra=extra)
+        extra.append(full_rank(asked, fitted, dispersion, cutpoints, random_state=random_state))
+    return assemble(asked, fitted, distinct=fitted_states_differ(asked, fitted), extra=extra)
 
 
-def fitted_states_differ(asked: Question, eta: NDArray[np.float64]) -> Finding:
+def fitted_states_differ(asked: Question, fitted: Fitted) -> Finding:
     """Return whether fitted items outside the identity blocks tell all states apart."""
     by_q = rest_tells_states_apart(asked)
     if by_q.status == "fails":
         return by_q
     source = f"{strict_theorem(asked)} (ii)"
-    alike = same_predictors(eta[outside_identity_blocks(asked.q)])
+    rest = outside_identity_blocks(asked.q)
+    alike = None
+    if fitted.eta is not None:
+        alike = same_predictors(fitted.eta[rest])
+    else:
+        tables = [fitted.tables[j] for j in np.flatnonzero(rest)]
+        hidden = latents_not_shown(tables, asked.q[rest])
+        if len(hidden):
+            names = asked.latents(hidden)
+            return Finding(
+                "distinct-states",
+                source,
+                "undecided",
+                f"outside the two blocks no item by itself shows every difference in "
+                f"{listed(names)}, and {fitted.law.space.count_in_words()} joint states are too "
+                "many to compare in all items together",
+                {"latents": names},
+                f"add an item that loads on one latent alone, for {listed(names)}",
+            )
     if alike is None:
         return Finding(
             "distinct-states",
@@ -110,12 +151,18 @@ def full_rank(
 ) -> Finding:
     """Return whether the information about all parameters has full rank at the fit."""
     source = "numerical check"
+    if fitted.eta is None:
+        sentence = (
+            f"the information over {fitted.law.space.count_in_words()} joint states is too large "
+            "to compute; it was not checked"
+        )
+        return Finding("information", source, "undecided", sentence, required=False)
     designs, feature_names = item_designs(asked)
     try:
         found = information_rank(
             fitted.eta,
             designs,
-            fitted.probabilities,
+            fitted.law.probabilities,
             levels=asked.levels,
             families=asked.families or (),
             dispersion=dispersion,
@@ -180,7 +227,8 @@ def _read_fit(asked: Question, eta: ArrayLike, probabilities: ArrayLike) -> Fitt
                 f"Q says that item {asked.item_names[wrong[0]]!r} does not depend on latent "
                 f"{name!r}, but its predictor does; give the Q-matrix of the same fit"
             )
-    return Fitted(table, law)
+    tables = own_tables(table, asked.q, asked.levels)
+    return Fitted(tables, SaturatedLaw(space, law), table)
 
 
 def _state_name(asked: Question, state: int) -> str:

@@ -8,6 +8,7 @@ it, all others fulfil it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -200,3 +201,38 @@ def same_predictors(eta: NDArray[np.float64], relative: float = 1e-9) -> tuple[i
     again = first[inverse.ravel()]
     second = int(np.flatnonzero(again != np.arange(eta.shape[1]))[0])
     return int(again[second]), second
+
+
+def latents_not_shown(
+    tables: Sequence[NDArray[np.float64]], q: Bools, relative: float = 1e-9
+) -> Ints:
+    """Return the latents in which states might differ unseen, judged without listing states.
+
+    An item whose predictor has no ties shows every difference in its latents. Where some of them
+    are shown already, states that are left to compare agree there, so only ties among its other
+    latents matter. If no latent is returned, any two states differ in some item; the converse need
+    not be true, as items with ties may still show a difference together.
+
+    Parameters
+    ----------
+    tables : sequence of n arrays
+        Predictors of the items outside the identity blocks, an axis for each of an item's latents.
+    q : ndarray of bool, shape (n, K)
+    relative : float
+        Differences below this share of an item's range count as none.
+    """
+    shown = np.zeros(q.shape[1], dtype=bool)
+    again = True
+    while again:
+        again = False
+        for table, row in zip(tables, q, strict=True):
+            known = shown[row]
+            if known.all():
+                continue
+            axes = [*np.flatnonzero(known), *np.flatnonzero(~known)]
+            size = int(np.prod(np.array(table.shape)[~known]))
+            values = np.sort(table.transpose(axes).reshape(-1, size), axis=1)
+            if np.diff(values, axis=1).min() > relative * np.ptp(table):
+                shown |= row
+                again = True
+    return np.flatnonzero(~shown)

@@ -10,12 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError, GraphError
+from hidag.latent.clique_tree import CliqueTree
+from hidag.latent.elimination import elimination_order, widest_table
+from hidag.latent.factors import Factor
 from hidag.latent.state_space import StateSpace
 
 #: The parents of every latent of a graph.
 Parents = tuple[tuple[int, ...], ...]
 
-#: Forward draws behind the marginals of a law whose states are too many to list.
+#: Up to so many joint states of a network marginals are read from their list; beyond, from a tree
+#: of cliques, as long as none needs a larger table than this.
+FEW_STATES, LARGEST_CLIQUE = 1 << 13, 1 << 18
+#: Forward draws behind the marginals of a law whose states are too many to list, and its cliques
+#: too large.
 N_MARGINAL_DRAWS = 100_000
 
 
@@ -181,14 +188,23 @@ class NetworkLaw:
     def marginals(self) -> NDArray[np.float64]:
         """Return the latents' level probabilities, shape (K, max levels); zero past a latent's.
 
-        Exact when the joint states can be listed. Otherwise each is the average of its conditional
-        table over 100,000 forward draws with a fixed seed: right to about .001, and the same on
-        every call.
+        Exact when the joint states can be listed or the graph is sparse. Otherwise each is the
+        average of its conditional table over 100,000 forward draws with a fixed seed: right to
+        about .001, and the same on every call.
         """
+        if self.space.n_states <= FEW_STATES:
+            return SaturatedLaw(self.space, self.probabilities).marginals()
+        out = np.zeros((self.space.n_latents, max(self.space.levels)))
+        scopes = [(*causes, k) for k, causes in enumerate(self.parents)]
+        steps = elimination_order(self.space.n_latents, scopes)
+        if widest_table(steps, self.space.levels) <= LARGEST_CLIQUE:
+            tree = CliqueTree.of(list(map(Factor, scopes, self.tables)), steps)
+            for k, m in enumerate(self.space.levels):
+                out[k, :m] = tree.marginal((k,))
+            return out
         if self.space.listable:
             return SaturatedLaw(self.space, self.probabilities).marginals()
         drawn = self.sample(N_MARGINAL_DRAWS, np.random.default_rng(0))
-        out = np.zeros((self.space.n_latents, max(self.space.levels)))
         for k, m in enumerate(self.space.levels):
             rows = self.tables[k][tuple(drawn[:, a] for a in self.parents[k])]
             out[k, :m] = rows.reshape(-1, m).mean(axis=0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError
-from hidag.explain.factors import Factor, product
+from hidag.latent.factors import Factor, product
 
 Array = NDArray[np.float64]
 
