@@ -62,11 +62,12 @@ def kept_above(
         loose = held & (push < 0)
         held = (held & ~loose) | below
         unsettled = (below | loose).any(axis=1) & held.any(axis=1)
-        low, held, eta, anchor = (each[unsettled] for each in (low, held, eta, anchor))
+        low, held, anchor = low[unsettled], held[unsettled], anchor[unsettled]
         still = held[np.arange(len(low)), anchor]
-        anchor = np.where(still, anchor, np.where(held, eta, np.inf).argmin(axis=1))
-    lowest = (out @ design.T).min(axis=1)
-    out[:, 0] += np.where(lowest < floor, target - lowest, 0.0)
+        lowest = np.where(held, eta[unsettled], np.inf).argmin(axis=1)
+        anchor = np.where(still, anchor, lowest)
+    reached = (out @ design.T).min(axis=1)
+    out[:, 0] += np.where(reached < floor, target - reached, 0.0)
     return out
 
 
