@@ -35,7 +35,9 @@ def test_quadratic_models_are_maximised_above_the_floor(seed: int) -> None:
             out[place] += np.linalg.lstsq(bent[place], slope[place], rcond=1e-15)[0]
         return out
 
-    found = kept_above(FLOOR, design, beta, gradient, curvature, propose)
+    found = kept_above(
+        FLOOR, design, beta, gradient, curvature, propose, np.zeros((n_items, 4), dtype=bool)
+    )
     assert (found @ design.T).min() >= FLOOR
     for j in range(n_items):
 
@@ -106,3 +108,12 @@ def test_resamples_begun_at_a_fit_on_the_floor_vary() -> None:
     spread = np.std(found["fitted"].loadings, axis=0)
     assert (spread[q == 1] > 0.01).all()
     np.testing.assert_allclose(found["fitted"].loadings, found["full"].loadings, atol=0.01)
+
+
+def test_loadings_that_the_floor_holds_at_zero_are_none() -> None:
+    rng = np.random.default_rng(1)
+    latents = (rng.random((400, 2)) < 0.5).astype(int)
+    q = np.array([[1, 0], [0, 1]] * 4)
+    x = rng.poisson(latents @ (q * rng.uniform(2, 6, q.shape)).T).astype(float)
+    found = DCRL(2, family="poisson-identity", random_state=0).fit(x).q_matrix_
+    assert found.sum() == q.sum()

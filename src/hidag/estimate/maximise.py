@@ -145,6 +145,7 @@ class _Problem:
             gradient,
             curvature,
             lambda items, *model: self.restricted(items).proposal(*model),
+            at_a_cost(self.allowed),
         )
 
     def proposal(self, beta: Array, gradient: Array, curvature: Array) -> Array:

@@ -31,6 +31,7 @@ def kept_above(
     gradient: Array,
     curvature: Array,
     propose: Propose,
+    may_vanish: NDArray[np.bool_],
 ) -> Array:
     """Return coefficients that maximise quadratic models with no predictor below the floor.
 
@@ -43,6 +44,9 @@ def kept_above(
         Where the models are expanded, and what they are.
     propose : callable
         Maximises them without regard to the floor.
+    may_vanish : ndarray of bool, shape (J, P)
+        Coefficients that are zero unless they pay for themselves. What stiffness leaves of one that
+        the floor holds at zero is no effect.
     """
     everyone = np.arange(len(beta))
     out = propose(everyone, beta, gradient, curvature)
@@ -54,7 +58,7 @@ def kept_above(
         if len(low) == 0:
             return out
         model = (beta[low], gradient[low], curvature[low])
-        found, push = _held_step(low, model, design, held, anchor, target, propose)
+        found, push = _held_step(low, model, design, held, anchor, target, propose, may_vanish[low])
         out[low] = found
         eta = found @ design.T
         below = eta < floor
@@ -79,6 +83,7 @@ def _held_step(
     anchor: NDArray[np.intp],
     target: float,
     propose: Propose,
+    may_vanish: NDArray[np.bool_],
 ) -> tuple[Array, Array]:
     """Return coefficients with states held at the target, and how hard each pushes down, (n, S).
 
@@ -108,6 +113,7 @@ def _held_step(
     )
     slope[:, 0], bent[:, 0, :], bent[:, :, 0] = 0.0, 0.0, 0.0
     found = propose(items, begun, slope, bent)
+    found[may_vanish & (np.abs(found) < target)] = 0.0
     found[:, 0] = target - (normal[:, 1:] * found[:, 1:]).sum(axis=1)
     eta = found @ design.T
     push = np.where(others, stiffness * (target - eta), 0.0)
