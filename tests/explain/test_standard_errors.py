@@ -23,6 +23,17 @@ def fitted():
     return model.fit(X).result_, X
 
 
+def test_a_fitted_estimator_is_as_good_as_its_result():
+    rng = np.random.default_rng(0)
+    X = (rng.random((200, 4)) < np.where(rng.random((200, 1)) < 0.5, 0.8, 0.2)).astype(float)
+    model = DCRL(1, q_matrix=np.ones((4, 1)), random_state=0)
+    with pytest.raises(SettingError, match="standard errors need a fitted DCRL or its result"):
+        standard_errors(model, X)
+    model.fit(X)
+    of_result = standard_errors(model.result_, X)
+    np.testing.assert_array_equal(standard_errors(model, X).covariance, of_result.covariance)
+
+
 def test_three_ways_agree_when_the_model_is_right(fitted):
     result, X = fitted
     errors = [

@@ -283,3 +283,13 @@ def test_counts_can_be_drawn_however_large_their_mean() -> None:
     family = family_named("negative-binomial")
     drawn = family.sample(np.full(2000, 40.0), np.array(1e4), np.random.default_rng(0))
     assert np.isfinite(drawn).all()
+
+
+def test_a_sure_yes_has_no_rounding_noise_under_the_complementary_log_log_link():
+    family = family_named("bernoulli-cloglog")
+    eta = np.linspace(3.0, 40.0, 200)
+    theta, partition = family.natural(eta, np.ones_like(eta))
+    # Likelihoods add up the two parts over items before they take one from the other.
+    exact = np.log(-np.expm1(-np.exp(eta))).sum()
+    assert np.cumsum(theta)[-1] - partition.sum() == pytest.approx(exact, abs=1e-8)
+    assert (partition[eta > 10.0] > 1000.0).all()

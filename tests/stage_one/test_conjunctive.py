@@ -50,3 +50,17 @@ def test_levels_go_up_with_the_items_whatever_they_measure():
     none, every, first = model.result_.parameters.predictors(states).T
     np.testing.assert_allclose(every - none, 0.8, atol=0.1)
     np.testing.assert_allclose(first - none, 0.8 * Q[:, 0], atol=0.1)
+
+
+@pytest.mark.parametrize("law", ["saturated", "network"])
+def test_states_that_main_effects_left_without_mass_are_found_again(law):
+    rng = np.random.default_rng(3)
+    skills = rng.random((1000, 3)) < 0.5
+    for k in (1, 2):
+        skills[:, k] = np.where(rng.random(1000) < 0.4, skills[:, k - 1], skills[:, k])
+    q = np.vstack([Q[3:], [[1, 1, 0], [0, 1, 1]]])
+    # Nothing is counted where no skill is there: single items rule states out for good.
+    X = rng.poisson(5.0 * (skills @ q.T > 0)).astype(float)
+    model = DCRL(3, family="poisson", effects="dino", q_matrix=q, law=law, random_state=0).fit(X)
+    shares = np.bincount(skills @ [4, 2, 1], minlength=8) / len(X)
+    np.testing.assert_allclose(np.ravel(model.latent_law_.probabilities), shares, atol=0.05)

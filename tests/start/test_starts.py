@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hidag import DCRL
 from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.latent import StateSpace
@@ -116,3 +117,15 @@ def test_families_of_different_scales_do_not_drown_each_other(seed):
     truth = make_truth(law, banded_q(4, 1), families, rng=rng)
     _, point = spectral(truth, simulate(truth, 4000, rng=rng).X)
     assert matched_error(point.parameters.loadings, truth.q_matrix) <= 8
+
+
+def test_a_given_law_does_not_rule_out_states_that_other_rows_have():
+    rng = np.random.default_rng(0)
+    latents = (rng.random((800, 2)) < 0.5).astype(int)
+    q = np.array([[1, 0], [0, 1]] * 4)
+    X = (rng.random((800, 8)) < np.where(latents @ q.T, 0.85, 0.15)).astype(float)
+    full = DCRL(2, q_matrix=q, law="saturated", random_state=0).fit(X)
+    law = np.array([0.5, 0.0, 0.0, 0.5])
+    begun = DCRL(2, q_matrix=q, law="saturated", random_state=0)
+    begun._begun_at((full.result_.parameters, law)).fit(X)
+    assert begun.log_likelihood_ == pytest.approx(full.log_likelihood_, abs=0.01)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.loading_costs import at_a_cost, penalty_scales
+from hidag.estimate.predictor_floor import kept_above
 from hidag.estimate.statistics import Statistics
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import RISING, ZERO, descend
@@ -119,7 +120,7 @@ class _Problem:
         damping = 1.0
         for _ in range(MAX_DAMPINGS):
             part = self.restricted(open_items)
-            proposal = part.proposal(
+            proposal = part.feasible_proposal(
                 beta[open_items], gradient[open_items], damping * curvature[open_items]
             )
             good = part.objective(proposal) >= before[open_items] - 1e-12 * np.abs(
@@ -131,6 +132,21 @@ class _Problem:
                 break
             damping *= DAMPING_FACTOR
         return out
+
+    def feasible_proposal(self, beta: Array, gradient: Array, curvature: Array) -> Array:
+        """Return the proposal whose predictors respect the family's floor, if it has one."""
+        floor = self.family.lowest_predictor
+        if not np.isfinite(floor):
+            return self.proposal(beta, gradient, curvature)
+        return kept_above(
+            floor,
+            self.basis.design,
+            beta,
+            gradient,
+            curvature,
+            lambda items, *model: self.restricted(items).proposal(*model),
+            at_a_cost(self.allowed),
+        )
 
     def proposal(self, beta: Array, gradient: Array, curvature: Array) -> Array:
         """Return coefficients that maximise the items' penalised quadratic models."""

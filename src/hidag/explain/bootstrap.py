@@ -16,7 +16,7 @@ from hidag.explain.refit import Refit
 from hidag.explain.refit_store import RefitStore
 from hidag.explain.remembered import remembered_settings
 from hidag.explain.resample import Task, run_resample
-from hidag.explain.rows import need_weights
+from hidag.explain.rows import need_weights, result_of
 from hidag.observations import read_table
 from hidag.processes import run_all
 from hidag.result import FitResult
@@ -129,13 +129,7 @@ def bootstrap(
 def _task(
     fit: DCRL | FitResult, X: Any, sample_weight: Any, kind: str, start: str, seed: int
 ) -> Task:
-    found: Any = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
-    if not isinstance(found, FitResult):
-        raise SettingError(
-            f"bootstrap needs a fitted DCRL or its result, got {type(fit).__name__} without a fit; "
-            "call fit first"
-        )
-    result: FitResult = found
+    result = result_of(fit, "bootstrap needs")
     table = read_table(X, min_rows=2)
     if table.n_items != len(result.item_names) or table.n_samples != result.n_samples:
         raise DataError(

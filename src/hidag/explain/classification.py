@@ -16,7 +16,7 @@ from hidag.explain.placement_agreement import add_placements, consistency
 from hidag.explain.rows import MOST_STATES, was_weighted
 from hidag.explain.tables import Table
 from hidag.result import FitResult
-from hidag.row_posteriors import MOST_EXACT_STATES
+from hidag.row_posteriors import are_summed
 from hidag.row_weights import rows_with_answers, unanswered_in_words
 from hidag.shown_text import counted
 
@@ -161,7 +161,8 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         )
     space = result.law.space
     if space.n_states > MOST_STATES:
-        sampled = "posteriors are sampled, " if space.n_states > MOST_EXACT_STATES else ""
+        summed = are_summed(result.parameters, result.law)
+        sampled = "" if summed else "posteriors are sampled, "
         notes.append(
             f"{space.count_in_words()} joint states are too many to list: {sampled}the quality of "
             "whole profiles is not computed, and consistency is given each latent alone, which is "

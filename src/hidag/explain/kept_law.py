@@ -16,6 +16,11 @@ Array = NDArray[np.float64]
 MOST_JOINT_STATES = 1 << 13
 
 
+def can_be_kept(law: LatentLaw) -> bool:
+    """Return whether refits keep laws of this kind."""
+    return isinstance(law, NetworkLaw) or law.space.n_states <= MOST_JOINT_STATES
+
+
 def kept_joint(law: LatentLaw) -> Array:
     """Return the probabilities of joint states, none where they are too many."""
     if law.space.n_states > MOST_JOINT_STATES:

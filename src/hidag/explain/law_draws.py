@@ -21,7 +21,7 @@ from hidag.estimate.canonical import canonical_order
 from hidag.explain.draws import ranks_of_fit
 from hidag.explain.estimable import Nudges, nudges
 from hidag.explain.expected_information import n_parameters, rows_seen, spread_of_estimates
-from hidag.explain.refit import MOST_JOINT_STATES
+from hidag.explain.kept_law import can_be_kept
 from hidag.item_order import with_items_in_order
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement import MeasurementParameters, family_named
@@ -144,9 +144,8 @@ def why_no_draws(result: FitResult, *, instead: str) -> str | None:
             f"intervals from the information are there for at most {MOST_PARAMETERS:,} parameters "
             f"of items and law, but there are {number:,}"
         )
-    # Refits keep no joint law beyond, and effects cannot be computed from them either.
-    by_refits = result.law.space.n_states <= MOST_JOINT_STATES
-    return f"{reason}; {instead}" if by_refits else reason
+    # Without a law, refits have no effects either.
+    return f"{reason}; {instead}" if can_be_kept(result.law) else reason
 
 
 def _items_by_contents(result: FitResult) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""What a question about rows needs: the weights of the fit, and states that can be listed."""
+"""What a question about rows needs: a fit, its weights, and states that can be listed."""
 
 from __future__ import annotations
 
@@ -92,6 +92,24 @@ def need_weights(result: FitResult, sample_weight: Any, what: str) -> None:
 def can_list_states(result: FitResult) -> bool:
     """Return whether joint states are few enough for sums over all of them."""
     return result.law.space.n_states <= MOST_STATES
+
+
+def result_of(fit: Any, needed: str) -> FitResult:
+    """Return the result of a fitted estimator, or the result itself.
+
+    Parameters
+    ----------
+    fit : DCRL or FitResult
+    needed : str
+        How a sentence begins that says what lacks, such as "bootstrap needs".
+    """
+    found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
+    if not isinstance(found, FitResult):
+        raise SettingError(
+            f"{needed} a fitted DCRL or its result, got {type(fit).__name__} without a fit; call "
+            "fit first"
+        )
+    return found
 
 
 def need_listed_states(result: FitResult, what: str) -> None:

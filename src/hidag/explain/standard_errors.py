@@ -13,11 +13,12 @@ from scipy.stats import norm
 
 from hidag.criteria import count_parameters
 from hidag.errors import SettingError
+from hidag.estimator import DCRL
 from hidag.explain.covariances import uncertainty_of
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP
 from hidag.explain.pattern_answers import NO_PATTERNS, pattern_answers
-from hidag.explain.rows import need_listed_states, need_weights
+from hidag.explain.rows import need_listed_states, need_weights, result_of
 from hidag.explain.tables import Table
 from hidag.measurement import family_named
 from hidag.observations import read_table
@@ -123,7 +124,7 @@ class StandardErrors:
 
 
 def standard_errors(
-    result: FitResult,
+    result: FitResult | DCRL,
     X: Any,
     *,
     sample_weight: Any = None,
@@ -137,8 +138,8 @@ def standard_errors(
 
     Parameters
     ----------
-    result : FitResult
-        With joint states that can be listed.
+    result : FitResult or DCRL
+        Of a fit, or a fitted estimator, with joint states that can be listed.
     X : array or frame
         The table that was fitted.
     sample_weight : array, shape (N,), optional
@@ -157,6 +158,7 @@ def standard_errors(
         raise SettingError(f"kind must be 'louis', 'sandwich' or 'scores', got {kind!r}")
     if not 0 < level < 1:
         raise SettingError(f"level must be a number between 0 and 1, got {level!r}")
+    result = result_of(result, "standard errors need")
     need_listed_states(result, "the observed information")
     need_weights(result, sample_weight, "standard errors")
     counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)

@@ -92,7 +92,7 @@ def effects_panel(
             "whatif --effects` computes them."
         )
     untold = found.about_untold()
-    for sentence in (found.about_intervals(), untold):
+    for sentence in (found.about_intervals(), found.about_choices(), untold):
         if sentence is not None:
             words.append(f"{sentence[0].upper()}{sentence[1:]}.")
     tables = []

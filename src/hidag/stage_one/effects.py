@@ -17,12 +17,12 @@ from hidag.latent import StateSpace
 from hidag.latent.factorise import factorised
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.measurement.effects import Effects
-from hidag.stage_one.effect_room import fitted_in, least_price, room_for
+from hidag.stage_one.effect_room import Room, fitted_in, least_price, room_for
 from hidag.stage_one.row_search import with_better_rows
 from hidag.stage_one.way_round import all_turned, latest, levels_rising
 from hidag.start.beginnings import generators_of, levels_are_guessed, points_under_graph
 from hidag.start.exchange_levels import with_better_levels
-from hidag.start.points import StartPoint
+from hidag.start.points import StartPoint, spread_law
 from hidag.start.records import StageOne
 from hidag.start.under_graph import BRIEF_TOLERANCE
 from hidag.start.with_law import PRICE_WITH_GIVEN_Q
@@ -112,12 +112,12 @@ def with_interactions(
             before.parameters, q_entries, space, effects, stage_one.penalty, data.n_counted
         )
         if stage_one.network is None or known:
-            fitted = fitted_in(stage_one.best, room, data, plan, any_law, n_threads)
+            fitted = _fitted_from_two_laws(stage_one.best, room, data, plan, any_law, n_threads)
             stage_one = replace(stage_one, best=fitted)
         if stage_one.network is not None:
             parents = stage_one.network.parents
             law_step = partial(factorised, parents=parents, space=space)
-            fitted = fitted_in(before, room, data, plan, law_step, n_threads)
+            fitted = _fitted_from_two_laws(before, room, data, plan, law_step, n_threads)
             again = estimate_under_network(
                 FirstLook(stage_one.best, fitted, parents, data, 0.0),
                 data,
@@ -144,6 +144,27 @@ def with_interactions(
         kept = stage_one.network if stage_one.network.preferred else None
         stage_one = replace(stage_one, network=kept)
     return all_turned(stage_one, space) if effects.reversed else stage_one
+
+
+def _fitted_from_two_laws(
+    now: Estimate,
+    room: Room,
+    data: WorkingData,
+    schedule: Schedule,
+    law_step: LawStep,
+    n_threads: int,
+) -> Estimate:
+    """Return the estimate with the room's terms, the better of two where all terms are free.
+
+    Main effects may have left states without mass that items with interactions need, and EM gives
+    none back: so it also begins with a law in which every state is possible.
+    """
+    found = fitted_in(now, room, data, schedule, law_step, n_threads)
+    if room.penalty.name is not None:
+        return found
+    spread = replace(now, probabilities=spread_law(now.probabilities))
+    again = fitted_in(spread, room, data, schedule, law_step, n_threads)
+    return max(found, again, key=lambda one: one.objective)
 
 
 def _rows_chosen_anew(

@@ -24,7 +24,7 @@ from hidag.start.beginnings import (
 )
 from hidag.start.crossing import MOST_ENDS, different_places
 from hidag.start.exchange_levels import with_better_levels
-from hidag.start.points import StartPoint
+from hidag.start.points import StartPoint, spread_law
 from hidag.start.records import StageOne, StartProgress, StartRecord, observer_of
 from hidag.start.renewal import best_with_law_begun_again, fresh_starts, starts_renewed
 
@@ -72,7 +72,8 @@ def estimate_from_starts(
         Whether EM learns the penalty's strength from the table once the best start has settled.
     n_starts, n_threads : int
     begin : StartPoint or None
-        Where every start begins; None makes starts from the data.
+        Where every start begins, its law with some mass in every state; None makes starts from the
+        data.
     progress : callable or None
         Called with (start, n_starts, iteration, max_iter, objective).
     """
@@ -84,11 +85,11 @@ def estimate_from_starts(
     generators = generators_of(seed, n_starts)
     renewing = known and begin is None and method == "em" and n_starts >= SCREENED_FROM
     n_fresh = fresh_starts(n_starts) if renewing else n_starts
-    points = (
-        [begin] * n_starts
-        if begin is not None
-        else points_for_saturated(data, space, basis, q_entries, generators[:n_fresh])
-    )
+    if begin is None:
+        points = points_for_saturated(data, space, basis, q_entries, generators[:n_fresh])
+    else:
+        # Other rows may have states that were empty where the law is from: EM would keep them so.
+        points = [replace(begin, probabilities=spread_law(begin.probabilities))] * n_starts
 
     def run(index: int, begin: tuple[MeasurementParameters, Array], plan: Schedule) -> Estimate:
         parameters, law = begin

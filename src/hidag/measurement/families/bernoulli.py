@@ -12,8 +12,9 @@ from hidag.measurement.families.softplus import softplus
 
 #: Log odds that one unit of a probit predictor is worth, where the two curves are closest.
 LOGITS_PER_PROBIT = 1.7
-#: Log rates beyond this, either way, are those of answers that are always the same.
-LARGEST_LOG_RATE = 40.0
+#: Log rates beyond these are those of answers that are always the same. The logarithm of a one's
+#: probability is a difference of rates: where they are huge it would be nothing but rounding.
+SMALLEST_LOG_RATE, LARGEST_LOG_RATE = -40.0, 7.0
 
 
 @register("bernoulli")
@@ -131,12 +132,12 @@ class BernoulliCloglog(Bernoulli):
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(exp(rate) - 1)`` and ``A = rate``."""
-        rate = np.exp(np.clip(eta, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
+        rate = np.exp(np.clip(eta, SMALLEST_LOG_RATE, LARGEST_LOG_RATE))
         return rate + np.log(-np.expm1(-rate)), rate
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
         """Return ``rate / p``, the rate, and the information ``rate^2 (1 - p) / p``."""
-        rate = np.exp(np.clip(eta, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
+        rate = np.exp(np.clip(eta, SMALLEST_LOG_RATE, LARGEST_LOG_RATE))
         rising = rate / -np.expm1(-rate)
         return rising, rate, rate * np.exp(-rate) * rising
 
