@@ -58,6 +58,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.discover.search import FEW_VARIABLES, PRIOR_WEIGHTS
     from hidag.estimate import law_rounds, posterior
     from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
+    from hidag.estimate.tree_posterior import WIDEST
     from hidag.evidence import edge_tests, likelihood_search, single_changes
     from hidag.how_many import choice, neighbour_fits
     from hidag.how_many.rule import (
@@ -144,7 +145,9 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"{words[splits.MOST_SPLITS].capitalize()} latents are tried",
         f"for up to {words[splits.MOST_ROUNDS]} rounds",
         f"costs another {crossing.PRICE_OF_IDLE:g} units",
-        f"up to K = {MOST_EXACT_STATES.bit_length() - 1} | beyond: `predict_proba`",
+        f"up to K = {MOST_EXACT_STATES.bit_length() - 1}; beyond, `predict_proba` and `predict` "
+        f"where no group of latents that hang together has more than 2^{WIDEST.bit_length() - 1} "
+        "states",
         f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
         f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
         f"on up to {levels.ROWS_FOR_LEVELS:,} rows. The assignment",
@@ -172,7 +175,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     for sentence in (
         f"(more than 2^{listed.bit_length() - 1} joint states",
         f"`log_likelihood_` is NaN past {listed.bit_length() - 1} latents",
-        f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled",
+        f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled where",
         f"`.probabilities` up to {MAX_LISTED_STATES.bit_length() - 1} latents",
         f"(joint states, up to {LISTED_STATES:,} of them)",
     ):
