@@ -109,7 +109,8 @@ def test_what_cannot_be_is_refused_in_words(as_result):
     with pytest.raises(SettingError) as caught:
         next(draws_of_law(large))
     assert str(caught.value) == (
-        "intervals from the information need joint states listed, at most 1024, but there are 2^11"
+        "intervals from the information need joint states listed, at most 1024, but there are "
+        "2^11; give replicates of a bootstrap instead"
     )
 
 

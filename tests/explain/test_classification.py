@@ -133,14 +133,18 @@ def many_latents(n_latents):
     return replace(result_at(parameters, law, n_samples=30), method="saem")
 
 
-def test_many_latents_are_placed_by_sampling_and_it_is_said():
+@pytest.mark.parametrize("sampled", [False, True])
+def test_many_latents_are_placed_and_sampling_is_said(sampled, monkeypatch):
+    if sampled:
+        monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
     result = many_latents(18)
     X, states = drawn(result, 30, seed=0)
     found = classify(result, X)
     assert np.mean(found.levels == states) > 0.95
     assert np.isnan(found.quality.where(of="(profile)").column("accuracy")[0])
+    how = "posteriors are sampled, " if sampled else ""
     assert found.notes == (
-        "2^18 joint states are too many to list: posteriors are sampled, the quality of whole "
+        f"2^18 joint states are too many to list: {how}the quality of whole "
         "profiles is not computed, and consistency is given each latent alone, which is less than "
         "it would be given the whole profile",
     )

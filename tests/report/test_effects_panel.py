@@ -40,7 +40,7 @@ def test_many_latents_have_effects_on_latents_only(as_result):
     assert tables[0].header == ("cause", "effect", "least", "most")
     assert section.paragraphs[2:4] == (
         "There are no intervals here: intervals from the information need joint states listed, at "
-        "most 1024, but there are 2^21.",
+        "most 1024, but there are 2^21; `hidag bootstrap` makes them by refits.",
         "Effects on items are left out for more than 20 latents; `hidag whatif --effects` computes "
         "them.",
     )
