@@ -35,12 +35,29 @@ def item_designs(result: FitResult) -> tuple[list[Array], tuple[Array, ...]]:
     The map, shape (1 + T, P_r), takes free coefficients to intercept and loadings. It only selects,
     except for items of which any latent is enough: there the features are products of absences.
     """
-    terms, free = result.parameters.terms, free_terms(result)
-    turned = Effects.of(result.settings.get("effects", "main")).reversed
-    features = all_features(terms, result.law.space.states(), turned=turned)
-    every = _turning(terms) if turned else np.eye(1 + terms.n_terms)
-    columns = [np.flatnonzero(np.concatenate([[True], row])) for row in free]
-    return [features[:, c] for c in columns], tuple(every[:, c] for c in columns)
+    features = features_over(result, result.law.space.states())
+    return [features[:, c] for c in free_columns(result)], coefficient_maps(result)
+
+
+def features_over(result: FitResult, states: NDArray[np.integer]) -> Array:
+    """Return what coefficients may multiply in states (S, K), shape (S, 1 + T)."""
+    return all_features(result.parameters.terms, states, turned=_reversed(result))
+
+
+def free_columns(result: FitResult) -> list[NDArray[np.intp]]:
+    """Return which columns of :func:`features_over` each response has a coefficient for."""
+    return [np.flatnonzero(np.concatenate([[True], row])) for row in free_terms(result)]
+
+
+def coefficient_maps(result: FitResult) -> tuple[Array, ...]:
+    """Return for each response what its free coefficients are as coefficients, (1 + T, P_r)."""
+    terms = result.parameters.terms
+    every = _turning(terms) if _reversed(result) else np.eye(1 + terms.n_terms)
+    return tuple(every[:, c] for c in free_columns(result))
+
+
+def _reversed(result: FitResult) -> bool:
+    return Effects.of(result.settings.get("effects", "main")).reversed
 
 
 def all_features(terms: Terms, states: NDArray[np.integer], *, turned: bool) -> Array:
@@ -61,7 +78,7 @@ def all_features(terms: Terms, states: NDArray[np.integer], *, turned: bool) -> 
 def feature_names(result: FitResult) -> list[list[str]]:
     """Return the names of each response's free coefficients."""
     names = np.array(["intercept", *result.terms.names(result.latent_names)], dtype=object)
-    if Effects.of(result.settings.get("effects", "main")).reversed:
+    if _reversed(result):
         names[1:] = [f"absence of {name}" for name in names[1:]]
     return [["intercept", *names[1:][row].tolist()] for row in free_terms(result)]
 
@@ -84,6 +101,8 @@ def known_in_sum(result: FitResult) -> list[NDArray[np.bool_]]:
     In states that occur, their features are combinations of other coefficients' features: adding
     to the one and taking from the others changes no probability of any answer.
     """
+    if result.ruled_out is None:
+        return [np.zeros(len(c), dtype=bool) for c in free_columns(result)]
     return [
         np.asarray((_idle(design, result.ruled_out) ** 2).sum(axis=0) > _ROUNDING)
         for design in item_designs(result)[0]

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge
-from hidag.estimate.posterior import row_log_likelihood
 from hidag.evidence import EdgeTest
 from hidag.fit_identifiability import certificate_of_fit, certificate_of_q
 from hidag.identify import Certificate
@@ -24,7 +23,7 @@ from hidag.row_posteriors import (
     by_level,
     most_probable_levels,
     probabilities_above_zero,
-    refuse_too_many_to_sum,
+    row_log_densities,
 )
 from hidag.seen_rows import SeenRows
 from hidag.start.records import StartRecord
@@ -187,13 +186,18 @@ class FitResult:
         """Cutpoints of ordered grades beyond the first, NaN where there are fewer, (J, C)."""
         return self.parameters.cutpoints[self.responses.starts]
 
+    @property
+    def has_prerequisites(self) -> bool:
+        """Whether some latents were told to be prerequisites of others."""
+        told = self.settings.get("knowledge")
+        return isinstance(told, Mapping) and bool(told.get("hierarchy"))
+
     @cached_property
     def ruled_out(self) -> NDArray[np.bool_] | None:
         """Joint states that prerequisites rule out, shape (S,); None where all may occur."""
-        told = self.settings.get("knowledge")
-        if not isinstance(told, Mapping) or not told.get("hierarchy"):
+        if not self.has_prerequisites:
             return None
-        known = Knowledge.from_dict({"hierarchy": told["hierarchy"]})
+        known = Knowledge.from_dict({"hierarchy": self.settings["knowledge"]["hierarchy"]})
         return ~known.possible_states(self.latent_names, self.law.space.levels).ravel()
 
     @property
@@ -251,8 +255,7 @@ class FitResult:
 
     def row_log_likelihood(self, X: Any) -> Array:
         """Return the log density of each row, shape (N,)."""
-        refuse_too_many_to_sum(self.law)
-        return row_log_likelihood(self.parameters, self.law, self._expanded(X))
+        return row_log_densities(self.parameters, self.law, self._expanded(X))
 
     def item_means(self, states: NDArray[np.integer]) -> Array:
         """Return what is expected of each response in latent states given by rows, shape (n, J).

@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 
 from hidag.errors import SettingError
 from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
-from hidag.estimate.posterior import most_probable_states, posterior_marginals
+from hidag.estimate.posterior import (
+    log_bases,
+    most_probable_states,
+    posterior_marginals,
+    row_log_likelihood,
+)
 from hidag.estimate.tree_posterior import TreePosterior
 from hidag.latent import LatentLaw, NetworkLaw
 from hidag.measurement import MeasurementParameters, Terms
@@ -73,13 +78,24 @@ def are_summed(parameters: MeasurementParameters, law: LatentLaw) -> bool:
     return TreePosterior.of(parameters, law) is not None
 
 
-def refuse_too_many_to_sum(law: LatentLaw) -> None:
-    """Refuse densities of rows under a law whose joint states are too many: draws give none."""
-    if _too_many_states(law):
+def row_log_densities(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
+    """Return the log density of each row of responses (N, R), shape (N,); 0 for empty rows.
+
+    Raises
+    ------
+    SettingError
+        If the sum over joint states is neither short nor made of short ones: draws give none.
+    """
+    if not _too_many_states(law):
+        return row_log_likelihood(parameters, law, values)
+    tree = TreePosterior.of(parameters, law) if isinstance(law, NetworkLaw) else None
+    if tree is None:
         raise SettingError(
-            f"densities of rows take a sum over {law.space.count_in_words()} latent "
-            f"states; they are computed for at most 2^{MOST_EXACT_STATES.bit_length() - 1}"
+            f"densities of rows take a sum over {law.space.count_in_words()} latent states, and "
+            "the latents hang together too closely for it to fall into small ones; a sparser Q or "
+            "graph, or fewer latents, would have densities"
         )
+    return tree.log_densities(values) + log_bases(parameters, values)
 
 
 def _too_many_states(law: LatentLaw) -> bool:

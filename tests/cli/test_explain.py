@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from hidag.explain import fit_statistics
-
 from .conftest import ITEMS, read_rows, write_rows
 
 
@@ -91,7 +89,9 @@ def test_goodness_writes_no_file_of_what_it_cannot_compute(hidag, study, tmp_pat
     assert hidag(*words).stdout.endswith(
         f"wrote pairs.csv, items.csv, checks.csv, persons.csv into {out}\n"
     )
-    monkeypatch.setitem(fit_statistics.__globals__, "MOST_STATES", 2)
+    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.explain.rows.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
     assert hidag(*words).stdout.endswith(f"\nwrote checks.csv, persons.csv into {out}\n")
     assert {path.name for path in out.iterdir()} == {"checks.csv", "persons.csv"}
 

@@ -13,6 +13,7 @@ from hidag.simulate import chain_dag, make_truth, random_law, simulate
 
 GREEN = '<div class="good"'
 NEVER = "not computed beyond 2^13 joint states"
+CLOSELY = f"{NEVER} of latents that hang together closely"
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +37,12 @@ def page_and_words(fitted, **more):
 def test_predictive_checks_alone_do_not_make_a_fit_a_good_one(fitted, monkeypatch):
     # What they do find is told elsewhere.
     monkeypatch.setattr("hidag.cli.report.misfits", lambda found: ())
+    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
     parts, page, words = page_and_words(fitted)
     assert "The table beside tables drawn from the fit" in words["How well it fits"]
     said = (
         "Only predictive checks were made, which see little of how items go together; statistics "
-        f"that do are {NEVER}."
+        f"that do are {CLOSELY}."
     )
     for one in (page, render_report(fitted[0], replace(parts, examined=True), plots=False)):
         assert GREEN not in one
@@ -50,15 +52,16 @@ def test_predictive_checks_alone_do_not_make_a_fit_a_good_one(fitted, monkeypatc
 
 def test_the_page_names_no_command_that_refuses(fitted, monkeypatch):
     monkeypatch.setattr("hidag.cli.report.WORK_OF_A_MOMENT", 0)
+    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
     _, page, words = page_and_words(fitted)
     assert words["How sure it is"] == (
-        f"Standard errors are {NEVER}; `hidag bootstrap` fits resampled tables, with its answer "
+        f"Standard errors are {CLOSELY}; `hidag bootstrap` fits resampled tables, with its answer "
         "here."
     )
     assert words["How well it fits"] == (
         "The table was not compared with tables drawn from the fit here, as it takes longer than "
         "the fit; `hidag fit --statistics` does so, and `hidag goodness` for a fit that is there. "
-        f"Other statistics of fit are {NEVER}."
+        f"Other statistics of fit are {CLOSELY}."
     )
     assert f"What the data would change in the Q that was given is {NEVER}." in page
     for command in ("hidag errors", "hidag validate-q"):
@@ -66,6 +69,21 @@ def test_the_page_names_no_command_that_refuses(fitted, monkeypatch):
     assert "was not examined here" in page
     _, page, words = page_and_words(fitted, statistics=False)
     assert "as the fit was asked not to; `hidag goodness` does so." in words["How well it fits"]
+
+
+def test_pairs_that_are_alike_are_found_among_more_states_than_are_listed(fitted):
+    parts, page, words = page_and_words(fitted)
+    assert parts.examined
+    assert GREEN not in page
+    assert "pairs of items go together otherwise than the model says, most of all X1 and X6" in page
+    assert {"pair_fit", "item_fit"} <= {table.name for table in parts.tables}
+    assert "M2 takes 2^14 joint states listed" in words["How well it fits"]
+
+
+def test_standard_errors_that_take_longer_than_the_fit_name_their_command(fitted, monkeypatch):
+    monkeypatch.setattr("hidag.cli.report.WORK_OF_ERRORS", 0)
+    words = page_and_words(fitted)[2]
+    assert words["How sure it is"].startswith("Standard errors take longer than the fit here")
 
 
 def test_checks_are_made_by_default_whatever_the_number_of_joint_states(as_result):

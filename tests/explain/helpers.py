@@ -8,6 +8,7 @@ import numpy as np
 
 from hidag.discover import CPDAG
 from hidag.explain.free_parameters import FreeParameters
+from hidag.explain.scored_columns import ScoredColumns
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, family_named
 from hidag.result import FitResult
@@ -63,6 +64,12 @@ def drawn(result: FitResult, n_rows: int, seed: int, missing: float = 0.0):
     X = result.sample_items(states, rng)
     X[rng.random(X.shape) < missing] = np.nan
     return X, states
+
+
+def columns_of(result: FitResult, X):
+    """Return the free parameters of a fit on a table, and the table's columns under it."""
+    free = FreeParameters.of(result, X)
+    return free, ScoredColumns.of(free, X)
 
 
 def moved(result: FitResult, free: FreeParameters, parameter: int, by: float) -> FitResult:

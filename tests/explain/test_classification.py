@@ -141,12 +141,17 @@ def test_many_latents_are_placed_and_sampling_is_said(sampled, monkeypatch):
     X, states = drawn(result, 30, seed=0)
     found = classify(result, X)
     assert np.mean(found.levels == states) > 0.95
-    assert np.isnan(found.quality.where(of="(profile)").column("accuracy")[0])
-    how = "posteriors are sampled, " if sampled else ""
+    whole = found.quality.where(of="(profile)")
+    assert np.isnan(whole.column("accuracy")[0]) == sampled
+    assert np.isnan(whole.column("consistency")[0])
+    lacking = "the consistency of whole profiles is not computed, and that of a latent"
+    if sampled:
+        lacking = (
+            "posteriors are sampled, the quality of whole profiles is not computed, and consistency"
+        )
     assert found.notes == (
-        f"2^18 joint states are too many to list: {how}the quality of whole "
-        "profiles is not computed, and consistency is given each latent alone, which is less than "
-        "it would be given the whole profile",
+        f"2^18 joint states are too many to list: {lacking} is given each latent alone, which is "
+        "less than it would be given the whole profile",
     )
 
 
@@ -158,6 +163,11 @@ def test_sampling_is_not_said_where_posteriors_are_sums():
     (posterior,) = [part for _, part in listed]
     above = posterior @ result.law.space.states()
     np.testing.assert_allclose(found.expected, above, atol=1e-9)
+    np.testing.assert_allclose(found.profile_probability, posterior.max(axis=1), atol=1e-9)
+    doubt = -(posterior * np.log(np.maximum(posterior, 1e-300))).sum(axis=1).mean()
+    whole = found.quality.where(of="(profile)")
+    assert whole.column("accuracy")[0] == pytest.approx(posterior.max(axis=1).mean())
+    assert whole.column("entropy")[0] == pytest.approx(1 - doubt / (14 * np.log(2)))
     assert found.notes[0].startswith(
-        "2^14 joint states are too many to list: the quality of whole profiles is not computed"
+        "2^14 joint states are too many to list: the consistency of whole profiles is not computed"
     )

@@ -11,7 +11,7 @@ from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit, rests_on
 from hidag.explain.local_scores import LocalScores, movable
 from hidag.explain.moment_tests import ScoreSpace, chi_square
-from hidag.explain.row_scores import posterior_blocks, row_scores
+from hidag.explain.row_scores import row_scores
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
@@ -38,7 +38,7 @@ def test_an_item_that_lacks_a_latent_does_not_fit():
     wrong[8, 1] = 0
     fit = DCRL(2, q_matrix=wrong, family="bernoulli", random_state=0, n_starts=2).fit(X).result_
     free = FreeParameters.of(fit, X)
-    table = item_fit(free, ScoredColumns.of(fit, X), LocalScores.of(free, row_scores(free)))
+    table = item_fit(free, ScoredColumns.of(free, X), LocalScores.of(free, row_scores(free)))
     assert int(np.argmin(table.column("p_value"))) == 8
     assert table.column("p_value")[8] < 1e-6
     assert table.column("rmsd")[8] == max(table.column("rmsd"))
@@ -47,9 +47,12 @@ def test_an_item_that_lacks_a_latent_does_not_fit():
 def test_items_are_held_against_the_others_as_a_list_of_all_states_says(mixed, monkeypatch):
     result, X = mixed
     free = FreeParameters.of(result, X)
-    columns, space = ScoredColumns.of(result, X), LocalScores.of(free, row_scores(free))
+    columns, space = (
+        ScoredColumns.of(free, X),
+        LocalScores.of(free, row_scores(free)),
+    )
     summed = item_fit(free, columns, space)
-    monkeypatch.setattr("hidag.explain.item_fit.MOST_SUMS", 0)
+    monkeypatch.setattr("hidag.explain.left_out.MOST_SUMS", 0)
     listed = item_fit(free, columns, space)
     for name in summed.columns[1:]:
         np.testing.assert_allclose(summed.column(name), listed.column(name), atol=1e-9)
@@ -57,7 +60,7 @@ def test_items_are_held_against_the_others_as_a_list_of_all_states_says(mixed, m
     without = X.copy()
     without[:, 0] = np.nan
     blind = FreeParameters.of(result, without)
-    posterior = np.vstack([block for _, block, _ in posterior_blocks(blind)])
+    posterior = np.vstack([block.posteriors[0] for block in blind.row_blocks()])
     gap = np.nan_to_num(X[:, 0] - posterior @ columns.means[:, 0])
     reached = posterior @ result.law.space.states() > 0.5
     moments = np.column_stack([gap, gap[:, None] * reached])

@@ -15,7 +15,7 @@ from hidag.explain.limited_information import limited_information
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.latent import NetworkLaw, SaturatedLaw
 
-from .helpers import drawn, moved, two_latents
+from .helpers import columns_of, drawn, moved, two_latents
 
 
 def all_answers(families) -> np.ndarray:
@@ -51,7 +51,7 @@ def test_m2_is_what_the_list_of_all_answers_says(families):
     result = two_latents(families, law="saturated")
     X, _ = drawn(result, 400, seed=2)
     free = FreeParameters.of(result, X)
-    found = limited_information(free, ScoredColumns.of(result, X))
+    found = limited_information(free, ScoredColumns.of(free, X))
     answers = all_answers(families)
     chance = np.exp(result.row_log_likelihood(answers))
     assert chance.sum() == pytest.approx(1.0)
@@ -81,7 +81,7 @@ def test_rmsea_and_its_interval_come_from_the_non_central_law():
     result = two_latents(("bernoulli",) * 9)
     X, _ = drawn(result, 500, seed=0)
     X[:, 1] = X[:, 0]
-    found = limited_information(FreeParameters.of(result, X), ScoredColumns.of(result, X))
+    found = limited_information(*columns_of(result, X))
     low, high = found.interval
     assert found.p_value == pytest.approx(chi2.sf(found.m2, found.degrees))
     assert 0 < low < found.rmsea < high
@@ -108,7 +108,7 @@ def test_rmsea_and_its_interval_come_from_the_non_central_law():
 def test_m2_says_why_it_is_not_there(families, missing, sentence):
     result = two_latents(families)
     X, _ = drawn(result, 200, seed=0, missing=missing)
-    found = limited_information(FreeParameters.of(result, X), ScoredColumns.of(result, X))
+    found = limited_information(*columns_of(result, X))
     assert found == sentence
 
 
@@ -128,7 +128,7 @@ def test_m2_tests_prerequisites_that_were_given_and_not_zeros_that_were_found(la
 
     def degrees(fit) -> int:
         free = FreeParameters.of(fit, X)
-        return limited_information(free, ScoredColumns.of(fit, X)).degrees
+        return limited_information(free, ScoredColumns.of(free, X)).degrees
 
     def moments(numbers: np.ndarray) -> np.ndarray:
         """Return means and products of items by their chances in three profiles, and shares."""
@@ -166,7 +166,7 @@ def test_m2_lets_a_chance_at_the_edge_move_as_one_near_it(effects, sign, item):
         loadings[item, own] = -sign * far * np.where(own < 2, 1.0, -1.0)
         items = replace(result.parameters, intercept=intercept, loadings=loadings)
         fit = replace(result, parameters=items)
-        return limited_information(FreeParameters.of(fit, X), ScoredColumns.of(fit, X))
+        return limited_information(*columns_of(fit, X))
 
     near, beyond = at(10.0), at(40.0)
     assert beyond.degrees == near.degrees
@@ -183,7 +183,7 @@ def test_categories_nobody_chose_do_not_count(offered):
         families = [f if f != "categorical(3)" else nominal for f in result.families]
         model = DCRL(2, family=families, q_matrix=q, random_state=0, tol=1e-8, max_iter=2000)
         fit = model.fit(X).result_
-        return limited_information(FreeParameters.of(fit, X), ScoredColumns.of(fit, X))
+        return limited_information(*columns_of(fit, X))
 
     plain, more = (
         absolute("categorical(3)"),

@@ -25,7 +25,7 @@ def test_expected_covariances_are_those_of_a_large_draw():
     X, _ = drawn(result, 60_000, seed=1)
     free = FreeParameters.of(result, X)
     nothing = LocalScores.none(len(X), len(families))
-    table = pair_residuals(free, ScoredColumns.of(result, X), nothing)
+    table = pair_residuals(free, ScoredColumns.of(free, X), nothing)
     assert np.abs(table.column("residual")).max() < 0.02
     assert np.abs(table.column("z")).max() < 4.0
 
@@ -37,7 +37,10 @@ def test_sums_of_all_pairs_are_those_of_each_pair(mixed, few, monkeypatch):
         monkeypatch.setattr("hidag.explain.local_scores.MOST_SHARED", 3)
     monkeypatch.setattr("hidag.explain.pair_tests.BLOCK_NUMBERS", 200)
     free = FreeParameters.of(result, X)
-    columns, local = ScoredColumns.of(result, X), LocalScores.of(free, row_scores(free))
+    columns, local = (
+        ScoredColumns.of(free, X),
+        LocalScores.of(free, row_scores(free)),
+    )
     assert few == all(own.shape[1] == 0 for own in local.own)
     table = pair_residuals(free, columns, local)
     left, right = columns.pairs()
@@ -87,7 +90,7 @@ def z_scores_of_true_models(truth, n_rows: int, n_tables: int) -> tuple[np.ndarr
         ).fit(X).result_  # fmt: skip
         free = FreeParameters.of(fit, X)
         table = pair_residuals(
-            free, ScoredColumns.of(fit, X), LocalScores.of(free, row_scores(free))
+            free, ScoredColumns.of(free, X), LocalScores.of(free, row_scores(free))
         )
         z += table.column("z")
         for row in table.to_dicts():

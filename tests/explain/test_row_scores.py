@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.row_scores import observed_information, row_scores
+from hidag.explain.observed_information import observed_information
+from hidag.explain.row_scores import row_scores
 from hidag.identify.scores import auxiliaries, scores
 
 from .helpers import drawn, moved, two_latents

@@ -17,12 +17,12 @@ from hidag.explain.limited_information import limited_information
 from hidag.explain.local_scores import LocalScores, movable
 from hidag.explain.moment_tests import ScoreSpace, chi_square
 from hidag.explain.pairs import pair_residuals
-from hidag.explain.row_scores import posterior_blocks, row_scores
+from hidag.explain.row_scores import row_scores
 from hidag.explain.rows import counted_rows
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.row_weights import effective_number, scaled_to_effective
 
-from .helpers import drawn, two_latents
+from .helpers import columns_of, drawn, two_latents
 
 MIXED = ("bernoulli", "gaussian", "ordinal(3)", "poisson", "categorical(3)", "bernoulli")
 
@@ -117,9 +117,9 @@ def test_m2_is_what_the_list_of_weighted_rows_says():
     X, _ = drawn(result, 400, seed=2)
     # Weights that have to do with the answers, so that Kish's number is not M2's.
     weights = scaled_to_effective(np.where(X.sum(axis=1) > 5, 1.0, 6.0))
-    plain = limited_information(FreeParameters.of(result, X), ScoredColumns.of(result, X))
+    plain = limited_information(*columns_of(result, X))
     free = FreeParameters.of(result, X, weights)
-    found = limited_information(free, ScoredColumns.of(result, X))
+    found = limited_information(free, ScoredColumns.of(free, X))
     left, right = np.triu_indices(9, 1)
 
     def moments(answers):
@@ -175,7 +175,7 @@ def test_srmsr_compares_weighted_correlations():
     X, _ = drawn(result, 500, seed=4)
     weights = scaled_to_effective(some_weights(500))
     free = FreeParameters.of(result, X, weights)
-    found = limited_information(free, ScoredColumns.of(result, X))
+    found = limited_information(free, ScoredColumns.of(free, X))
     big, _ = drawn(result, 400_000, seed=5)
     left, right = np.triu_indices(9, 1)
     observed = np.cov(X.T, aweights=weights)
@@ -191,7 +191,10 @@ def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
         monkeypatch.setattr("hidag.explain.local_scores.MOST_SHARED", 3)
     monkeypatch.setattr("hidag.explain.pair_tests.BLOCK_NUMBERS", 200)
     free = FreeParameters.of(result, X, weights)
-    columns, local = ScoredColumns.of(result, X), LocalScores.of(free, row_scores(free))
+    columns, local = (
+        ScoredColumns.of(free, X),
+        LocalScores.of(free, row_scores(free)),
+    )
     table = pair_residuals(free, columns, local)
     left, right = columns.pairs()
     means = free.probabilities @ columns.means
@@ -223,12 +226,17 @@ def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
 def test_items_are_held_against_the_others_by_weighted_rows(weighted):
     result, X, weights = weighted
     free = FreeParameters.of(result, X, weights)
-    columns, local = ScoredColumns.of(result, X), LocalScores.of(free, row_scores(free))
+    columns, local = (
+        ScoredColumns.of(free, X),
+        LocalScores.of(free, row_scores(free)),
+    )
     table = item_fit(free, columns, local)
     # By hand: drop an item by calling it missing, and expect it from what is left.
     without = X.copy()
     without[:, 0] = np.nan
-    posterior = np.vstack([b for _, b, _ in posterior_blocks(FreeParameters.of(result, without))])
+    posterior = np.vstack(
+        [b.posteriors[0] for b in FreeParameters.of(result, without).row_blocks()]
+    )
     gap = np.nan_to_num(X[:, 0] - posterior @ columns.means[:, 0])
     reached = posterior @ result.law.space.states() > 0.5
     moments = weights[:, None] * np.column_stack([gap, gap[:, None] * reached])
@@ -365,7 +373,9 @@ def test_notes_say_where_fit_and_statistics_count_differently(weighted):
 
 def test_too_many_states_leave_the_checks_with_their_weights(weighted, monkeypatch):
     result, X, weights = weighted
-    monkeypatch.setitem(fit_statistics.__globals__, "MOST_STATES", 2)
+    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.explain.rows.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
     found = fit_statistics(result, X, sample_weight=weights, n_tables=2)
     assert found.criteria is None
     assert found.n_effective == pytest.approx(effective_number(weights))

@@ -95,7 +95,7 @@ def test_a_large_misfit_in_few_rows_and_a_small_one_in_many_are_no_reason(fine):
             "rmsd",
             0.2,
             "1 item does not behave as the model says given the other items, item_0 (off by 0.20 "
-            "over the joint states)",
+            "over the latents' states)",
         ),
     ],
 )

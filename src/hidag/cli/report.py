@@ -15,8 +15,16 @@ from hidag.cli.evaluate import load_result
 from hidag.cli.outputs import check_file
 from hidag.cli.weights import kind_of_errors
 from hidag.cli.wording import as_typed
+from hidag.criteria import count_parameters
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
-from hidag.explain.rows import NOT_BEYOND, can_list_states, was_weighted
+from hidag.explain.rows import (
+    NOT_BEYOND,
+    NOT_SUMMED,
+    can_list_states,
+    can_sum_states,
+    was_weighted,
+)
+from hidag.explain.state_tables import state_tables
 from hidag.report import ReportParts, Section, read_parts, write_report
 from hidag.report.effects_panel import effects_panel
 from hidag.report.errors_panel import errors_panel
@@ -32,6 +40,8 @@ WORK_OF_A_MOMENT = 1.5e9
 CELLS_OF_TABLES, FEWEST_TABLES, MOST_TABLES = 2e7, 40, 100
 #: Rows by joint states by pairs of items' numbers, up to which standard errors are.
 WORK_OF_ERRORS = 5e8
+#: How much longer a number of a sum over small tables takes than one over joint states.
+WORK_OF_SMALL_SUMS = 10.0
 #: Rows by entries of Q by joint states, up to which a given Q is validated in seconds.
 WORK_OF_A_VALIDATION = 2.5e6
 
@@ -100,11 +110,11 @@ def _why_no_statistics(result: FitResult, wanted: bool | None) -> str:
         if wanted is None
         else "as the fit was asked not to; `hidag goodness` does so"
     )
-    if can_list_states(result):
+    if can_sum_states(result):
         return f"Not computed here, {commands}."
     return (
         f"The table was not compared with tables drawn from the fit here, {commands}. Other "
-        f"statistics of fit are {NOT_BEYOND}."
+        f"statistics of fit are {NOT_SUMMED}."
     )
 
 
@@ -115,15 +125,13 @@ def _how_sure(
 
     Where they are not, the panel says which command computes them.
     """
-    if not can_list_states(result):
+    if not can_sum_states(result):
         never = (
-            f"Standard errors are {NOT_BEYOND}; `hidag bootstrap` fits resampled tables, with its "
+            f"Standard errors are {NOT_SUMMED}; `hidag bootstrap` fits resampled tables, with its "
             "answer here."
         )
         return [(Section(SURE_HEADING, (never,)), ())], []
-    n_responses = len(result.response_names)
-    n_states = result.law.space.n_states
-    if float(len(values)) * n_states * n_responses**2 > WORK_OF_ERRORS:
+    if _work_of_errors(result, len(values)) > WORK_OF_ERRORS:
         wait = (
             "Standard errors take longer than the fit here; `hidag errors` computes them for this "
             "Q and this graph, and `hidag bootstrap` fits resampled tables, with its answer here."
@@ -132,6 +140,23 @@ def _how_sure(
     kind = kind_of_errors(weights)
     found = standard_errors(result, values, sample_weight=weights, kind=kind)
     return [errors_panel(found)], list(flat_directions(found))
+
+
+def _work_of_errors(result: FitResult, n_rows: int) -> float:
+    """Return how much standard errors have to go through.
+
+    That is rows by joint states by pairs of items' numbers. Where joint states are not listed, all
+    rows are summed anew for each parameter, and those sums are slower.
+    """
+    if can_list_states(result):
+        return float(n_rows) * result.law.space.n_states * len(result.response_names) ** 2
+    return float(n_rows) * _n_cells(result) * count_parameters(result) * WORK_OF_SMALL_SUMS
+
+
+def _n_cells(result: FitResult) -> int:
+    """Return how many numbers a row's sums over latents go through; 0 where there are none."""
+    tables = state_tables(result)
+    return 0 if tables is None else tables.n_cells
 
 
 def _is_q_right(
@@ -155,11 +180,10 @@ def _work(result: FitResult, n_rows: int) -> float:
     """Return how much statistics of fit have to go through: rows by items by joint states, and
     rows by pairs of items, which is most of it for a thousand items.
 
-    Where joint states are too many to list only tables are drawn, which takes none of them.
+    Where joint states are too many to sum over only tables are drawn, which takes none of them.
     """
     n_items = len(result.item_names)
-    n_states = result.law.space.n_states if can_list_states(result) else 0
-    return float(n_rows) * n_items * (n_states + n_items)
+    return float(n_rows) * n_items * (_n_cells(result) + n_items)
 
 
 def _command() -> str:

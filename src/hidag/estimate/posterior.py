@@ -82,12 +82,21 @@ def row_log_likelihood(parameters: MeasurementParameters, law: LatentLaw, values
     out = np.empty(len(values))
     for rows, _, marginal in _blocks(parameters, law, values):
         out[rows] = marginal
+    return out + log_bases(parameters, values)
+
+
+def log_bases(parameters: MeasurementParameters, values: Array) -> Array:
+    """Return the part of rows' log densities that no latent enters, shape (N,).
+
+    It is that of items in units of the fit: :meth:`hidag.estimate.working.WorkingData.around`.
+    """
+    out = np.zeros(len(values))
     for j, name in enumerate(parameters.families):
         family = family_named(name)
         seen = ~np.isnan(values[:, j])
         cells = values[seen, j]
         if family.is_location_scale:
-            # The blocks scored (x - intercept) / sd: the base is that of the same variable.
+            # In units of the fit: (x - intercept) / sd, and the base is that of the same variable.
             gaussian = family_named("gaussian")
             working = family.to_working(cells)
             scaled = (working - parameters.intercept[j]) / np.sqrt(parameters.dispersion[j])

@@ -2,13 +2,14 @@
 
 A row's joint density is a product: one factor for each latent given its parents, and one for each
 item, over the few latents that drive it. Latents are summed out one after the other, for many rows
-at once; tables are no larger than the widest group of latents that hang together on the way. Going
-back gives each latent's probabilities, or, with maxima in place of sums, the most probable state.
+at once; tables are no larger than the widest group of latents that hang together on the way. The
+last sum is the row's density. Going back gives the probabilities of each such group, or, with
+maxima in place of sums, the most probable state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -42,17 +43,29 @@ class TreePosterior:
     law : NetworkLaw
     steps : tuple of tuples of int
         The latent that goes, and its neighbours then.
+    items : tuple of tuples of int
+        The latents of each item.
     """
 
     parameters: MeasurementParameters
     law: NetworkLaw
     steps: tuple[Scope, ...]
+    items: tuple[Scope, ...]
 
     @classmethod
-    def of(cls, parameters: MeasurementParameters, law: NetworkLaw) -> TreePosterior | None:
-        """Return the order for a fit; None if some table would be too wide."""
-        scopes = [(*pa, k) for k, pa in enumerate(law.parents)]
-        scopes += [tuple(map(int, np.flatnonzero(own))) for own in parameters.q_matrix]
+    def of(
+        cls,
+        parameters: MeasurementParameters,
+        law: NetworkLaw,
+        q_matrix: NDArray[np.integer] | None = None,
+    ) -> TreePosterior | None:
+        """Return the order for a fit; None if some table would be too wide.
+
+        ``q_matrix``, shape (R, K), says which latents items may have; by default those they do.
+        """
+        q = parameters.q_matrix if q_matrix is None else q_matrix
+        items = [tuple(map(int, np.flatnonzero(own))) for own in q]
+        scopes = [*((*pa, k) for k, pa in enumerate(law.parents)), *items]
         # An item of many latents alone makes a table that is too wide: nothing need be ordered.
         levels = law.space.levels
         if widest_table([scope for scope in scopes if scope], levels) > WIDEST:
@@ -60,7 +73,7 @@ class TreePosterior:
         steps = elimination_order(law.space.n_latents, scopes)
         if widest_table(steps, levels) > WIDEST:
             return None
-        return cls(parameters, law, tuple(map(tuple, steps)))
+        return cls(parameters, law, tuple(map(tuple, steps)), tuple(items))
 
     def marginals(self, values: Array) -> Array:
         """Return the probability of each level above 0 given each row, shape (N, F).
@@ -70,30 +83,75 @@ class TreePosterior:
         levels = self.law.space.levels
         ends = np.cumsum([m - 1 for m in levels])
         out = np.empty((len(values), ends[-1]))
-        for rows, joints in self._blocks(values):
+        for rows, groups in self.groups(*self._working(values)):
+            for latent, m in enumerate(levels):
+                own = groups.over((latent,))
+                own /= own.sum(axis=1, keepdims=True)
+                out[rows, ends[latent] - m + 1 : ends[latent]] = own[:, 1:]
+        return np.clip(out, 0.0, 1.0)
+
+    def log_densities(self, values: Array) -> Array:
+        """Return rows' log densities, (N,), in units of the fit and without the items' bases."""
+        return self.working_densities(*self._working(values))
+
+    def working_densities(self, data: WorkingData, working: MeasurementParameters) -> Array:
+        """Return rows' log densities, (N,), on a working scale and without the items' bases."""
+        out = np.empty(data.n_samples)
+        for rows, _, density in self._blocks(data, working):
+            out[rows] = density
+        return out
+
+    def groups(
+        self, data: WorkingData, working: MeasurementParameters
+    ) -> Iterator[tuple[slice, RowGroups]]:
+        """Yield row ranges with what they say of groups of latents.
+
+        Parameters
+        ----------
+        data : WorkingData
+        working : MeasurementParameters
+            On the working scale of ``data``; items have no latents but ``self.items``.
+        """
+        for rows, joints, density in self._blocks(data, working):
             beliefs: list[Array] = [np.empty(0)] * len(self.steps)
+            doubt = np.zeros(len(density))
             for i in reversed(range(len(self.steps))):
-                shares = np.exp(joints[i] - _log_sum(joints[i])[:, None])
+                logs = joints[i] - _log_sum(joints[i])[:, None]
+                shares = np.exp(logs)
                 above = self._above(i)
                 if above >= 0:
-                    shares *= self._summed(beliefs[above], above, self.steps[i][1:])[:, None]
+                    over = summed_to(beliefs[above], self.steps[above], self.steps[i][1:])
+                    shares *= over[:, None]
                 beliefs[i] = shares
-                latent = self.steps[i][0]
-                own = shares.reshape(*shares.shape[:2], -1).sum(axis=2)
-                own /= own.sum(axis=1, keepdims=True)
-                out[rows, ends[latent] - levels[latent] + 1 : ends[latent]] = own[:, 1:]
-        return np.clip(out, 0.0, 1.0)
+                doubt -= (shares * logs).reshape(len(shares), -1).sum(axis=1)
+            yield rows, RowGroups(self.steps, tuple(beliefs), density, doubt)
 
     def modes(self, values: Array) -> NDArray[np.int64]:
         """Return the jointly most probable latent state of each row, shape (N, K)."""
+        return self.modes_with_densities(values)[0]
+
+    def modes_with_densities(self, values: Array) -> tuple[NDArray[np.int64], Array]:
+        """Return the jointly most probable latent states of rows, (N, K), and their log densities.
+
+        These are of row and state together, (N,), in units as those of :meth:`log_densities`.
+        """
         out = np.zeros((len(values), len(self.steps)), dtype=np.int64)
-        for rows, joints in self._blocks(values, largest=True):
+        largest = np.empty(len(values))
+        for rows, joints, density in self._blocks(*self._working(values), largest=True):
+            largest[rows] = density
             found = out[rows]
             here = np.arange(len(found))
             for i in reversed(range(len(self.steps))):
                 latent, *others = self.steps[i]
                 place: Any = (here, slice(None), *(found[:, v] for v in others))
                 found[:, latent] = joints[i][place].argmax(axis=1)
+        return out, largest
+
+    def doubts(self, values: Array) -> Array:
+        """Return the entropy of all latents together given each row, shape (N,)."""
+        out = np.empty(len(values))
+        for rows, groups in self.groups(*self._working(values)):
+            out[rows] = groups.doubt
         return out
 
     def _above(self, step: int) -> int:
@@ -101,61 +159,122 @@ class TreePosterior:
         others = set(self.steps[step][1:])
         return next((i for i, one in enumerate(self.steps) if one[0] in others), -1)
 
-    def _summed(self, table: Array, step: int, scope: Scope) -> Array:
-        """Return a table of a step summed to some of its latents, in their order."""
-        clique = self.steps[step]
-        gone = tuple(1 + a for a, v in enumerate(clique) if v not in scope)
-        kept = [v for v in clique if v in scope]
-        turned = table.sum(axis=gone).transpose(0, *(1 + kept.index(v) for v in scope))
-        return np.asarray(turned)
+    def _working(self, values: Array) -> tuple[WorkingData, MeasurementParameters]:
+        data = WorkingData.around(self.parameters, values)
+        return data, data.to_working(self.parameters)
 
     def _blocks(
-        self, values: Array, *, largest: bool = False
-    ) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield row ranges with the log tables of all steps, before their latent goes."""
+        self, data: WorkingData, working: MeasurementParameters, *, largest: bool = False
+    ) -> Iterator[tuple[slice, list[Array], Array]]:
+        """Yield row ranges with the log tables of all steps, before their latent goes.
+
+        What is left when all latents are gone comes last, (n,): with sums the log density.
+        """
         levels = self.law.space.levels
         cells = sum(int(np.prod([levels[v] for v in clique])) for clique in self.steps)
         n_rows = int(np.clip(BLOCK_CELLS // cells, 1, 4096))
         home = {clique[0]: i for i, clique in enumerate(self.steps)}
-        for start in range(0, len(values), n_rows):
-            rows = slice(start, min(start + n_rows, len(values)))
+        tables = self._tables(data, working)
+        for start in range(0, data.n_samples, n_rows):
+            rows = slice(start, min(start + n_rows, data.n_samples))
             waiting: list[list[tuple[Scope, Array]]] = [[] for _ in self.steps]
-            for scope, table in self._factors(values[rows]):
-                waiting[min(home[v] for v in scope)].append((scope, table))
+            rest = np.zeros(rows.stop - start)
+            for scope, table in self._factors(data, tables, rows):
+                if scope:
+                    waiting[min(home[v] for v in scope)].append((scope, table))
+                else:
+                    rest += table
             joints = []
             for i, clique in enumerate(self.steps):
                 joint = np.zeros((rows.stop - start, *(levels[v] for v in clique)))
                 for scope, table in waiting[i]:
                     joint += _aligned(table, scope, clique)
                 joints.append(joint)
+                left = joint.max(axis=1) if largest else _log_sum(joint)
                 above = self._above(i)
                 if above >= 0:
-                    left = joint.max(axis=1) if largest else _log_sum(joint)
                     waiting[above].append((clique[1:], left))
-            yield rows, joints
+                else:
+                    rest += left
+            yield rows, joints, rest
 
-    def _factors(self, values: Array) -> Iterator[tuple[Scope, Array]]:
-        """Yield latents with log factors, (n or 1, levels of each); every latent is in one."""
-        law, levels = self.law, self.law.space.levels
-        for k, parents in enumerate(law.parents):
-            yield (*parents, k), log_probabilities(law.tables[k])[None]
-        data = WorkingData.around(self.parameters, values)
-        working = data.to_working(self.parameters)
-        for j, own in enumerate(self.parameters.q_matrix):
-            scope = tuple(map(int, np.flatnonzero(own)))
-            if not scope:
-                continue
-            sizes = [levels[v] for v in scope]
-            states = np.zeros((int(np.prod(sizes)), len(levels)), dtype=np.int64)
-            states[:, list(scope)] = list(product(*map(range, sizes)))
+    def _tables(
+        self, data: WorkingData, working: MeasurementParameters
+    ) -> list[tuple[Scope, NDArray[np.intp], Array, Array]]:
+        """Return each item's latents, columns, natural parameters (D, s), partition (s,)."""
+        levels, out = self.law.space.levels, []
+        for j, scope in enumerate(self.items):
+            states = states_over(scope, levels)
             eta = working.intercept[j] + working.terms.features(states) @ working.loadings[j]
             family, item = family_named(working.families[j]), np.array([j])
             theta, partition = family.natural(eta[None], working.auxiliary(family, item)[:, None])
             columns = data.columns.of(family, item).ravel()
-            table = data.x[:, columns] @ np.reshape(theta, (len(columns), -1))
-            seen = np.ones(len(values)) if data.observed is None else data.observed[:, j]
-            table -= seen[:, None] * np.reshape(partition, (1, -1))
-            yield scope, table.reshape(len(values), *sizes)
+            out.append((scope, columns, np.reshape(theta, (len(columns), -1)), partition.ravel()))
+        return out
+
+    def _factors(
+        self,
+        data: WorkingData,
+        tables: list[tuple[Scope, NDArray[np.intp], Array, Array]],
+        rows: slice,
+    ) -> Iterator[tuple[Scope, Array]]:
+        """Yield latents with log factors, (n or 1, levels of each); every latent is in one."""
+        law, levels = self.law, self.law.space.levels
+        for k, parents in enumerate(law.parents):
+            yield (*parents, k), log_probabilities(law.tables[k])[None]
+        x = data.x[rows]
+        for j, (scope, columns, theta, partition) in enumerate(tables):
+            table = x[:, columns] @ theta
+            if data.observed is None:
+                table -= partition
+            else:
+                table -= data.observed[rows, j][:, None] * partition
+            yield scope, table.reshape(len(x), *(levels[v] for v in scope))
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """What a block of n rows says of groups of latents.
+
+    Attributes
+    ----------
+    steps : tuple of tuples of int
+        The groups.
+    beliefs : tuple of ndarray, shape (n, levels of each)
+        Their joint probabilities given the rows.
+    log_density : ndarray, shape (n,)
+        Without the items' bases.
+    doubt : ndarray, shape (n,)
+        Entropy of all latents together, given the row.
+    """
+
+    steps: tuple[Scope, ...]
+    beliefs: tuple[Array, ...]
+    log_density: Array
+    doubt: Array
+
+    def over(self, scope: Scope) -> Array:
+        """Return the joint probabilities of latents that some group holds, (n, states)."""
+        if not scope:
+            return np.ones((len(self.log_density), 1))
+        home = next(i for i, clique in enumerate(self.steps) if clique[0] in scope)
+        table = summed_to(self.beliefs[home], self.steps[home], scope)
+        return table.reshape(len(table), -1)
+
+
+def states_over(scope: Scope, levels: Sequence[int]) -> NDArray[np.int64]:
+    """Return the states of some latents, the last changing fastest, all others 0, (s, K)."""
+    sizes = [levels[v] for v in scope]
+    states = np.zeros((int(np.prod(sizes, dtype=np.int64)), len(levels)), dtype=np.int64)
+    states[:, list(scope)] = list(product(*map(range, sizes)))
+    return states
+
+
+def summed_to(table: Array, clique: Scope, scope: Scope) -> Array:
+    """Return a table over a group of latents summed to some of them, in their order."""
+    gone = tuple(1 + a for a, v in enumerate(clique) if v not in scope)
+    kept = [v for v in clique if v in scope]
+    return np.asarray(table.sum(axis=gone).transpose(0, *(1 + kept.index(v) for v in scope)))
 
 
 def _log_sum(joint: Array) -> Array:

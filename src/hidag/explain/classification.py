@@ -12,9 +12,12 @@ from scipy.special import xlogy
 
 from hidag.errors import DataError
 from hidag.estimate.posterior import state_posteriors
+from hidag.estimate.tree_posterior import TreePosterior
 from hidag.explain.placement_agreement import add_placements, consistency
-from hidag.explain.rows import MOST_STATES, was_weighted
+from hidag.explain.rows import was_weighted
+from hidag.explain.state_tables import MOST_STATES
 from hidag.explain.tables import Table
+from hidag.latent import NetworkLaw
 from hidag.result import FitResult
 from hidag.row_posteriors import are_summed
 from hidag.row_weights import rows_with_answers, unanswered_in_words
@@ -43,7 +46,7 @@ class Classification:
     profiles : ndarray of int, shape (N, K)
         Most probable levels of all latents together (MAP).
     profile_probability : ndarray, shape (N,)
-        Of that profile; NaN where latents are sampled.
+        Of that profile; NaN where joint states are too many to sum over.
     n_answers : ndarray of int, shape (N,)
         Observed cells. A row without any is placed by the law alone, as everybody would be of whom
         nothing is known, and counts for nothing in ``quality`` and ``shares``.
@@ -161,12 +164,14 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         )
     space = result.law.space
     if space.n_states > MOST_STATES:
+        lacking = "the consistency of whole profiles is not computed, and that of a latent"
+        if _tree_of(result) is None:
+            lacking = "the quality of whole profiles is not computed, and consistency"
         summed = are_summed(result.parameters, result.law)
         sampled = "" if summed else "posteriors are sampled, "
         notes.append(
-            f"{space.count_in_words()} joint states are too many to list: {sampled}the quality of "
-            "whole profiles is not computed, and consistency is given each latent alone, which is "
-            "less than it would be given the whole profile"
+            f"{space.count_in_words()} joint states are too many to list: {sampled}{lacking} is "
+            "given each latent alone, which is less than it would be given the whole profile"
         )
     if was_weighted(result):
         notes.append(
@@ -209,13 +214,27 @@ def _placed(result: FitResult, values: Array) -> _Placed:
     if result.law.space.n_states <= MOST_STATES:
         return _listed(result, values)
     probabilities = tuple(result.posterior_levels(values))
-    return _Placed(
-        probabilities,
-        result.classify(values),
-        np.full(len(values), np.nan),
-        [_given_latent(table) for table in probabilities],
-        (np.nan,) * 4,
-    )
+    agreements = [_given_latent(table) for table in probabilities]
+    tree = _tree_of(result)
+    if tree is None:
+        unknown = np.full(len(values), np.nan)
+        return _Placed(probabilities, result.classify(values), unknown, agreements, (np.nan,) * 4)
+    expanded = result.responses.expand(values)
+    profiles, densities = tree.modes_with_densities(expanded)
+    top = np.exp(np.minimum(densities - tree.log_densities(expanded), 0.0))
+    whole: tuple[float, ...] = (np.nan,) * 4
+    if len(values):
+        most = float(np.log(result.law.space.levels).sum())
+        entropy = 1.0 - float(tree.doubts(expanded).mean()) / most
+        whole = (float(top.mean()), np.nan, np.nan, entropy)
+    return _Placed(probabilities, profiles, top, agreements, whole)
+
+
+def _tree_of(result: FitResult) -> TreePosterior | None:
+    """Return the order of sums over small tables; None where these would not be small."""
+    if not isinstance(result.law, NetworkLaw):
+        return None
+    return TreePosterior.of(result.parameters, result.law)
 
 
 def _spread(mine: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool_]) -> NDArray[Any]:

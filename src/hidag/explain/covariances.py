@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_edges import at_edge, complement
-from hidag.explain.row_scores import complete_information, lost_information, row_scores
+from hidag.explain.observed_information import complete_information, observed_information
+from hidag.explain.row_scores import row_scores
 from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
@@ -81,7 +82,7 @@ def uncertainty_of(free: FreeParameters, kind: str) -> Uncertainty:
     if kind == "scores":
         information = scores.T @ (weights[:, None] * scores)
     else:
-        information = complete.matrix - lost_information(free, scores)
+        information = observed_information(free, scores, complete)
     edge, movable = _edges(free, complete.told)
     inverse, _, idle = inverse_of(_turned(information, movable), _turned(complete.matrix, movable))
     if movable is not None:
@@ -98,7 +99,7 @@ def uncertainty_of(free: FreeParameters, kind: str) -> Uncertainty:
     )
 
 
-def _edges(free: FreeParameters, told: Array) -> tuple[Array, Array | None]:
+def _edges(free: FreeParameters, told: list[Array]) -> tuple[Array, Array | None]:
     """Return directions at an edge (E, P), and a basis of all others (P, P - E); None for all.
 
     One unit is the same for all coefficients of a response, so that units have no say in these. A
@@ -113,7 +114,7 @@ def _edges(free: FreeParameters, told: Array) -> tuple[Array, Array | None]:
     for c, one in enumerate(free.channels):
         own = free.of_channel(c)
         if one.kind == "predictor":
-            directions = at_edge(free.design[:, own], told[one.response])
+            directions = at_edge(free.designs[c], told[one.response])
             if len(directions):
                 found.append(directions @ everything[own])
                 left.append(complement(directions).T @ everything[own])

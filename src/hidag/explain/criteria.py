@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from hidag.criteria import count_parameters, criteria_of, law_parameters, log_number_of_q
 from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.row_scores import posterior_blocks
 
 Array = NDArray[np.float64]
 
@@ -79,8 +77,7 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
 
 
 def _entropy(free: FreeParameters) -> float:
-    total = 0.0
     weights = free.data.row_weights
-    for rows, posterior, _ in posterior_blocks(free):
-        total -= float(weights[rows] @ xlogy(posterior, posterior).sum(axis=1))
-    return 1.0 - total / (free.data.n_counted * float(np.log(len(free.probabilities))))
+    total = sum(float(weights[block.rows] @ block.joint_doubt()) for block in free.row_blocks())
+    most = float(np.log(free.result.law.space.levels).sum())
+    return 1.0 - total / (free.data.n_counted * most)

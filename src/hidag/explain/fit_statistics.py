@@ -17,8 +17,9 @@ from hidag.explain.local_scores import LocalScores
 from hidag.explain.pairs import pair_residuals
 from hidag.explain.predictive import ALL_ITEMS, are_checks, predictive_checks
 from hidag.explain.row_scores import row_scores
-from hidag.explain.rows import MOST_STATES, counted_rows, taken_rows, was_weighted
+from hidag.explain.rows import can_sum_states, counted_rows, taken_rows, was_weighted
 from hidag.explain.scored_columns import ScoredColumns, column_names
+from hidag.explain.state_tables import too_many_states
 from hidag.explain.tables import Table
 from hidag.item_order import with_items_in_order
 from hidag.result import FitResult
@@ -162,8 +163,8 @@ def fit_statistics(
 ) -> FitStatistics:
     """Return how well a fit describes a table.
 
-    Where latents are too many for their joint states to be listed only the predictive checks are
-    computed, and the notes say so.
+    Beyond 2^13 joint states there is no M2. If the latents also hang together too closely for sums
+    over them to fall into small ones, only the predictive checks are computed. The notes say so.
 
     Parameters
     ----------
@@ -221,17 +222,12 @@ def _computed(
     """
     n_effective = float(len(values)) if weights is None else effective_number(weights)
     checks = predictive_checks(result, values, weights, n_tables=n_tables, seed=seed)
-    space = result.law.space
-    if space.n_states > MOST_STATES:
-        note = (
-            f"likelihood, M2, pairs and item fit take sums over {space.count_in_words()} joint "
-            f"states of the latents and are computed for at most 2^{MOST_STATES.bit_length() - 1}; "
-            "the predictive checks need no such sum"
-        )
-        notes = (note, *about_weights)
+    if not can_sum_states(result):
+        note = too_many_states(result, "each of likelihood, M2, pairs and item fit")
+        notes = (f"{note}; the predictive checks need no such sum", *about_weights)
         return FitStatistics(None, None, _EMPTY, _EMPTY, checks, notes, len(values), n_effective)
     free = FreeParameters.of(result, values, weights)
-    columns = ScoredColumns.of(result, values)
+    columns = ScoredColumns.of(free, values)
     explained = LocalScores.of(free, row_scores(free))
     absolute = limited_information(free, columns)
     pairs = pair_residuals(free, columns, explained)

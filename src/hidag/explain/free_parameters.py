@@ -6,15 +6,31 @@ change with them, how surely they are known.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.errors import SettingError
 from hidag.estimate.working import WorkingData
-from hidag.explain.item_channels import Channel, channels_of
+from hidag.explain.item_channels import Channel, channels_of_response
 from hidag.explain.law_blocks import LawBlock, law_blocks
-from hidag.free_coefficients import feature_names, item_designs, known_in_sum
+from hidag.explain.state_tables import (
+    ListedTables,
+    RowBlock,
+    StateTables,
+    state_tables,
+    too_many_states,
+)
+from hidag.free_coefficients import (
+    coefficient_maps,
+    feature_names,
+    features_over,
+    free_columns,
+    known_in_sum,
+)
 from hidag.measurement import MeasurementParameters
 from hidag.result import FitResult
 
@@ -35,14 +51,15 @@ class FreeParameters:
         The same on the working scale.
     working : MeasurementParameters
         The fit on the working scale.
-    probabilities : ndarray, shape (S,)
-    eta : ndarray, shape (R, S)
+    tables : StateTables
+        Over whose states everything below is told: all joint states, or those of few latents.
+    eta : tuple of ndarray, length R, shape (S_t,)
+        Predictors in the states of each response's table.
     channels : list of Channel, length C
     channel : ndarray of int, shape (P,)
         Channel of each parameter; C for the parameters of the law.
-    design : ndarray, shape (S, P)
-        What a parameter adds to its channel in each state; for the law, how the log probability of
-        the state changes.
+    designs : tuple of ndarray, length C, shape (S_t, P_c)
+        What a channel's parameters add to it in each state of its response's table.
     blocks : list of LawBlock
     coefficient_maps : tuple of ndarray, length R
         From a response's free coefficients to its intercept and loadings, shape (1 + T, P_r).
@@ -52,11 +69,11 @@ class FreeParameters:
     responses: Array
     data: WorkingData
     working: MeasurementParameters
-    probabilities: Array
-    eta: Array
+    tables: StateTables
+    eta: tuple[Array, ...]
     channels: list[Channel]
     channel: Indices
-    design: Array
+    designs: tuple[Array, ...]
     blocks: list[LawBlock]
     coefficient_maps: tuple[Array, ...]
 
@@ -74,6 +91,35 @@ class FreeParameters:
         """Return the parameters of a channel."""
         return np.flatnonzero(self.channel == channel)
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether there is one table, over all joint states."""
+        return isinstance(self.tables, ListedTables)
+
+    @property
+    def probabilities(self) -> Array:
+        """The law of joint states, shape (S,); only where these are listed."""
+        assert self.is_listed
+        return self.tables.shares(0)
+
+    @cached_property
+    def design(self) -> Array:
+        """What a parameter adds to its channel in each joint state, shape (S, P).
+
+        For the law, how the log probability of the state changes. Only where states are listed.
+        """
+        assert self.is_listed
+        parts = [*self.designs, *(block.scores() for block in self.blocks)]
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def table_of(self, channel: int) -> int:
+        """Return the table over whose states a channel is told."""
+        return int(self.tables.of_response[self.channels[channel].response])
+
+    def row_blocks(self) -> Iterator[RowBlock]:
+        """Yield what rows say of the tables' states, a block of them at a time."""
+        return self.tables.blocks(self.data, self.working)
+
     @classmethod
     def of(cls, result: FitResult, values: Array, weights: Array | None = None) -> FreeParameters:
         """Return the free parameters of a fit.
@@ -84,37 +130,41 @@ class FreeParameters:
         values : ndarray, shape (N, J)
         weights : ndarray, shape (N,), optional
         """
+        tables = state_tables(result)
+        if tables is None:
+            raise SettingError(too_many_states(result, "what is free in the fit"))
+        return cls.over(tables, result, values, weights)
+
+    @classmethod
+    def over(
+        cls, tables: StateTables, result: FitResult, values: Array, weights: Array | None = None
+    ) -> FreeParameters:
+        """Return the free parameters of a fit, told over the states of some tables."""
         parameters = result.parameters
         responses = result.responses.expand(values)
         data = WorkingData.around(parameters, responses, weights)
         working = data.to_working(parameters)
-        states = result.law.space.states()
-        eta = working.predictors(states)
-        designs, maps = item_designs(result)
-        channels = channels_of(working, eta)
+        states = [tables.states(t) for t in range(tables.n_tables)]
+        predictors = [working.predictors(own) for own in states]
+        eta = tuple(predictors[t][r] for r, t in enumerate(tables.of_response))
+        channels = [
+            one for r, own in enumerate(eta) for one in channels_of_response(working, r, own)
+        ]
         n_rows = data.n_counted if np.isnan(result.n_counted) else result.n_counted
-        blocks = law_blocks(result.law, result.latent_names, n_rows, result.ruled_out)
-        channel: list[int] = []
-        parts: list[Array] = []
-        for c, one in enumerate(channels):
-            own = designs[one.response] if one.kind == "predictor" else np.ones((len(states), 1))
-            parts.append(own)
-            channel += [c] * own.shape[1]
-        for block in blocks:
-            parts.append(block.scores())
-            channel += [len(channels)] * len(block.free)
+        blocks = law_blocks(result.law, result.latent_names, n_rows, result.ruled_out, tables)
+        features = [features_over(result, own) for own in states]
+        chosen = free_columns(result)
+        designs = tuple(
+            features[tables.of_response[one.response]][:, chosen[one.response]]
+            if one.kind == "predictor"
+            else np.ones((len(eta[one.response]), 1))
+            for one in channels
+        )
+        sizes = [own.shape[1] for own in designs] + [sum(len(block.free) for block in blocks)]
+        channel = np.repeat(np.arange(len(channels) + 1), sizes)
+        maps = coefficient_maps(result)
         return cls(
-            result,
-            responses,
-            data,
-            working,
-            np.asarray(result.law.probabilities),
-            eta,
-            channels,
-            np.array(channel, dtype=np.intp),
-            np.ascontiguousarray(np.hstack(parts)),
-            blocks,
-            maps,
+            result, responses, data, working, tables, eta, channels, channel, designs, blocks, maps
         )
 
     def known_in_sum(self) -> NDArray[np.bool_]:

@@ -42,28 +42,30 @@ class Channel:
     fall: Array
 
 
-def channels_of(parameters: MeasurementParameters, eta: Array) -> list[Channel]:
-    """Return the channels of all responses, response by response, the predictor's first.
+def channels_of_response(
+    parameters: MeasurementParameters, response: int, eta: Array
+) -> list[Channel]:
+    """Return the channels of one response, the predictor's first.
 
     Parameters
     ----------
     parameters : MeasurementParameters
-        R responses on the working scale. Dispersions move on the scale on which they have no
-        bounds (``Family.to_free``).
-    eta : ndarray, shape (R, S)
+        On the working scale. Dispersions move on the scale on which they have no bounds
+        (``Family.to_free``).
+    response : int
+    eta : ndarray, shape (S,)
+        Its predictor in each state.
     """
-    out = []
-    for r, name in enumerate(parameters.families):
-        family = family_named(name)
-        own = auxiliary_of(parameters, r)
-        slope, fall, _ = family.slopes(eta[r], shaped(family, own))
-        out.append(Channel(r, "predictor", 0, columned(family, slope), fall))
-        for place, move in enumerate(moves(family)):
-            up = _natural(family, eta[r], moved(family, own, STEP * move))
-            down = _natural(family, eta[r], moved(family, own, -STEP * move))
-            slope, fall = ((u - d) / (2 * STEP) for u, d in zip(up, down, strict=True))
-            kind = "cutpoint" if family.n_cutpoints else "dispersion"
-            out.append(Channel(r, kind, place, slope, fall))
+    family = family_named(parameters.families[response])
+    own = auxiliary_of(parameters, response)
+    slope, fall, _ = family.slopes(eta, shaped(family, own))
+    out = [Channel(response, "predictor", 0, columned(family, slope), fall)]
+    for place, move in enumerate(moves(family)):
+        up = _natural(family, eta, moved(family, own, STEP * move))
+        down = _natural(family, eta, moved(family, own, -STEP * move))
+        slope, fall = ((u - d) / (2 * STEP) for u, d in zip(up, down, strict=True))
+        kind = "cutpoint" if family.n_cutpoints else "dispersion"
+        out.append(Channel(response, kind, place, slope, fall))
     return out
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.law_rounds import OCCUPIED
+from hidag.explain.state_tables import ListedTables, StateTables
 from hidag.latent import LatentLaw, NetworkLaw
 
 Array = NDArray[np.float64]
@@ -32,14 +33,20 @@ class LawBlock:
     words : tuple of str, length m
         The outcomes.
     inside : ndarray of bool, shape (S,)
-        The joint states that the distribution is about, without those that prerequisites rule
-        out.
+        The states that the distribution is about, without those that prerequisites rule out: joint
+        states, or those of a smaller table.
     outcome : ndarray of int, shape (S,)
-        The outcome that each joint state is.
+        The outcome that each state is.
     probabilities : ndarray, shape (m,)
     free : ndarray of int
         Outcomes whose log ratio to the most probable one is estimated. Those that less than half
         a row is expected in are at the edge, where there is nothing to estimate.
+    latent : int
+        Whose distribution it is; -1 for one over joint states.
+    configuration : tuple of int
+        The parents' levels.
+    table : int
+        Whose states ``inside`` and ``outcome`` are about.
     """
 
     subject: str
@@ -49,6 +56,9 @@ class LawBlock:
     outcome: NDArray[np.intp]
     probabilities: Array
     free: NDArray[np.intp]
+    latent: int = -1
+    configuration: tuple[int, ...] = ()
+    table: int = 0
 
     @property
     def possible(self) -> NDArray[np.bool_]:
@@ -74,6 +84,12 @@ class LawBlock:
         p = self.probabilities[self.free]
         return float(counts[self.inside].sum()) * (np.diag(p) - np.outer(p, p))
 
+    def moved(self, parameter: int, by: float) -> Array:
+        """Return the probabilities with one of the free log ratios moved, shape (m,)."""
+        turned = self.probabilities.copy()
+        turned[self.free[parameter]] *= np.exp(by)
+        return np.asarray(turned / turned.sum())
+
     def slopes(self) -> Array:
         """Return derivatives of the probabilities by the free parameters, shape (m, L)."""
         p = self.probabilities
@@ -86,8 +102,9 @@ def law_blocks(
     names: Sequence[str],
     n_rows: float,
     ruled_out: NDArray[np.bool_] | None = None,
+    tables: StateTables | None = None,
 ) -> list[LawBlock]:
-    """Return the distributions that a law over listed states is made of.
+    """Return the distributions that a law is made of.
 
     Parameters
     ----------
@@ -97,40 +114,52 @@ def law_blocks(
         Rows that the law was estimated from.
     ruled_out : ndarray of bool, shape (S,), optional
         Joint states that prerequisites rule out.
+    tables : StateTables, optional
+        Whose states blocks are about; all joint states unless given.
     """
-    states = law.space.states()
-    may_occur = np.ones(len(states), dtype=bool) if ruled_out is None else ~ruled_out
+    over = ListedTables(law, 0) if tables is None else tables
     if not isinstance(law, NetworkLaw):
+        states = over.states(0)
+        may_occur = np.ones(len(states), dtype=bool) if ruled_out is None else ~ruled_out
         words = tuple("".join(map(str, state)) for state in states.tolist())
-        return [_block("profile", "", words, may_occur, np.arange(len(states)), law, n_rows, None)]
+        p = np.asarray(law.probabilities)
+        return [
+            LawBlock("profile", "", words, may_occur, np.arange(len(states)), p, _free(n_rows * p))
+        ]
     out = []
-    shares = np.asarray(law.probabilities)
     for k, causes in enumerate(law.parents):
+        table = int(over.of_latent[k])
+        states, shares = over.states(table), over.shares(table)
         levels = [law.space.levels[a] for a in causes]
         for configuration in product(*(range(m) for m in levels)):
             inside = np.all(states[:, list(causes)] == np.array(configuration, dtype=int), axis=1)
-            inside &= may_occur
+            if ruled_out is not None:
+                inside &= ~ruled_out
             given = ", ".join(
                 f"{names[a]}={level}" for a, level in zip(causes, configuration, strict=True)
             )
             words = tuple(str(level) for level in range(law.space.levels[k]))
+            p = np.asarray(law.tables[k][configuration])
             mass = n_rows * float(shares[inside].sum())
-            table = law.tables[k][configuration]
-            out.append(_block(names[k], given, words, inside, states[:, k], law, mass, table))
+            outcome = np.asarray(states[:, k], dtype=np.intp)
+            out.append(
+                LawBlock(
+                    names[k],
+                    given,
+                    words,
+                    inside,
+                    outcome,
+                    p,
+                    _free(mass * p),
+                    k,
+                    configuration,
+                    table,
+                )
+            )
     return out
 
 
-def _block(
-    subject: str,
-    given: str,
-    words: tuple[str, ...],
-    inside: NDArray[np.bool_],
-    outcome: NDArray[np.intp],
-    law: LatentLaw,
-    mass: float,
-    probabilities: Array | None,
-) -> LawBlock:
-    p = np.asarray(law.probabilities if probabilities is None else probabilities)
-    occupied = np.flatnonzero(mass * p >= OCCUPIED)
-    free = occupied[occupied != int(np.argmax(p))]
-    return LawBlock(subject, given, words, inside, np.asarray(outcome, dtype=np.intp), p, free)
+def _free(expected: Array) -> NDArray[np.intp]:
+    """Return the outcomes that enough rows are expected in, (m,), but for the most probable."""
+    occupied = np.flatnonzero(expected >= OCCUPIED)
+    return np.asarray(occupied[occupied != int(np.argmax(expected))])

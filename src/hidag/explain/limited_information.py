@@ -8,7 +8,7 @@ keeps one moment per item and pair whatever the number of grades.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from scipy.stats import chi2, ncx2
 
 from hidag.explain.effective_rows import effective_rows
 from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.item_channels import STEP, auxiliary_of, moved, moves
+from hidag.explain.item_channels import STEP
 from hidag.explain.law_blocks import LawBlock
 from hidag.explain.pair_moments import expected_moments
+from hidag.explain.rows import NOT_BEYOND
+from hidag.explain.score_differences import with_moved_shape
 from hidag.explain.scored_columns import ScoredColumns, item_means, telling_columns
-from hidag.measurement import MeasurementParameters, family_named
 from hidag.row_weights import rows_in_words
 from hidag.shown_text import counted
 
@@ -94,6 +95,11 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
     With weights, observed moments are weighted, and M2 counts as many rows as it would take of
     equal ones to vary as much on average over its degrees of freedom.
     """
+    if not free.is_listed:
+        return (
+            f"M2 takes {free.result.law.space.count_in_words()} joint states listed, and is "
+            f"{NOT_BEYOND}"
+        )
     chosen = np.flatnonzero(columns.categorical)
     part = columns.selected(chosen)
     n_items = len(np.unique(part.item))
@@ -158,14 +164,13 @@ def _slopes(free: FreeParameters, part: ScoredColumns, left: Indices, right: Ind
             step[one.response] = STEP
             up = item_means(result, result.parameters, item, eta + step)
             down = item_means(result, result.parameters, item, eta - step)
-            design = free.design[:, free.of_channel(c)]
+            design = free.designs[c]
         else:
-            up, down = (
-                item_means(
-                    result, _nudged(result.parameters, one.response, one.place, h), item, eta
-                )
+            turned = [
+                with_moved_shape(result.parameters, one.response, one.place, h)
                 for h in (STEP, -STEP)
-            )
+            ]
+            up, down = (item_means(result, other, item, eta) for other in turned)
             design = np.ones((len(p), 1))
         slope = np.zeros_like(part.means)
         slope[:, own] = ((up - down) / (2 * STEP)).T
@@ -224,21 +229,6 @@ def _towards(block: LawBlock, outcome: int | np.intp, p: Array) -> Array:
     if share > NOTHING:
         return np.where(chosen, p / share, 0.0)
     return np.asarray(chosen / max(int(chosen.sum()), 1), dtype=np.float64)
-
-
-def _nudged(
-    parameters: MeasurementParameters, response: int, place: int, by: float
-) -> MeasurementParameters:
-    """Return the parameters with one auxiliary of one response moved."""
-    family = family_named(parameters.families[response])
-    own = moved(family, auxiliary_of(parameters, response), by * list(moves(family))[place])
-    if family.n_cutpoints:
-        cutpoints = parameters.cutpoints.copy()
-        cutpoints[response, : family.n_cutpoints] = own
-        return replace(parameters, cutpoints=cutpoints)
-    dispersion = parameters.dispersion.copy()
-    dispersion[response] = own
-    return replace(parameters, dispersion=dispersion)
 
 
 def _complement(slopes: Array) -> Array:

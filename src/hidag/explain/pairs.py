@@ -9,8 +9,8 @@ from scipy.stats import t
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.local_scores import LocalScores
 from hidag.explain.pair_tests import PairSums
-from hidag.explain.row_scores import posterior_blocks
 from hidag.explain.scored_columns import ScoredColumns
+from hidag.explain.state_tables import OverStates
 from hidag.explain.tables import N_EFFECTIVE, Table
 from hidag.row_weights import mean_and_spread
 
@@ -42,10 +42,8 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
     scores : LocalScores
         Of the same rows.
     """
-    probabilities = free.probabilities
-    means = probabilities @ columns.means
-    centred = columns.means - means
-    expected = (centred * probabilities[:, None]).T @ centred
+    means = columns.expected.means()
+    expected = columns.expected.mean_products(means)
     seen = ~np.isnan(columns.values)
     weights = free.data.row_weights
     root = np.sqrt(weights)[:, None]
@@ -96,37 +94,42 @@ def _own_share(free: FreeParameters, columns: ScoredColumns, spread: Array) -> t
         small where both columns are off their states' means in a few rows only. Zero if none is.
     """
     variance, fourth = _moments_given_state(free, columns, spread)
-    p = free.probabilities[:, None]
-    own = (variance * p).T @ variance
-    heavy = (fourth * p).T @ fourth
+    own, heavy = variance.mean_products(), fourth.mean_products()
     counting = np.where(heavy > 0, own**2 / np.where(heavy > 0, heavy, 1.0), 0.0)
     return own * np.outer(spread, spread) ** 2, counting
 
 
 def _moments_given_state(
     free: FreeParameters, columns: ScoredColumns, spread: Array
-) -> tuple[Array, Array]:
-    """Return mean second and fourth powers about the means of joint states, (S, G) each.
+) -> tuple[OverStates, OverStates]:
+    """Return mean second and fourth powers about the means of states.
 
     ``spread`` (G,) is the unit of each column.
     """
+    expected = columns.expected
     seen = ~np.isnan(columns.values)
     # About the middle of a column, so that little is lost to cancellation.
-    middle = free.probabilities @ columns.means
+    middle = expected.means()
     x = np.where(seen, columns.values - middle, 0.0) / spread
-    shift = (middle - columns.means) / spread
-    sums = np.zeros((5, *shift.shape))
-    for rows, posterior, _ in posterior_blocks(free):
-        power = free.data.row_weights[rows, None] * seen[rows]
+    sums = {table: np.zeros((5, *part.shape)) for table, part in expected.parts.items()}
+    for block in free.row_blocks():
+        power = free.data.row_weights[block.rows, None] * seen[block.rows]
         for degree in range(5):
-            sums[degree] += posterior.T @ power
-            power = power * x[rows]
-    sums /= np.maximum(sums[0], 1e-12)
-    variance = np.maximum(sums[2] + 2.0 * shift * sums[1] + shift**2, 0.0)
-    fourth = (
-        sums[4] + 4.0 * shift * sums[3] + 6.0 * shift**2 * sums[2]
-        + 4.0 * shift**3 * sums[1] + shift**4
-    )  # fmt: skip
+            for table, total in sums.items():
+                total[degree] += block.posteriors[table].T @ power[:, expected.columns(table)]
+            power = power * x[block.rows]
     whole = (np.where(seen, columns.values, 0.0) % 1.0 == 0.0).all(axis=0)
-    least = np.where(whole, LEAST_FOURTH / spread**2, 0.0) * variance
-    return variance, np.maximum(np.maximum(fourth, variance**2), least)
+    least = np.where(whole, LEAST_FOURTH / spread**2, 0.0)
+    variances, fourths = {}, {}
+    for table, total in sums.items():
+        own = expected.columns(table)
+        shift = (middle[own] - expected.parts[table]) / spread[own]
+        total /= np.maximum(total[0], 1e-12)
+        variance = np.maximum(total[2] + 2.0 * shift * total[1] + shift**2, 0.0)
+        fourth = (
+            total[4] + 4.0 * shift * total[3] + 6.0 * shift**2 * total[2]
+            + 4.0 * shift**3 * total[1] + shift**4
+        )  # fmt: skip
+        variances[table] = variance
+        fourths[table] = np.maximum(np.maximum(fourth, variance**2), least[own] * variance)
+    return expected.like(variances), expected.like(fourths)

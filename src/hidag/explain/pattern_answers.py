@@ -70,21 +70,23 @@ def pattern_answers(free: FreeParameters, known: Uncertainty, quantile: float) -
 
 def _rows(free: FreeParameters, known: Uncertainty, quantile: float) -> Iterator[tuple[Any, ...]]:
     result = free.result
-    levels, states = result.law.space.levels, result.law.space.states()
+    levels = result.law.space.levels
     predictors = np.array([c for c, one in enumerate(free.channels) if one.kind == "predictor"])
     for j, name in enumerate(result.item_names):
         latents = np.flatnonzero(result.q_matrix[j])
         if np.prod([levels[k] for k in latents]) > MOST_PATTERNS:
             continue
         channels = predictors[result.responses.item == j]
-        own = np.concatenate([free.of_channel(c) for c in channels])
-        alike = np.unique(free.design[:, own], axis=0, return_inverse=True)[1].ravel()
+        table = free.table_of(int(channels[0]))
+        states, shares = free.tables.states(table), free.tables.shares(table)
+        design = np.hstack([free.designs[c] for c in channels])
+        alike = np.unique(design, axis=0, return_inverse=True)[1].ravel()
         groups = []
         for group in dict.fromkeys(alike.tolist()):
             inside = alike == group
-            share = float(free.probabilities[inside].sum())
+            share = float(shares[inside].sum())
             if share > _NOBODY:
-                words = _patterns(states[inside & (free.probabilities > _NOBODY)][:, latents])
+                words = _patterns(states[inside & (shares > _NOBODY)][:, latents])
                 groups.append((int(np.flatnonzero(inside)[0]), share, words))
         among = "*".join(result.latent_names[k] for k in latents)
         nominal = categorical_named(result.families[j])
@@ -106,7 +108,8 @@ def _numbers(
     parameters = free.result.parameters
     r = free.channels[channel].response
     family, own = family_named(parameters.families[r]), auxiliary_of(parameters, r)
-    eta = float(parameters.predictors(free.result.law.space.states()[[state]])[r, 0])
+    at = free.tables.states(free.table_of(channel))[[state]]
+    eta = float(parameters.predictors(at)[r, 0])
 
     def mean(at: float, auxiliary: Array) -> float:
         return float(family.response_mean(np.array([[at]]), auxiliary[None])[0, 0])
@@ -114,7 +117,7 @@ def _numbers(
     rise = (mean(eta + STEP, own) - mean(eta - STEP, own)) / (2 * STEP)
     slope = np.zeros(free.n_parameters)
     mine = free.of_channel(channel)
-    slope[mine] = free.design[state, mine]
+    slope[mine] = free.designs[channel][state]
     if rise != 0:
         # Auxiliaries have the channels after the predictor's, one parameter each.
         for place, move in enumerate(moves(family)):
@@ -148,7 +151,7 @@ def _category(
     state : int
     """
     responses = [free.channels[c].response for c in channels]
-    at = free.result.law.space.states()[[state]]
+    at = free.tables.states(free.table_of(int(channels[0])))[[state]]
     eta = free.result.parameters.predictors(at)[responses, 0]
     # Logarithms, because one less a chance near one would be lost to rounding.
     none_before = np.concatenate([[0.0], np.cumsum(log_expit(-eta))])
@@ -164,7 +167,7 @@ def _category(
     slope = np.zeros(free.n_parameters)
     for c, by in zip(channels, rise * np.exp(-log_rest), strict=True):
         mine = free.of_channel(c)
-        slope[mine] = by * free.design[state, mine]
+        slope[mine] = by * free.designs[c][state]
     error = known.error(slope)
     chance = float(np.exp(logs[place]))
     if np.isnan(error):

@@ -97,7 +97,7 @@ def _gained(
         features = terms.features(states)
         for r in np.flatnonzero(model.result.responses.item == item):
             c = own[int(r)]
-            had = {column.tobytes() for column in free.design[:, free.of_channel(c)].T.copy()}
+            had = {column.tobytes() for column in free.designs[c].T.copy()}
             for t in np.flatnonzero(support[r]):
                 column = np.ascontiguousarray(features[:, t])
                 if column.tobytes() not in had:

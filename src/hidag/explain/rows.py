@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import DataError, SettingError
+from hidag.explain.state_tables import MOST_STATES, state_tables
 from hidag.measurement import categorical_named, family_named
 from hidag.result import FitResult
 from hidag.row_weights import checked_weights, rows_with_answers, scaled_to_effective
 
 Array = NDArray[np.float64]
 
-#: Likelihoods are summed over joint states up to this many.
-MOST_STATES = 1 << 13
 #: Said of what takes such a sum, where there are more.
 NOT_BEYOND = f"not computed beyond 2^{MOST_STATES.bit_length() - 1} joint states"
+#: The same where sums over small tables would do.
+NOT_SUMMED = f"{NOT_BEYOND} of latents that hang together closely"
 
 
 def counted_rows(values: Array, given: Any) -> tuple[Array, Array | None]:
@@ -92,6 +93,11 @@ def need_weights(result: FitResult, sample_weight: Any, what: str) -> None:
 def can_list_states(result: FitResult) -> bool:
     """Return whether joint states are few enough for sums over all of them."""
     return result.law.space.n_states <= MOST_STATES
+
+
+def can_sum_states(result: FitResult) -> bool:
+    """Return whether sums over joint states can be taken: listed, or as sums over small tables."""
+    return can_list_states(result) or state_tables(result) is not None
 
 
 def result_of(fit: Any, needed: str) -> FitResult:

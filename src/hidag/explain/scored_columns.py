@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import auxiliary_of, shaped
+from hidag.explain.state_tables import ListedTables, OverStates
 from hidag.measurement import Family, MeasurementParameters, family_named
 from hidag.measurement.families import split_name, written
 from hidag.measurement.families.censored import CensoredLognormal
@@ -40,8 +42,8 @@ class ScoredColumns:
         Ascending.
     values : ndarray, shape (N, G)
         NaN where nothing was observed.
-    means : ndarray, shape (S, G)
-        Expected in each joint state.
+    expected : OverStates
+        What is expected in each state.
     categorical : ndarray of bool, shape (G,)
         Whether the item takes finitely many values.
     """
@@ -49,15 +51,22 @@ class ScoredColumns:
     names: tuple[str, ...]
     item: Indices
     values: Array
-    means: Array
+    expected: OverStates
     categorical: NDArray[np.bool_]
 
+    @property
+    def means(self) -> Array:
+        """What is expected in each joint state, shape (S, G); only where these are listed."""
+        assert isinstance(self.expected.tables, ListedTables)
+        return self.expected.parts[0]
+
     @classmethod
-    def of(cls, result: FitResult, values: Array) -> ScoredColumns:
-        """Return the columns of a table (N, J) under a fit with listed states.
+    def of(cls, free: FreeParameters, values: Array) -> ScoredColumns:
+        """Return the columns of a table (N, J) under a fit.
 
         The table is as the families take it: :func:`hidag.explain.rows.taken_rows`.
         """
+        result, tables = free.result, free.tables
         names, item = zip(*column_names(result), strict=True)
         columns: list[Array] = []
         finite: list[bool] = []
@@ -72,23 +81,28 @@ class ScoredColumns:
             family = family_named(name)
             columns.append(family.to_working(x) if family.is_location_scale else x)
             finite.append(split_name(name)[0] in _FINITE)
-        eta = result.parameters.predictors(result.law.space.states())
-        means = [item_means(result, result.parameters, j, eta) for j in range(len(result.families))]
+        of_item = tables.of_response[result.responses.starts]
+        parts = {}
+        for t in np.unique(of_item).tolist():
+            eta = result.parameters.predictors(tables.states(t))
+            own = np.flatnonzero(of_item == t).tolist()
+            parts[t] = np.vstack([item_means(result, result.parameters, j, eta) for j in own]).T
+        place = np.array(item, dtype=np.intp)
         return cls(
             names,
-            np.array(item, dtype=np.intp),
+            place,
             np.column_stack(columns),
-            np.vstack(means).T,
+            OverStates(tables, of_item[place], parts),
             np.array(finite),
         )
 
     def selected(self, columns: Indices) -> ScoredColumns:
-        """Return some of the columns."""
+        """Return some of the columns, in their order."""
         return ScoredColumns(
             tuple(self.names[g] for g in columns),
             self.item[columns],
             self.values[:, columns],
-            self.means[:, columns],
+            self.expected.selected(columns),
             self.categorical[columns],
         )
 

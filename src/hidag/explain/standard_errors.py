@@ -18,7 +18,7 @@ from hidag.explain.covariances import uncertainty_of
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import STEP
 from hidag.explain.pattern_answers import NO_PATTERNS, pattern_answers
-from hidag.explain.rows import need_listed_states, need_weights, result_of
+from hidag.explain.rows import need_weights, result_of
 from hidag.explain.tables import Table
 from hidag.measurement import family_named
 from hidag.observations import read_table
@@ -139,7 +139,8 @@ def standard_errors(
     Parameters
     ----------
     result : FitResult or DCRL
-        Of a fit, or a fitted estimator, with joint states that can be listed.
+        Of a fit, or a fitted estimator. With more than 2^13 joint states its latents must hang
+        together so little that sums over them fall into small ones.
     X : array or frame
         The table that was fitted.
     sample_weight : array, shape (N,), optional
@@ -159,7 +160,6 @@ def standard_errors(
     if not 0 < level < 1:
         raise SettingError(f"level must be a number between 0 and 1, got {level!r}")
     result = result_of(result, "standard errors need")
-    need_listed_states(result, "the observed information")
     need_weights(result, sample_weight, "standard errors")
     counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     free = FreeParameters.of(result, counted.values, weights)
@@ -233,16 +233,27 @@ def _law_rows(
             term = f"{word} | {block.given}" if block.given else word
             p = float(block.probabilities[m])
             yield ("probability", block.subject, term, p, error, *_ends(p, error, quantile))
-    # The law's scores are derivatives of log p(state): shares of levels are sums of p(state).
     law = np.arange(free.n_of_items, free.n_parameters)
-    slopes = free.probabilities[:, None] * free.design[:, law]
     inner = covariance[np.ix_(law, law)]
-    states = free.result.law.space.states()
     for k, name in enumerate(free.result.latent_names):
+        table = int(free.tables.of_latent[k])
+        states, shares = free.tables.states(table), free.tables.shares(table)
         for level in range(free.result.law.space.levels[k]):
-            at = states[:, k] == level
-            p, error = float(free.probabilities[at].sum()), _root(slopes[at].sum(axis=0), inner)
+            at = (states[:, k] == level).astype(np.float64)
+            p, error = float(shares @ at), _root(_share_slopes(free, table, at), inner)
             yield ("share", name, str(level), p, error, *_ends(p, error, quantile))
+
+
+def _share_slopes(free: FreeParameters, table: int, at: Array) -> Array:
+    """Return derivatives of the probability of some states of a table by the law's parameters.
+
+    The law's scores are derivatives of log p(state), and the probability is a sum of p(state): so
+    these are sums of scores over the states ``at`` (S_t,) is one in.
+    """
+    together = {
+        t: free.tables.together(table, at, t) for t in {block.table for block in free.blocks}
+    }
+    return np.concatenate([together[block.table] @ block.scores() for block in free.blocks])
 
 
 def _root(slope: Array, covariance: Array) -> float:

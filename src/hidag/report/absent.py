@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hidag.explain.rows import can_list_states
+from hidag.explain.rows import can_sum_states
 from hidag.report.headings import (
     EFFECTS_HEADING,
     FIT_HEADING,
@@ -21,8 +21,8 @@ _COMMANDS = {
     EFFECTS_HEADING: "`hidag whatif --effects`",
     FIT_HEADING: "`hidag goodness`",
 }
-#: More of them, that refuse where joint states are too many to list.
-_WITH_STATES_LISTED = {SURE_HEADING: ", or `hidag errors` for this Q and this graph"}
+#: More of them, that refuse where joint states are too many to sum over.
+_WITH_STATES_SUMMED = {SURE_HEADING: ", or `hidag errors` for this Q and this graph"}
 
 
 def absent_section(headings: Iterable[str], result: FitResult) -> Section | None:
@@ -40,7 +40,7 @@ def absent_section(headings: Iterable[str], result: FitResult) -> Section | None
     absent = [name for name in wanted if name not in there]
     if not absent:
         return None
-    more = _WITH_STATES_LISTED if can_list_states(result) else {}
+    more = _WITH_STATES_SUMMED if can_sum_states(result) else {}
     told = "; ".join(f"{name}: {_COMMANDS[name]}{more.get(name, '')}" for name in absent)
     return Section(
         "What is not here",

@@ -12,6 +12,7 @@ from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from hidag.explain.fit_statistics import LEVEL
+from hidag.explain.tables import N_EFFECTIVE
 from hidag.shown_text import counted
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ MANY_FLAT = 0.1
 
 def misfits(found: FitStatistics) -> tuple[str, ...]:
     """Return what statistics of fit give reason to say, as sentences; empty if nothing."""
-    out = [] if found.absolute is None else _poor_moments(found.absolute)
+    out = _poor_pairs(found.pairs) if found.absolute is None else _poor_moments(found.absolute)
     pairs = _beyond_chance(found.pairs, "residual")
     if pairs:
         worst = pairs[0]
@@ -56,7 +57,7 @@ def misfits(found: FitStatistics) -> tuple[str, ...]:
         out.append(
             f"{counted(len(items), 'item does', 'items do')} not behave as the model says given "
             f"the other items, {_most_of_all(items)}{worst['item']} (off by {worst['rmsd']:.2f} "
-            "over the joint states)"
+            "over the latents' states)"
         )
     low = sum(p < LEVEL for p in found.checks.column("p_value"))
     if low > max(1.0, MANY_CHECKS * len(found.checks)):
@@ -107,6 +108,21 @@ def _poor_moments(found: LimitedInformation) -> list[str]:
     if srmsr >= POOR_SRMSR:
         poor.append(f"SRMSR is {found.srmsr:.3f}, where {POOR_SRMSR:g} and more is called poor")
     return [f"the model does not fit how items go together: {'; '.join(poor)}"] if poor else []
+
+
+def _poor_pairs(pairs: Table) -> list[str]:
+    """Return whether pairs of items are poorly described, where there is no M2 to ask."""
+    rows = [row for row in pairs.to_dicts() if not isnan(row["residual"])]
+    if not rows:
+        return []
+    srmsr = sqrt(sum(row["residual"] ** 2 for row in rows) / len(rows))
+    by_chance = sum(1.0 / row.get(N_EFFECTIVE, row["n_rows"]) for row in rows) / len(rows)
+    if srmsr**2 - by_chance < POOR_SRMSR**2:
+        return []
+    return [
+        "the model does not fit how items go together: residual correlations have a root mean "
+        f"square of {srmsr:.3f}, where {POOR_SRMSR:g} and more is called poor"
+    ]
 
 
 def _most_of_all(rows: Sized) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hidag.doubted_knowledge import doubts_of_knowledge
 from hidag.estimate.posterior import HARDLY_SEEN
-from hidag.explain.rows import NOT_BEYOND, was_weighted
+from hidag.explain.rows import NOT_SUMMED, was_weighted
 from hidag.measurement import categorical_named, family_named
 from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.overdispersed import SIGN, overdispersion_sentence
@@ -225,7 +225,7 @@ def why_not_judged(
     if only_checks:
         return (
             "Only predictive checks were made, which see little of how items go together; "
-            f"statistics that do are {NOT_BEYOND}."
+            f"statistics that do are {NOT_SUMMED}."
         )
     if not examined:
         return "How well the model describes the table was not examined here."

@@ -11,6 +11,7 @@ from hidag.discover import CPDAG, Knowledge, search_graph
 from hidag.estimate.expectation import expect_states
 from hidag.estimate.network_loop import law_of_draws
 from hidag.estimate.network_structure import sampled_information_ratio
+from hidag.estimate.tree_posterior import TreePosterior
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentCounts, LatentLaw, NetworkLaw, Parents
 from hidag.measurement import MeasurementParameters
@@ -107,9 +108,18 @@ class SampledMeasurement:
         return _scaled(states, n_rows, names, self.law.space.levels, self.data.weights)
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
-        """Return the observed data's log-likelihood under a law; NaN with too many joint states."""
+        """Return the observed data's log-likelihood under a law.
+
+        NaN where joint states are too many and latents hang together too closely for small sums.
+        """
         if law.space.n_states > LARGEST_EXACT_STATES:
-            return float("nan")
+            tree = TreePosterior.of(self.working, law) if isinstance(law, NetworkLaw) else None
+            if tree is None:
+                return float("nan")
+            densities = tree.working_densities(self.data, self.working)
+            return float(self.data.weighted(densities).sum()) + self.data.base(
+                self.working.dispersion
+            )
         features = self.working.terms.features(law.space.states())
         return expect_states(self.working, np.asarray(law.probabilities), self.data, features)[1]
 
