@@ -101,24 +101,24 @@ def weak_fits(bic: dict[int, float], idle: dict[int, int], asked: list[int]):
 
 def test_where_items_hardly_show_latents_fits_may_add():
     asked: list[int] = []
-    bic = {3: 40.0, 4: 30.0, 5: 20.0, 6: 8.0, 7: 9.0, 8: 25.0}
+    bic = {3: 40.0, 4: 30.0, 5: 20.0, 6: 8.0, 7: 10.1, 8: 25.0}
     choice = choose_number(count(5, 2), weak_fits(bic, {}, asked))
     assert (choice.n_latents, asked) == (6, [5, 6, 7, 8, 4])
     assert choice.reason == (
         "parallel analysis says 5, factor BIC 2; the largest spectral gap is after 5; items carry "
         "6% of the latents' information, where fits count for more than correlations; by BIC at "
         "that share of the rows 6 latents with at least 2 items are the best (behind: 8 by 17.0, "
-        "7 by 1.0, 6 by 0.0, 5 by 12.0, 4 by 22.0)"
+        "7 by 2.1, 6 by 0.0, 5 by 12.0, 4 by 22.0)"
     )
 
 
-def test_where_fits_are_level_there_the_count_decides():
+def test_where_fits_are_level_there_the_larger_number_is_taken():
     bic = dict.fromkeys(range(1, 9), 40.0) | {4: 20.0, 5: 22.0}
     choice = choose_number(count(5, 2), weak_fits(bic, {}, []))
     assert choice.n_latents == 5
     assert (
-        "5 latents with at least 2 items are, of those within 2 of the best, nearest to the "
-        in (choice.reason)
+        "5 latents with at least 2 items are, of those within 2 of the best, the largest "
+        in choice.reason
     )
     assert choose_number(count(5, 2), weak_fits(bic | {5: 22.1}, {}, [])).n_latents == 4
 

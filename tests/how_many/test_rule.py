@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from hidag.how_many.choice import JudgedFit
+from hidag.how_many.common_strength import bic_at
 from hidag.how_many.rule import (
     Comparison,
     count_active,
+    count_shared,
     nearest,
     next_both_ways,
     next_to_fit,
@@ -20,9 +22,16 @@ from hidag.how_many.rule import (
 NAN, INF = float("nan"), float("inf")
 
 
-def weak(bic: float, n_parameters: int, n_active: int, ratio: float = 0.05) -> JudgedFit:
+#: Logarithm of the rows of fits to items that hardly show their latents.
+LOG_ROWS = log(5000.0)
+
+
+def weak(
+    bic: float, n_parameters: int, n_active: int, ratio: float = 0.05, n_shared: int = 0
+) -> JudgedFit:
     """Return a fit to items that hardly show their latents."""
-    return JudgedFit(bic, 3.0, n_parameters, ratio, n_active)
+    aic = bic - (LOG_ROWS - 2.0) * n_parameters
+    return JudgedFit(bic, 3.0, n_parameters, ratio, n_active, aic, n_shared)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +83,9 @@ def test_where_items_hardly_show_latents_the_best_fit_decides_in_both_directions
     fits = {3: [weak(100.0, 30, 3)], 4: [weak(103.0, 32, 4)], 5: [weak(106.0, 34, 5)]}
     compared = Comparison(3, fits)
     assert (compared.hardly_seen, compared.ratio, compared.settled) == (True, 0.05, 5)
-    # Up to 2 is no evidence: of such numbers the nearest to the count is taken.
-    level = {4: [weak(100.0, 30, 4)], 5: [weak(102.0, 30, 5)], 7: [weak(101.0, 30, 7)]}
-    assert [Comparison(k, level).settled for k in (3, 5, 9)] == [4, 5, 7]
+    # Up to 2 is no evidence: of such numbers the largest is taken, whatever was counted.
+    level = {4: [weak(100.0, 30, 4)], 5: [weak(102.0, 30, 5)], 7: [weak(102.1, 30, 7)]}
+    assert [Comparison(k, level).settled for k in (3, 5, 9)] == [5, 5, 5]
     # Down as well, and not only beyond a near tie.
     assert Comparison(5, {3: [weak(100.0, 30, 3)], 5: [weak(107.0, 30, 5)]}).settled == 3
 
@@ -111,6 +120,21 @@ def test_a_fit_counts_for_the_latents_that_have_two_items():
     assert list(compared.standing) == [3, 4]
     q = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0]])
     assert (count_active(q), count_active(q[:, 1:])) == (1, 1)
+
+
+def test_a_latent_without_two_items_of_its_own_costs_a_parameter_more():
+    # Latents 1 and 2 have two items of their own, 3 has one, 4 none, 5 is idle.
+    q = np.zeros((7, 5), dtype=int)
+    q[[0, 1], 0] = q[[2, 3], 1] = q[4, 2] = 1
+    q[5, [0, 2, 3]] = q[6, [1, 3]] = 1
+    assert (count_active(q), count_shared(q)) == (4, 2)
+    price = LOG_ROWS + log(0.05)
+    one, other = weak(100.0, 30, 4), weak(100.0, 30, 4, n_shared=2)
+    assert bic_at(other, 0.05) - bic_at(one, 0.05) == pytest.approx(2 * price)
+    # Where items show their latents nothing of that counts.
+    assert bic_at(other, 1.0) == bic_at(one, 1.0) == 100.0
+    # A parameter costs no less than AIC's 2, and neither does such a latent.
+    assert bic_at(other, 1e-3) == pytest.approx(other.aic + 2 * 2.0)
 
 
 def test_without_a_likelihood_nothing_is_compared():

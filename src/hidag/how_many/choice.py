@@ -20,6 +20,7 @@ from hidag.how_many.rule import (
     NO_EVIDENCE,
     Comparison,
     count_active,
+    count_shared,
     next_both_ways,
     next_to_fit,
 )
@@ -97,6 +98,8 @@ class JudgedFit:
         Latents with two items or more.
     aic : float
         NaN if the fit has none; the least that it is charged where rows count for little.
+    n_shared : int
+        Latents with two items or more, but less than two of their own.
     result : FitResult or None
         The whole fit, where it is at hand.
     """
@@ -107,6 +110,7 @@ class JudgedFit:
     information_ratio: float = 1.0
     n_active: int = 1
     aic: float = float("-inf")
+    n_shared: int = 0
     result: FitResult | None = field(default=None, repr=False)
 
     @classmethod
@@ -120,6 +124,7 @@ class JudgedFit:
             result.information_ratio,
             count_active(result.q_matrix),
             criteria.aic,
+            count_shared(result.q_matrix),
             result,
         )
 
@@ -175,7 +180,7 @@ def choose_number(
     if compared.hardly_seen:
         place = "are the best"
         if standing[chosen] > best:
-            place = f"are, of those within {NO_EVIDENCE:g} of the best, nearest to the count"
+            place = f"are, of those within {NO_EVIDENCE:g} of the best, the largest"
         found = (
             f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "
             f"more than correlations; by BIC at that share of the rows {counted(chosen, 'latent')} "

@@ -46,6 +46,10 @@ class Contender(Protocol):
     def n_active(self) -> int:
         """Latents that have items enough to be told from noise in one item."""
 
+    @property
+    def n_shared(self) -> int:
+        """Those of them that share all of their items but one, or all, with other latents."""
+
 
 Fit = TypeVar("Fit", bound=Contender)
 
@@ -65,9 +69,15 @@ def best_bic(fits: Sequence[Contender], ratio: float = 1.0) -> float:
 def bic_at(one: Contender, ratio: float) -> float:
     """Return a fit's BIC with parameters charged for a share of the rows, but no less than AIC's 2.
 
-    So much even a parameter without any meaning gains.
+    So much even a parameter without any meaning gains. A latent without two items of its own is
+    charged as one parameter more: what it explains others could, and no theorem vouches for it.
     """
-    return max(one.bic + log(ratio) * one.n_parameters, one.aic) if ratio < 1.0 else one.bic
+    if ratio >= 1.0:
+        return one.bic
+    charged = max(one.bic + log(ratio) * one.n_parameters, one.aic)
+    if not one.n_shared:
+        return charged
+    return charged + one.n_shared * (2.0 + (charged - one.aic) / one.n_parameters)
 
 
 def best_number(fits: Mapping[int, Sequence[Contender]], ratio: float = 1.0) -> int:

@@ -11,7 +11,7 @@ their BIC whether fewer would do, and, where items show their latents, no more t
 
 Where items hardly show their latents (they carry less than a tenth of the latents' information),
 fits are heard both ways, and the best BIC decides (of numbers within 2 of it, which is no evidence,
-the one that is nearest to the count):
+the largest):
 
 - Parallel analysis has no power there: the last latents do not stand out from chance.
 - Fits have no reason to add. Only what items have in common two at a time tells anything, and in
@@ -22,6 +22,11 @@ the one that is nearest to the count):
   a fit tells its latents apart the lower it would be.
 - A fit counts for the latents that have two items or more. One with a single item explains no
   correlation; it is a mixture that this item is free to have.
+- A latent without two items of its own costs one parameter more. Items of several weak causes have
+  in common what one further latent explains with fewer loadings; such a latent shares its items
+  with others. Two items of its own are what identifiability asks of each.
+- With that paid for, a tie goes to the larger number: weak latents are missed sooner than noise
+  is taken for one.
 
 BIC, not EBIC: with every latent that is added EBIC asks more for each loading of all the others,
 and counts every order of the latents as another choice. Where items say little, fits that start at
@@ -35,6 +40,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.posterior import HARDLY_SEEN
@@ -51,6 +57,13 @@ LEAST_ITEMS = 2
 LOOK_BEYOND = 2
 #: Numbers that are fitted at most where fits are heard both ways.
 MOST_BOTH_WAYS = 8
+
+
+def count_shared(q_matrix: NDArray[Any]) -> int:
+    """Return how many latents with two items or more have less than two of their own."""
+    q = np.asarray(q_matrix) != 0
+    own = q & (q.sum(axis=1, keepdims=True) == 1)
+    return int(((q.sum(axis=0) >= LEAST_ITEMS) & (own.sum(axis=0) < LEAST_ITEMS)).sum())
 
 
 def count_active(q_matrix: NDArray[Any]) -> int:
@@ -112,8 +125,7 @@ class Comparison:
         standing = self.standing
         if self.hardly_seen:
             best = min(standing.values())
-            level = [k for k, value in standing.items() if value <= best + NO_EVIDENCE]
-            return nearest(self.counted, level)
+            return max(k for k, value in standing.items() if value <= best + NO_EVIDENCE)
         return settled_number(self.counted, standing)
 
 

@@ -16,7 +16,7 @@ from hidag.errors import HidagError
 from hidag.estimate.canonical import canonical_order
 from hidag.estimator import DCRL
 from hidag.how_many.neighbour_fits import Place
-from hidag.how_many.rule import count_active
+from hidag.how_many.rule import count_active, count_shared
 from hidag.item_order import with_items_in_order
 from hidag.observations import Observations
 from hidag.result import FitResult
@@ -97,6 +97,11 @@ class Candidate:
     def n_active(self) -> int:
         """Latents with two items or more; without a fit, as many as were asked for."""
         return self.n_latents if self.result is None else count_active(self.result.q_matrix)
+
+    @property
+    def n_shared(self) -> int:
+        """Latents with two items or more, but less than two of their own; 0 without a fit."""
+        return 0 if self.result is None else count_shared(self.result.q_matrix)
 
     @property
     def mean_held_out(self) -> float:
