@@ -14,9 +14,12 @@ from hidag.discover import Knowledge
 from hidag.doubted_knowledge import doubts_of_knowledge, with_doubts
 from hidag.errors import ConvergenceWarning, KnowledgeWarning
 from hidag.estimate.count_dispersion import count_dispersion
+from hidag.estimate.dispersion_floor import ended_smallest
 from hidag.estimate.loop import Schedule
 from hidag.fit_task import FitTask
 from hidag.measurement import MeasurementParameters
+from hidag.noiseless import SETTING as NOISELESS
+from hidag.noiseless import noiseless_items, warn_of_noiseless
 from hidag.overdispersed import SETTING, overdispersed_items, warn_of_overdispersion
 from hidag.pipeline import GraphFound, latent_graph
 from hidag.result import FitResult
@@ -76,6 +79,9 @@ def run_stages(
         varied = _overdispersed(task, measured, found)
     if varied:
         settings = {**settings, SETTING: varied}
+    noiseless = _noiseless(task, measured)
+    if noiseless:
+        settings = {**settings, NOISELESS: noiseless}
     result = with_doubts(
         _result(task, settings, measured, found),
         found.knowledge_cost,
@@ -86,6 +92,7 @@ def run_stages(
     for sentence in doubts_of_knowledge(result):
         warnings.warn(sentence, KnowledgeWarning, stacklevel=_STACK - 1)
     warn_of_overdispersion(varied, len(result.item_names), stacklevel=_STACK - 1)
+    warn_of_noiseless(noiseless, len(result.item_names), stacklevel=_STACK - 1)
     warn_of_thin_evidence(
         measured.parameters,
         task.latent_names,
@@ -152,6 +159,18 @@ def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> d
         n_threads=task.n_threads,
     )
     return overdispersed_items(varied, responses.names(task.table.names))
+
+
+def _noiseless(task: FitTask, measured: Measurement) -> list[str]:
+    """Return the items that are all but functions of their latents, by name."""
+    parameters, responses = measured.parameters, task.responses
+    smallest = ended_smallest(
+        parameters,
+        responses.expand(task.counted.values),
+        task.weights,
+        sampled=measured.record.method == "saem",
+    )
+    return noiseless_items(parameters, smallest, responses.names(task.table.names))
 
 
 def _needs(task: FitTask, result: FitResult) -> Needs:

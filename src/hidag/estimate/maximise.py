@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.dispersion_floor import smallest_dispersion
 from hidag.estimate.loading_costs import at_a_cost, penalty_scales
 from hidag.estimate.predictor_floor import kept_above
 from hidag.estimate.statistics import Statistics
@@ -25,8 +26,6 @@ DESCENT_SWEEPS = 50
 DESCENT_TOLERANCE = 1e-7
 #: Added to the unit diagonals of systems that empty states make singular.
 UNSOLVABLE = 1e-9
-#: Smallest share of an item's variance that its dispersion may shrink to.
-SMALLEST_DISPERSION_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -253,7 +252,7 @@ def maximise(
                     - 2.0 * np.einsum("js,js->j", sums, eta)
                     + np.einsum("js,js,js->j", counts, eta, eta)
                 )
-                floor = SMALLEST_DISPERSION_SHARE * data.variance[columns]
+                floor = smallest_dispersion(family, data.variance[columns])
                 auxiliary = np.maximum(squares / data.n_observed[items], floor)
             elif family.has_dispersion or family.n_cutpoints:
                 before = auxiliary

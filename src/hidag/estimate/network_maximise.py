@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.dispersion_floor import ITEM_MASS
 from hidag.estimate.maximise import maximise
 from hidag.estimate.network_gibbs import NetworkStatistics
 from hidag.estimate.network_layout import ItemLayout
@@ -16,10 +17,6 @@ from hidag.kernels.item_regression import FREE
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
 
 Array = NDArray[np.float64]
-
-#: Rows' worth of the item's mean, spread over its sub-states: no effect runs off to infinity when
-#: a latent tells an item's answers apart without fail.
-ITEM_MASS = 1.0
 
 
 def _sums_of(data: WorkingData, items: NDArray[np.intp]) -> WorkingData:

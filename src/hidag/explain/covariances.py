@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.estimate.dispersion_floor import BOUND_SHARE, smallest_dispersion
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_edges import at_edge, complement
 from hidag.explain.observed_information import complete_information, observed_information
@@ -21,8 +22,6 @@ FLAT = 1e-6
 FLAT_SHARE = 1e-2
 #: Directions at an edge are known to rounding, and of many coefficients each has a small share.
 EDGE_SHARE = 1e-6
-#: A dispersion this close to its family's bound, as a share of it, is at the bound.
-BOUND_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,8 @@ def _edges(free: FreeParameters, told: list[Array]) -> tuple[Array, Array | None
     """Return directions at an edge (E, P), and a basis of all others (P, P - E); None for all.
 
     One unit is the same for all coefficients of a response, so that units have no say in these. A
-    dispersion at its family's bound is at an edge too: beyond it the law would be another family's.
+    dispersion at its bound is at an edge too: beyond it the law would be another family's, or the
+    likelihood would have no maximum.
     Cutpoints around a grade that nobody gave are as close as they may be: they move as one, and
     where to is known.
     """
@@ -119,7 +119,7 @@ def _edges(free: FreeParameters, told: list[Array]) -> tuple[Array, Array | None
                 found.append(directions @ everything[own])
                 left.append(complement(directions).T @ everything[own])
                 continue
-        if one.kind == "dispersion" and _at_bound(free.working, one.response):
+        if one.kind == "dispersion" and _at_bound(free, one.response):
             found.append(everything[own])
             continue
         if one.kind == "cutpoint":
@@ -148,10 +148,13 @@ def _ties(parameters: MeasurementParameters, response: int) -> Array:
     return np.asarray(steps[gaps <= family.closed_gap])
 
 
-def _at_bound(parameters: MeasurementParameters, response: int) -> bool:
-    """Return whether a response's dispersion is as small or large as its family lets it be."""
-    low, high = family_named(parameters.families[response]).dispersion_bounds
-    value = float(parameters.dispersion[response])
+def _at_bound(free: FreeParameters, response: int) -> bool:
+    """Return whether a response's dispersion is as small or large as estimation lets it be."""
+    family = family_named(free.working.families[response])
+    column = free.data.columns.starts[response]
+    low = float(smallest_dispersion(family, free.data.variance[column : column + 1])[0])
+    high = family.dispersion_bounds[1]
+    value = float(free.working.dispersion[response])
     return value <= low * (1.0 + BOUND_SHARE) or value >= high * (1.0 - BOUND_SHARE)
 
 

@@ -105,12 +105,7 @@ class MeasurementParameters:
             return lowest_of_main(self.coefficients, self.terms)
         out = np.empty(self.n_items)
         for j, row in enumerate(self.support):
-            latents = np.flatnonzero(row)
-            shape = [self.terms.levels[k] for k in latents]
-            states = np.zeros((int(np.prod(shape)), self.n_latents), dtype=np.int64)
-            states[:, latents] = np.stack(
-                [axis.ravel() for axis in np.indices(shape)], axis=1
-            ).reshape(-1, len(latents))
+            states = self.terms.states_of(np.flatnonzero(row))
             out[j] = (self.intercept[j] + self.terms.features(states) @ self.loadings[j]).min()
         return out
 

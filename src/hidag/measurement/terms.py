@@ -116,6 +116,13 @@ class Terms:
             out[:, t] = np.all([rows[:, k] >= u for k, u in pairs], axis=0)
         return out
 
+    def states_of(self, latents: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return every combination of some latents' levels, others at level 0, shape (n, K)."""
+        shape = [self.levels[k] for k in latents]
+        states = np.zeros((int(np.prod(shape)), self.n_latents), dtype=np.int64)
+        states[:, latents] = np.indices(shape).reshape(len(latents), len(states)).T
+        return states
+
     def support(self, q_matrix: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which terms an item may have whose latents are given by Q (J, K), shape (J, T)."""
         return np.asarray(~((np.asarray(q_matrix) == 0) @ self.involved.T))

@@ -10,6 +10,9 @@ from hidag.doubted_knowledge import doubts_of_knowledge
 from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.explain.rows import NOT_SUMMED, was_weighted
 from hidag.measurement import categorical_named, family_named
+from hidag.noiseless import SETTING as NOISELESS
+from hidag.noiseless import SIGN as NO_NOISE
+from hidag.noiseless import least_cases_in_words, noiseless_sentence
 from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.overdispersed import SIGN, overdispersion_sentence
 from hidag.report.headings import FIT_HEADING
@@ -82,6 +85,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         *(["Rows were counted by weights."] if was_weighted(result) else []),
         support,
         effects_in_words(result),
+        *least_cases_in_words(result),
         *knowledge_in_words(result),
         f"The estimate comes from {steps}, {counted(result.n_iter, 'step')}{best_of}. {rows}",
     ]
@@ -197,6 +201,9 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     # The command line says it in options: then it is among the warnings.
     if varied and not any(SIGN in text for text in more):
         out.append(overdispersion_sentence(varied, n_items))
+    noiseless = result.settings.get(NOISELESS)
+    if noiseless and not any(NO_NOISE in text for text in more):
+        out.append(noiseless_sentence(noiseless, n_items))
     if result.missing_share > MUCH_MISSING:
         out.append(
             f"{result.missing_share:.0%} of the cells are missing; the fit takes them as missing "

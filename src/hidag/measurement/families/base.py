@@ -49,6 +49,8 @@ class Family(ABC):
     #: be compared among items.
     dispersion_is_variance: bool = False
     dispersion_bounds: tuple[float, float] = (0.0, np.inf)
+    #: What items with the smallest dispersion are, if they still have noise of their own.
+    least_case: str = ""
     #: How many cutpoints an item has besides its intercept.
     n_cutpoints: int = 0
     #: Neighbouring cutpoints this close are as close as they may be.

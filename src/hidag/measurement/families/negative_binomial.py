@@ -25,6 +25,7 @@ class NegativeBinomial(LogMeanCounts):
     dispersion_means = "what the squared mean adds to the variance, per square"
     #: Below the smallest the law is a Poisson law to all purposes.
     dispersion_bounds = (1e-5, 1e4)
+    least_case = "Poisson counts"
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(gamma mu / (1 + gamma mu))``, ``A = log(1 + gamma mu) / gamma``."""

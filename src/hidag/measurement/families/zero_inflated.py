@@ -29,6 +29,7 @@ class ZeroInflatedPoisson(Family):
     has_dispersion = True
     dispersion_means = "probability of an extra zero"
     dispersion_bounds = (1e-6, 1.0 - 1e-6)
+    least_case = "Poisson counts"
 
     def finding(self, x: Array) -> Finding:
         """Return what is no count."""

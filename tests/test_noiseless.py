@@ -1,0 +1,121 @@
+"""Fits say which items are left no noise, and standard errors take no floor for an estimate."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import hidag
+from hidag import DCRL
+from hidag.cli.wording import options_for_settings
+from hidag.errors import IdentifiabilityWarning
+from hidag.explain.standard_errors import standard_errors
+from hidag.noiseless import noiseless_sentence
+from hidag.report import concerns, what_was_fitted
+
+WORDS = "no noise beside the latents"
+
+
+def table(n_rows: int = 400, seed: int = 0):
+    """Return a yes/no latent, and it with four measurements of it as columns."""
+    rng = np.random.default_rng(seed)
+    z = (rng.random(n_rows) < 0.4).astype(float)
+    return z, np.column_stack([z, 1.5 * z[:, None] + rng.normal(size=(n_rows, 4))])
+
+
+def fitted(X, family, **settings):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        q = np.ones((X.shape[1], 1))
+        model = DCRL(1, family=family, q_matrix=q, random_state=0, **settings).fit(X)
+    return model.result_, [str(w.message) for w in caught if WORDS in str(w.message)]
+
+
+@pytest.mark.parametrize(
+    ("family", "change"),
+    [
+        ("gaussian", lambda x: 50.0 * x),
+        ("lognormal", np.exp),
+        ("gamma", lambda x: np.exp(0.5 * x)),
+        ("beta", lambda x: 1.0 / (1.0 + np.exp(-x))),
+        ("censored-lognormal(2000)", np.exp),
+    ],
+)
+def test_a_copy_of_the_latent_is_told_and_its_dispersion_has_no_standard_error(family, change):
+    X = change(table()[1])
+    result, told = fitted(X, family)
+    assert result.settings["noiseless"] == ["item_0"]
+    assert told == [noiseless_sentence(["item_0"], 5)]
+    found = standard_errors(result, X)
+    assert "item_0: dispersion" in found.not_estimated
+    errors = found.table.where(kind="dispersion").column("standard_error")
+    assert np.isnan(errors).tolist() == [True] + [False] * 4
+    assert found.distance < 0.1
+
+
+def test_it_is_told_of_sampled_latents_with_weights_and_missing_cells_too():
+    z, X = table()
+    X[::7, 0] = np.nan
+    weights = np.where(z == 1, 0.2, 1.3)
+    model = DCRL(1, family="gaussian", method="saem", random_state=0, max_iter=60)
+    with pytest.warns(IdentifiabilityWarning, match=WORDS):
+        model.fit(X, sample_weight=weights)
+    assert model.result_.settings["noiseless"] == ["item_0"]
+
+
+@pytest.mark.parametrize("method", ["em", "saem"])
+def test_little_noise_is_noise(method):
+    z, X = table()
+    X[:, 0] += 0.1 * np.random.default_rng(1).normal(size=len(z))
+    result, told = fitted(X, "gaussian", method=method, max_iter=60)
+    assert told == []
+    assert "noiseless" not in result.settings
+
+
+@pytest.mark.parametrize(
+    ("family", "n_values"), [("bernoulli", 2), ("ordinal", 3), ("categorical", 3)]
+)
+def test_a_type_for_few_values_is_a_cure(family, n_values):
+    X = table()[1]
+    if n_values > 2:
+        X[:200, 0] *= 2.0
+    assert fitted(X, [family] + ["gaussian"] * 4)[1] == []
+
+
+def test_the_sentence_is_the_same_on_every_way_to_a_reader(tmp_path):
+    result, told = fitted(table()[1], "gaussian")
+    again = hidag.load(result.save(tmp_path / "fit.npz"))
+    assert told[0] in concerns(again)
+    in_options = options_for_settings(told[0])
+    assert in_options.endswith("leave the column out with --drop")
+    assert [text for text in concerns(again, [in_options]) if WORDS in text] == [in_options]
+
+
+def test_the_sentence_names_a_few_items():
+    assert noiseless_sentence(["a"], 9) == (
+        "1 of 9 items has no noise beside the latents ('a'): its dispersion ended at the smallest "
+        "that is allowed and is no estimate, and latents' levels are read off such a column alone; "
+        "if it has few values, number them from 0 up and give it a type for these (bernoulli, "
+        "ordinal, categorical), and if it was made of other columns, or says what the latents are "
+        "to find, drop the column"
+    )
+    assert noiseless_sentence(list("abcdef"), 9).startswith(
+        "6 of 9 items have no noise beside the latents ('a', 'b', 'c', 'd' and 2 more): their "
+    )
+
+
+@pytest.mark.parametrize("family", ["negative-binomial", "zero-inflated-poisson"])
+def test_counts_that_end_as_poisson_counts_are_told_without_a_warning(family):
+    rng = np.random.default_rng(0)
+    means = np.exp(1.0 + (rng.random((500, 1)) < 0.5) + np.zeros(4))
+    X = rng.poisson(means).astype(float)
+    X[:, 0] = rng.binomial(10, means[:, 0] / 10.0)
+    result, told = fitted(X, family)
+    assert told == []
+    assert concerns(result) == []
+    (sentence,) = (text for text in what_was_fitted(result) if "ended as" in text)
+    n_ended = int((result.dispersion < 2e-5).sum())
+    assert sentence.startswith(f"{n_ended} of the {family} items ended as Poisson counts with")
+    assert "(item_0" in sentence
