@@ -10,7 +10,12 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
 from hidag import DCRL, bootstrap
+from hidag.estimate.network_gibbs import NetworkStatistics
+from hidag.estimate.network_layout import ItemLayout
+from hidag.estimate.network_maximise import maximise_tables
 from hidag.estimate.predictor_floor import kept_above
+from hidag.estimate.working import WorkingData
+from hidag.measurement import MeasurementParameters
 
 FLOOR = 1e-3
 STATES = np.array(list(itertools.product([0, 1], repeat=3)))
@@ -117,3 +122,21 @@ def test_loadings_that_the_floor_holds_at_zero_are_none() -> None:
     x = rng.poisson(latents @ (q * rng.uniform(2, 6, q.shape)).T).astype(float)
     found = DCRL(2, family="poisson-identity", random_state=0).fit(x).q_matrix_
     assert found.sum() == q.sum()
+
+
+def test_items_on_the_floor_move_where_latents_are_sampled_too() -> None:
+    rng = np.random.default_rng(2)
+    latents = (rng.random((20_000, 2)) < 0.5).astype(int)
+    q = np.array([[1, 0], [0, 1], [1, 1]])
+    x = rng.poisson(4.0 * latents @ q.T).astype(float)
+    families = ("poisson-identity",) * 3
+    data = WorkingData.from_values(x, families)
+    begun = MeasurementParameters(families, np.full(3, FLOOR), 1.0 * q, np.ones(3))
+    layout = ItemLayout.of(begun)
+    sub_states = [latents[:, 0], latents[:, 1], latents @ np.array([1, 2])]
+    cells = [(np.bincount(s), np.bincount(s, x[:, j])) for j, s in enumerate(sub_states)]
+    count, sums = (np.concatenate(part).astype(float) for part in zip(*cells, strict=True))
+    statistics = NetworkStatistics(count, sums, np.zeros(0))
+    found = maximise_tables(begun, statistics, data, layout, n_newton=20)
+    np.testing.assert_allclose(found.intercept, FLOOR, atol=1e-5)
+    np.testing.assert_allclose(found.loadings, 4.0 * q, atol=0.1)
