@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge
+from hidag.cli.wording import in_options
 from hidag.errors import HidagWarning, SettingError
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.simulate import Truth, chain_dag, make_truth, random_law, simulate
@@ -129,7 +130,7 @@ def test_what_is_known_of_latents_without_items_is_set_aside():
         (
             {"method": "saem"},
             "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
-            "2^3 states; use method='em' (at most 16 latents) or fewer rows",
+            "2^3 states; use method='em', which takes longer the more there are",
         ),
     ],
 )
@@ -137,6 +138,36 @@ def test_hierarchies_that_cannot_be_kept_are_refused(rows, settings, sentence):
     with pytest.raises(SettingError) as caught:
         fitted(rows, knowledge=LINEAR, **settings)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("method", ["auto", "em", "saem"])
+def test_a_hierarchy_of_too_many_latents_is_refused_with_what_helps(method):
+    rng = np.random.default_rng(0)
+    n_latents = 17
+    z = (rng.random((300, n_latents)) < 0.6).astype(int)
+    z[:, 1] *= z[:, 0]
+    q = np.vstack([np.eye(n_latents, dtype=int)] * 3)
+    X = (rng.random((300, len(q))) < 0.1 + 0.8 * z @ q.T).astype(float)
+    step = [("Z1", "Z2")]
+
+    def model(**known):
+        return DCRL(
+            n_latents, q_matrix=q, knowledge=Knowledge(**known), method=method, random_state=0
+        )
+
+    with pytest.raises(SettingError) as caught:
+        model(hierarchy=step).fit(X)
+    assert str(caught.value) == (
+        "a hierarchy needs the latents' joint states one by one, and 2^17 are more than 2^16; give "
+        "its steps as required edges instead, which leave states without a prerequisite what "
+        "probability the data give them, or ask for fewer latents"
+    )
+    assert "give its steps with --require instead" in str(in_options(caught.value))
+    if method != "em":
+        result = model(required=step).fit(X).result_
+        assert step[0] in result.graph.directed_edges
+        assert isinstance(result.law, NetworkLaw)
+        assert result.law.tables[1][0, 1] < 0.1
 
 
 def fork_truth():

@@ -51,6 +51,8 @@ _OPTIONS = {
     "effects must": "--effects must",
     "effects=": "--effects ",
     "law='network'": "--law network",
+    "method='em'": "--method em",
+    "its steps as required edges instead": "its steps with --require instead",
     "give q_matrix": "give --q",
     "leave it out, or say its family": "leave it out with --id COLUMN or --drop COLUMN, or say its "
     "family with --family COLUMN=TYPE",

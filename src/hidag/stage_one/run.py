@@ -22,7 +22,7 @@ from hidag.stage_one.exact import exact_measurement, parents_by_search
 from hidag.stage_one.hierarchy import lost_by_hierarchy, under_hierarchy
 from hidag.stage_one.record import Measurement
 from hidag.stage_one.sampled import parents_of_draws, sampled_measurement
-from hidag.start.budget import LARGEST_EXACT_STATES, choose_method
+from hidag.start.budget import LARGEST_EXACT_STATES, LARGEST_STATES, choose_method
 from hidag.start.by_sampling import SampledStageOne, estimate_by_sampling
 from hidag.start.points import StartPoint, main_effects_only
 from hidag.start.records import StartProgress
@@ -101,6 +101,8 @@ def estimate_measurement(
     entries = q_entries
     if entries is None:
         entries = np.full((n_items, n_latents), -1, dtype=np.int8)
+    if hierarchy:
+        _refuse_hierarchy(q_entries is None, space)
     chosen = choose_method(method, n_samples, n_items, space, saturated=law == "saturated")
     labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
     rows, columns = canonical_order(values, labels, weights)
@@ -142,8 +144,8 @@ def estimate_measurement(
         )
     if not effects.main_only and chosen == "saem" and law != "saturated":
         chosen = "em"
-    if hierarchy:
-        _refuse_hierarchy(q_entries is None, chosen == "saem", space)
+    if hierarchy and chosen == "saem":
+        _refuse_sampled_hierarchy(space)
     if law != "saturated" and chosen == "saem":
         return sampled_measurement(sampled_stage(), data, columns, reorder=q_entries is None)
     dear = space.n_states >= STATES_FOR_SAMPLED_START and bool((entries < 0).any())
@@ -210,18 +212,29 @@ def estimate_measurement(
     )
 
 
-def _refuse_hierarchy(estimated: bool, sampled: bool, space: StateSpace) -> None:
-    """Refuse a hierarchy where nobody knows which latent is which, or states are not listed."""
+def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
+    """Refuse a hierarchy where nobody knows which latent is which, or states are too many."""
     if estimated:
         raise SettingError(
             "a hierarchy is about latents with a meaning, but without a Q-matrix the fit decides "
             "which latent is which; give q_matrix (-1 where it is to be estimated)"
         )
-    if sampled:
+    if space.n_states > LARGEST_STATES:
+        most = LARGEST_STATES.bit_length() - 1
         raise SettingError(
-            "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
-            f"{space.count_in_words()} states; use method='em' (at most 16 latents) or fewer rows"
+            "a hierarchy needs the latents' joint states one by one, and "
+            f"{space.count_in_words()} are more than 2^{most}; give its steps as required edges "
+            "instead, which leave states without a prerequisite what probability the data give "
+            "them, or ask for fewer latents"
         )
+
+
+def _refuse_sampled_hierarchy(space: StateSpace) -> None:
+    """Refuse a hierarchy of latents that would be sampled though their states can be listed."""
+    raise SettingError(
+        "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
+        f"{space.count_in_words()} states; use method='em', which takes longer the more there are"
+    )
 
 
 def _starts_with_interactions(n_starts: int | str) -> int:
