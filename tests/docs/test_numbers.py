@@ -145,7 +145,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"{words[splits.MOST_SPLITS].capitalize()} latents are tried",
         f"for up to {words[splits.MOST_ROUNDS]} rounds",
         f"costs another {crossing.PRICE_OF_IDLE:g} units",
-        f"up to K = {MOST_EXACT_STATES.bit_length() - 1}; beyond, `predict_proba` and `predict` "
+        f"up to K = {MOST_EXACT_STATES.bit_length() - 1}; beyond, "
         f"where no group of latents that hang together has more than 2^{WIDEST.bit_length() - 1} "
         "states",
         f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
@@ -163,7 +163,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"while fewer are better, {choice.MOST_NUMBERS} numbers at the most",
         f"goes down likewise, up to {MOST_NUMBERS} numbers, and",
         f"counting only latents with at least {LEAST_ITEMS} items",
-        f"of numbers within {NO_EVIDENCE:g} of the best, the nearest to what was counted",
+        f"of numbers within {NO_EVIDENCE:g} of the best, the largest",
         f"At most {neighbour_fits.MOST_TRIED} latents of a fit are tried each way, in at most "
         f"{neighbour_fits.MOST_ROUNDS} rounds",
         f"until {LOOK_BEYOND} numbers on either side of the best are worse, {MOST_BOTH_WAYS} "
@@ -174,7 +174,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     listed, exact = budget.LARGEST_EXACT_STATES, MOST_EXACT_STATES
     for sentence in (
         f"(more than 2^{listed.bit_length() - 1} joint states",
-        f"`log_likelihood_` is NaN past {listed.bit_length() - 1} latents",
+        f"past {listed.bit_length() - 1} latents `log_likelihood_`, statistics of fit and",
         f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled where",
         f"`.probabilities` up to {MAX_LISTED_STATES.bit_length() - 1} latents",
         f"(joint states, up to {LISTED_STATES:,} of them)",
