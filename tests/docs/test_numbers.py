@@ -175,7 +175,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     for sentence in (
         f"(more than 2^{listed.bit_length() - 1} joint states",
         f"past {listed.bit_length() - 1} latents `log_likelihood_`, statistics of fit and",
-        f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled where",
+        f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled there",
         f"`.probabilities` up to {MAX_LISTED_STATES.bit_length() - 1} latents",
         f"(joint states, up to {LISTED_STATES:,} of them)",
     ):
