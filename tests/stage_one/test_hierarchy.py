@@ -196,3 +196,42 @@ def test_a_line_of_binary_skills_leaves_a_law_nothing_to_restrict(rows):
     assert isinstance(held.latent_law_, SaturatedLaw)
     assert isinstance(fitted(rows, knowledge=LINEAR, law="network").latent_law_, NetworkLaw)
     assert sorted(held.graph_.directed_edges) == [("A", "B"), ("B", "C")]
+
+
+TWO = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2)
+
+
+@pytest.fixture(scope="module")
+def any_is_enough():
+    """Nobody has Z2 without Z1; items with both need any of them."""
+    rng = np.random.default_rng(0)
+    states = np.array([[0, 0], [1, 0], [1, 1]])[rng.choice(3, 1000, p=[0.3, 0.3, 0.4])]
+    met = np.array([states[:, row == 1].any(axis=1) for row in TWO]).T
+    return (rng.random(met.shape) < 0.15 + 0.7 * met) * 1.0
+
+
+@pytest.mark.parametrize("law", ["saturated", "network"])
+def test_items_of_which_any_latent_is_enough_stay_so_under_a_hierarchy(any_is_enough, law):
+    def dino(**settings):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HidagWarning)
+            return DCRL(
+                2,
+                q_matrix=TWO,
+                effects="dino",
+                family="bernoulli",
+                law=law,
+                tol=1e-8,
+                max_iter=2000,
+                random_state=0,
+                **settings,
+            ).fit(any_is_enough)
+
+    free, held = dino(), dino(knowledge=Knowledge(hierarchy=[("Z1", "Z2")]))
+    # The states 00, 01, 10, 11.
+    assert held.latent_law_.probabilities[1] == 0.0
+    assert held.graph_.directed_edges == [("Z1", "Z2")]
+    assert held.log_likelihood_ <= free.log_likelihood_ + 1e-6
+    one = held.loadings_[6:, :1]
+    np.testing.assert_allclose(held.loadings_[6:], one * [[1.0, 1.0, -1.0]], rtol=1e-12)
+    np.testing.assert_array_equal(held.loadings_[:6, 2], 0.0)

@@ -20,10 +20,11 @@ from hidag.estimate.loop import Estimate, Schedule, any_law, continued, run_em
 from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.kernels.item_regression import FREE, ZERO
-from hidag.latent import StateSpace
+from hidag.latent import Parents, StateSpace
 from hidag.latent.factorise import is_any_law
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
-from hidag.stage_one.way_round import latest, levels_rising
+from hidag.measurement.effects import MAIN_EFFECTS, Effects
+from hidag.stage_one.way_round import all_turned, latest, levels_rising
 from hidag.start.records import StageOne
 from hidag.start.several import FINAL_TOLERANCE
 
@@ -40,7 +41,7 @@ def under_hierarchy(
     law: str,
     learn_parents: LearnParents,
     price: float | None = None,
-    relevel: bool = True,
+    effects: Effects = MAIN_EFFECTS,
     n_threads: int = 1,
 ) -> StageOne:
     """Return Stage I's answer with no mass on states that cannot be; the support of Q stays.
@@ -59,8 +60,11 @@ def under_hierarchy(
         Finds a graph that has the hierarchy's edges.
     price : float or None
         What a parameter of the law costs there, as in ``estimate_under_network``.
-    relevel : bool
-        Whether levels have to be put in order first; conjunctive items mean something by theirs.
+    effects : Effects
+        What items' latents do together. Levels are put in order first unless items are conjunctive,
+        which mean something by theirs. Items of which any latent is enough are fitted with levels
+        reversed, as ``with_interactions`` does: only there have they one coefficient, and with
+        levels as they are nothing would tie the coefficients that stand for it.
     n_threads : int
 
     Raises
@@ -68,8 +72,22 @@ def under_hierarchy(
     DataError
         If the answer without the hierarchy has no mass at all on the states that can be.
     """
+    if effects.reversed:
+        held = under_hierarchy(
+            all_turned(stage_one, space),
+            data,
+            space,
+            possible[::-1],
+            schedule,
+            law=law,
+            learn_parents=_levels_back(learn_parents, space),
+            price=price,
+            effects=replace(effects, reversed=False),
+            n_threads=n_threads,
+        )
+        return all_turned(held, space)
     begin = stage_one
-    if relevel:
+    if not effects.conjunctive:
         begin = levels_rising(stage_one, data, space)
     plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
 
@@ -83,7 +101,7 @@ def under_hierarchy(
         return any_law(kept)
 
     def fitted(now: Estimate) -> Estimate:
-        basis, allowed = _held(now.parameters, space)
+        basis, allowed = _held(now.parameters, space, effects)
         found = run_em(
             now.parameters,
             only_possible(now.probabilities),
@@ -101,7 +119,7 @@ def under_hierarchy(
     if law == "saturated":
         return replace(begin, best=best)
     begun = best if begin.network is None else fitted(latest(begin))
-    basis, allowed = _held(begun.parameters, space)
+    basis, allowed = _held(begun.parameters, space, effects)
     parents = learn_parents(begun.parameters, begun.probabilities, data, max(begun.n_iter, 1))
     network = estimate_under_network(
         FirstLook(best, begun, parents, data, 0.0),
@@ -131,8 +149,33 @@ def lost_by_hierarchy(free: StageOne, held: StageOne) -> float:
     return latest(free).log_likelihood - after.log_likelihood
 
 
-def _held(parameters: MeasurementParameters, space: StateSpace) -> tuple[Basis, NDArray[np.uint8]]:
-    """Return the items' terms over all states, and leave to fit what is not zero."""
-    allowed = np.where(parameters.coefficients != 0, FREE, ZERO).astype(np.uint8)
+def _levels_back(learn_parents: LearnParents, space: StateSpace) -> LearnParents:
+    """Return the search for those who have all levels reversed: a hierarchy means them as named."""
+
+    def learn(
+        parameters: MeasurementParameters, probabilities: Array, data: WorkingData, n_steps: int
+    ) -> Parents:
+        every = np.ones(space.n_latents, dtype=bool)
+        law = np.ascontiguousarray(probabilities[::-1])
+        return learn_parents(parameters.flipped(every), law, data, n_steps)
+
+    return learn
+
+
+def _held(
+    parameters: MeasurementParameters, space: StateSpace, effects: Effects
+) -> tuple[Basis, NDArray[np.uint8]]:
+    """Return the items' terms over all states, and leave to fit what is not zero.
+
+    Of conjunctive items that is the product of all their latents, once they have it: levels that
+    were reversed and back may leave rounding errors in the products below it.
+    """
+    terms = parameters.terms
+    wanted = parameters.loadings != 0
+    if effects.conjunctive:
+        product = effects.support(terms, parameters.q_matrix)
+        wanted = np.where(product.any(axis=1, keepdims=True), product, wanted)
+    allowed = np.full((parameters.n_items, 1 + terms.n_terms), ZERO, dtype=np.uint8)
     allowed[:, 0] = FREE
-    return Basis.over(space, parameters.terms), allowed
+    allowed[:, 1:][wanted] = FREE
+    return Basis.over(space, terms), allowed

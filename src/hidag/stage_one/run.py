@@ -196,7 +196,7 @@ def estimate_measurement(
             law=law,
             learn_parents=parents_by_search(space, knowledge, possible),
             price=PRICE_WITH_GIVEN_Q if (entries >= 0).all() else None,
-            relevel=not effects.conjunctive,
+            effects=effects,
             n_threads=n_threads,
         )
         stage_one = replace(stage_one, hierarchy_loss=lost_by_hierarchy(free, stage_one))
