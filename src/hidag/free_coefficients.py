@@ -109,6 +109,25 @@ def known_in_sum(result: FitResult) -> list[NDArray[np.bool_]]:
     ]
 
 
+def known_combinations(
+    design: Array, ruled_out: NDArray[np.bool_] | None, chosen: NDArray[np.intp]
+) -> Array:
+    """Return what of some of a response's coefficients is known, as weights (n, len(chosen)).
+
+    Orthonormal combinations of these coefficients that have no part in directions which change no
+    state that occurs: one for each coefficient where prerequisites rule nothing out.
+
+    Parameters
+    ----------
+    design : ndarray, shape (S, P)
+    ruled_out : ndarray of bool, shape (S,), or None
+    chosen : ndarray of int
+        Columns of the design.
+    """
+    _, sizes, turned = np.linalg.svd(_idle(design, ruled_out)[:, chosen])
+    return np.asarray(turned[int((sizes > _ROUNDING).sum()) :])
+
+
 def states_known(result: FitResult) -> NDArray[np.bool_]:
     """Return in which states each response's predictor follows from states that occur, (S, R).
 

@@ -17,12 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.given_q import GivenQ, changed
 from hidag.explain.local_scores import ROWS_FOR_ONE, LocalScores, items_of
 from hidag.explain.moment_tests import ScoreSpace, chi_square
 from hidag.explain.row_scores import item_scores, row_scores
+from hidag.free_coefficients import known_combinations
 
 Array = NDArray[np.float64]
 
@@ -148,17 +150,24 @@ def _inverse(information: Array) -> Array:
 def _lost(
     free: FreeParameters, covariance: Array, own: dict[int, int], item: int, latent: int
 ) -> float:
-    """Return the Wald statistic of the coefficients that an entry has."""
+    """Return the Wald statistic of the coefficients that an entry has.
+
+    Where prerequisites rule states out, of their combinations that states which occur tell: others
+    cost nothing to drop, and a fit leaves them anywhere.
+    """
     result = free.result
     involved = np.concatenate([[False], result.terms.involved[:, latent]])
-    chosen: list[NDArray[np.intp]] = []
+    places: list[NDArray[np.intp]] = []
+    parts: list[Array] = []
     values: list[Array] = []
     for r in np.flatnonzero(result.responses.item == item):
         place = free.coefficient_maps[r].argmax(axis=0)
-        mine = involved[place]
-        chosen.append(free.of_channel(own[int(r)])[mine])
+        mine = np.flatnonzero(involved[place])
+        channel = own[int(r)]
+        places.append(free.of_channel(channel)[mine])
+        parts.append(known_combinations(free.designs[channel], result.ruled_out, mine))
         coefficients = result.parameters.coefficients[r][place[mine]]
-        values.append(coefficients / free.data.scale[r])
-    places, b = np.concatenate(chosen), np.concatenate(values)
-    inner = covariance[np.ix_(places, places)]
+        values.append(parts[-1] @ coefficients / free.data.scale[r])
+    every, known, b = np.concatenate(places), block_diag(*parts), np.concatenate(values)
+    inner = known @ covariance[np.ix_(every, every)] @ known.T
     return float(b @ np.linalg.lstsq(inner, b, rcond=1e-10)[0])

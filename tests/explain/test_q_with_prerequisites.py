@@ -1,0 +1,83 @@
+"""A provisional Q of latents that are prerequisites of others: judged in states that occur."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag import DCRL, Knowledge
+from hidag.errors import HidagWarning
+from hidag.explain import validate_q
+from hidag.explain.given_q import changed, given_q
+from hidag.explain.q_screening import screened_entries
+
+Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=np.int8)
+
+
+def answers(rule):
+    """Nobody has Z2 without Z1; a chance of .15 becomes .85 where the rule holds."""
+    rng = np.random.default_rng(0)
+    states = np.array([[0, 0], [1, 0], [1, 1]])[rng.choice(3, 1000, p=[0.3, 0.3, 0.4])]
+    met = np.array([rule(states[:, row == 1], axis=1) for row in Q]).T
+    return (rng.random(met.shape) < 0.15 + 0.7 * met) * 1.0
+
+
+def fitted(X, effects):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HidagWarning)
+        return (
+            DCRL(
+                2,
+                q_matrix=Q,
+                effects=effects,
+                family="bernoulli",
+                knowledge=Knowledge(hierarchy=[("Z1", "Z2")]),
+                tol=1e-8,
+                max_iter=2000,
+                random_state=0,
+            )
+            .fit(X)
+            .result_
+        )
+
+
+@pytest.fixture(scope="module")
+def all_effects():
+    # Who has Z2 has Z1: that items 6 and 7 need both says no more than that they need Z2.
+    X = answers(np.all)
+    return fitted(X, "gdina"), X
+
+
+def test_a_glance_is_near_the_likelihood_ratio_where_coefficients_are_known_in_sum(all_effects):
+    result, X = all_effects
+    model = given_q(result, X)
+    told = {(t.item, t.latent): t for t in screened_entries(model)}
+    for key in [(6, 0), (7, 0)]:
+        ratio = 2 * (model.log_likelihood - model.fitted(changed(model.q, *key)).log_likelihood)
+        assert told[key].statistic == pytest.approx(ratio, abs=0.05)
+        assert told[key].degrees == 1
+    assert told[6, 1].statistic > 100
+
+
+def test_a_glance_does_not_see_what_changes_no_state_that_occurs(all_effects):
+    result, X = all_effects
+    # Z2 and Z1*Z2 are one in every state that occurs.
+    loadings = result.loadings.copy()
+    loadings[6:, 1] += 5.0
+    loadings[6:, 2] -= 5.0
+    parameters = replace(result.parameters, loadings=loadings)
+    before = given_q(result, X)
+    after = replace(before, result=replace(result, parameters=parameters))
+    before = replace(before, result=result)
+    for one, other in zip(screened_entries(before), screened_entries(after), strict=True):
+        assert one.statistic == pytest.approx(other.statistic, rel=1e-6)
+
+
+def test_entries_that_prerequisites_make_needless_are_doubted(all_effects):
+    result, X = all_effects
+    found = validate_q(result, X)
+    np.testing.assert_array_equal(found.suggested[6:], [[0, 1]] * 2)
+    np.testing.assert_array_equal(found.suggested[:6], Q[:6])
