@@ -109,6 +109,19 @@ def known_in_sum(result: FitResult) -> list[NDArray[np.bool_]]:
     ]
 
 
+def coefficients_in_sum(result: FitResult) -> NDArray[np.bool_]:
+    """Return which intercepts and loadings prerequisites leave known in sum only, (R, 1 + T).
+
+    A coefficient that hangs on several free ones is known where these are in a known combination.
+    """
+    out = np.zeros(result.parameters.coefficients.shape, dtype=bool)
+    if result.ruled_out is None:
+        return out
+    for r, (design, turn) in enumerate(zip(*item_designs(result), strict=True)):
+        out[r] = ((turn @ _idle(design, result.ruled_out).T) ** 2).sum(axis=1) > _ROUNDING
+    return out
+
+
 def known_combinations(
     design: Array, ruled_out: NDArray[np.bool_] | None, chosen: NDArray[np.intp]
 ) -> Array:

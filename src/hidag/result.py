@@ -168,9 +168,21 @@ class FitResult:
     def strengths(self) -> Array:
         """How strongly each latent drives each item over all its levels, shape (J, K).
 
-        Of a nominal item's categories, the one that is driven most.
+        Of a nominal item's categories, the one that is driven most. See ``response_strengths``.
         """
-        return self.responses.largest(self.parameters.strengths)
+        return self.responses.largest(self.response_strengths)
+
+    @property
+    def response_strengths(self) -> Array:
+        """How strongly each latent drives each response over all its levels, shape (R, K).
+
+        With interactions the average over patterns of the other latents; where prerequisites rule
+        states out, over those that can occur (:meth:`Terms.strengths_among`).
+        """
+        if self.ruled_out is None:
+            return self.parameters.strengths
+        states = self.law.space.states()[~self.ruled_out]
+        return self.terms.strengths_among(self.loadings, states)
 
     @property
     def dispersion(self) -> Array:

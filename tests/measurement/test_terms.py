@@ -193,3 +193,23 @@ def test_joined_terms_are_all_of_them_in_their_order():
     others = [Terms(levels, terms.interactions[:3]), Terms(levels, terms.interactions[3:])]
     assert some.joined(others) == terms
     assert some.joined([]) == some
+
+
+def test_strengths_among_states_that_occur_are_average_differences_between_these():
+    rng = np.random.default_rng(0)
+    terms = Terms((2, 3, 2), interactions_within(np.ones((1, 3), dtype=int), (2, 3, 2), 3))
+    coefficients = rng.normal(size=(4, terms.n_terms))
+    states = StateSpace((2, 3, 2)).states()
+    every = terms.strengths_among(coefficients, states)
+    np.testing.assert_allclose(every, terms.strengths(coefficients), atol=1e-12)
+    # Nobody is above the lowest level of the second latent at the lowest of the first.
+    possible = states[~((states[:, 0] == 0) & (states[:, 1] > 0))]
+    found = terms.strengths_among(coefficients, possible)
+
+    def predictor(*state):
+        return coefficients @ terms.features(np.array([state]))[0]
+
+    first = [predictor(1, 0, c) - predictor(0, 0, c) for c in (0, 1)]
+    second = [predictor(1, 2, c) - predictor(1, 0, c) for c in (0, 1)]
+    np.testing.assert_allclose(found[:, 0], np.mean(first, axis=0), atol=1e-12)
+    np.testing.assert_allclose(found[:, 1], np.mean(second, axis=0), atol=1e-12)

@@ -12,7 +12,7 @@ from hidag.discover.graphs import CPDAG
 from hidag.evaluate.graphs import Detection, GraphComparison, evaluate_graph
 from hidag.evaluate.matching import Matching, match_latents, total_variation
 from hidag.evaluate.parts import Parts
-from hidag.latent import LatentLaw
+from hidag.latent import LatentLaw, StateSpace
 from hidag.measurement import Terms
 
 
@@ -224,11 +224,33 @@ def _rmse_loadings(moved: Parts, true: Parts, filled: NDArray[np.bool_]) -> floa
     if moved.levels == true.levels and filled.all():
         pairs = set(moved.terms.interactions) | set(true.terms.interactions)
         union = Terms(true.levels, tuple(sorted(pairs)))
-        return _rmse(moved.terms.rewritten(ours, union), true.terms.rewritten(theirs, union))
+        a, b = moved.terms.rewritten(ours, union), true.terms.rewritten(theirs, union)
+        return _rmse(a, b if moved.ruled_out is None else _nearest(b, a, union, moved.ruled_out))
     there = np.arange(len(filled)) < true.n_latents
     return _rmse(
         _columns(moved.terms.strengths(ours), filled), _columns(true.terms.strengths(theirs), there)
     )
+
+
+def _nearest(
+    loadings: NDArray[np.float64],
+    to: NDArray[np.float64],
+    terms: Terms,
+    ruled_out: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return loadings (R, T) that are the same in states that occur, as near to others as can be.
+
+    Some are known in sum only where states are ruled out: in which of them a fit leaves the sum is
+    no error.
+    """
+    features = terms.features(StateSpace(terms.levels).states()[~ruled_out])
+    out = loadings.copy()
+    for r, used in enumerate((loadings != 0) | (to != 0)):
+        design = np.hstack([np.ones((len(features), 1)), features[:, used]])
+        _, _, turned = np.linalg.svd(design)
+        idle = turned[np.linalg.matrix_rank(design) :, 1:]
+        out[r, used] += idle.T @ (idle @ (to - loadings)[r, used])
+    return out
 
 
 def _padded_order(matching: Matching, n_estimated: int) -> tuple[NDArray[np.int64], int]:

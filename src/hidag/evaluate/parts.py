@@ -45,6 +45,8 @@ class Parts:
     questions : tuple, length R, or None
         What each row of coefficients is about, as `hidag.measurement.Responses` says it; the items
         one by one when it is not said.
+    ruled_out : ndarray of bool, shape (S,), or None
+        Joint states that cannot occur, whatever the law; None where all may.
     """
 
     q_matrix: NDArray[np.int8]
@@ -54,6 +56,7 @@ class Parts:
     graph: Any = None
     terms: Any = None
     questions: Any = None
+    ruled_out: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         q = np.asarray(self.q_matrix)
@@ -104,8 +107,13 @@ class Parts:
                 f"{type(model).__name__!r} has neither q_matrix_ nor q_matrix; pass a fitted "
                 f"estimator, its result, or Parts(q_matrix, ...)"
             )
-        responses = getattr(getattr(model, "result_", model), "responses", None)
-        return cls(**found, questions=None if responses is None else responses.questions)
+        result = getattr(model, "result_", model)
+        responses = getattr(result, "responses", None)
+        return cls(
+            **found,
+            questions=None if responses is None else responses.questions,
+            ruled_out=getattr(result, "ruled_out", None),
+        )
 
     @property
     def n_latents(self) -> int:
@@ -122,7 +130,10 @@ class Parts:
     @property
     def strengths(self) -> NDArray[np.float64] | None:
         """How strongly each latent drives each row over all its levels, (R, K), or None."""
-        return None if self.loadings is None else self.terms.strengths(self.loadings)
+        if self.loadings is None or self.ruled_out is None:
+            return None if self.loadings is None else self.terms.strengths(self.loadings)
+        states = StateSpace(self.levels).states()[~self.ruled_out]
+        return np.asarray(self.terms.strengths_among(self.loadings, states))
 
     def relabelled(self, order: ArrayLike, flips: ArrayLike) -> Parts:
         """Return the same model with latent ``order[k]`` in place k, levels reversed if flipped.
@@ -161,7 +172,17 @@ class Parts:
             None if self.graph is None else self.graph[np.ix_(place, place)],
             self.terms.reordered(place)[0],
             self.questions,
+            self._ruled_out(place, turned),
         )
+
+    def _ruled_out(
+        self, order: NDArray[np.int64], flips: NDArray[np.bool_]
+    ) -> NDArray[np.bool_] | None:
+        """Return the states that cannot occur in another order, some levels reversed, (S,)."""
+        if self.ruled_out is None:
+            return None
+        table = self.ruled_out.reshape(self.levels).transpose(order)
+        return np.flip(table, tuple(np.flatnonzero(flips).tolist())).reshape(-1)
 
     def asking(self, questions: Sequence[Hashable]) -> Parts:
         """Return the same model with the coefficients of some questions, in their order.

@@ -19,6 +19,7 @@ from hidag.explain.intervals import LEVEL, percentile_interval
 from hidag.explain.kept_law import MOST_JOINT_STATES, network_of, no_cells, no_edges
 from hidag.explain.refit import SAME_LATENT, Refit, aligned, stacked
 from hidag.explain.resample import Task
+from hidag.free_coefficients import coefficients_in_sum
 from hidag.latent import LatentLaw, SaturatedLaw, StateSpace
 from hidag.result import FitResult
 
@@ -61,6 +62,9 @@ class BootstrapResult:
     edges, cells : ndarray, shapes (B, K, K) and (B, C)
         Parents and conditional tables of the refits' laws, see `hidag.explain.kept_law`, where
         joint states are too many to keep; else empty.
+    in_sum : ndarray of bool, shape (R, 1 + T)
+        Intercepts and loadings that prerequisites leave known in sum only: each refit has them
+        anywhere, so that they have no intervals. Empty in files of earlier versions.
     """
 
     latent_names: tuple[str, ...]
@@ -91,6 +95,7 @@ class BootstrapResult:
     knowing: bool = False
     edges: NDArray[np.int8] = field(default_factory=no_edges)
     cells: Array = field(default_factory=no_cells)
+    in_sum: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
     @classmethod
     def of(cls, task: Task, found: list[Refit | str]) -> BootstrapResult:
@@ -101,6 +106,9 @@ class BootstrapResult:
             raise HidagError(f"no resample could be fitted; the first said: {failures[0]}")
         fit, given = task.fit, task.fit.q_given
         terms = fit.terms.joined(one.terms(fit.terms.levels) or fit.terms for one in refits)
+        fitted, arrays = aligned(fit, fit).on(terms), stacked(refits, terms)
+        ever = (arrays["loadings"] != 0).any(axis=0) | (fitted.loadings != 0)
+        widest = replace(fit.parameters, loadings=ever, terms=terms)
         return cls(
             latent_names=fit.latent_names,
             item_names=fit.item_names,
@@ -114,9 +122,10 @@ class BootstrapResult:
             n_rows=len(task.values),
             q_given=given is not None and bool((given >= 0).all()),
             failures=failures,
-            fitted=aligned(fit, fit).on(terms),
+            fitted=fitted,
             knowing=task.settings.get("knowledge") is not None,
-            **stacked(refits, terms),
+            in_sum=coefficients_in_sum(replace(fit, parameters=widest)),
+            **arrays,
         )
 
     @property
@@ -229,19 +238,23 @@ class BootstrapResult:
         ]  # fmt: skip
 
     def coefficient_table(self, level: float = LEVEL) -> list[Row]:
-        """Return intercepts and the loadings that the fit or some refit has, with intervals."""
-        lows, highs = percentile_interval(self.intercept, level)
-        out = []
-        slope_lows, slope_highs = percentile_interval(self.loadings, level)
-        ever = (self.loadings != 0).any(axis=0) | (self.fitted.loadings != 0)
-        for j, response in enumerate(self.response_names):
-            out.append(_row(response, "intercept", self.fitted.intercept[j], lows[j], highs[j]))
-            out += [
-                _row(response, self.term_names[t], self.fitted.loadings[j, t],
-                     slope_lows[j, t], slope_highs[j, t])
-                for t in np.flatnonzero(ever[j])
-            ]  # fmt: skip
-        return out
+        """Return intercepts and the loadings that the fit or some refit has, with intervals.
+
+        Ends are NaN for those that are known in sum only.
+        """
+        every = np.concatenate([self.intercept[:, :, None], self.loadings], axis=2)
+        first = np.hstack([self.fitted.intercept[:, None], self.fitted.loadings])
+        lows, highs = percentile_interval(every, level)
+        if self.in_sum.any():
+            lows[self.in_sum] = highs[self.in_sum] = np.nan
+        ever = (every != 0).any(axis=0) | (first != 0)
+        ever[:, 0] = True
+        names = ("intercept", *self.term_names)
+        return [
+            _row(response, names[t], first[j, t], lows[j, t], highs[j, t])
+            for j, response in enumerate(self.response_names)
+            for t in np.flatnonzero(ever[j])
+        ]
 
     def law_table(self, level: float = LEVEL) -> list[Row]:
         """Return the probability of each level of each latent, with intervals."""

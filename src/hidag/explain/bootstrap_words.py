@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hidag.explain.intervals import interval_cautions
 from hidag.explain.refit import SAME_LATENT
 from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from hidag.explain.bootstrap_result import BootstrapResult
+
+
+#: Coefficients that are named one by one.
+_NAMED = 5
+
+
+def sums_in_words(found: BootstrapResult) -> list[str]:
+    """Return which coefficients prerequisites leave without an interval, without a full stop."""
+    terms = ("intercept", *found.term_names)
+    names = [f"{found.response_names[r]}: {terms[t]}" for r, t in np.argwhere(found.in_sum)]
+    if not names:
+        return []
+    more = ", ..." if len(names) > _NAMED else ""
+    return [
+        f"prerequisites leave {counted(len(names), 'parameter')} known in sum only, and so without "
+        f"an interval: {', '.join(names[:_NAMED])}{more}"
+    ]
 
 
 def in_words(found: BootstrapResult) -> list[str]:
@@ -27,6 +46,7 @@ def in_words(found: BootstrapResult) -> list[str]:
     if found.start == "fitted":
         lines.append("refits began at the fit: other optima were not looked for")
     lines += interval_cautions(found.n_refits, found.q_given)
+    lines += sums_in_words(found)
     lines.append(
         f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
         f"{found.same_latents.mean():.0%} of refits; {counted(int(found.moved.sum()), 'refit')} "

@@ -130,7 +130,7 @@ def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) 
     items = refit.parameters.reordered(latents=order).flipped(flips)
     law = relabel_law(refit.law, order, flips)
     edges, cells = kept_network(law)
-    mine, first = items.strengths, fit.parameters.strengths
+    mine, first = replace(fit, parameters=items).response_strengths, fit.response_strengths
     lengths = np.linalg.norm(mine, axis=0) * np.linalg.norm(first, axis=0)
     return Refit(
         adjacency=np.asarray(refit.graph.adjacency[np.ix_(order, order)], dtype=np.int8),

@@ -144,6 +144,39 @@ class Terms:
                 out[k] += self._share(pairs, k) * coefficients[:, t]
         return out.T
 
+    def strengths_among(self, coefficients: Array, states: NDArray[np.integer]) -> Array:
+        """Return what each latent's highest level adds to its lowest where both occur, (J, K).
+
+        With interactions the average over patterns of the item's other latents, each as much as the
+        next, that both levels occur with: :meth:`strengths`, where all states occur.
+
+        Parameters
+        ----------
+        coefficients : ndarray, shape (J, T)
+        states : ndarray of int, shape (n, K)
+            Those that occur.
+        """
+        if not self.interactions:
+            return self.strengths(coefficients)
+        out = np.zeros((len(coefficients), self.n_latents))
+        rows, place = np.unique(self.latents_of(coefficients), axis=0, return_inverse=True)
+        for number, row in enumerate(rows):
+            items, own = np.flatnonzero(place.ravel() == number), np.flatnonzero(row)
+            for k in own:
+                others = own[own != k]
+                at_ends = [
+                    set(map(tuple, states[states[:, k] == end][:, others].tolist()))
+                    for end in (0, self.levels[k] - 1)
+                ]
+                shared = sorted(at_ends[0] & at_ends[1])
+                low = np.zeros((len(shared), self.n_latents), dtype=np.int64)
+                low[:, others] = np.array(shared, dtype=np.int64).reshape(low[:, others].shape)
+                high = low.copy()
+                high[:, k] = self.levels[k] - 1
+                added = self.features(high) - self.features(low)
+                out[items, k] = coefficients[items] @ added.mean(axis=0)
+        return out
+
     def _share(self, pairs: Interaction, latent: int) -> float:
         """Return how often the other latents of a product reach their levels, all being even."""
         others = [(self.levels[a] - u) / self.levels[a] for a, u in pairs if a != latent]

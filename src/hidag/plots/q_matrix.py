@@ -183,7 +183,10 @@ def _what_is_coloured(fit: FitResult) -> str:
     """Return what a colour stands for, in the words of the legend."""
     words = "loading" if max(fit.terms.levels) == 2 else "highest level against lowest"
     together = (fit.loadings[:, fit.terms.n_main :] != 0).any()
-    return f"{words}, averaged over the other latents" if together else words
+    if not together:
+        return words
+    where = " in states that can occur" if fit.has_prerequisites else ""
+    return f"{words}, averaged over the other latents{where}"
 
 
 def _label(ax: Axes, items: tuple[str, ...], latents: tuple[str, ...]) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: More edges or latents than this are left to the drawing and the tables.
 _TOLD_EDGES, _TOLD_LATENTS = 8, 8
 _STRONGEST_ITEMS = 3
+#: Effects that cancel in all states that can occur leave a rounding error of the strongest.
+_NO_STRENGTH = 1e-9
 #: A whole question of a survey would bury the sentence.
 _LONGEST_NAME = 40
 #: Two latents joined in so many of the resampled tables are beyond reasonable doubt.
@@ -196,7 +198,7 @@ def _items(result: FitResult) -> list[str]:
 
 
 def _one_latent(name: str, strength: NDArray[np.float64], items: Sequence[str]) -> str:
-    count = int((strength > 0).sum())
+    count = int((strength > _NO_STRENGTH * strength.max(initial=0.0)).sum())
     if not count:
         return f"{_cut(name)} shows in no item."
     order = np.argsort(-strength, kind="stable")[: min(count, _STRONGEST_ITEMS)]

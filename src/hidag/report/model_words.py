@@ -178,6 +178,8 @@ def loadings_in_words(result: FitResult) -> str:
         to = "from its lowest level to its highest (loadings.csv has the steps one by one)"
     together = bool((result.loadings[:, result.terms.n_main :] != 0).any())
     average = ", averaged over even levels of the item's other causes" if together else ""
+    if together and result.has_prerequisites:
+        average += " as far as prerequisites let them occur"
     return (
         f"A loading is how much the item moves when the latent goes {to}{average}. It is on the "
         "scale of the item's type: for instance the log-odds of a yes, of a higher grade or of a "

@@ -7,6 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from hidag.explain.bootstrap_result import BootstrapResult
+from hidag.explain.bootstrap_words import sums_in_words
 from hidag.explain.classification import Classification
 from hidag.explain.fit_statistics import LEVEL, FitStatistics, where_true
 from hidag.explain.intervals import FEWEST_FOR_INTERVALS, interval_cautions, level_reached
@@ -112,6 +113,7 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             f"instance: {found.failures[0]}"
         )
     words += [f"{caution}." for caution in interval_cautions(found.n_refits, found.q_given)]
+    words += [f"{line[0].upper()}{line[1:]}." for line in sums_in_words(found)]
     intervals = f"{level_reached(found.n_refits):.0%} intervals"
     unsure = [row for row in found.q_table() if 0.05 < row["probability"] < 0.95]
     tables = [

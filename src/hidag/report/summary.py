@@ -120,7 +120,7 @@ def _pictures(result: FitResult) -> dict[str, str]:
 
 def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
     """Return one entry per item, one per category of a nominal item; None where Q is 0."""
-    q, strengths = result.q_matrix, result.parameters.strengths
+    q, strengths = result.q_matrix, result.response_strengths
     return [
         {
             "item": name,
