@@ -13,6 +13,7 @@ from hidag.errors import HidagWarning
 from hidag.explain import validate_q
 from hidag.explain.given_q import changed, given_q
 from hidag.explain.q_screening import screened_entries
+from hidag.report.q_panel import q_panel
 
 Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=np.int8)
 
@@ -81,3 +82,38 @@ def test_entries_that_prerequisites_make_needless_are_doubted(all_effects):
     found = validate_q(result, X)
     np.testing.assert_array_equal(found.suggested[6:], [[0, 1]] * 2)
     np.testing.assert_array_equal(found.suggested[:6], Q[:6])
+
+
+@pytest.mark.parametrize(
+    ("effects", "rule", "needless", "same"),
+    # Needing both is needing Z2, and having any of them is having Z1.
+    [("dina", np.all, 0, [3, 4, 5, 6, 7]), ("dino", np.any, 1, [0, 1, 2, 6, 7])],
+)
+def test_entries_that_make_no_difference_are_left_and_told_as_not_judged(
+    effects, rule, needless, same
+):
+    X = answers(rule)
+    found = validate_q(fitted(X, effects), X)
+    np.testing.assert_array_equal(found.suggested, Q)
+    assert not len(found.doubtful())
+    rows = [row for row in found.to_rows() if row["action"] == "not judged"]
+    assert [(row["item"], row["latent"]) for row in rows] == [
+        (f"item_{j}", f"Z{needless + 1}") for j in same
+    ]
+    for row in rows:
+        assert row["degrees"] == 0
+        assert np.isnan([row["likelihood_ratio"], row["price"], row["p_value"]]).all()
+    named = ", ".join(f"item_{j} on Z{needless + 1}" for j in same)
+    sentence = (
+        "prerequisites leave 5 entries not judged and as they were, because nobody is in a state "
+        f"in which they make a difference: {named}"
+    )
+    assert sentence in found.summary().splitlines()
+    assert f"P{sentence[1:]}." in q_panel(found)[0].paragraphs
+
+
+def test_entries_of_conjunctive_items_are_judged_where_every_state_occurs(all_effects):
+    result, X = all_effects
+    free = replace(result, settings={**result.settings, "effects": "dina", "knowledge": None})
+    model = given_q(free, X)
+    assert {told.action for told in screened_entries(model)} == {"add", "drop"}

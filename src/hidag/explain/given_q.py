@@ -71,14 +71,35 @@ class GivenQ:
 
     def n_coefficients(self, q: Q, item: int) -> int:
         """Return how many coefficients, intercepts aside, can be told apart of an item."""
+        if self.result.ruled_out is None:
+            return int(self.terms_of(q)[1][self.result.responses.item == item].sum())
+        return sum(n_told_apart(design) - 1 for design in self._possible_designs(q, item))
+
+    def answers_alike(self, q: Q, item: int) -> bool:
+        """Return whether an item may answer the same in all states that occur with another Q.
+
+        Then no data tell the two apart: who has a skill has its prerequisite, so that needing both
+        is needing the skill.
+        """
+        if self.result.ruled_out is None:
+            return bool((q[item] == self.q[item]).all())
+        both = zip(
+            self._possible_designs(self.q, item), self._possible_designs(q, item), strict=True
+        )
+        return all(
+            n_told_apart(np.hstack([one, other])) == n_told_apart(one) == n_told_apart(other)
+            for one, other in both
+        )
+
+    def _possible_designs(self, q: Q, item: int) -> list[Array]:
+        """Return what an item's coefficients multiply in states that are not ruled out, (S', P)."""
         terms, support = self.terms_of(q)
-        own = support[self.result.responses.item == item]
-        ruled_out = self.result.ruled_out
-        if ruled_out is None:
-            return int(own.sum())
-        states = self.result.law.space.states()[~ruled_out]
+        states = self.result.law.space.states()
+        if self.result.ruled_out is not None:
+            states = states[~self.result.ruled_out]
         features = all_features(terms, states, turned=self.effects.reversed)
-        return sum(n_told_apart(features[:, np.concatenate([[True], row])]) - 1 for row in own)
+        own = support[self.result.responses.item == item]
+        return [features[:, np.concatenate([[True], row])] for row in own]
 
     def fitted(self, q: Q) -> GivenQ:
         """Return the model with another Q, refitted to the same rows from here."""

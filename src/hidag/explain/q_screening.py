@@ -28,6 +28,9 @@ from hidag.free_coefficients import known_combinations
 
 Array = NDArray[np.float64]
 
+#: What is told of a change that makes no difference in any state that occurs.
+NOT_JUDGED = "not judged"
+
 
 @dataclass(frozen=True)
 class Screened:
@@ -36,7 +39,9 @@ class Screened:
     Attributes
     ----------
     item, latent : int
-    action : {"add", "drop"}
+    action : {"add", "drop", "not judged"}
+        What the change does; or that no data can judge it, as prerequisites leave items with and
+        without the entry no state in which they differ.
     statistic : float
         About twice the log-likelihood that the change gains ("add") or costs ("drop").
     degrees : int
@@ -62,7 +67,7 @@ def screened_entries(model: GivenQ) -> list[Screened]:
         for item, latent in np.ndindex(*model.q.shape)
         if (other := changed(model.q, item, latent))[:, latent].any()
     ]
-    actions = ["add" if other[item, latent] else "drop" for item, latent, other in changes]
+    actions = [_action(model, *change) for change in changes]
     if model.effects.conjunctive:
         return [
             Screened(item, latent, action, np.nan, 0)
@@ -77,9 +82,19 @@ def screened_entries(model: GivenQ) -> list[Screened]:
     out = []
     for (item, latent, other), action in zip(changes, actions, strict=True):
         degrees = abs(model.n_coefficients(other, item) - model.n_coefficients(model.q, item))
-        value = next(gains) if action == "add" else _lost(free, covariance, own, item, latent)
+        value = np.nan
+        if action == "add":
+            value = next(gains)
+        elif action == "drop":
+            value = _lost(free, covariance, own, item, latent)
         out.append(Screened(item, latent, action, value, degrees))
     return out
+
+
+def _action(model: GivenQ, item: int, latent: int, other: NDArray[np.int8]) -> str:
+    if model.answers_alike(other, item):
+        return NOT_JUDGED
+    return "add" if other[item, latent] else "drop"
 
 
 def _gained(

@@ -15,7 +15,7 @@ from hidag.estimator import DCRL
 from hidag.explain.draws import canonical_rows
 from hidag.explain.given_q import GivenQ, changed, given_q
 from hidag.explain.provisional import has_given_q, matched_q, provisional_fit
-from hidag.explain.q_screening import Screened, screened_entries
+from hidag.explain.q_screening import NOT_JUDGED, Screened, screened_entries
 from hidag.explain.q_verdict import QValidation
 from hidag.explain.rows import need_listed_states, need_weights
 from hidag.explain.tables import Table
@@ -52,7 +52,8 @@ def validate_q(
 
     Every entry is judged at a glance (score and Wald tests), the most doubtful ones by refits. From
     the provisional Q the best change is then made, one at a time, as long as twice the
-    log-likelihood pays for it: log N for each coefficient and log K for the choice.
+    log-likelihood pays for it: log N for each coefficient and log K for the choice. Entries stay as
+    they are that make no difference in any state that prerequisites let occur: no data judge them.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def validate_q(
                 value,
                 degrees,
                 float(chi2.sf(best, degrees)) if degrees and not np.isnan(best) else np.nan,
-                price(model, degrees),
+                np.nan if told.action == NOT_JUDGED else price(model, degrees),
                 support.get(key, np.nan),
             )
         )
@@ -181,7 +182,8 @@ def _most_doubtful(model: GivenQ, glance: Sequence[Screened]) -> list[Screened]:
         gain = told.statistic - price(model, told.degrees)
         return gain if told.action == "add" else -gain
 
-    ranked = sorted(glance, key=lambda told: (-excess(told), told.item, told.latent))
+    told_apart = [told for told in glance if told.action != NOT_JUDGED]
+    ranked = sorted(told_apart, key=lambda told: (-excess(told), told.item, told.latent))
     if model.effects.conjunctive:
         return ranked
     # What is far from its price at a glance needs no refit.

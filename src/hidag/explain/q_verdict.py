@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.explain.q_screening import NOT_JUDGED
 from hidag.explain.tables import Table
+from hidag.shown_text import counted
 
 Q = NDArray[np.int8]
+
+#: Entries that are named one by one.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,8 @@ class QValidation:
         gain in twice the log-likelihood (add) or cost (drop), without a refit; *likelihood_ratio*
         the same by a refit, for the entries that matter most; *price* what it has to exceed;
         *support* the share of resampled tables in which it does. A change is worth while if an
-        addition gains more than its price, or a removal costs less.
+        addition gains more than its price, or a removal costs less. *action* is "not judged" where
+        the change makes no difference in any state that prerequisites let occur.
     provisional, suggested : ndarray of int8, shape (J, K)
     estimated : ndarray of int8, shape (J, K), or None
         From a fit without a given Q, latents matched.
@@ -71,6 +77,19 @@ class QValidation:
         ]
         return Table(self.entries.columns, tuple(rows))
 
+    def not_judged_in_words(self) -> list[str]:
+        """Return which entries no data can judge, as a sentence without a full stop if any."""
+        rows = self.entries.to_dicts()
+        names = [f"{row['item']} on {row['latent']}" for row in rows if row["action"] == NOT_JUDGED]
+        if not names:
+            return []
+        more = ", ..." if len(names) > _NAMED else ""
+        return [
+            f"prerequisites leave {counted(len(names), 'entry', 'entries')} not judged and as they "
+            f"were, because nobody is in a state in which they make a difference: "
+            f"{', '.join(names[:_NAMED])}{more}"
+        ]
+
     def summary(self, n_shown: int = 30) -> str:
         """Return the suggested changes and the two Q-matrices side by side."""
         n_changed = int((self.provisional != self.suggested).sum())
@@ -86,6 +105,7 @@ class QValidation:
         if len(doubtful):
             heading = "entries in doubt, each judged as the only change to the provisional Q"
             lines += ["", heading, *doubtful.lines(n_shown)]
+        lines += [line for words in self.not_judged_in_words() for line in ("", words)]
         lines += ["", "Q side by side (+ added, - dropped by the data)", *self.side_by_side()]
         return "\n".join(lines)
 

@@ -27,6 +27,7 @@ def q_panel(found: QValidation) -> tuple[Section, tuple[Table, ...]]:
             f"The data would change none of the {found.provisional.size} entries of the Q-matrix "
             f"that was given ({found.rows_in_words()})."
         ]
+    words += [f"{line[0].upper()}{line[1:]}." for line in found.not_judged_in_words()]
     words.append("`hidag validate-q --resamples 50` also says how often other samples would agree.")
     doubts = found.doubtful()
     places = [doubts.columns.index(name) for name in _DOUBTS]
