@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag import DCRL, check_identifiability, fit_identifiability, load
+from hidag import DCRL, Knowledge, check_identifiability, fit_identifiability, load
 from hidag.errors import IdentifiabilityWarning
 from hidag.latent import NetworkLaw
 from hidag.simulate import chain_dag, make_truth, random_law, simulate
@@ -160,3 +160,28 @@ def test_names_of_models_are_effects_to_the_certificate():
     # Without products there is nothing conjunctive: the theorems apply.
     pure = np.tile(np.eye(3, dtype=int), (3, 1))
     assert check_identifiability(pure, effects="dino").strict is True
+
+
+def test_a_fit_with_prerequisites_is_certified_with_them_and_silent(tmp_path):
+    q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2)
+    rng = np.random.default_rng(0)
+    states = np.array([[0, 0], [1, 0], [1, 1]])[rng.choice(3, 1000, p=[0.3, 0.3, 0.4])]
+    share = states @ q.T / q.sum(axis=1)
+    X = (rng.random(share.shape) < 0.15 + 0.7 * share) * 1.0
+    with warnings.catch_warnings():
+        # What the user has said of states is no reason to warn of Q.
+        warnings.simplefilter("error")
+        fit = DCRL(
+            2,
+            q_matrix=q,
+            effects="gdina",
+            family="bernoulli",
+            knowledge=Knowledge(hierarchy=[("Z1", "Z2")]),
+            random_state=0,
+        ).fit(X)
+    for found in (fit.result_.identifiability, fit.result_.certify()):
+        assert (found.strict, found.generic) == (False, False)
+        assert found.finding("positive-law").witness["ruled_out"] == ["01"]
+        assert found.finding("known-in-sum").witness == {"items": ["item_6", "item_7"]}
+    again = load(fit.result_.save(tmp_path / "fit.npz"))
+    assert again.identifiability.summary() == fit.result_.identifiability.summary()

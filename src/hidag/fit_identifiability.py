@@ -11,6 +11,7 @@ from hidag.identify import Certificate, check_identifiability
 from hidag.identify.assumptions import Fitted
 from hidag.identify.fit_certificate import certificate_of_fitted
 from hidag.identify.question import Question
+from hidag.identify.ruled_out import only_told
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.measurement.effects import ALL_ORDERS, Effects
@@ -40,7 +41,7 @@ def certificate_of_fit(fit: FitResult, *, information: bool = True) -> Certifica
     eta = items.predictors(space.states()) if space.n_states <= MOST_LISTED_STATES else None
     return certificate_of_fitted(
         asked,
-        Fitted(_own_tables(items, asked.q, space.levels), fit.law, eta),
+        Fitted(only_told(asked, _own_tables(items, asked.q, space.levels)), fit.law, eta),
         items.dispersion,
         items.cutpoints,
         information=information,
@@ -71,4 +72,5 @@ def _question(fit: FitResult, q: NDArray[np.int8], families: tuple[str, ...]) ->
         None if effects.highest >= ALL_ORDERS else effects.highest,
         families,
         conjunctive=effects.conjunctive,
+        ruled_out=fit.ruled_out,
     )

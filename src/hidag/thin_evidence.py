@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import IdentifiabilityWarning
-from hidag.identify import Certificate
+from hidag.identify import Certificate, Finding
 from hidag.latent import LatentLaw, NetworkLaw
 from hidag.latent.factorise import n_free_probabilities
 from hidag.measurement import MeasurementParameters
@@ -134,8 +134,9 @@ def warn_of_thin_evidence(
             f"only one item depends on {' and on '.join(lonely)}, so its level cannot be told from "
             f"that item's noise; ask for fewer latents or add items"
         )
-    if certificate is not None and certificate.generic is False and not idle and not lonely:
-        _warn(_without_guarantee(certificate))
+    reasons = [] if certificate is None else _against_guarantee(certificate)
+    if reasons and not idle and not lonely:
+        _warn(_without_guarantee(reasons[0]))
     seen = needs.n_rows * ratio
     if needs.item_rows < ROWS_PER_COEFFICIENT * needs.n_coefficients:
         whose, doubted = (
@@ -165,9 +166,17 @@ def warn_of_thin_evidence(
         )
 
 
-def _without_guarantee(certificate: Certificate) -> str:
+def _against_guarantee(certificate: Certificate) -> list[Finding]:
+    """Return what is wrong with the Q-matrix itself, if anything is.
+
+    That prerequisites rule states out was said by the user, who needs no warning of it.
+    """
+    failed = certificate.reasons("generic") if certificate.generic is False else ()
+    return [found for found in failed if found.name != "positive-law"]
+
+
+def _without_guarantee(failed: Finding) -> str:
     """Return in a sentence which condition of the theorems the Q-matrix does not fulfil."""
-    failed = certificate.reasons("generic")[0]
     sentence = failed.sentence[0].lower() + failed.sentence[1:].rstrip(".")
     return f"this Q comes without a guarantee that it is identified: {sentence}"
 

@@ -21,6 +21,7 @@ from hidag.identify.fitted_conditions import (
     not_highest_at_the_top,
 )
 from hidag.identify.question import Question
+from hidag.identify.ruled_out import n_told_apart
 from hidag.latent import LatentLaw
 
 Array = NDArray[np.float64]
@@ -33,7 +34,8 @@ class Fitted:
     Attributes
     ----------
     tables : tuple of J ndarrays
-        Linear predictor of each item, one axis for each of its own latents.
+        Linear predictor of each item, one axis for each of its own latents; NaN where it does not
+        follow from states that may occur.
     law : LatentLaw
     eta : ndarray, shape (J, S), or None
         Linear predictor of every item in every joint state; None where these are too many.
@@ -147,7 +149,11 @@ def analytic_families(asked: Question, fitted: Fitted | None = None) -> Finding:
 
 def _positive_means(name: str, fitted: Fitted | None, item: int) -> bool:
     """Return whether a fit lies where the identity link is one that the assumption allows."""
-    return name == "poisson-identity" and fitted is not None and bool(fitted.tables[item].min() > 0)
+    return (
+        name == "poisson-identity"
+        and fitted is not None
+        and bool(np.nanmin(fitted.tables[item]) > 0)
+    )
 
 
 def enough_answers(asked: Question) -> Finding | None:
@@ -177,7 +183,10 @@ def enough_answers(asked: Question) -> Finding | None:
     if None in answers:
         return None
     patterns = prod(a for a in answers if a)
-    parameters = prod(asked.levels) - 1 + sum(_coefficients(asked, row) for row in asked.q)
+    if asked.ruled_out is None:
+        parameters = prod(asked.levels) - 1 + sum(_coefficients(asked, row) for row in asked.q)
+    else:
+        parameters = int((~asked.ruled_out).sum()) - 1 + n_told_apart(asked)
     numbers = f"{_short(parameters)} parameters, {_short(patterns - 1)} free numbers in the data"
     if parameters < patterns:
         sentence = f"there are more answer patterns than parameters ({numbers})"
@@ -239,6 +248,12 @@ def disentangled(asked: Question, fitted: Fitted | None, monotone: bool | None) 
             {"items": names},
             required=False,
         )
+    if asked.ruled_out is not None:
+        sentence = (
+            "the corollary compares items in all combinations of levels, and what items of any "
+            "form would be in those that prerequisites rule out stays open"
+        )
+        return Finding("disentangled", source, "undecided", sentence, {}, required=False)
     alike: dict[int, list[str]] = {}
     for name, level in zip(asked.latent_names, asked.levels, strict=True):
         alike.setdefault(level, []).append(name)

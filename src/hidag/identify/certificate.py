@@ -23,6 +23,7 @@ from hidag.identify.generic_conditions import (
 )
 from hidag.identify.law_findings import faithful_graph, positive_law
 from hidag.identify.question import Question, read_question
+from hidag.identify.ruled_out import known_in_sum
 from hidag.identify.strict_conditions import (
     effects_of_their_own,
     rest_tells_states_apart,
@@ -181,6 +182,7 @@ def assemble(
     law, monotone = positive_law(asked, fitted), monotone_items(asked, fitted)
     families = analytic_families(asked, fitted)
     assumptions = [law, faithful_graph(asked), monotone, families]
+    in_sum = known_in_sum(asked)
     own = [found for found in (effects_of_their_own(asked),) if found is not None]
     structure = [covered, *([] if answers is None else [answers]), *own]
     # What a fit contradicts is not taken for granted; what nothing was said about is.
@@ -209,6 +211,7 @@ def assemble(
             subset,
             *assumptions,
             disentangled(asked, fitted, monotone.holds),
+            *([] if in_sum is None else [in_sum]),
             *extra,
         ),
         blocks=search.blocks,

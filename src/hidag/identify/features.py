@@ -20,20 +20,24 @@ def item_designs(asked: Question) -> tuple[list[Array], list[list[str]]]:
     M_k - 1, and products of such indicators of different latents up to the order asked for.
     """
     states = StateSpace(asked.levels).states()
-    designs, names = [], []
-    for row in asked.q:
-        columns, words = [np.ones(len(states))], ["intercept"]
-        for size in range(1, asked.order + 1):
-            for latents in combinations(np.flatnonzero(row).tolist(), size):
-                for steps in product(*(range(1, asked.levels[k]) for k in latents)):
-                    reached = states[:, latents] >= np.array(steps)
-                    columns.append(np.asarray(reached.all(axis=1), dtype=np.float64))
-                    words.append(
-                        "*".join(_word(asked, k, u) for k, u in zip(latents, steps, strict=True))
-                    )
-        designs.append(np.column_stack(columns))
-        names.append(words)
-    return designs, names
+    found = [item_design(asked, row, states) for row in asked.q]
+    return [design for design, _ in found], [words for _, words in found]
+
+
+def item_design(
+    asked: Question, row: NDArray[np.bool_], states: NDArray[np.integer]
+) -> tuple[Array, list[str]]:
+    """Return the features of an item with a row of Q (K,) in states (n, K), (n, P), and names."""
+    columns, words = [np.ones(len(states))], ["intercept"]
+    for size in range(1, asked.order + 1):
+        for latents in combinations(np.flatnonzero(row).tolist(), size):
+            for steps in product(*(range(1, asked.levels[k]) for k in latents)):
+                reached = states[:, latents] >= np.array(steps)
+                columns.append(np.asarray(reached.all(axis=1), dtype=np.float64))
+                words.append(
+                    "*".join(_word(asked, k, u) for k, u in zip(latents, steps, strict=True))
+                )
+    return np.column_stack(columns), words
 
 
 def _word(asked: Question, latent: int, step: int) -> str:

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from hidag.errors import DataError, SettingError
 from hidag.identify.assumptions import Fitted
 from hidag.identify.certificate import Certificate, assemble
-from hidag.identify.features import item_designs
 from hidag.identify.findings import Finding, counted, listed
 from hidag.identify.fitted_conditions import own_tables
 from hidag.identify.information import information_rank
 from hidag.identify.question import Question, read_question
+from hidag.identify.ruled_out import told_designs
 from hidag.identify.separation import (
     latents_not_shown,
     outside_identity_blocks,
@@ -106,7 +106,10 @@ def fitted_states_differ(asked: Question, fitted: Fitted) -> Finding:
     rest = outside_identity_blocks(asked.q)
     alike = None
     if fitted.eta is not None:
-        alike = same_predictors(fitted.eta[rest])
+        possible = _possible(asked, fitted.eta.shape[1])
+        alike = same_predictors(fitted.eta[np.ix_(rest, possible)])
+        if alike is not None:
+            alike = int(possible[alike[0]]), int(possible[alike[1]])
     else:
         tables = [fitted.tables[j] for j in np.flatnonzero(rest)]
         hidden = latents_not_shown(tables, asked.q[rest])
@@ -122,12 +125,14 @@ def fitted_states_differ(asked: Question, fitted: Fitted) -> Finding:
                 {"latents": names},
                 f"add an item that loads on one latent alone, for {listed(names)}",
             )
+    occurring = "" if asked.ruled_out is None else " that may occur"
     if alike is None:
         return Finding(
             "distinct-states",
             source,
             "holds",
-            "with the fitted coefficients any two states differ in an item outside the two blocks",
+            f"with the fitted coefficients any two states{occurring} differ in an item outside the "
+            "two blocks",
         )
     names = [_state_name(asked, state) for state in alike]
     return Finding(
@@ -157,13 +162,15 @@ def full_rank(
             "to compute; it was not checked"
         )
         return Finding("information", source, "undecided", sentence, required=False)
-    designs, feature_names = item_designs(asked)
+    designs, feature_names = told_designs(asked)
+    possible = _possible(asked, fitted.eta.shape[1])
     try:
         found = information_rank(
-            fitted.eta,
+            fitted.eta[:, possible],
             designs,
-            fitted.law.probabilities,
+            np.asarray(fitted.law.probabilities)[possible],
             levels=asked.levels,
+            state_names=[_state_name(asked, int(state)) for state in possible],
             families=asked.families or (),
             dispersion=dispersion,
             cutpoints=cutpoints,
@@ -229,6 +236,12 @@ def _read_fit(asked: Question, eta: ArrayLike, probabilities: ArrayLike) -> Fitt
             )
     tables = own_tables(table, asked.q, asked.levels)
     return Fitted(tables, SaturatedLaw(space, law), table)
+
+
+def _possible(asked: Question, n_states: int) -> NDArray[np.intp]:
+    """Return the numbers of the joint states that were not ruled out."""
+    every = np.arange(n_states)
+    return every if asked.ruled_out is None else every[~asked.ruled_out]
 
 
 def _state_name(asked: Question, state: int) -> str:

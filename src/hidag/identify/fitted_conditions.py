@@ -64,7 +64,9 @@ def not_highest_at_the_top(tables: Sequence[Array]) -> Ints:
     bad = []
     for j, table in enumerate(tables):
         values = table.ravel()
-        if len(values) > 1 and not values[-1] > values[:-1].max():
+        # What does not follow from states that occur says nothing.
+        others = values[:-1][~np.isnan(values[:-1])]
+        if len(others) and not values[-1] > others.max():
             bad.append(j)
     return np.array(bad, dtype=np.int64)
 
@@ -79,7 +81,7 @@ def ladders_out_of_order(tables: Sequence[Array], q: Bools) -> list[tuple[int, i
     for j, table in enumerate(tables):
         for axis, k in enumerate(np.flatnonzero(q[j])):
             edge = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)[:, -1]
-            if not (np.diff(edge) > 0).all():
+            if not (np.diff(edge[~np.isnan(edge)]) > 0).all():
                 bad.append((j, int(k)))
     return bad
 
@@ -104,7 +106,7 @@ def items_with_ties(tables: Sequence[Array], relative: float = 1e-9) -> Ints:
     """
     bad = []
     for j, table in enumerate(tables):
-        values = np.sort(table, axis=None)
+        values = np.sort(table[~np.isnan(table)])
         if len(values) > 1 and np.diff(values).min() <= relative * (values[-1] - values[0]):
             bad.append(j)
     return np.array(bad, dtype=np.int64)

@@ -142,7 +142,8 @@ def no_contained_column(asked: Question) -> Finding:
         for p, k in pairs
         if has_items[k]
     ] or ["a latent has no item at all, so that every other one has all its items"]
-    proven = needed and _can_be_exchanged(asked, pairs)
+    # The exchange may give mass to states that were said not to occur.
+    proven = needed and asked.ruled_out is None and _can_be_exchanged(asked, pairs)
     if not needed:
         more = "with main effects and two levels that does no harm (Corollary 2)"
     elif proven:
@@ -151,10 +152,8 @@ def no_contained_column(asked: Question) -> Finding:
             "gives other parameters with the same distribution of the data"
         )
     else:
-        more = (
-            "the theorem does not apply then; whether anything is lost is not known for this "
-            "order of effects"
-        )
+        where = "for this order of effects" if asked.ruled_out is None else "with prerequisites"
+        more = f"the theorem does not apply then; whether anything is lost is not known {where}"
     return Finding(
         "subset",
         source,

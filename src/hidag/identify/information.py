@@ -96,6 +96,7 @@ def information_rank(
     cutpoints: Array | None = None,
     item_names: Sequence[str] | None = None,
     feature_names: Sequence[Sequence[str]] | None = None,
+    state_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> InformationRank:
     """Return the rank of the information about all coefficients, dispersions and the law.
@@ -116,13 +117,20 @@ def information_rank(
         Cutpoints of ordered grades beyond the first; evenly spaced by default.
     item_names : sequence of str, optional
     feature_names : sequence of J sequences of P_j str, optional
+    state_names : sequence of S str, optional
+        Where these are not all joint states of so many levels.
     random_state : int
         Seed of the answers that are drawn where they cannot be listed.
     """
     eta = np.asarray(eta, dtype=np.float64)
     n_states = eta.shape[1]
     auxiliary = auxiliaries(families, dispersion, cutpoints)
-    names = _parameter_names(designs, families, probabilities, levels, item_names, feature_names)
+    if state_names is None:
+        states = StateSpace(tuple(levels)).states().tolist()
+        state_names = ["".join(map(str, state)) for state in states]
+    names = _parameter_names(
+        designs, families, probabilities, state_names, item_names, feature_names
+    )
     n_draws = max(FEWEST_DRAWS, DRAWS_PER_PARAMETER * len(names))
     rows, weights, exact = answers(eta, probabilities, families, auxiliary, n_draws, random_state)
     if len(rows) * max(len(names), n_states) > LARGEST_SCORE:
@@ -153,7 +161,7 @@ def _parameter_names(
     designs: Sequence[Array],
     families: Sequence[str],
     probabilities: Array,
-    levels: Sequence[int],
+    state_names: Sequence[str],
     item_names: Sequence[str] | None,
     feature_names: Sequence[Sequence[str]] | None,
 ) -> list[str]:
@@ -170,9 +178,8 @@ def _parameter_names(
         out += [f"cutpoint {c + 2}[{items[j]}]" for c in range(family.n_cutpoints)]
         if family.has_dispersion and not family.n_cutpoints:
             out.append(f"dispersion[{items[j]}]")
-    words = ["".join(map(str, state)) for state in StateSpace(tuple(levels)).states().tolist()]
     reference = int(np.argmax(probabilities))
-    return out + [f"log p({w})" for s, w in enumerate(words) if s != reference]
+    return out + [f"log p({w})" for s, w in enumerate(state_names) if s != reference]
 
 
 def _directions(null: Array, names: Sequence[str]) -> tuple[FlatDirection, ...]:

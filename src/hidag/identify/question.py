@@ -41,6 +41,9 @@ class Question:
     conjunctive : bool
         Whether items answer to all of their latents together only (DINA), or to the absence of all
         (DINO).
+    ruled_out : ndarray of bool, shape (S,), or None
+        Joint states that were said not to occur, numbered as in `hidag.latent.StateSpace`; None
+        where nothing was said.
     """
 
     q: Bools
@@ -51,6 +54,7 @@ class Question:
     asked_order: int | None
     families: tuple[str, ...] | None
     conjunctive: bool = False
+    ruled_out: Bools | None = None
 
     @classmethod
     def about(
@@ -63,11 +67,22 @@ class Question:
         families: tuple[str, ...] | None,
         *,
         conjunctive: bool = False,
+        ruled_out: Bools | None = None,
     ) -> Question:
         """Return the question with the order that this Q has room for."""
         widest = int(q.sum(axis=1).max(initial=0))
         order = widest if asked_order is None else min(widest, asked_order)
-        return cls(q, item_names, latent_names, levels, order, asked_order, families, conjunctive)
+        return cls(
+            q,
+            item_names,
+            latent_names,
+            levels,
+            order,
+            asked_order,
+            families,
+            conjunctive,
+            ruled_out,
+        )
 
     @property
     def n_items(self) -> int:

@@ -139,8 +139,18 @@ def effects_of_their_own(asked: Question) -> Finding | None:
             "every latent has an item that loads on it alone; the paper's theorems are about items "
             "in which each latent has an effect of its own, and DINA and DINO items are none",
         )
-    names = asked.latents(bare)
-    one = len(bare) == 1
+    certain = [k for k in bare if _by_itself(asked, k)]
+    if not certain:
+        return Finding(
+            "own-items",
+            source,
+            "undecided",
+            f"no item loads on {listed(asked.latents(bare), last='or')} alone, and whether that "
+            "loses anything hangs on the states that prerequisites leave; the paper's theorems are "
+            "not about DINA and DINO items",
+        )
+    names = asked.latents(certain)
+    one = len(certain) == 1
     return Finding(
         "own-items",
         source,
@@ -154,6 +164,16 @@ def effects_of_their_own(asked: Question) -> Finding | None:
         else f"add an item for each of {listed(names)} that loads on it alone",
         provably_bad=True,
     )
+
+
+def _by_itself(asked: Question, latent: int) -> bool:
+    """Return whether a latent may be the only one present, and the only one absent."""
+    if asked.ruled_out is None:
+        return True
+    top = np.array(asked.levels) - 1
+    alone = np.where(np.arange(asked.n_latents) == latent, top, 0)
+    both = np.ravel_multi_index(tuple(np.stack([alone, top - alone], axis=1)), asked.levels)
+    return not asked.ruled_out[both].any()
 
 
 def _by_conjunctions(asked: Question, rest: np.ndarray) -> Finding:

@@ -22,8 +22,9 @@ _STATUS_WORDS = {
 #: Where Q is not what stands in the way of a decision.
 _OPEN_WORDS = {
     "faithful-graph": "is assumed",
-    "own-items": "holds, but no theorem is about such items",
+    "own-items": "no theorem is about such items",
     "analytic-families": "cannot be decided",
+    "disentangled": "is not covered",
     "information": "was not computed",
 }
 _TITLES = {
@@ -39,6 +40,7 @@ _TITLES = {
     "monotone": "Items rise with their latents",
     "analytic-families": "Analytic response families",
     "disentangled": "What stays open for items of any form",
+    "known-in-sum": "States that occur tell coefficients apart",
     "information": "Rank of the information",
 }
 _WIDTH = 96
@@ -100,7 +102,17 @@ def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
                 "main effects describe, so it covers fewer interactions too.",
             )
         )
-    if certificate.provably_bad:
+    bad = {f.name for f in certificate.findings if f.provably_bad and f.status == "fails"}
+    if bad == {"known-in-sum"}:
+        said.append(
+            (
+                "",
+                "This is more than a missing guarantee: some coefficients are known in sum only. "
+                "What depends on their sums alone, as all answers do in states that occur, is not "
+                "touched by that.",
+            )
+        )
+    elif bad:
         said.append(
             (
                 "",
