@@ -9,6 +9,11 @@ where parallel analysis and factor BIC disagree, so the default costs about a se
 items say much. With --fits near, what `hidag.select` recommends and the criteria of its fits are
 compared as well, which takes minutes.
 
+    python benchmarks/number_of_latents.py --design both --models all --families bernoulli
+
+runs all of the paper's graphs, those of its comparison study (five latents) among them, as the text
+prints the designs and as its research code drew them, and prints the shares of both together.
+
     python benchmarks/number_of_latents.py --design text --families bernoulli --yardstick
 
 shows where the limit is: in how many tables a fit that starts at the truth, with the right number,
@@ -39,6 +44,7 @@ from hidag.estimate.posterior import HARDLY_SEEN
 from hidag.how_many.choice import JudgedFit, choose_number
 from hidag.how_many.common_strength import bic_at
 from hidag.how_many.neighbour_fits import Place
+from hidag.how_many.rule import count_shared
 from hidag.select import select
 from hidag.simulate.designs import GRAPHS
 from hidag.start.factor_count import count_factors
@@ -46,6 +52,9 @@ from hidag.studies import truth_started_fit
 
 CRITERIA = ("gap", "parallel", "factor BIC", "auto")
 OF_FITS = ("select", "BIC", "EBIC")
+#: Graphs of the paper's two studies that n_latents="auto" is a matter of minutes for: all but
+#: Model-13.
+ALL_MODELS = ("Chain-5", "Tree-5", "Model-5", "Chain-10", "Tree-10", "Model-7", "Model-8")
 #: How many latents fewer than the truth has are fitted for the yardstick.
 FEWER = (1, 2, 3)
 #: Criteria by which fits are held against one from the truth; "rule" is BIC at the rows that items
@@ -104,7 +113,9 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str, hindsight: bo
 
 def right_at_prices(judged: list[JudgedFit], right: int) -> np.ndarray:
     """Return at which of ``PRICES`` the best of some fits has the right number of latents."""
-    charged = np.array([one.aic + (PRICES - 2.0) * one.n_parameters for one in judged])
+    charged = np.array(
+        [one.aic + (PRICES - 2.0) * one.n_parameters + PRICES * one.n_shared for one in judged]
+    )
     active = np.array([one.n_active for one in judged])
     return active[np.argmin(charged, axis=0)] == right
 
@@ -124,18 +135,23 @@ def print_hindsight(runs: list[dict]) -> None:
 def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]:
     """Return by how much the truth-started fit is ahead, by criterion and by whose fits."""
     right = truth.n_latents
-    best = truth_started_fit(truth, values).criteria
+    from_truth = truth_started_fit(truth, values)
+    best = from_truth.criteria, from_truth.parts.q_matrix
     ours, ratio = {}, 1.0
     for fewer in (0, *FEWER):
         model = DCRL(right - fewer, family=list(truth.families), random_state=seed)
         found = model.fit(values).result_
-        ours[fewer] = information_criteria(found)
+        ours[fewer] = information_criteria(found), found.q_matrix
         if fewer == 0 and found.information_ratio < HARDLY_SEEN:
             ratio = found.information_ratio
 
-    def criterion(name: str, one: InformationCriteria) -> float:
+    def criterion(name: str, fit: tuple[InformationCriteria, np.ndarray]) -> float:
+        one, q = fit
         if name == "rule":
-            return bic_at(one, ratio)
+            shared = count_shared(q)
+            return bic_at(
+                JudgedFit(one.bic, 0.0, one.n_parameters, aic=one.aic, n_shared=shared), ratio
+            )
         return getattr(one, name)
 
     out = {}
@@ -173,12 +189,12 @@ def print_yardstick(args, cells) -> None:
     print(line(f"all ({len(everything)})", everything), flush=True)
 
 
-def cell_tables(args, family: str, model: str, q: str):
+def cell_tables(args, family: str, model: str, q: str, version: str):
     """Yield the tables of a cell, each with its truth and the seed of fits."""
     for r in range(args.replicates):
         key = (*f"{model} {q} {family}".encode(), r)
         seeds = np.random.SeedSequence(args.seed, spawn_key=key)
-        yield drawn(model, q, family, args.n, args.design, seeds)
+        yield drawn(model, q, family, args.n, version, seeds)
 
 
 def main() -> None:
@@ -191,7 +207,9 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=5000)
     parser.add_argument("--replicates", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--design", default="research-code", choices=["research-code", "text"])
+    parser.add_argument(
+        "--design", default="research-code", choices=["research-code", "text", "both"]
+    )
     parser.add_argument("--fits", default="none", choices=["none", "near", "all"])
     parser.add_argument(
         "--yardstick", action="store_true", help="hold our fits against one from the truth instead"
@@ -201,45 +219,53 @@ def main() -> None:
     )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    models = ALL_MODELS if args.models == "all" else args.models.split(",")
+    designs = ("research-code", "text") if args.design == "both" else (args.design,)
     cells = [
-        (family, model, q)
+        (version, family, model, q)
+        for version in designs
         for family in args.families.split(",")
-        for model in args.models.split(",")
+        for model in models
         for q in args.q.split(",")
     ]
     if args.yardstick:
-        print_yardstick(args, [(f"{m} {q} {f}", cell_tables(args, f, m, q)) for f, m, q in cells])
+        tables = [(f"{m} {q} {f}", cell_tables(args, f, m, q, v)) for v, f, m, q in cells]
+        print_yardstick(args, tables)
         return
     shown = CRITERIA + (OF_FITS if args.fits != "none" else ())
     print(
         f"design {args.design}, N={args.n}, {args.replicates} replicates, seed {args.seed}; share "
-        f"of tables with the right number\n{'cell':28s} "
+        f"of tables with the right number\n{'cell':36s} "
         + " ".join(f"{name:>10s}" for name in shown)
         + "  fits of auto    CPU s  wrong answers of auto",
         flush=True,
     )
     totals: dict[str, list[dict]] = defaultdict(list)
-    for family, model, q in cells:
+    for version, family, model, q in cells:
         right, begin = len(GRAPHS[model]), time.process_time()
         runs = [
             found_numbers(*table, args.fits, args.hindsight)
-            for table in cell_tables(args, family, model, q)
+            for table in cell_tables(args, family, model, q, version)
         ]
         seconds = (time.process_time() - begin) / len(runs)
         wrong = sorted({run["auto"] for run in runs} - {right})
+        title = f"{model} {q} {family}" + f", {version}" * (len(designs) > 1)
         print(
-            f"{f'{model} {q} {family}':28s} "
+            f"{title:36s} "
             + " ".join(f"{np.mean([run[c] == right for run in runs]):10.2f}" for c in shown)
             + f" {np.mean([run['fits'] for run in runs]):13.2f} {seconds:8.2f}  "
             + ", ".join(map(str, wrong)),
             flush=True,
         )
-        totals[family] += [run | {c: run[c] == right for c in shown} for run in runs]
+        judged = [run | {c: run[c] == right for c in shown} for run in runs]
+        if len(designs) > 1:
+            totals[f"{version}, {family}"] += judged
+        totals[family] += judged
     for family, runs in totals.items():
         shares = [np.mean([run[c] for run in runs]) for c in shown]
         error = np.sqrt(shares[3] * (1 - shares[3]) / len(runs))
         print(
-            f"{f'all {family} ({len(runs)})':28s} "
+            f"{f'all {family} ({len(runs)})':36s} "
             + " ".join(f"{share:10.3f}" for share in shares)
             + f"   s.e. of auto {error:.3f}",
             flush=True,
