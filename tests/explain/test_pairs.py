@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
 from hidag import DCRL
 from hidag.explain import fit_statistics
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.local_scores import LocalScores
 from hidag.explain.moment_tests import ScoreSpace
+from hidag.explain.pair_tests import bounded_chances
 from hidag.explain.pairs import pair_residuals
 from hidag.explain.row_scores import row_scores
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
+from hidag.result import FitResult
 
 from .helpers import FOUR_ITEMS_EACH, chain_of_three, drawn, result_at, two_latents
 
@@ -127,3 +130,37 @@ def test_pairs_without_a_test_are_counted():
         "or the parameters were fitted to little else than the pair"
     ) in found.notes
     assert "pairs of items (residual correlation): none could be tested" in found.summary()
+
+
+def two_latents_of_sharp_items(n_items: int) -> FitResult:
+    """Return a model of yes/no items in turn of two latents, each off in one row of ten."""
+    q = np.eye(2)[np.arange(n_items) % 2]
+    off = float(np.log(9.0))
+    items = MeasurementParameters(
+        ("bernoulli",) * n_items, np.full(n_items, -off), 2.0 * off * q, np.ones(n_items)
+    )
+    return result_at(items, SaturatedLaw(StateSpace((2, 2)), np.full(4, 0.25)), n_samples=384)
+
+
+@pytest.mark.parametrize("n_rows", [384, 3000])
+def test_copies_of_one_item_are_told_however_few_departures_of_both_are_expected(n_rows):
+    result = two_latents_of_sharp_items(11)
+    X, _ = drawn(result, n_rows, seed=2)
+    X[:, 10] = X[:, 0]
+    found = fit_statistics(result, X, n_tables=2)
+    tested = [row for row in found.pairs.to_dicts() if not np.isnan(row["z"])]
+    worst = min(tested, key=lambda row: row["p_value"])
+    assert (worst["first"], worst["second"]) == ("X1", "X11")
+    assert worst["p_value"] < 1e-20
+    assert worst["z"] > 9.0
+
+
+def test_only_overwhelming_sums_have_a_bound_and_it_is_above_their_chance():
+    # In units of one departure: the second takes too few, the fourth has a chance of one in 40.
+    size = np.array([12.0, 4.0, 30.0, 12.0])
+    departures = np.array([2.0, 1e-9, 3.0, 30.0])
+    bound = bounded_chances(size, departures, departures, departures)
+    assert np.isnan(bound[[1, 3]]).all()
+    exact = 2.0 * poisson.sf(size + departures - 1.0, departures)
+    assert np.all(bound[[0, 2]] > exact[[0, 2]])
+    assert np.all(bound[[0, 2]] < 20.0 * exact[[0, 2]])

@@ -5,10 +5,12 @@ that rows have (a direction of the scores, itself) are sums of x_a x_b times tha
 matrix product serves all pairs: no pair's numbers are ever listed, and a thousand items take
 seconds.
 
-Two kinds of pairs have no z score. Where items hardly ever depart from what their state says, a
-handful of rows make the sum, and it is nowhere near normal. And where parameters were fitted to
-little else than the pair itself, next to nothing is left of it, and what is left is mostly what the
-fit did not quite reach: an estimate of its variance cannot be trusted.
+The sums of two kinds of pairs cannot be compared with a normal law. Where items hardly ever depart
+from what their state says, a handful of rows make the sum, and it is nowhere near normal. And where
+parameters were fitted to little else than the pair itself, next to nothing is left of it, and what
+is left is mostly what the fit did not quite reach: an estimate of its variance cannot be trusted.
+Such pairs have a z score only where their sum is overwhelming, as for two copies of one item: then
+Bennett's inequality bounds its chance, whatever the law of the sum.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm, t
 
 from hidag.explain.local_scores import LocalScores
 
@@ -32,6 +35,10 @@ NO_SPREAD = 1e-8
 #: Rows in which both items depart from what their state says, that there should be: as many as are
 #: customary in the cells of a table of counts.
 FEWEST_DEPARTURES = 5.0
+#: Chances below this are overwhelming: in fifty items that a true model fits there is hardly one.
+OVERWHELMING = 1e-4
+#: Chances are told down to here: z scores of smaller ones would be infinite.
+SMALLEST_CHANCE = 1e-300
 #: Of what a pair varies by given the latents, the scores take about their number over the number of
 #: rows by chance alone. So many times that share has to be left: with less, the spread that is left
 #: is told too small in a few hundred rows, and true models are rejected too often.
@@ -96,16 +103,16 @@ class PairSums:
     item: Indices
     scores: LocalScores
 
-    def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array]]:
+    def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array, Array]]:
         """Yield ranges of columns with what pairs of them and any others have.
 
         Yields
         ------
         first : slice
         rows : PairRows
-        sums, rest, z : ndarray, shape (length of ``first``, G)
-            Weighted sum of the rows' numbers, what the scores leave of it, and its z score; NaN
-            where it cannot be told.
+        sums, rest, z, chances : ndarray, shape (length of ``first``, G)
+            Weighted sum of the rows' numbers, what the scores leave of it, its z score and the
+            chance of one as large; both NaN where they cannot be told.
         """
         n_columns = self.x.shape[1]
         deepest = len(self._directions)
@@ -156,7 +163,7 @@ class PairSums:
                 out[d][:, g] = self.scores.own[j][:, d]
         return out
 
-    def _block(self, first: slice) -> tuple[PairRows, Array, Array, Array]:
+    def _block(self, first: slice) -> tuple[PairRows, Array, Array, Array, Array]:
         x, expected = self.x[:, first], self.expected[first]
         ones = np.ones(len(self.x))
         sums = self._products(first, ones)
@@ -203,10 +210,18 @@ class PairSums:
         left *= rows.known / np.maximum(spare, 1.0)
         good = (left > NO_SPREAD * squares) & (spare > used)
         share_by_chance = used / np.maximum(rows.known, 1.0)
-        good &= left >= LEAST_LEFT * share_by_chance * rows.squares * self.own[first]
-        good &= rows.known * self.counting[first] >= FEWEST_DEPARTURES
-        spread = np.sqrt(np.where(good, left, 1.0))
-        return rows, sums, rest, np.where(good, rest / spread, np.nan)
+        own = rows.squares * self.own[first]
+        departures = rows.known * self.counting[first]
+        good &= left >= LEAST_LEFT * share_by_chance * own
+        good &= departures >= FEWEST_DEPARTURES
+        z = np.where(good, rest / np.sqrt(np.where(good, left, 1.0)), np.nan)
+        # The variance is not known but estimated, from so many rows.
+        chances = 2.0 * t.sf(np.abs(z), np.maximum(departures, 1.0))
+        # What scores take of a few rows that depart says little: the bound does without them.
+        bound = bounded_chances(np.abs(rest), np.maximum(squares, own), own, departures)
+        chances = np.where(good, chances, bound)
+        z = np.where(good, z, np.sign(rest) * norm.isf(np.maximum(bound, SMALLEST_CHANCE) / 2.0))
+        return rows, sums, rest, z, chances
 
     def _products(self, first: slice, near: Array | None, far: Array | None = None) -> Array:
         """Return sums over rows of the pairs' numbers times a direction, shape (A, G).
@@ -224,3 +239,34 @@ class PairSums:
             products = x.T @ (self.x * far)
             counts = seen.T @ (self.seen * far) if self._gappy else (self._weights @ far)[None]
         return np.asarray(products - expected * counts)
+
+
+def bounded_chances(size: Array, variance: Array, own: Array, departures: Array) -> Array:
+    """Return upper bounds of the chance of overwhelming sums; NaN for others, same shape.
+
+    A sum is overwhelming if it takes ``FEWEST_DEPARTURES`` beyond those that are expected, and its
+    chance is below ``OVERWHELMING``. Others are better left without a test: of a handful of
+    departures more or less the bound says nothing, and chances that are told only where they are
+    smallish would be smallish too often.
+
+    Parameters
+    ----------
+    size : ndarray
+        Absolute values of sums.
+    variance : ndarray
+        Of the sums: the larger one of what is expected and seen.
+    own : ndarray
+        What the sums vary by given the latents.
+    departures : ndarray
+        Rows in which both items are expected to depart from what their state says.
+    """
+    known = (own > 0) & (departures > 0)
+    unit = np.sqrt(np.where(known, own, 1.0) / np.where(known, departures, 1.0))
+    beyond = size / unit
+    # In units of one departure a sum's variance is a number of departures, as Poisson's law has it.
+    number = np.where(known, variance, 1.0) / unit**2
+    ratio = beyond / number
+    exponent = number * ((1.0 + ratio) * np.log1p(ratio) - ratio)
+    bound = 2.0 * np.exp(-exponent)
+    overwhelming = known & (beyond >= FEWEST_DEPARTURES) & (bound < OVERWHELMING)
+    return np.where(overwhelming, bound, np.nan)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.local_scores import LocalScores
@@ -59,7 +58,7 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
     names = np.array(columns.names, dtype=object)
     rows: list[tuple[object, ...]] = []
     worth: list[float] = []
-    for first, both, total, rest, z in sums.blocks():
+    for first, both, total, rest, z, chances in sums.blocks():
         inside = np.arange(first.start, first.stop)
         a, b = np.nonzero(columns.item[inside][:, None] < columns.item[None])
         count = both.total[a, b]
@@ -69,11 +68,8 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
             part[a, b] / np.where(count > 0, count, 1.0) / safe for part in (total, rest)
         )
         model = expected[inside[a], b] / safe
-        # The variance is not known but estimated, from so many rows.
-        known_by = np.maximum(both.known[a, b] * counting[inside[a], b], 1.0)
-        chances = np.asarray(2.0 * t.sf(np.abs(z[a, b]), known_by))
         moments = (residual + model, model, residual, tested)
-        numbers = (*moments, z[a, b], chances, both.number[a, b].astype(np.intp))
+        numbers = (*moments, z[a, b], chances[a, b], both.number[a, b].astype(np.intp))
         rows.extend(
             zip(names[inside[a]], names[b], *(part.tolist() for part in numbers), strict=True)
         )
