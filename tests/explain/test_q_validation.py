@@ -12,9 +12,10 @@ from hidag.errors import DataError, SettingError
 from hidag.explain import validate_q
 from hidag.explain.given_q import changed, given_q
 from hidag.explain.q_screening import screened_entries
+from hidag.explain.q_validation import _ratio
 from hidag.explain.q_verdict import QValidation
 from hidag.explain.tables import Table
-from hidag.latent import NetworkLaw, StateSpace
+from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.measurement.effects import Effects
 
@@ -138,6 +139,40 @@ def test_a_refit_goes_on_where_single_steps_gain_little():
                  random_state=0)  # fmt: skip
     refitted = given_q(model.fit(X).result_, X).fitted(changed(q, 10, 0))
     assert plain_em(refitted.result, X, 1500) - refitted.log_likelihood < 0.02
+
+
+def left_without_mass(model, states):
+    """Return the model without mass in some of its joint states."""
+    law = np.array(model.result.law.probabilities)
+    law[states] = 0.0
+    empty = SaturatedLaw(model.result.law.space, law / law.sum())
+    result = replace(model.result, law=empty)
+    total = float(result.row_log_likelihood(model.values).sum())
+    return replace(model, result=result, log_likelihood=total)
+
+
+@pytest.fixture(scope="module")
+def at_its_maximum(provisional):
+    result, X = provisional
+    law = SaturatedLaw(result.law.space, np.array(result.law.probabilities))
+    return given_q(replace(result, law=law), X)
+
+
+def test_a_refit_gives_mass_back_to_states_that_the_fit_left_empty(at_its_maximum):
+    again = left_without_mass(at_its_maximum, [1, 2]).fitted(at_its_maximum.q)
+    assert again.log_likelihood == pytest.approx(at_its_maximum.log_likelihood, abs=0.01)
+    np.testing.assert_allclose(
+        again.result.law.probabilities, at_its_maximum.result.law.probabilities, atol=0.01
+    )
+
+
+def test_a_larger_q_never_fits_worse(at_its_maximum):
+    for key in [(0, 0), (10, 1), (3, 1)]:
+        one, other = at_its_maximum, at_its_maximum.fitted(changed(at_its_maximum.q, *key))
+        small, large = sorted([one, other], key=lambda model: model.q.sum())
+        assert large.log_likelihood >= small.log_likelihood - 1e-6
+        # Nor where the fit was not at its maximum.
+        assert _ratio(left_without_mass(one, [1, 2]), *key).value >= -1e-6
 
 
 @pytest.mark.parametrize("effects", ["all", "dina", "dino"])

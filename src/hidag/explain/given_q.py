@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.loop import Schedule, any_law, run_em
+from hidag.estimate.loop import Estimate, Schedule, any_law, run_em
 from hidag.estimate.maximise import Basis
 from hidag.estimate.working import WorkingData
 from hidag.free_coefficients import all_features, n_told_apart
@@ -23,11 +23,16 @@ from hidag.result import FitResult
 Array = NDArray[np.float64]
 Q = NDArray[np.int8]
 
-#: EM ends when so many steps together gain less than this, in units of log-likelihood. A single
-#: step says little: it is short after one that overshot, and where a new coefficient crawls away
-#: from zero.
+#: EM ends when so many steps together gain less than this, in units of log-likelihood, and all that
+#: would follow gain less, too, if they go on to gain less and less as they did. A single step says
+#: little: it is short after one that overshot, and where a new coefficient crawls away from zero.
 WINDOW, SMALLEST_GAIN = 20, 5e-3
+#: Gains below this are the rounding of a sum over rows: what they go on to be cannot be told.
+NO_GAIN = 1e-6
 MAX_STEPS = 1000
+#: Share that a refit begins with spread over all states that may occur. EM gives next to nothing
+#: back to a state that a fit with another Q has left empty, and its steps gain nothing for long.
+SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -121,17 +126,14 @@ class GivenQ:
             basis=Basis.over(result.law.space, terms),
             allowed=allowed,
             penalty=NO_SPARSITY,
-            schedule=Schedule(max_iter=WINDOW, tolerance=0.0),
             law_step=law_step_of(result.law),
         )
-        found = steps(data.to_working(parameters), probabilities)
-        gained = found.log_likelihood - float(found.trace[0, 0])
-        for _ in range(MAX_STEPS // WINDOW - 1):
-            if gained < SMALLEST_GAIN:
-                break
-            before = found.log_likelihood
-            found = steps(found.parameters, found.probabilities)
-            gained = found.log_likelihood - before
+        begin = data.to_working(parameters)
+        found = _at_its_maximum(steps, begin, self._spread(probabilities, turn=turn))
+        here = steps(begin, probabilities, schedule=Schedule(max_iter=0))
+        if found.log_likelihood < here.log_likelihood:
+            # The law led astray: from here itself EM cannot end below.
+            found = _at_its_maximum(steps, begin, probabilities)
         items, law = data.to_user(found.parameters), found.probabilities
         if turn:
             items, law = _turned(items), _turned_law(law, result.law.space.levels)
@@ -144,11 +146,43 @@ class GivenQ:
         )
         return GivenQ(again, self.values, self.weights, found.log_likelihood)
 
+    def _spread(self, probabilities: Array, *, turn: bool) -> Array:
+        """Return the law, (S,), with some mass in every state that may occur."""
+        ruled_out = self.result.ruled_out
+        share = np.ones(len(probabilities))
+        if ruled_out is not None:
+            share[ruled_out] = 0.0
+        if turn:
+            share = _turned_law(share, self.result.law.space.levels)
+        return np.asarray((1.0 - SPREAD) * probabilities + SPREAD * share / share.sum())
+
     def on(self, weights: Array) -> GivenQ:
         """Return the model on rows that count otherwise, (N,), refitted."""
         counted = weights > 0
         other = GivenQ(self.result, self.values[counted], weights[counted], np.nan)
         return other.fitted(self.q)
+
+
+def _at_its_maximum(
+    steps: Callable[..., Estimate], parameters: MeasurementParameters, probabilities: Array
+) -> Estimate:
+    """Return where EM steps end, by what is left to be gained."""
+    window = Schedule(max_iter=WINDOW, tolerance=0.0)
+    found = steps(parameters, probabilities, schedule=window)
+    before, gained = np.inf, found.log_likelihood - float(found.trace[0, 0])
+    for _ in range(MAX_STEPS // WINDOW - 1):
+        if gained < NO_GAIN or (gained < SMALLEST_GAIN and _left(before, gained) < SMALLEST_GAIN):
+            break
+        last = found.log_likelihood
+        found = steps(found.parameters, found.probabilities, schedule=window)
+        before, gained = gained, found.log_likelihood - last
+    return found
+
+
+def _left(before: float, gained: float) -> float:
+    """Return the sum of all gains to come if each is as much less than the last as this one was."""
+    ratio = gained / before
+    return gained * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
 
 
 def given_q(result: FitResult, values: Array, weights: Array | None = None) -> GivenQ:

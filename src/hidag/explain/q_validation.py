@@ -168,8 +168,11 @@ def _ratio(model: GivenQ, item: int, latent: int) -> _Ratio:
     degrees = model.n_coefficients(other, item) - model.n_coefficients(model.q, item)
     action = "add" if other[item, latent] else "drop"
     refitted = model.fitted(other)
-    gained = 2.0 * (refitted.log_likelihood - model.log_likelihood)
-    value = gained if action == "add" else -gained
+    gained = refitted.log_likelihood - model.log_likelihood
+    if action == "drop" and gained > 0 and not model.effects.conjunctive:
+        # One of two nested models cannot fit better: the fit was not at its highest maximum.
+        gained = refitted.log_likelihood - refitted.fitted(model.q).log_likelihood
+    value = 2.0 * gained if action == "add" else -2.0 * gained
     return _Ratio(action, value, abs(degrees), price(model, abs(degrees)), refitted)
 
 
