@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hidag
@@ -300,6 +301,25 @@ def test_what_cannot_be_used_is_refused(model, table):
     own = dataclasses.replace(told, settings={**told.settings, "score": "<a score of one's own>"})
     with pytest.raises(SettingError, match="a result does not remember score well enough"):
         bootstrap(own, table, n_resamples=1)
+
+
+def test_columns_in_another_order_and_others_beside_them_change_nothing(table):
+    frame = pd.DataFrame(table, columns=[f"x{j}" for j in range(10)])
+    fit = DCRL(3, family="gaussian", q_matrix=Q, n_starts=1, random_state=0).fit(frame)
+    first = bootstrap(fit, frame, n_resamples=2, random_state=3)
+    turned = frame[frame.columns[::-1]].assign(name="a")
+    assert same(first, bootstrap(fit, turned, n_resamples=2, random_state=3))
+    numbered = pd.DataFrame(table)
+    assert same(first, bootstrap(fit, numbered, n_resamples=2, random_state=3))
+    for other, words in (
+        (frame.add_prefix("y"), "bootstrap needs the table that was fitted, but its items have "
+         "other names"),
+        (frame.iloc[:, 1:], "the table must have the items of the fit, but it lacks 'x0' (1 of 10 "
+         "items); give the table that was fitted, or one with the same columns"),
+    ):  # fmt: skip
+        with pytest.raises(DataError) as told:
+            bootstrap(fit, other, n_resamples=2)
+        assert str(told.value) == words
 
 
 def test_effects_get_intervals_from_a_bootstrap(model, found):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.errors import DataError, HidagError, SettingError
 from hidag.estimator import DCRL
@@ -17,7 +18,8 @@ from hidag.explain.refit_store import RefitStore
 from hidag.explain.remembered import remembered_settings
 from hidag.explain.resample import Task, run_resample
 from hidag.explain.rows import need_weights, result_of
-from hidag.observations import read_table
+from hidag.observations import Observations
+from hidag.observations.frames import frame_labels
 from hidag.processes import run_all
 from hidag.result import FitResult
 from hidag.row_posteriors import MOST_EXACT_STATES
@@ -70,7 +72,8 @@ def bootstrap(
     fit : DCRL or FitResult
         A fitted estimator, or its result.
     X : array or frame, shape (N, J)
-        The table that was fitted.
+        The table that was fitted. A frame's columns are found by the items' names, in any order,
+        and others are left out.
     n_resamples : int
     kind : {"nonparametric", "parametric"}
         Rows of the table drawn with replacement, or rows drawn from the fitted model, with the same
@@ -130,14 +133,7 @@ def _task(
     fit: DCRL | FitResult, X: Any, sample_weight: Any, kind: str, start: str, seed: int
 ) -> Task:
     result = result_of(fit, "bootstrap needs")
-    table = read_table(X, min_rows=2)
-    if table.n_items != len(result.item_names) or table.n_samples != result.n_samples:
-        raise DataError(
-            f"bootstrap needs the table that was fitted, {result.n_samples} rows and "
-            f"{len(result.item_names)} items, got {table.n_samples} and {table.n_items}"
-        )
-    if table.named and table.names != result.item_names:
-        raise DataError("bootstrap needs the table that was fitted, but its items have other names")
+    table = _fitted_rows(result, X)
     if start == "fitted" and result.law.space.n_states > MOST_EXACT_STATES:
         raise SettingError(
             f"start='fitted' needs latent states that can be listed, not "
@@ -145,14 +141,14 @@ def _task(
         )
     need_weights(result, sample_weight, "a bootstrap")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights is not None and weights.shape != (table.n_samples,):
+    if weights is not None and weights.shape != (len(table),):
         raise DataError(
-            f"sample_weight must have shape ({table.n_samples},), one weight for each row, got "
+            f"sample_weight must have shape ({len(table)},), one weight for each row, got "
             f"{weights.shape}"
         )
     # Empty rows count for nothing in the fit; drawn among the others they would make it unsure.
-    answered = rows_with_answers(table.values)
-    values = table.values[answered]
+    answered = rows_with_answers(table)
+    values = table[answered]
     weights = None if weights is None else weights[answered]
     settings = fit.get_params() if isinstance(fit, DCRL) else _settings_of(result)
     settings |= {
@@ -167,6 +163,26 @@ def _task(
     }
     settings.pop("random_state", None)
     return Task(values, weights, result, settings, kind, start, seed)
+
+
+def _fitted_rows(result: FitResult, X: Any) -> NDArray[np.float64]:
+    """Return the table that was fitted, its items in the fit's order, shape (N, J)."""
+    if isinstance(X, Observations):
+        other = X.named and X.names != result.item_names
+    else:
+        labels = frame_labels(X)
+        # pandas numbers the columns of a frame that was given no names.
+        named = labels is not None and labels != list(range(len(labels)))
+        other = named and not {str(label) for label in labels or ()} & set(result.item_names)
+    if other:
+        raise DataError("bootstrap needs the table that was fitted, but its items have other names")
+    rows = result.rows(X)
+    if len(rows) != result.n_samples:
+        raise DataError(
+            f"bootstrap needs the table that was fitted, {result.n_samples} rows and "
+            f"{len(result.item_names)} items, got {len(rows)} and {rows.shape[1]}"
+        )
+    return rows
 
 
 def _settings_of(result: FitResult) -> dict[str, Any]:
