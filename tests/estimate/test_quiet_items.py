@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hidag import DCRL, design, evaluate, simulate
 from hidag.estimate.loading_costs import coefficient_scales, penalty_scales
+from hidag.estimate.noise_shares import noise_told_by
 from hidag.estimate.working import WorkingData
 
 
@@ -92,3 +95,43 @@ def test_noise_of_counts_is_known_from_their_means() -> None:
     assert found[0] == pytest.approx(1 / X[:, 0].mean())
     assert found[1] == 1.0
     assert found[2] == pytest.approx(0.1, rel=0.02)
+
+
+QUIET = {
+    "gaussian": lambda rng, z: z + 0.01 * rng.standard_normal(len(z)),
+    "gamma": lambda rng, z: rng.gamma(1e4, np.exp(z) / 1e4),
+    "beta": lambda rng, z: rng.beta((0.3 + 0.4 * z) * 5e3, (0.7 - 0.4 * z) * 5e3),
+    "negative-binomial": lambda rng, z: rng.poisson(
+        np.exp(9 + z) * rng.gamma(5e3, 1 / 5e3, len(z))
+    ),
+    "censored-lognormal(60)": lambda rng, z: np.minimum(
+        60, np.exp(2 + z + 0.01 * rng.standard_normal(len(z)))
+    ),
+}
+
+
+@pytest.mark.parametrize("family", QUIET)
+def test_false_loadings_of_an_item_that_all_but_is_its_latent_do_not_stay(family) -> None:
+    # The others are noisy and do not explain it: only an estimate tells how quiet it is.
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        z = rng.integers(0, 2, (1500, 3))
+        noisy = np.repeat(2 * z, 3, axis=1) + rng.standard_normal((1500, 9))
+        X = np.column_stack([QUIET[family](rng, z[:, 0].astype(float)), noisy])
+        found = DCRL(3, family=[family] + ["gaussian"] * 9, random_state=0).fit(X)
+        assert found.q_matrix_.sum() == 10
+
+
+def test_estimates_tell_noise_only_of_items_far_quieter_than_others_tell() -> None:
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.standard_normal((400, 2)), rng.integers(0, 2, 400)])
+    data = WorkingData.from_values(X, ("gaussian", "gaussian", "bernoulli"))
+    # A row of an item with a tenth, and with a thousandth, of its variance in noise.
+    information = 400.0 / np.array([0.1, 0.001, 0.001])
+    told = noise_told_by(information, np.ones(3), data)
+    np.testing.assert_allclose(told, [0.6, 0.006, 1.0])
+    quieter = replace(data, told_noise=told)
+    np.testing.assert_array_equal(quieter.noise_shares, np.minimum(data.noise_shares, told))
+    scale, before = penalty_scales(quieter), penalty_scales(data)
+    np.testing.assert_array_equal(scale[[0, 2]], before[[0, 2]])
+    assert scale[1] == pytest.approx(before[1] * np.sqrt(0.006 / 0.25))

@@ -1,7 +1,9 @@
 """How much of each item may be noise: where it is little, small coefficients are known well.
 
 A penalty whose threshold is many standard errors wide has a slope below the noise of a gradient,
-and false loadings stay. Items with a size, counts and measurements, can be as quiet as that.
+and false loadings stay. Items with a size, counts and measurements, can be as quiet as that. What
+other items do not explain is known beforehand, but says little where the others are noisy: an item
+that all but is its latent shows how quiet it is once the latents have been found.
 """
 
 from __future__ import annotations
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from hidag.estimate.working import WorkingData
 
 Array = NDArray[np.float64]
+
+#: Estimates make items quieter than they are while latents are not quite found: they have to tell
+#: so many times less noise than the other items do before anything is made of it. The threshold of
+#: a penalty is then no wider than a few standard errors.
+TOLD_BY_ESTIMATE = 6.0
 
 
 def noise_shares_of(data: WorkingData) -> Array:
@@ -40,6 +47,25 @@ def noise_shares_of(data: WorkingData) -> Array:
             rest = rest or _unexplained_looks(data, sized)
             out[j] = min(rest[j], 1.0)
     return out
+
+
+def noise_told_by(information: Array, scale: Array, data: WorkingData) -> Array:
+    """Return what an estimate says of the share of noise, shape (J,); 1 if it says nothing.
+
+    Parameters
+    ----------
+    information : ndarray, shape (J,)
+        Of the items' intercepts at the estimate, in all rows.
+    scale : ndarray, shape (J,)
+        Of the items' coefficients.
+    data : WorkingData
+    """
+    kinds = [family_named(name) for name in data.families]
+    telling = np.array([kind.may_be_quiet and kind.has_dispersion for kind in kinds])
+    known = telling & (information > 0)
+    # One row's noise is what its information is the inverse of.
+    share = data.n_observed / np.where(known, information * scale**2, 1.0)
+    return np.where(known, np.minimum(TOLD_BY_ESTIMATE * share, 1.0), 1.0)
 
 
 def _unexplained_looks(data: WorkingData, items: NDArray[np.intp]) -> dict[int, float]:

@@ -18,6 +18,7 @@ from hidag.estimate.item_information import observed_information
 from hidag.estimate.loading_costs import coefficient_scales, penalty_of, penalty_scales
 from hidag.estimate.loop import Estimate, LawStep, Observer, Schedule, any_law, continued, run_em
 from hidag.estimate.maximise import Basis
+from hidag.estimate.noise_shares import noise_told_by
 from hidag.estimate.subsets import best_subset, moves_of, same_model
 from hidag.estimate.working import WorkingData
 from hidag.measurement import MeasurementParameters, Penalty
@@ -164,7 +165,8 @@ def select_support(
 
     With ``adapt`` the penalty's strength is first learned from the table. A step is kept only when,
     after EM has settled again, the penalised observed-data likelihood is higher; so under that
-    penalty the objective never gets worse.
+    penalty the objective never gets worse. What the estimate says of items with little noise makes
+    the penalty's threshold narrower, else false loadings of theirs would cost next to nothing.
     """
     if penalty.name is None:
         return estimate, penalty
@@ -172,6 +174,7 @@ def select_support(
     if adapt:
         penalty = adapt_penalty(judged, data.n_counted, penalty)
     scale = coefficient_scales(data)
+    data = replace(data, told_noise=noise_told_by(judged[2][:, 0, 0], scale, data))
     cost = penalty_of(estimate.parameters, penalty, penalty_scales(data), allowed)
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):

@@ -50,6 +50,8 @@ class WorkingData:
         and in the statistics, are weighted.
     summaries : tuple of ndarray, length J
         What a family needs for sums of its ``base``; empty where that is in ``constant``.
+    told_noise : ndarray, shape (J,), or None
+        What an estimate says of how much of each item may be noise; None before there is one.
     """
 
     extended: Array
@@ -65,6 +67,7 @@ class WorkingData:
     scale: Array
     summaries: tuple[Array, ...]
     weights: Array | None = None
+    told_noise: Array | None = None
 
     @property
     def n_samples(self) -> int:
@@ -123,7 +126,8 @@ class WorkingData:
     @cached_property
     def noise_shares(self) -> Array:
         """How much of each item may be noise, shape (J,); 1 where nothing tells."""
-        return noise_shares_of(self)
+        known = noise_shares_of(self)
+        return known if self.told_noise is None else np.minimum(known, self.told_noise)
 
     @property
     def gaps(self) -> Array:
