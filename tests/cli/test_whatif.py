@@ -197,3 +197,14 @@ def test_a_folder_that_is_not_there_is_named(saved, tmp_path):
     assert told.stderr == (
         f"hidag: there is no folder {tmp_path / 'none'}; make it, or choose another --out\n"
     )
+
+
+def test_a_time_beyond_the_limit_is_no_further_out_than_the_limit(tmp_path, as_result):
+    q = np.vstack([np.eye(2, dtype=int)] * 3)
+    times = make_truth(random_law(chain_dag(2), rng=0), q, "lognormal")
+    truth = replace(times, families=("censored-lognormal(6)",) * 6)
+    fit = as_result(truth).save(tmp_path / "result.npz")
+    beyond, limit = (run("whatif", fit, "--given", f"X1={time}") for time in ("600", "6"))
+    assert beyond.exit_code == 0, beyond.output
+    assert "far outside" not in beyond.output
+    assert beyond.output == limit.output.replace("X1 = 6", "X1 = 600")

@@ -22,6 +22,7 @@ from hidag.explain.interventions import what_if
 from hidag.explain.law_draws import draws_or_reason
 from hidag.explain.outcome_spreads import effect_sizes, in_spreads, outcome_spreads
 from hidag.explain.outcomes import MEAN
+from hidag.measurement import categorical_named, family_named
 from hidag.observations.cells import TRUTH_WORDS
 from hidag.result import FitResult
 from hidag.shown_numbers import shown_number, shown_range, shown_row
@@ -121,9 +122,14 @@ def _far_outside(answer: WhatIf, result: FitResult, spreads: _Spreads) -> list[s
     """Return which given values of items no row of a table like this one would have."""
     expected = {row["name"]: row["before"] for row in what_if(result).rows() if row["what"] == MEAN}
     out = []
+    family = dict(zip(result.item_names, result.families, strict=True))
     for name, value in answer.given.items():
         spread = spreads.get((name, MEAN), 0.0)
-        away = in_spreads(abs(float(value) - expected.get(name, 0.0)), spread) if spread else 0.0
+        taken = float(value)
+        if name in family and categorical_named(family[name]) is None:
+            # Any time beyond the limit of a censored item is as good as the limit.
+            taken = float(family_named(family[name]).as_taken(np.array([taken]))[0])
+        away = in_spreads(abs(taken - expected.get(name, 0.0)), spread) if spread else 0.0
         if away > _FAR and name not in result.latent_names:
             out.append(
                 f"{name} = {value} is far outside of what the fit expects, {away:.3g} standard "
