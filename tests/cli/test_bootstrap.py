@@ -41,6 +41,9 @@ def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_
     page = (out / "report.html").read_text("utf-8")
     assert "How sure it is" in page
     assert "support in resampled tables" in page
+    assert parts.n_resampled == 4
+    assert "4 resampled tables. " in page
+    assert "So few tables say little." in page
     # Z2 -> Z1 in the fit and in three of four refits.
     arrow = np.array([[0, 0], [1, 0]], dtype=np.int8)
     refits = np.stack([arrow, arrow, arrow, arrow.T])
@@ -48,6 +51,17 @@ def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_
     parts = with_bootstrap(parts, turned)
     assert parts.support == (("Z1", "Z2", 1.0),)
     assert parts.directions == (("Z2", "Z1", 0.75),)
+
+
+def test_an_empty_title_leaves_the_title_as_it_is(hidag, table, tmp_path):
+    out = tmp_path / "fit"
+    assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
+    before = (out / "report.html").read_text("utf-8")
+    for title in ("", "  "):
+        assert hidag("report", out, "--title", title).exit_code == 0
+        assert (out / "report.html").read_text("utf-8") == before
+    assert hidag("report", out, "--title", "Moods").exit_code == 0
+    assert "<title>Moods</title>" in (out / "report.html").read_text("utf-8")
 
 
 def test_a_bootstrap_needs_the_table_that_was_fitted(hidag, table, tmp_path, answers):

@@ -142,6 +142,37 @@ def test_support_of_a_single_direction(result):
     assert found.endswith("That A is the cause and B the effect came back in 80%.")
 
 
+@pytest.mark.parametrize(
+    ("n_tables", "support", "words"),
+    [
+        (3, (1.0, 1.0), "Each of these pairs is joined in all 3 resampled tables. So few tables "
+         "say little."),
+        (3, (1 / 3, 1.0), "1 of these 2 pairs is joined in all 3 resampled tables; least sure are "
+         "A and B, joined in 1 of 3. So few tables say little."),
+        (19, (0.0, 18 / 19), "None of these 2 pairs is joined in all 19 resampled tables; least "
+         "sure are A and B, joined in none of 19. So few tables say little."),
+        (20, (1.0, 1.0), "Each of these pairs is joined in at least 95% of the resampled tables."),
+    ],
+)  # fmt: skip
+def test_few_resampled_tables_are_counted_and_said_to_say_little(result, n_tables, support, words):
+    shares = dict(zip([("A", "B"), ("B", "C")], support, strict=True))
+    assert what_was_found(result, shares, None, n_tables)[0].endswith(words)
+
+
+def test_directions_in_few_resampled_tables_are_counted(result):
+    one = with_graph(result, [("A", "B")], [])
+    for n_tables, share, joined, words in (
+        (4, 0.75, "in all 4 resampled tables", "in 3 of 4"),
+        (4, 1.0, "in all 4 resampled tables", "in all 4"),
+        (1, 0.0, "in 1 of 1 resampled tables", "in none of 1"),
+    ):
+        found = what_was_found(one, {("A", "B"): 1.0}, {("A", "B"): share}, n_tables)[0]
+        assert found.endswith(
+            f"The two are joined {joined}. That A is the cause and B the effect came back {words}. "
+            "So few tables say little."
+        )
+
+
 def test_long_names_are_cut_and_idle_latents_named(result):
     names = ("During the past 30 days, how often were you sad", *result.item_names[1:])
     loadings = np.zeros_like(result.loadings)

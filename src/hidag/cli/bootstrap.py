@@ -137,6 +137,7 @@ def with_bootstrap(parts: ReportParts, found: BootstrapResult) -> ReportParts:
         _with_panel(parts, bootstrap_panel(found), first=True),
         support=tuple((row["one"], row["other"], float(row["joined"])) for row in pairs),
         directions=tuple(_directions(pairs)),
+        n_resampled=found.n_refits,
     )
 
 

@@ -203,7 +203,7 @@ def run_report(fit: Path, out: Path | None, title: str | None) -> None:
     folder = fit if fit.is_dir() else fit.parent
     found = folder / "report.json"
     parts = read_parts(found) if found.is_file() else ReportParts()
-    if title is not None:
+    if title is not None and title.strip():
         parts = replace(parts, title=title)
     target = folder / "report.html" if out is None else out
     if target.is_dir():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,8 @@ _NO_STRENGTH = 1e-9
 _LONGEST_NAME = 40
 #: Two latents joined in so many of the resampled tables are beyond reasonable doubt.
 _SURE = 0.95
+#: With fewer tables such a share is no other than all of them, and even that says little.
+FEW_TABLES = 20
 _NOTHING_TOLD = "but the items show too little of them to tell whether they are independent"
 
 
@@ -33,6 +36,7 @@ def what_was_found(
     result: FitResult,
     support: Mapping[tuple[str, str], float] | None = None,
     directions: Mapping[tuple[str, str], float] | None = None,
+    n_tables: int | None = None,
 ) -> list[str]:
     """Return paragraphs: which causes are joined and how sure that is, and which items show them.
 
@@ -43,12 +47,19 @@ def what_was_found(
         Share of resampled tables in which two latents are joined; either order of a pair will do.
     directions : mapping from (cause, effect) to float, optional
         Share of them in which an edge has its direction.
+    n_tables : int, optional
+        How many tables were resampled; fewer than `FEW_TABLES` are counted. None if nobody knows.
     """
-    edges = SortedEdges.of(result)
+    edges, tables = SortedEdges.of(result), _Tables(n_tables)
+    sure = [
+        *_support(edges, support, tables),
+        *_sure_directions(edges, directions or {}, tables),
+    ]
+    if sure and tables.are_few:
+        sure.append("So few tables say little.")
     sentences = [
         *_edges(edges, len(result.latent_names), in_the_dark=tells_nothing(result)),
-        *_support(edges, support),
-        *_sure_directions(edges, directions or {}),
+        *sure,
     ]
     joined = " ".join(sentences)
     return [text for text in (joined, " ".join(_items(result))) if text]
@@ -134,7 +145,39 @@ def _counts(edges: SortedEdges, n_latents: int) -> list[str]:
     return out
 
 
-def _support(edges: SortedEdges, support: Mapping[tuple[str, str], float] | None) -> list[str]:
+@dataclass(frozen=True)
+class _Tables:
+    """Words for how many of the resampled tables show something."""
+
+    number: int | None
+
+    @property
+    def are_few(self) -> bool:
+        return self.number is not None and self.number < FEW_TABLES
+
+    @property
+    def surely(self) -> str:
+        """Where whatever is beyond doubt is found."""
+        return self.share(1.0) if self.are_few else f"in at least {_SURE:.0%}"
+
+    @property
+    def resampled(self) -> str:
+        """Whose share it is, at the first mention."""
+        return " resampled tables" if self.are_few else " of the resampled tables"
+
+    def share(self, share: float) -> str:
+        """Return where something is found that has a share of the tables."""
+        if self.number is None or not self.are_few:
+            return f"in {share:.0%}"
+        count = round(share * self.number)
+        if count == self.number > 1:
+            return f"in all {count}"
+        return f"in {count or 'none'} of {self.number}"
+
+
+def _support(
+    edges: SortedEdges, support: Mapping[tuple[str, str], float] | None, tables: _Tables
+) -> list[str]:
     # What was told is in every graph: its share says nothing.
     pairs = edges.joined_by_data
     if support is None or not pairs:
@@ -144,32 +187,35 @@ def _support(edges: SortedEdges, support: Mapping[tuple[str, str], float] | None
     doubtful = sorted((share, pair) for pair, share in shares.items() if share < _SURE)
     if not doubtful:
         each = f"Each of these {these} is" if len(pairs) > 1 else _the_two(edges)
-        return [f"{each} joined in at least {_SURE:.0%} of the resampled tables."]
+        return [f"{each} joined {tables.surely}{tables.resampled}."]
     share, (a, b) = doubtful[0]
     if len(pairs) == 1:
-        return [f"{_the_two(edges)} joined in {share:.0%} of the resampled tables."]
+        return [f"{_the_two(edges)} joined {tables.share(share)}{tables.resampled}."]
     n_sure = len(pairs) - len(doubtful)
     return [
         f"{n_sure or 'None'} of these {len(pairs)} {these} {'is' if n_sure < 2 else 'are'} joined "
-        f"in at least {_SURE:.0%} of the resampled tables; least sure are {_cut(a)} and {_cut(b)}, "
-        f"joined in {share:.0%}."
+        f"{tables.surely}{tables.resampled}; least sure are {_cut(a)} and {_cut(b)}, joined "
+        f"{tables.share(share)}."
     ]
 
 
-def _sure_directions(edges: SortedEdges, directions: Mapping[tuple[str, str], float]) -> list[str]:
+def _sure_directions(
+    edges: SortedEdges, directions: Mapping[tuple[str, str], float], tables: _Tables
+) -> list[str]:
     """Return how often directions came back that the data settle; empty if nobody knows."""
     shares = sorted((directions[edge], edge) for edge in edges.found if edge in directions)
     if not shares:
         return []
     share, (a, b) = shares[0]
     if len(shares) == 1:
-        return [f"That {_cut(a)} is the cause and {_cut(b)} the effect came back in {share:.0%}."]
+        cause = f"That {_cut(a)} is the cause and {_cut(b)} the effect"
+        return [f"{cause} came back {tables.share(share)}."]
     if share >= _SURE:
-        return [f"Each of the directions came back in at least {_SURE:.0%}."]
+        return [f"Each of the directions came back {tables.surely}."]
     n_sure = sum(share >= _SURE for share, _ in shares)
     return [
-        f"{n_sure or 'None'} of the {len(shares)} directions came back in at least {_SURE:.0%}; "
-        f"least sure is that {_cut(a)} causes {_cut(b)}, which came back in {share:.0%}."
+        f"{n_sure or 'None'} of the {len(shares)} directions came back {tables.surely}; least sure "
+        f"is that {_cut(a)} causes {_cut(b)}, which came back {tables.share(share)}."
     ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hidag.identify.findings import sentence_case
 from hidag.identify.text import finding_in_words, mark_of, verdict_sentences
 from hidag.report.absent import absent_section
-from hidag.report.found_words import what_was_found, without_edges
+from hidag.report.found_words import FEW_TABLES, what_was_found, without_edges
 from hidag.report.graph_panel import graph_panel
 from hidag.report.page import render_page, write_page
 from hidag.report.parts import shown_table
@@ -78,7 +78,8 @@ def render_report(
         names=(*result.item_names, *result.latent_names),
         title=parts.title,
         panel=graph_panel(result, support, directions) if len(result.latent_names) > 1 else None,
-        found=what_was_found(result, support, directions),
+        found=what_was_found(result, support, directions, parts.n_resampled),
+        few_tables=parts.n_resampled if (parts.n_resampled or FEW_TABLES) < FEW_TABLES else None,
         without_edges=without_edges(result),
         sections=sections,
         contents=_contents(sections),

@@ -49,6 +49,8 @@ class ReportParts:
     by_weights : bool
         Whether statistics of fit counted rows by weights. Those of earlier versions counted every
         row once, and cannot judge a fit that did not.
+    n_resampled : int or None
+        How many tables were resampled; None where there were none, or in files of earlier versions.
     """
 
     title: str = "Hidden causes and their graph"
@@ -63,6 +65,7 @@ class ReportParts:
     doubts_kept: bool = True
     plots: bool = True
     by_weights: bool = False
+    n_resampled: int | None = None
 
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
@@ -94,6 +97,7 @@ def read_parts(path: Path) -> ReportParts:
             bool(content.get("doubts_kept", "doubts" in content)),
             bool(content.get("plots", True)),
             bool(content.get("by_weights", False)),
+            _number(content.get("n_resampled")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(
@@ -108,6 +112,10 @@ def _has_statistics(sections: Iterable[Section]) -> bool:
 
 def _shares(rows: Iterable[Any]) -> tuple[tuple[str, str, float], ...]:
     return tuple((str(a), str(b), float(share)) for a, b, share in rows)
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
