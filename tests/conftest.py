@@ -38,3 +38,15 @@ def result_of(truth, *, graph=None, law=None, latent_names=None):
 @pytest.fixture(scope="session")
 def as_result():
     return result_of
+
+
+@pytest.fixture
+def sum_nothing(monkeypatch):
+    """Return what makes any joint states too many to sum over, from when it is called."""
+
+    def patch():
+        monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
+        monkeypatch.setattr("hidag.explain.rows.MOST_STATES", 2)
+        monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+
+    return patch

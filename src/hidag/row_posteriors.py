@@ -88,7 +88,7 @@ def row_log_densities(parameters: MeasurementParameters, law: LatentLaw, values:
     """
     if not _too_many_states(law):
         return row_log_likelihood(parameters, law, values)
-    tree = TreePosterior.of(parameters, law) if isinstance(law, NetworkLaw) else None
+    tree = TreePosterior.of(parameters, law)
     if tree is None:
         raise SettingError(
             f"densities of rows take a sum over {law.space.count_in_words()} latent states, and "

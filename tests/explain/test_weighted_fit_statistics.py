@@ -22,7 +22,7 @@ from hidag.explain.rows import counted_rows
 from hidag.explain.scored_columns import ScoredColumns
 from hidag.row_weights import effective_number, scaled_to_effective
 
-from .helpers import columns_of, drawn, two_latents
+from .helpers import columns_of, drawn, moved, two_latents
 
 MIXED = ("bernoulli", "gaussian", "ordinal(3)", "poisson", "categorical(3)", "bernoulli")
 
@@ -150,8 +150,6 @@ def test_m2_is_what_the_list_of_weighted_rows_says():
 
 def _form_of(result, X, covariance, expected):
     """Return the matrix of M2's quadratic form, from the covariance and numeric slopes."""
-    from .helpers import moved
-
     free = FreeParameters.of(result, X)
     left, right = np.triu_indices(9, 1)
     every = np.array(np.meshgrid(*[[0.0, 1.0]] * 9)).reshape(9, -1).T
@@ -371,11 +369,9 @@ def test_notes_say_where_fit_and_statistics_count_differently(weighted):
     assert WITHOUT_WEIGHTS not in equal.notes
 
 
-def test_too_many_states_leave_the_checks_with_their_weights(weighted, monkeypatch):
+def test_too_many_states_leave_the_checks_with_their_weights(weighted, sum_nothing):
     result, X, weights = weighted
-    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
-    monkeypatch.setattr("hidag.explain.rows.MOST_STATES", 2)
-    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+    sum_nothing()
     found = fit_statistics(result, X, sample_weight=weights, n_tables=2)
     assert found.criteria is None
     assert found.n_effective == pytest.approx(effective_number(weights))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hidag.estimate.exact import log_probabilities
 from hidag.estimate.working import WorkingData
-from hidag.latent import NetworkLaw
+from hidag.latent import LatentLaw, NetworkLaw
 from hidag.latent.elimination import elimination_order, widest_table
 from hidag.measurement import MeasurementParameters, family_named
 
@@ -56,13 +56,15 @@ class TreePosterior:
     def of(
         cls,
         parameters: MeasurementParameters,
-        law: NetworkLaw,
+        law: LatentLaw,
         q_matrix: NDArray[np.integer] | None = None,
     ) -> TreePosterior | None:
-        """Return the order for a fit; None if some table would be too wide.
+        """Return the order for a fit; None without a graph or if some table would be too wide.
 
         ``q_matrix``, shape (R, K), says which latents items may have; by default those they do.
         """
+        if not isinstance(law, NetworkLaw):
+            return None
         q = parameters.q_matrix if q_matrix is None else q_matrix
         items = [tuple(map(int, np.flatnonzero(own))) for own in q]
         scopes = [*((*pa, k) for k, pa in enumerate(law.parents)), *items]

@@ -17,7 +17,6 @@ from hidag.explain.placement_agreement import add_placements, consistency
 from hidag.explain.rows import was_weighted
 from hidag.explain.state_tables import MOST_STATES
 from hidag.explain.tables import Table
-from hidag.latent import NetworkLaw
 from hidag.result import FitResult
 from hidag.row_posteriors import are_summed
 from hidag.row_weights import rows_with_answers, unanswered_in_words
@@ -165,7 +164,7 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
     space = result.law.space
     if space.n_states > MOST_STATES:
         lacking = "the consistency of whole profiles is not computed, and that of a latent"
-        if _tree_of(result) is None:
+        if TreePosterior.of(result.parameters, result.law) is None:
             lacking = "the quality of whole profiles is not computed, and consistency"
         summed = are_summed(result.parameters, result.law)
         sampled = "" if summed else "posteriors are sampled, "
@@ -215,7 +214,7 @@ def _placed(result: FitResult, values: Array) -> _Placed:
         return _listed(result, values)
     probabilities = tuple(result.posterior_levels(values))
     agreements = [_given_latent(table) for table in probabilities]
-    tree = _tree_of(result)
+    tree = TreePosterior.of(result.parameters, result.law)
     if tree is None:
         unknown = np.full(len(values), np.nan)
         return _Placed(probabilities, result.classify(values), unknown, agreements, (np.nan,) * 4)
@@ -228,13 +227,6 @@ def _placed(result: FitResult, values: Array) -> _Placed:
         entropy = 1.0 - float(tree.doubts(expanded).mean()) / most
         whole = (float(top.mean()), np.nan, np.nan, entropy)
     return _Placed(probabilities, profiles, top, agreements, whole)
-
-
-def _tree_of(result: FitResult) -> TreePosterior | None:
-    """Return the order of sums over small tables; None where these would not be small."""
-    if not isinstance(result.law, NetworkLaw):
-        return None
-    return TreePosterior.of(result.parameters, result.law)
 
 
 def _spread(mine: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool_]) -> NDArray[Any]:

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.local_scores import LocalScores
+from hidag.explain.over_states import OverStates
 from hidag.explain.pair_tests import PairSums
 from hidag.explain.scored_columns import ScoredColumns
-from hidag.explain.state_tables import OverStates
 from hidag.explain.tables import N_EFFECTIVE, Table
 from hidag.row_weights import mean_and_spread
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.item_channels import auxiliary_of, shaped
-from hidag.explain.state_tables import ListedTables, OverStates
+from hidag.explain.over_states import OverStates
+from hidag.explain.state_tables import ListedTables
 from hidag.measurement import Family, MeasurementParameters, family_named
 from hidag.measurement.families import split_name, written
 from hidag.measurement.families.censored import CensoredLognormal

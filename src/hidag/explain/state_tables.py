@@ -266,7 +266,7 @@ def state_tables(result: FitResult) -> ListedTables | TreeTables | None:
     law, n_responses = result.law, len(result.parameters.families)
     if law.space.n_states <= MOST_STATES:
         return ListedTables(law, n_responses)
-    if not isinstance(law, NetworkLaw) or result.has_prerequisites:
+    if result.has_prerequisites:
         return None
     # All responses of an item share the latents that any of them has or may have.
     q = result.responses.of_items(result.q_matrix)
@@ -276,68 +276,12 @@ def state_tables(result: FitResult) -> ListedTables | TreeTables | None:
 
 def too_many_states(result: FitResult, what: str) -> str:
     """Return why something that takes a sum over all joint states is not computed for a fit."""
-    why = "its prerequisites are told by listing them"
-    if not result.has_prerequisites:
-        why = "its latents hang together too closely for that to fall into small sums"
+    why = "its latents hang together too closely for that to fall into small sums"
+    if result.has_prerequisites:
+        why = "its prerequisites are told by listing them"
+    elif not isinstance(result.law, NetworkLaw):
+        why = "a saturated law does not fall into small tables"
     return (
         f"{what} takes a sum over {result.law.space.count_in_words()} joint states of the latents; "
         f"states are listed up to 2^{MOST_STATES.bit_length() - 1}, and {why}"
     )
-
-
-@dataclass(frozen=True)
-class OverStates:
-    """Numbers of G columns, each over the states of a table of its own.
-
-    Attributes
-    ----------
-    tables : StateTables
-    table : ndarray of int, shape (G,)
-    parts : dict of int to ndarray, shape (S_t, G_t)
-        By table, the numbers of its columns in their order.
-    """
-
-    tables: StateTables
-    table: Indices
-    parts: dict[int, Array]
-
-    def columns(self, table: int) -> Indices:
-        """Return the columns of a table."""
-        return np.flatnonzero(self.table == table)
-
-    def selected(self, columns: Indices) -> OverStates:
-        """Return some of the columns, in their order."""
-        chosen = np.isin(np.arange(len(self.table)), columns)
-        parts = {t: part[:, chosen[self.columns(t)]] for t, part in self.parts.items()}
-        kept = {t: part for t, part in parts.items() if part.shape[1]}
-        return OverStates(self.tables, self.table[columns], kept)
-
-    def like(self, parts: dict[int, Array]) -> OverStates:
-        """Return other numbers of the same columns."""
-        return OverStates(self.tables, self.table, parts)
-
-    def column(self, column: int) -> Array:
-        """Return the numbers of one column, shape (S_t,)."""
-        own = int(self.table[column])
-        return np.asarray(self.parts[own][:, int((self.table[:column] == own).sum())])
-
-    def means(self) -> Array:
-        """Return the columns' means under the law, shape (G,)."""
-        out = np.empty(len(self.table))
-        for t, part in self.parts.items():
-            out[self.columns(t)] = self.tables.shares(t) @ part
-        return out
-
-    def mean_products(self, shift: Array | None = None) -> Array:
-        """Return means of products of two columns, less a shift (G,) each, shape (G, G)."""
-        n = len(self.table)
-        away = np.zeros(n) if shift is None else shift
-        out = np.empty((n, n))
-        parts = {t: part - away[self.columns(t)] for t, part in self.parts.items()}
-        for t, part in parts.items():
-            for u, other in parts.items():
-                if u >= t:
-                    found = self.tables.together(t, part.T, u) @ other
-                    out[np.ix_(self.columns(t), self.columns(u))] = found
-                    out[np.ix_(self.columns(u), self.columns(t))] = found.T
-        return out

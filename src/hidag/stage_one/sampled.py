@@ -113,7 +113,7 @@ class SampledMeasurement:
         NaN where joint states are too many and latents hang together too closely for small sums.
         """
         if law.space.n_states > LARGEST_EXACT_STATES:
-            tree = TreePosterior.of(self.working, law) if isinstance(law, NetworkLaw) else None
+            tree = TreePosterior.of(self.working, law)
             if tree is None:
                 return float("nan")
             densities = tree.working_densities(self.data, self.working)
