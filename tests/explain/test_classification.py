@@ -151,7 +151,7 @@ def test_many_latents_are_placed_and_sampling_is_said(sampled, monkeypatch):
         )
     assert found.notes == (
         f"2^18 joint states are too many to list: {lacking} is given each latent alone, which is "
-        "less than it would be given the whole profile",
+        "not what it would be given the whole profile",
     )
 
 

@@ -197,3 +197,33 @@ def test_prerequisites_among_many_states_leave_no_tables(monkeypatch):
     result = replace(result, settings={**result.settings, **told})
     monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
     assert state_tables(result) is None
+
+
+@pytest.mark.parametrize("most_states", [2, 1 << 13])
+def test_a_latent_without_items_leaves_what_others_say_as_it_was(most_states, monkeypatch):
+    # The last latent has neither items nor a graph: nothing is known of it, and of others all.
+    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", most_states)
+    space = StateSpace((2, 2, 2))
+    law = NetworkLaw(
+        space,
+        ((), (0,), ()),
+        (np.array([0.4, 0.6]), np.array([[0.7, 0.3], [0.2, 0.8]]), np.array([0.45, 0.55])),
+    )
+    q = np.array([[1, 0, 0]] * 4 + [[0, 1, 0]] * 4, dtype=np.int8)
+    families = ("bernoulli",) * 8
+    items = MeasurementParameters(families, np.full(8, -1.0), 2.0 * q, np.ones(8))
+    result = result_at(items, law, n_samples=400, q_given=q)
+    X, _ = drawn(result, 400, seed=5)
+    errors = standard_errors(result, X, kind="scores")
+    assert errors.not_estimated == ("log ratio of Z3=0",)
+    for row in errors.to_rows():
+        if row["kind"] == "share":
+            assert np.isnan(row["standard_error"]) == (row["of"] == "Z3"), row
+    without = result_at(
+        MeasurementParameters(families, np.full(8, -1.0), 2.0 * q[:, :2], np.ones(8)),
+        NetworkLaw(StateSpace((2, 2)), law.parents[:2], law.tables[:2]),
+        n_samples=400,
+        q_given=q[:, :2],
+    )
+    ours, theirs = (fit_statistics(one, X, n_tables=2).pairs for one in (result, without))
+    np.testing.assert_allclose(ours.column("z"), theirs.column("z"), atol=1e-8)

@@ -170,7 +170,7 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         sampled = "" if summed else "posteriors are sampled, "
         notes.append(
             f"{space.count_in_words()} joint states are too many to list: {sampled}{lacking} is "
-            "given each latent alone, which is less than it would be given the whole profile"
+            "given each latent alone, which is not what it would be given the whole profile"
         )
     if was_weighted(result):
         notes.append(

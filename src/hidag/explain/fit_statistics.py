@@ -234,8 +234,9 @@ def _computed(
     told = [absolute] if isinstance(absolute, str) else []
     told += [*filter(None, [untested_pairs(pairs)]), *about_weights]
     if np.isnan(values).any():
+        complete = "" if isinstance(absolute, str) else ", M2 complete rows"
         told.append(
-            "pairs and items use the rows that observed them, M2 complete rows: right if cells are "
+            f"pairs and items use the rows that observed them{complete}: right if cells are "
             "missing for reasons that have nothing to do with the answers"
         )
     return FitStatistics(

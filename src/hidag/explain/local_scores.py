@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import svd
 
 from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.moment_tests import ScoreSpace
+from hidag.explain.moment_tests import ScoreSpace, speaking
 from hidag.row_weights import effective_number
 
 Array = NDArray[np.float64]
@@ -134,7 +134,7 @@ def movable(basis: Array, n_effective: float | None = None, along: Array | None 
 def _beyond(shared: Array, scores: Array, n_effective: float, along: Array | None) -> Array:
     """Return an orthonormal basis of what shared directions leave of scores, shape (N, p)."""
     size = np.sqrt((scores**2).sum(axis=0))
-    used = (size > 0) & np.isfinite(size)
+    used = speaking(size)
     if not used.any():
         return np.zeros((len(scores), 0))
     scaled = scores[:, used] / size[used]

@@ -15,10 +15,22 @@ from scipy.linalg import svd
 
 Array = NDArray[np.float64]
 
+#: Scores below this share of the largest are rounding errors.
+ROUNDING = 1e-12
 #: Directions of the scores below this share of the largest are none.
 NO_DIRECTION = 1e-8
 #: Directions of a quadratic form below this share of its largest count for nothing.
 NO_SPREAD = 1e-6
+
+
+def speaking(size: Array) -> NDArray[np.bool_]:
+    """Return which parameters' scores, of these sizes (P,), say anything.
+
+    A parameter at the end of floating point's range explains nothing, nor does one whose scores are
+    rounding errors, as those of a latent without items.
+    """
+    finite = np.isfinite(size)
+    return np.asarray(finite & (size > ROUNDING * size[finite].max(initial=0.0)))
 
 
 @dataclass(frozen=True)
@@ -44,8 +56,7 @@ class ScoreSpace:
     def of(cls, scores: Array) -> ScoreSpace:
         """Return the space of scores, shape (N, P)."""
         size = np.sqrt((scores**2).sum(axis=0))
-        # A parameter at the end of floating point's range explains nothing.
-        used = (size > 0) & np.isfinite(size)
+        used = speaking(size)
         if not used.any():
             return cls(np.zeros((len(scores), 0)))
         left, values, _ = svd(scores[:, used] / size[used], full_matrices=False)

@@ -29,6 +29,8 @@ from hidag.shown_text import counted as with_noun
 Array = NDArray[np.float64]
 
 KINDS = ("louis", "sandwich", "scores")
+#: Slopes below this share of the largest are rounding errors.
+ROUNDING = 1e-12
 #: Probabilities have intervals on the scale of log odds, dispersions on their free scale.
 _COLUMNS = ("kind", "of", "term", "estimate", "standard_error", "lower", "upper")
 
@@ -258,7 +260,9 @@ def _share_slopes(free: FreeParameters, table: int, at: Array) -> Array:
 
 def _root(slope: Array, covariance: Array) -> float:
     """Return the standard error of a linear combination; what does not enter may be unknown."""
-    used = np.flatnonzero(slope)
+    size = np.abs(slope)
+    # What rounding leaves of a slope of nothing must not bring in what is unknown.
+    used = np.flatnonzero(size > ROUNDING * size.max(initial=0.0))
     if not len(used):
         return float("nan")
     inner = covariance[np.ix_(used, used)]

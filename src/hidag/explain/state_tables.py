@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,12 +233,13 @@ class TreeTables:
         one, other = self.scopes[first], self.scopes[second]
         both = (*one, *(v for v in other if v not in one))
         levels = self.tree.law.space.levels
-        states = states_over(both, levels)
-        at_one, at_other = (_numbers_of(states, scope, levels) for scope in (one, other))
-        size = int(np.prod([levels[v] for v in other], dtype=np.int64))
-        weights = np.zeros((numbers.shape[-1], size))
-        weights[at_one, at_other] = self._marginal(both)
-        return np.asarray(numbers @ weights)
+        law = self._marginal(both).reshape([levels[v] for v in both])
+        # Letters of einsum are few: latents get the numbers that these two tables need.
+        place = {v: i for i, v in enumerate(both)}
+        shaped = numbers.reshape(*numbers.shape[:-1], *(levels[v] for v in one))
+        operands: list[Any] = [shaped, [..., *(place[v] for v in one)], law, [*place.values()]]
+        found = np.einsum(*operands, [..., *(place[v] for v in other)])
+        return np.asarray(found.reshape(*numbers.shape[:-1], -1))
 
     def _marginal(self, scope: Scope) -> Array:
         return self._law.marginal(scope).ravel() if scope else np.ones(1)
@@ -248,14 +249,6 @@ class TreeTables:
         for rows, groups in self.tree.groups(data, working):
             posteriors = tuple(groups.over(scope) for scope in self.scopes)
             yield RowBlock(rows, posteriors, groups.log_density, groups.doubt)
-
-
-def _numbers_of(states: NDArray[np.int64], scope: Scope, levels: tuple[int, ...]) -> Indices:
-    """Return which state of some latents each of the states (s, K) is, shape (s,)."""
-    out = np.zeros(len(states), dtype=np.intp)
-    for v in scope:
-        out = out * levels[v] + states[:, v]
-    return out
 
 
 def state_tables(result: FitResult) -> ListedTables | TreeTables | None:
