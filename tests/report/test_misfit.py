@@ -65,6 +65,22 @@ def test_one_latent_in_place_of_three_is_called_a_poor_fit(table):
     assert "pairs of items go together otherwise than the model says, most of all" in pairs
 
 
+def test_without_m2_residual_correlations_tell_whether_pairs_are_poorly_described(fine, table):
+    poor = fit_statistics(fitted(table, np.ones((12, 1), dtype=np.int8)), table, n_tables=2)
+    size = float(np.sqrt(np.mean(np.square(poor.pairs.column("residual")))))
+    assert misfits(dataclasses.replace(poor, absolute=None))[0] == (
+        "the model does not fit how items go together: residual correlations have a root mean "
+        f"square of {size:.3f}, where 0.05 and more is called poor"
+    )
+    assert misfits(dataclasses.replace(fine, absolute=None)) == ()
+    # The same residuals of so few rows are what chance makes of a true model.
+    n_rows = poor.pairs.columns.index("n_rows")
+    rows = [(*row[:n_rows], 30, *row[n_rows + 1 :]) for row in poor.pairs.rows]
+    few = dataclasses.replace(poor.pairs, rows=tuple(rows))
+    told = misfits(dataclasses.replace(poor, absolute=None, pairs=few))
+    assert not any("root mean square" in sentence for sentence in told)
+
+
 def test_a_large_misfit_in_few_rows_and_a_small_one_in_many_are_no_reason(fine):
     def told(**changed: object) -> tuple[str, ...]:
         absolute = dataclasses.replace(fine.absolute, **changed)
