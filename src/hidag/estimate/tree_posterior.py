@@ -9,22 +9,22 @@ maxima in place of sums, the most probable state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.exact import log_probabilities
+from hidag.estimate.tree_tables import RowGroups, Scope, aligned, log_sum, states_over, summed_to
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentLaw, NetworkLaw
 from hidag.latent.elimination import elimination_order, widest_table
 from hidag.measurement import MeasurementParameters, family_named
 
 Array = NDArray[np.float64]
-Scope = tuple[int, ...]
 
 #: Wider tables are not made for every row: sampling is quicker then.
 WIDEST = 1 << 12
@@ -77,6 +77,16 @@ class TreePosterior:
             return None
         return cls(parameters, law, tuple(map(tuple, steps)), tuple(items))
 
+    @property
+    def n_cells(self) -> int:
+        """Cells of a row's tables, all steps together."""
+        levels = self.law.space.levels
+        return sum(int(np.prod([levels[v] for v in clique])) for clique in self.steps)
+
+    def with_law(self, law: NetworkLaw) -> TreePosterior:
+        """Return the same order for a law with the same parents."""
+        return replace(self, law=law)
+
     def marginals(self, values: Array) -> Array:
         """Return the probability of each level above 0 given each row, shape (N, F).
 
@@ -87,9 +97,9 @@ class TreePosterior:
         out = np.empty((len(values), ends[-1]))
         for rows, groups in self.groups(*self._working(values)):
             for latent, m in enumerate(levels):
-                own = groups.over((latent,))
-                own /= own.sum(axis=1, keepdims=True)
-                out[rows, ends[latent] - m + 1 : ends[latent]] = own[:, 1:]
+                own = groups.by_state((latent,))
+                own /= own.sum(axis=0)
+                out[rows, ends[latent] - m + 1 : ends[latent]] = own[1:].T
         return np.clip(out, 0.0, 1.0)
 
     def log_densities(self, values: Array) -> Array:
@@ -114,19 +124,14 @@ class TreePosterior:
         working : MeasurementParameters
             On the working scale of ``data``; items have no latents but ``self.items``.
         """
-        for rows, joints, density in self._blocks(data, working):
-            beliefs: list[Array] = [np.empty(0)] * len(self.steps)
-            doubt = np.zeros(len(density))
+        for rows, conditionals, density in self._blocks(data, working):
+            beliefs = list(conditionals)
             for i in reversed(range(len(self.steps))):
-                logs = joints[i] - _log_sum(joints[i])[:, None]
-                shares = np.exp(logs)
-                above = self._above(i)
+                above = self._above[i]
                 if above >= 0:
                     over = summed_to(beliefs[above], self.steps[above], self.steps[i][1:])
-                    shares *= over[:, None]
-                beliefs[i] = shares
-                doubt -= (shares * logs).reshape(len(shares), -1).sum(axis=1)
-            yield rows, RowGroups(self.steps, tuple(beliefs), density, doubt)
+                    beliefs[i] = conditionals[i] * over
+            yield rows, RowGroups(self.steps, tuple(beliefs), tuple(conditionals), density)
 
     def modes(self, values: Array) -> NDArray[np.int64]:
         """Return the jointly most probable latent state of each row, shape (N, K)."""
@@ -145,8 +150,8 @@ class TreePosterior:
             here = np.arange(len(found))
             for i in reversed(range(len(self.steps))):
                 latent, *others = self.steps[i]
-                place: Any = (here, slice(None), *(found[:, v] for v in others))
-                found[:, latent] = joints[i][place].argmax(axis=1)
+                place: Any = (slice(None), *(found[:, v] for v in others), here)
+                found[:, latent] = joints[i][place].argmax(axis=0)
         return out, largest
 
     def doubts(self, values: Array) -> Array:
@@ -156,10 +161,13 @@ class TreePosterior:
             out[rows] = groups.doubt
         return out
 
-    def _above(self, step: int) -> int:
-        """Return the step whose table holds all neighbours of another one's latent; -1 for none."""
-        others = set(self.steps[step][1:])
-        return next((i for i, one in enumerate(self.steps) if one[0] in others), -1)
+    @cached_property
+    def _above(self) -> tuple[int, ...]:
+        """For each step the one whose table holds all neighbours of its latent; -1 for none."""
+        return tuple(
+            next((i for i, one in enumerate(self.steps) if one[0] in others), -1)
+            for others in (set(clique[1:]) for clique in self.steps)
+        )
 
     def _working(self, values: Array) -> tuple[WorkingData, MeasurementParameters]:
         data = WorkingData.around(self.parameters, values)
@@ -168,13 +176,14 @@ class TreePosterior:
     def _blocks(
         self, data: WorkingData, working: MeasurementParameters, *, largest: bool = False
     ) -> Iterator[tuple[slice, list[Array], Array]]:
-        """Yield row ranges with the log tables of all steps, before their latent goes.
+        """Yield row ranges with tables of all steps, (levels of each, n).
 
-        What is left when all latents are gone comes last, (n,): with sums the log density.
+        They are the probabilities of the step's latent given its neighbours then and the row; with
+        ``largest`` the logarithms that the latent's level is chosen by. What is left when all
+        latents are gone comes last, (n,): the log density, or that of the best state.
         """
         levels = self.law.space.levels
-        cells = sum(int(np.prod([levels[v] for v in clique])) for clique in self.steps)
-        n_rows = int(np.clip(BLOCK_CELLS // cells, 1, 4096))
+        n_rows = int(np.clip(BLOCK_CELLS // self.n_cells, 1, 4096))
         home = {clique[0]: i for i, clique in enumerate(self.steps)}
         tables = self._tables(data, working)
         for start in range(0, data.n_samples, n_rows):
@@ -186,108 +195,79 @@ class TreePosterior:
                     waiting[min(home[v] for v in scope)].append((scope, table))
                 else:
                     rest += table
-            joints = []
+            kept = []
             for i, clique in enumerate(self.steps):
-                joint = np.zeros((rows.stop - start, *(levels[v] for v in clique)))
+                joint = np.zeros((*(levels[v] for v in clique), rows.stop - start))
                 for scope, table in waiting[i]:
-                    joint += _aligned(table, scope, clique)
-                joints.append(joint)
-                left = joint.max(axis=1) if largest else _log_sum(joint)
-                above = self._above(i)
-                if above >= 0:
-                    waiting[above].append((clique[1:], left))
+                    joint += aligned(table, scope, clique)
+                if largest:
+                    left = joint.max(axis=0)
+                else:
+                    left, joint = log_sum(joint)
+                kept.append(joint)
+                if self._above[i] >= 0:
+                    waiting[self._above[i]].append((clique[1:], left))
                 else:
                     rest += left
-            yield rows, joints, rest
+            yield rows, kept, rest
 
-    def _tables(
-        self, data: WorkingData, working: MeasurementParameters
-    ) -> list[tuple[Scope, NDArray[np.intp], Array, Array]]:
-        """Return each item's latents, columns, natural parameters (D, s), partition (s,)."""
-        levels, out = self.law.space.levels, []
+    @cached_property
+    def alike(self) -> tuple[tuple[Scope, NDArray[np.intp]], ...]:
+        """Groups of latents that drive items, each with all the items that it drives alone."""
+        found: dict[Scope, list[int]] = {}
         for j, scope in enumerate(self.items):
-            states = states_over(scope, levels)
-            eta = working.intercept[j] + working.terms.features(states) @ working.loadings[j]
-            family, item = family_named(working.families[j]), np.array([j])
-            theta, partition = family.natural(eta[None], working.auxiliary(family, item)[:, None])
-            columns = data.columns.of(family, item).ravel()
-            out.append((scope, columns, np.reshape(theta, (len(columns), -1)), partition.ravel()))
+            found.setdefault(scope, []).append(j)
+        return tuple((scope, np.array(items, dtype=np.intp)) for scope, items in found.items())
+
+    def _tables(self, data: WorkingData, working: MeasurementParameters) -> list[_ItemTables]:
+        """Return what items say of their latents, those with the same latents together."""
+        levels, out = self.law.space.levels, []
+        for scope, items in self.alike:
+            features = working.terms.features(states_over(scope, levels))
+            eta = working.intercept[items, None] + working.loadings[items] @ features.T
+            columns, thetas, partitions = [], [], []
+            for j, predictor in zip(items, eta, strict=True):
+                family, item = family_named(working.families[j]), np.array([j])
+                theta, partition = family.natural(
+                    predictor[None], working.auxiliary(family, item)[:, None]
+                )
+                own = data.columns.of(family, item).ravel()
+                columns.append(own)
+                thetas.append(np.reshape(theta, (len(own), -1)))
+                partitions.append(partition.ravel())
+            out.append(
+                _ItemTables(
+                    scope, items, np.concatenate(columns), np.vstack(thetas), np.array(partitions)
+                )
+            )
         return out
 
     def _factors(
-        self,
-        data: WorkingData,
-        tables: list[tuple[Scope, NDArray[np.intp], Array, Array]],
-        rows: slice,
+        self, data: WorkingData, tables: list[_ItemTables], rows: slice
     ) -> Iterator[tuple[Scope, Array]]:
-        """Yield latents with log factors, (n or 1, levels of each); every latent is in one."""
+        """Yield latents with log factors, (levels of each, n or 1); every latent is in one."""
         law, levels = self.law, self.law.space.levels
         for k, parents in enumerate(law.parents):
-            yield (*parents, k), log_probabilities(law.tables[k])[None]
+            yield (*parents, k), log_probabilities(law.tables[k])[..., None]
         x = data.x[rows]
-        for j, (scope, columns, theta, partition) in enumerate(tables):
-            table = x[:, columns] @ theta
+        for one in tables:
+            table = one.theta.T @ x[:, one.columns].T
             if data.observed is None:
-                table -= partition
+                table -= one.partition.sum(axis=0)[:, None]
             else:
-                table -= data.observed[rows, j][:, None] * partition
-            yield scope, table.reshape(len(x), *(levels[v] for v in scope))
+                table -= one.partition.T @ data.observed[rows][:, one.items].T
+            yield one.scope, table.reshape(*(levels[v] for v in one.scope), len(x))
 
 
 @dataclass(frozen=True)
-class RowGroups:
-    """What a block of n rows says of groups of latents.
+class _ItemTables:
+    """Natural parameters (D, s) and partitions (n, s) of n items in the s states of their latents.
 
-    Attributes
-    ----------
-    steps : tuple of tuples of int
-        The groups.
-    beliefs : tuple of ndarray, shape (n, levels of each)
-        Their joint probabilities given the rows.
-    log_density : ndarray, shape (n,)
-        Without the items' bases.
-    doubt : ndarray, shape (n,)
-        Entropy of all latents together, given the row.
+    The items have D columns of a table together.
     """
 
-    steps: tuple[Scope, ...]
-    beliefs: tuple[Array, ...]
-    log_density: Array
-    doubt: Array
-
-    def over(self, scope: Scope) -> Array:
-        """Return the joint probabilities of latents that some group holds, (n, states)."""
-        if not scope:
-            return np.ones((len(self.log_density), 1))
-        home = next(i for i, clique in enumerate(self.steps) if clique[0] in scope)
-        table = summed_to(self.beliefs[home], self.steps[home], scope)
-        return table.reshape(len(table), -1)
-
-
-def states_over(scope: Scope, levels: Sequence[int]) -> NDArray[np.int64]:
-    """Return the states of some latents, the last changing fastest, all others 0, (s, K)."""
-    sizes = [levels[v] for v in scope]
-    states = np.zeros((int(np.prod(sizes, dtype=np.int64)), len(levels)), dtype=np.int64)
-    states[:, list(scope)] = list(product(*map(range, sizes)))
-    return states
-
-
-def summed_to(table: Array, clique: Scope, scope: Scope) -> Array:
-    """Return a table over a group of latents summed to some of them, in their order."""
-    gone = tuple(1 + a for a, v in enumerate(clique) if v not in scope)
-    kept = [v for v in clique if v in scope]
-    return np.asarray(table.sum(axis=gone).transpose(0, *(1 + kept.index(v) for v in scope)))
-
-
-def _log_sum(joint: Array) -> Array:
-    """Return the logarithm of a table's sum over its first latent."""
-    top = joint.max(axis=1)
-    return np.asarray(top + np.log(np.exp(joint - top[:, None]).sum(axis=1)))
-
-
-def _aligned(table: Array, scope: Scope, clique: Scope) -> Array:
-    """Return a table whose axes are those of a clique, of length 1 where it does not depend."""
-    order = sorted(range(len(scope)), key=lambda a: clique.index(scope[a]))
-    sizes = {v: table.shape[1 + a] for a, v in enumerate(scope)}
-    turned = table.transpose(0, *(1 + a for a in order))
-    return turned.reshape(len(table), *(sizes.get(v, 1) for v in clique))
+    scope: Scope
+    items: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    theta: Array
+    partition: Array

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from hidag.estimate.exact import StateScores, iterate_posteriors
-from hidag.estimate.tree_posterior import Scope, TreePosterior, states_over
+from hidag.estimate.tree_posterior import TreePosterior
+from hidag.estimate.tree_tables import RowGroups, Scope, states_over
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentLaw, NetworkLaw
 from hidag.latent.clique_tree import CliqueTree
@@ -47,19 +48,19 @@ class RowBlock:
         Probabilities of each table's states given the rows.
     log_density : ndarray, shape (n,)
         On the working scale and without what no parameter enters.
-    doubt : ndarray, shape (n,), or None
-        Entropy of all latents together; None where the first table tells it.
+    groups : RowGroups or None
+        What tells the entropy of all latents together; None where the first table does.
     """
 
     rows: slice
     posteriors: tuple[Array, ...]
     log_density: Array
-    doubt: Array | None = None
+    groups: RowGroups | None = None
 
     def joint_doubt(self) -> Array:
         """Return the entropy of all latents together given each row, shape (n,)."""
-        if self.doubt is not None:
-            return self.doubt
+        if self.groups is not None:
+            return self.groups.doubt
         return np.asarray(-xlogy(self.posteriors[0], self.posteriors[0]).sum(axis=1))
 
 
@@ -248,7 +249,7 @@ class TreeTables:
         """Yield what rows say, a block of them at a time."""
         for rows, groups in self.tree.groups(data, working):
             posteriors = tuple(groups.over(scope) for scope in self.scopes)
-            yield RowBlock(rows, posteriors, groups.log_density, groups.doubt)
+            yield RowBlock(rows, posteriors, groups.log_density, groups)
 
 
 def state_tables(result: FitResult) -> ListedTables | TreeTables | None:

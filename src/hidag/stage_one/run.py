@@ -117,7 +117,7 @@ def estimate_measurement(
         place = StartPoint(data.to_working(begin[0].reordered(items=columns)), begin[1], "given")
         point = replace(place, parameters=main_effects_only(place.parameters, begin[1]))
 
-    def sampled_stage() -> SampledStageOne:
+    def sampled_stage(*, to_maximum: bool) -> SampledStageOne:
         def told(iteration: int, last: int) -> None:
             if progress is not None:
                 progress(0, 1, iteration, last, float("nan"))
@@ -133,6 +133,7 @@ def estimate_measurement(
             seed=seed,
             begin=None if point is None else point.parameters,
             adapt=adapt,
+            to_maximum=to_maximum,
             n_threads=n_threads,
             progress=told,
         )
@@ -147,10 +148,12 @@ def estimate_measurement(
     if hierarchy and chosen == "saem":
         _refuse_sampled_hierarchy(space)
     if law != "saturated" and chosen == "saem":
-        return sampled_measurement(sampled_stage(), data, columns, reorder=q_entries is None)
+        return sampled_measurement(
+            sampled_stage(to_maximum=True), data, columns, reorder=q_entries is None
+        )
     dear = space.n_states >= STATES_FOR_SAMPLED_START and bool((entries < 0).any())
     if law != "saturated" and dear and point is None and n_starts == "auto":
-        found = sampled_stage()
+        found = sampled_stage(to_maximum=False)
         point = StartPoint(found.parameters, np.asarray(found.law.probabilities), "sampled")
     stage_one = estimate_with_law(
         data,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.discover import CPDAG, Knowledge, search_graph
 from hidag.estimate.expectation import expect_states
+from hidag.estimate.network_exact import run_exact_steps
 from hidag.estimate.network_loop import law_of_draws
 from hidag.estimate.network_structure import sampled_information_ratio
 from hidag.estimate.tree_posterior import TreePosterior
@@ -144,12 +145,14 @@ class SampledMeasurement:
         """Return the law over the graph that was found: Stage I's own when that is its graph."""
         if same_class(graph, self.law):
             return self.law
-        return law_of_draws(
+        drawn = law_of_draws(
             graph.to_dag().parents,
             self.draws,
             self.law.space.levels,
             weights=self.data.weights,
         )
+        found = run_exact_steps(self.working, drawn, self.data, hold_items=True)
+        return drawn if found is None else found.law
 
 
 def sampled_measurement(

@@ -91,6 +91,7 @@ def estimate_by_sampling(
     final_parents: ParentsOfDraws | None = None,
     begin: MeasurementParameters | None = None,
     adapt: bool = True,
+    to_maximum: bool = True,
     n_threads: int = 1,
     progress: SamplingProgress | None = None,
 ) -> SampledStageOne:
@@ -117,6 +118,9 @@ def estimate_by_sampling(
         Where to begin, on the working scale; None takes the spectral start.
     adapt : bool
         Whether the penalty's strength is learned from the table.
+    to_maximum : bool
+        Whether EM takes the estimate the rest of the way, where that costs little; a start for
+        another search need not be there.
     n_threads : int
         Changes the time, never the bits.
     progress : callable or None
@@ -158,6 +162,8 @@ def estimate_by_sampling(
     draws = road.thin(learn_parents if final_parents is None else final_parents)
     last = max(FEWEST_LAST, schedule.max_iter - road.n_iter)
     converged = road.steps(last, min(schedule.burn_in, last // 2))
+    if to_maximum:
+        converged |= road.to_maximum()
     return SampledStageOne(
         road.parameters,
         road.law,

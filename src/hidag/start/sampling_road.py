@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.loop import Schedule
+from hidag.estimate.network_exact import run_exact_steps
 from hidag.estimate.network_gibbs import NetworkSampler
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_loop import law_of_draws, run_steps
@@ -73,6 +74,15 @@ class Road:
             n_sweeps=self.schedule.n_sweeps,
             observer=self._tick,
         )
+        self.parameters, self.law = found.parameters, found.law
+        self.moves.append(found.moves)
+        return found.converged
+
+    def to_maximum(self) -> bool:
+        """Take steps of EM, where latents hang together little; return whether they converged."""
+        found = run_exact_steps(self.parameters, self.law, self.sampler.data, observer=self._tick)
+        if found is None:
+            return False
         self.parameters, self.law = found.parameters, found.law
         self.moves.append(found.moves)
         return found.converged
