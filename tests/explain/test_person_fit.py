@@ -11,7 +11,7 @@ from hidag.item_order import with_items_in_order
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 
-from .helpers import drawn, result_at, two_latents
+from .helpers import chain_of_three, drawn, result_at, two_latents
 
 
 def test_rows_of_the_model_fit_and_careless_ones_do_not():
@@ -45,6 +45,41 @@ def test_an_absurd_row_is_rare_whatever_rows_it_comes_with():
     few = person_fit(result, X[1:8], n_tables=1).table.column("p_value")
     np.testing.assert_allclose(few, many.table.column("p_value")[1:8], atol=0.04)
     assert person_fit(result, X[1:8], n_tables=1).table.column("p_value") == few
+
+
+def unequal_rows(n_rows):
+    """Return a fit of sharp items, rows of which every other one lacks most cells, and which."""
+    result = chain_of_three(3.0, np.repeat(np.eye(3, dtype=np.int8), 10, axis=0))
+    X, _ = drawn(result, n_rows, seed=4)
+    short = np.arange(n_rows) % 2 == 1
+    X[np.ix_(short, np.arange(8, 30))] = np.nan
+    return result, X, short
+
+
+def test_a_row_is_rare_among_rows_that_lack_the_same_cells():
+    result, X, short = unequal_rows(2000)
+    p = np.array(person_fit(result, X).table.column("p_value"))
+    for part in (~short, short):
+        alone = np.array(person_fit(result, X[part]).table.column("p_value"))
+        np.testing.assert_allclose(p[part], alone, atol=0.04)
+        # Few answers have few values of lz, so that chances have wide steps.
+        assert 0.02 < np.mean(p[part] < 0.05) < 0.07
+        assert 0.12 < np.mean(p[part] < 0.2) < 0.24
+
+
+@pytest.mark.parametrize("most", [2000, 60])
+def test_where_patterns_are_many_the_nearest_stand_in(most, monkeypatch):
+    monkeypatch.setattr("hidag.explain.alike_rows.MOST_PATTERNS", most)
+    monkeypatch.setattr("hidag.explain.alike_rows.BLOCK", 64)
+    monkeypatch.setattr("hidag.explain.alike_rows.MOST_EXTRA", 20_000)
+    result, X, short = unequal_rows(1000)
+    X[np.random.default_rng(0).random(X.shape) < 0.15] = np.nan
+    p = np.array(person_fit(result, X).table.column("p_value"))
+    for part in (~short, short):
+        assert 0.02 < np.nanmean(p[part] < 0.05) < 0.08
+        assert 0.12 < np.nanmean(p[part] < 0.2) < 0.26
+    back = np.array(person_fit(result, X[::-1]).table.column("p_value"))
+    np.testing.assert_array_equal(back[::-1], p)
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 40])

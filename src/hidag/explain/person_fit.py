@@ -2,9 +2,9 @@
 
 The log density of a row's answers in its most probable state, less what is expected there, in
 standard deviations. Because the state is estimated from the same answers, lz is not standard
-normal; chances are taken from rows drawn from the model and treated the same way. These have the
-missing cells of the rows that are judged, all in one pool: a row is rare among the rows of such a
-table, not among those that lack the same cells.
+normal; chances are taken from rows drawn from the model and treated the same way, with the missing
+cells of the row that is judged (:mod:`hidag.explain.alike_rows`): the most probable state accounts
+for nearly all of a few answers, and lz is seldom low then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.explain.alike_rows import Patterns
 from hidag.explain.draws import canonical_rows, drawn_tables, ranks_of_fit
 from hidag.explain.item_channels import auxiliary_of, base, columned, shaped
 from hidag.explain.rows import taken_rows
@@ -35,9 +36,6 @@ N_DRAWS = 2000
 COUNTS = ("poisson", "poisson-identity", "negative-binomial", "zero-inflated-poisson")
 FEWEST_COUNTS, MOST_COUNTS, REST_OF_COUNTS = 1 << 6, 1 << 16, 1e-9
 FEWEST_ITEMS = 2
-#: Rows that are drawn at least: a single new row has to be called rare if it is, and the smallest
-#: chance is one over their number.
-FEWEST_REFERENCE = 4_000
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,8 @@ class PersonFit:
     Attributes
     ----------
     table : Table
-        id, lz, the share of rows of the model that fit as badly, and how many items were seen. The
-        share counts the row itself among them, so that it is never zero.
+        id, lz, the share of rows of the model with the same cells seen that fit as badly, and how
+        many items were seen. The share counts the row itself among them, so that it is never zero.
     n_reference : int
         Rows drawn from the model, with two items seen at least.
     """
@@ -63,8 +61,9 @@ class PersonFit:
         share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
         return "\n".join(
             [
-                f"person fit (lz) of {len(known):,} rows against {self.n_reference:,} drawn from "
-                f"the model: {share:.1%} are among the 5 % that fit worst; the worst are",
+                f"person fit (lz) of {len(known):,} rows, each against those of "
+                f"{self.n_reference:,} drawn from the model that lack the same cells or nearly so: "
+                f"{share:.1%} are among the 5 % that fit worst; the worst are",
                 *worst.lines(n_shown),
             ]
         )
@@ -92,8 +91,8 @@ def person_fit(
         Names of the rows; numbers from 1 by default.
     n_tables : int
         Tables drawn for comparison, of as many rows as X has with two answers at least, and with
-        their missing cells; where these are fewer than 4,000 rows, of as many times these rows as
-        make up for it. All rows are compared with all of them, whatever cells they lack.
+        their missing cells, or of more: a row is compared with 4,000 at least that lack the same
+        cells or, where patterns of missing cells are many, the most nearly the same.
     random_state : int, RandomState or None
     """
     values = taken_rows(result, X)
@@ -121,15 +120,12 @@ def _against_the_model(
     found = np.empty(len(values))
     items = np.argsort(ranks_of_fit(result), kind="stable")
     found[rows] = _lz(result, ordered, moments, items)
-    # Longer tables rather than more of them: a table of one row takes as long as one of hundreds.
-    times = -(-FEWEST_REFERENCE // (n_tables * len(values)))
-    missing = np.tile(np.isnan(ordered), (times, 1))
-    tables = drawn_tables(result, missing, places, n_tables, seed)
-    reference = np.concatenate([_lz(result, table, moments, items) for table in tables])
-    reference = np.sort(reference[~np.isnan(reference)])
-    chance = (1.0 + np.searchsorted(reference, found, side="right")) / (1.0 + len(reference))
-    chance = np.where(np.isnan(found), np.nan, np.minimum(chance, 1.0))
-    return found, np.asarray(chance, dtype=np.float64), len(reference)
+    patterns = Patterns.of(np.isnan(ordered), np.argsort(places), n_tables)
+    tables = drawn_tables(result, patterns.rows, places, n_tables, seed)
+    reference = [_lz(result, table, moments, items) for table in tables]
+    chance = np.empty(len(values))
+    chance[rows] = patterns.shares_below(found[rows], reference)
+    return found, chance, int(sum((~np.isnan(one)).sum() for one in reference))
 
 
 class _DensityMoments:
