@@ -17,24 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.explain.alike_rows import Patterns
+from hidag.explain.density_moments import DensityMoments, log_density
 from hidag.explain.draws import canonical_rows, drawn_tables, ranks_of_fit
-from hidag.explain.item_channels import auxiliary_of, base, columned, shaped
+from hidag.explain.item_channels import auxiliary_of
 from hidag.explain.rows import taken_rows
 from hidag.explain.tables import Table
-from hidag.measurement import Family, family_named
-from hidag.measurement.families import split_name
-from hidag.measurement.responses import categorical_named
+from hidag.measurement import family_named
 from hidag.result import FitResult
 from hidag.settings import checked_count, root_seed
 
 Array = NDArray[np.float64]
 
 COLUMNS = ("id", "lz", "p_value", "n_items")
-#: Answers drawn to find what a log density is on average, where answers cannot be listed.
-N_DRAWS = 2000
-#: Families of counts; these are listed up to so many, until next to none is left.
-COUNTS = ("poisson", "poisson-identity", "negative-binomial", "zero-inflated-poisson")
-FEWEST_COUNTS, MOST_COUNTS, REST_OF_COUNTS = 1 << 6, 1 << 16, 1e-9
 FEWEST_ITEMS = 2
 
 
@@ -116,7 +110,7 @@ def _against_the_model(
     """Return lz (n,) and chances (n,) of rows (n, J), and how many drawn rows they come from."""
     rows, places = canonical_rows(result, values)
     ordered = values[rows]
-    moments = _DensityMoments(result)
+    moments = DensityMoments(result)
     found = np.empty(len(values))
     items = np.argsort(ranks_of_fit(result), kind="stable")
     found[rows] = _lz(result, ordered, moments, items)
@@ -128,83 +122,8 @@ def _against_the_model(
     return found, chance, int(sum((~np.isnan(one)).sum() for one in reference))
 
 
-class _DensityMoments:
-    """Mean and variance of an item's log density where it is drawn from, by predictor."""
-
-    def __init__(self, result: FitResult) -> None:
-        self.result = result
-        self._known: list[dict[tuple[float, ...], tuple[float, float]]] = [
-            {} for _ in result.item_names
-        ]
-
-    def of(self, item: int, eta: Array) -> tuple[Array, Array]:
-        """Return means and variances for predictors of the item's responses, (R_j, N) to (N,)."""
-        points, place = np.unique(eta, axis=1, return_inverse=True)
-        known = self._known[item]
-        pairs = []
-        for point in points.T:
-            key = tuple(point.tolist())
-            if key not in known:
-                known[key] = self._moments(item, point)
-            pairs.append(known[key])
-        table = np.array(pairs).reshape(-1, 2)[place.ravel()]
-        return table[:, 0], table[:, 1]
-
-    def _moments(self, item: int, point: Array) -> tuple[float, float]:
-        parameters = self.result.parameters
-        first = int(self.result.responses.starts[item])
-        family, own = family_named(parameters.families[first]), auxiliary_of(parameters, first)
-        nominal = categorical_named(self.result.families[item])
-        if nominal is not None:
-            chances = nominal.probabilities(family.response_mean(point, own))
-            return _weighted(np.log(np.maximum(chances, 1e-300)), chances)
-        values = family.values()
-        if values is not None:
-            at = np.full(len(values), point[0])
-            logs = log_density(family, own, values, at)
-            return _weighted(logs, np.exp(logs))
-        if family.is_location_scale:
-            # Half a chi-square with one degree of freedom is taken from the highest log density.
-            return float(-0.5 * (np.log(2.0 * np.pi * own) + 1.0)), 0.5
-        if split_name(family.name)[0] in COUNTS:
-            counted = _counted(family, own, float(point[0]))
-            if counted is not None:
-                return _weighted(np.log(np.maximum(counted, 1e-300)), counted)
-        # The same draws for every predictor and every call: what is expected is no chance.
-        rng = np.random.default_rng(0)
-        at = np.full(N_DRAWS, point[0])
-        logs = log_density(family, own, family.sample(at, own, rng), at)
-        return float(logs.mean()), float(logs.var())
-
-
-def _weighted(logs: Array, chances: Array) -> tuple[float, float]:
-    mean = float(chances @ logs)
-    return mean, float(chances @ (logs - mean) ** 2)
-
-
-def _counted(family: Family, own: Array, eta: float) -> Array | None:
-    """Return the chances of 0, 1, 2 and so on at a predictor, None where they are too many."""
-    n_values = FEWEST_COUNTS
-    while n_values <= MOST_COUNTS:
-        chances = np.exp(
-            log_density(family, own, np.arange(n_values, dtype=float), np.full(n_values, eta))
-        )
-        if chances.sum() > 1.0 - REST_OF_COUNTS:
-            return np.asarray(chances)
-        n_values *= 4
-    return None
-
-
-def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
-    """Return the log density of answers (n,) at predictors (n,), without a change of variables."""
-    theta, partition = family.natural(eta, shaped(family, own))
-    columns = columned(family, family.to_working(x))
-    rest = base(family, own, columns[0] if family.is_location_scale else x)
-    return np.asarray((columns * columned(family, theta)).sum(axis=0) - partition + rest)
-
-
 def _lz(
-    result: FitResult, values: Array, moments: _DensityMoments, items: NDArray[np.intp]
+    result: FitResult, values: Array, moments: DensityMoments, items: NDArray[np.intp]
 ) -> Array:
     """Return lz of each row, shape (N,); NaN where fewer than two items were seen.
 
