@@ -8,8 +8,8 @@ import pytest
 
 from hidag.errors import DataError
 from hidag.estimate.posterior import state_posteriors
-from hidag.explain import classify
-from hidag.latent import NetworkLaw, StateSpace
+from hidag.explain import classify, fit_statistics
+from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 
 from .helpers import drawn, result_at, two_latents
@@ -216,3 +216,20 @@ def test_sampling_is_not_said_where_posteriors_are_sums():
     assert whole.column("accuracy")[0] == pytest.approx(posterior.max(axis=1).mean())
     assert whole.column("entropy")[0] == pytest.approx(1 - doubt / (14 * np.log(2)))
     assert not any("sampled" in note for note in found.notes)
+
+
+def test_entropy_is_a_share_of_the_doubt_that_a_hierarchy_leaves():
+    # Rows that show nothing are as likely in each of the three states that may occur.
+    law = SaturatedLaw(StateSpace((2, 2)), np.array([1, 0, 1, 1]) / 3)
+    parameters = MeasurementParameters(
+        ("bernoulli",) * 4, np.zeros(4), np.zeros((4, 2)), np.ones(4)
+    )
+    told = {"effects": "main", "seed": 0, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
+    result = result_at(parameters, law, n_samples=20, settings=told)
+    X = np.random.default_rng(0).integers(0, 2, (20, 4)).astype(float)
+    whole = classify(result, X).quality.where(of="(profile)")
+    assert whole.column("entropy")[0] == pytest.approx(0.0, abs=1e-9)
+    q = np.array([[1, 0], [0, 1]] * 2, dtype=np.int8)
+    loaded = replace(parameters, loadings=1e-9 * q)
+    result = replace(result, parameters=loaded, q_given=q)
+    assert fit_statistics(result, X).criteria.entropy == pytest.approx(0.0, abs=1e-6)

@@ -11,6 +11,7 @@ from scipy.special import xlogy
 
 from hidag.estimate.posterior import state_posteriors
 from hidag.estimate.tree_posterior import TreePosterior
+from hidag.explain.criteria import largest_doubt
 from hidag.explain.placement_agreement import (
     Agreement,
     add_placements,
@@ -111,7 +112,7 @@ def _listed(result: FitResult, values: Array) -> Placements:
         agreements, agreement, n_drawn = second_agreements(result, values, levels, states[place])
     whole: tuple[float, ...] = (np.nan,) * 4
     if len(values):
-        entropy = 1.0 - doubt / (len(values) * float(np.log(space.n_states)))
+        entropy = 1.0 - doubt / (len(values) * largest_doubt(result))
         whole = (float(top.mean()), *agreement, entropy)
     return Placements(tuple(tables), states[place], top, agreements, whole, n_drawn)
 
@@ -126,8 +127,7 @@ def _summed(result: FitResult, values: Array, tree: TreePosterior) -> Placements
     agreements, agreement, n_drawn = second_agreements(result, values, levels, profiles, tree)
     whole: tuple[float, ...] = (np.nan,) * 4
     if len(values):
-        most = float(np.log(result.law.space.levels).sum())
-        entropy = 1.0 - float(tree.doubts(expanded).mean()) / most
+        entropy = 1.0 - float(tree.doubts(expanded).mean()) / largest_doubt(result)
         whole = (float(top.mean()), *agreement, entropy)
     return Placements(probabilities, profiles, top, agreements, whole, n_drawn)
 
