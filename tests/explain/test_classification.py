@@ -107,12 +107,34 @@ def test_profiles_that_outnumber_rows_are_placed_as_alike_as_two_tables_show(
     np.testing.assert_allclose(told[-1], whole, atol=0.04)
     np.testing.assert_allclose(told[:-1], each, atol=0.03)
     assert found.notes == (
-        "rows are too few for so many joint states to show by pairs how alike those of a profile "
-        "are placed: consistency is that of 10,000 rows with second tables drawn from where the "
-        "model sees them",
+        "rows are too few for so many joint states, so that pairs of rows do not tell how alike "
+        "those of a profile are placed: consistency is that of 10,000 rows with second tables "
+        "drawn from where the model sees them",
     )
     turned = classify(result, first[:200][::-1])
     np.testing.assert_allclose(turned.quality.column("consistency"), told, atol=1e-12)
+
+
+def test_rows_of_different_booklets_are_not_held_against_each_other():
+    result = chain_of(3)
+    weak = replace(result.parameters, intercept=np.full(18, -1.0), loadings=result.loadings / 2)
+    result = replace(result, parameters=weak)
+    rng = np.random.default_rng(5)
+    states = result.law.sample(6000, rng)
+    # Each booklet lacks all items of one latent.
+    holes = np.arange(18) // 6 == np.arange(6000)[:, None] % 3
+    first, second = (
+        classify(result, np.where(holes, np.nan, result.sample_items(states, rng)))
+        for _ in range(2)
+    )
+    told = first.quality.column("consistency")
+    each = (first.levels == second.levels).mean(axis=0)
+    whole = (first.profiles == second.profiles).all(axis=1).mean()
+    np.testing.assert_allclose(told, [*each, whole], atol=0.025)
+    assert first.notes[0].startswith("rows lack different cells, so that pairs of rows do not")
+    assert "of 12,000 rows with second tables" in first.notes[0]
+    # One booklet alone is compared in pairs.
+    assert classify(result, np.where(holes[0], np.nan, drawn(result, 600, seed=0)[0])).notes == ()
 
 
 def test_a_lone_row_has_the_consistency_of_its_own_second_tables():
@@ -196,9 +218,8 @@ def test_many_latents_are_placed_and_sampling_is_said(sampled, monkeypatch):
             "what it would be given the whole profile",
         )
     else:
-        assert [note.split(":")[0] for note in found.notes] == [
-            "rows are too few for so many joint states to show by pairs how alike those of a "
-            "profile are placed"
+        assert [note.split(",")[0] for note in found.notes] == [
+            "rows are too few for so many joint states"
         ]
 
 

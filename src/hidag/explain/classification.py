@@ -125,7 +125,7 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
     Accuracy and consistency are made of the rows' posteriors, as by Johnson and Sinharay (2018):
     they take the model for granted. Consistency is given the whole profile, also that of a single
     latent, because a second table is about the same people. Where rows are few beside joint states
-    it comes from second tables that are drawn; a note says so.
+    or lack different cells it comes from second tables that are drawn; a note says so.
 
     Parameters
     ----------
@@ -161,9 +161,9 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         )
     if placed.n_drawn:
         notes.append(
-            "rows are too few for so many joint states to show by pairs how alike those of a "
-            f"profile are placed: consistency is that of {counted(placed.n_drawn, 'row')} with "
-            "second tables drawn from where the model sees them"
+            f"{placed.untold}, so that pairs of rows do not tell how alike those of a profile are "
+            f"placed: consistency is that of {counted(placed.n_drawn, 'row')} with second tables "
+            "drawn from where the model sees them"
         )
     if not placed.joint:
         summed = are_summed(result.parameters, result.law)

@@ -29,6 +29,8 @@ Levels = NDArray[np.int64]
 #: With a larger share of rows that may be alone in their profile, pairs of rows tell too little of
 #: how a profile is placed: consistency would come out too low by up to about this much.
 MOST_ALONE = 0.05
+FEW_ROWS = "rows are too few for so many joint states"
+UNEQUAL_ROWS = "rows lack different cells"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Placements:
         Accuracy, consistency, kappa and entropy of whole profiles.
     n_drawn : int
         Rows that were drawn for consistency; 0 where pairs of rows tell it.
+    untold : str
+        Why pairs of rows do not tell it.
     joint : bool
         Whether consistency is given all latents; else given each latent alone.
     """
@@ -59,6 +63,7 @@ class Placements:
     agreements: list[Agreement]
     whole: tuple[float, ...]
     n_drawn: int = 0
+    untold: str = ""
     joint: bool = True
 
 
@@ -107,14 +112,25 @@ def _listed(result: FitResult, values: Array) -> Placements:
         add_placements(by_profile, here, posterior)
     agreements = [consistency(sums, squares) for sums in by_level]
     agreement, n_drawn = consistency(by_profile, squares), 0
-    if lone_share(by_profile) > MOST_ALONE:
+    untold = FEW_ROWS if lone_share(by_profile) > MOST_ALONE else _unequal(values)
+    if untold:
         levels = levels_of(tables)
         agreements, agreement, n_drawn = second_agreements(result, values, levels, states[place])
     whole: tuple[float, ...] = (np.nan,) * 4
     if len(values):
         entropy = 1.0 - doubt / (len(values) * largest_doubt(result))
         whole = (float(top.mean()), *agreement, entropy)
-    return Placements(tuple(tables), states[place], top, agreements, whole, n_drawn)
+    return Placements(tuple(tables), states[place], top, agreements, whole, n_drawn, untold)
+
+
+def _unequal(values: Array) -> str:
+    """Return that rows (N, J) lack different cells, if they do.
+
+    A second table about a row lacks the same ones, and rows of which others were seen are placed
+    otherwise: pairs of them would tell of too little consistency.
+    """
+    missing = np.isnan(values)
+    return UNEQUAL_ROWS if (missing != missing[:1]).any() else ""
 
 
 def _summed(result: FitResult, values: Array, tree: TreePosterior) -> Placements:
@@ -129,7 +145,7 @@ def _summed(result: FitResult, values: Array, tree: TreePosterior) -> Placements
     if len(values):
         entropy = 1.0 - float(tree.doubts(expanded).mean()) / largest_doubt(result)
         whole = (float(top.mean()), *agreement, entropy)
-    return Placements(probabilities, profiles, top, agreements, whole, n_drawn)
+    return Placements(probabilities, profiles, top, agreements, whole, n_drawn, FEW_ROWS)
 
 
 def _given_latent(probabilities: Array) -> Agreement:

@@ -1,7 +1,8 @@
 """Second tables about the same people, drawn from the model, and how alike they place rows.
 
-Pairs of rows tell how a profile is placed where each profile has many rows. Where profiles
-outnumber rows, those that share a profile at all are mostly rows that hardly belong to it. Then a
+Pairs of rows tell how a profile is placed where each profile has many rows of which the same cells
+were seen. Where profiles outnumber rows, those that share a profile at all are mostly rows that
+hardly belong to it, and rows of different booklets are placed otherwise than each by itself. Then a
 state is drawn for each row given its answers, and from that state answers to the same items: row
 and state are a draw from the model together, so that both tables are about one profile.
 """
