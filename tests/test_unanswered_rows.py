@@ -99,6 +99,7 @@ def test_empty_rows_are_placed_by_the_law_and_marked(tables):
     assert ours.notes == (
         "500 of 800 rows have no answer and count for nothing: such a row is placed by the law "
         "alone, as anybody would be of whom nothing is known (n_answers 0)",
+        *theirs.notes,
     )
     np.testing.assert_array_equal(ours.profiles, long.classify(padded))
     # With nobody to place, nothing is known of how well that goes.

@@ -8,8 +8,8 @@ import pytest
 
 from hidag.errors import DataError
 from hidag.estimate.posterior import state_posteriors
-from hidag.explain import classify
-from hidag.latent import NetworkLaw, StateSpace
+from hidag.explain import classify, fit_statistics
+from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 
 from .helpers import drawn, result_at, two_latents
@@ -72,10 +72,77 @@ def test_few_rows_do_not_agree_with_themselves():
         for seed in range(200)
     ]
     average = np.mean([one.column("consistency")[0] for one in told])
-    # Where a profile has one row or two, pairs tell little, but nothing systematic.
-    assert average == pytest.approx(right, abs=0.03)
-    alone = classify(result, drawn(result, 1, seed=0)[0])
-    assert all(np.isnan(alone.quality.column("consistency")))
+    # 30 rows of few profiles and of many hold the right number on average: nothing systematic.
+    assert average == pytest.approx(right, abs=0.015)
+
+
+def chain_of(n_latents: int):
+    """Return a fit of latents in a chain, each with six items that show it clearly."""
+    first, later = np.array([0.5, 0.5]), np.array([[0.7, 0.3], [0.3, 0.7]])
+    parents = ((), *((k,) for k in range(n_latents - 1)))
+    law = NetworkLaw(StateSpace.binary(n_latents), parents, (first, *[later] * (n_latents - 1)))
+    q = np.repeat(np.eye(n_latents), 6, axis=0)
+    parameters = MeasurementParameters(
+        ("bernoulli",) * len(q), np.full(len(q), -2.0), 4.0 * q, np.ones(len(q))
+    )
+    return result_at(parameters, law, n_samples=200)
+
+
+@pytest.mark.parametrize("most_listed", [1 << 13, 1])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_profiles_that_outnumber_rows_are_placed_as_alike_as_two_tables_show(
+    most_listed, missing, monkeypatch
+):
+    monkeypatch.setattr("hidag.explain.placements.MOST_STATES", most_listed)
+    result = chain_of(9)
+    rng = np.random.default_rng(3)
+    states = result.law.sample(4000, rng)
+    holes = rng.random((4000, 54)) < missing
+    first, second = (np.where(holes, np.nan, result.sample_items(states, rng)) for _ in range(2))
+    whole = (result.classify(first) == result.classify(second)).all(axis=1).mean()
+    each = ((result.posterior(first) > 0.5) == (result.posterior(second) > 0.5)).mean(axis=0)
+    found = classify(result, first[:200])
+    told = np.array(found.quality.column("consistency"))
+    # 200 rows are placed better or worse than all people by about .01: three times as much.
+    np.testing.assert_allclose(told[-1], whole, atol=0.04)
+    np.testing.assert_allclose(told[:-1], each, atol=0.03)
+    assert found.notes == (
+        "rows are too few for so many joint states, so that pairs of rows do not tell how alike "
+        "those of a profile are placed: consistency is that of 10,000 rows with second tables "
+        "drawn from where the model sees them",
+    )
+    turned = classify(result, first[:200][::-1])
+    np.testing.assert_allclose(turned.quality.column("consistency"), told, atol=1e-12)
+
+
+def test_rows_of_different_booklets_are_not_held_against_each_other():
+    result = chain_of(3)
+    weak = replace(result.parameters, intercept=np.full(18, -1.0), loadings=result.loadings / 2)
+    result = replace(result, parameters=weak)
+    rng = np.random.default_rng(5)
+    states = result.law.sample(6000, rng)
+    # Each booklet lacks all items of one latent.
+    holes = np.arange(18) // 6 == np.arange(6000)[:, None] % 3
+    first, second = (
+        classify(result, np.where(holes, np.nan, result.sample_items(states, rng)))
+        for _ in range(2)
+    )
+    told = first.quality.column("consistency")
+    each = (first.levels == second.levels).mean(axis=0)
+    whole = (first.profiles == second.profiles).all(axis=1).mean()
+    np.testing.assert_allclose(told, [*each, whole], atol=0.025)
+    assert first.notes[0].startswith("rows lack different cells, so that pairs of rows do not")
+    assert "of 12,000 rows with second tables" in first.notes[0]
+    # One booklet alone is compared in pairs.
+    assert classify(result, np.where(holes[0], np.nan, drawn(result, 600, seed=0)[0])).notes == ()
+
+
+def test_a_lone_row_has_the_consistency_of_its_own_second_tables():
+    result = chain_of(2)
+    found = classify(result, np.tile([1.0, 1, 1, 1, 1, 0], 2)[None])
+    assert 0.97 < found.quality.column("consistency")[0] < 1.0
+    # All rows at one place agree by chance alone.
+    assert np.isnan(found.quality.column("kappa")).all()
 
 
 def test_people_have_their_ids_and_all_levels():
@@ -143,16 +210,17 @@ def test_many_latents_are_placed_and_sampling_is_said(sampled, monkeypatch):
     assert np.mean(found.levels == states) > 0.95
     whole = found.quality.where(of="(profile)")
     assert np.isnan(whole.column("accuracy")[0]) == sampled
-    assert np.isnan(whole.column("consistency")[0])
-    lacking = "the consistency of whole profiles is not computed, and that of a latent"
+    assert np.isnan(whole.column("consistency")[0]) == sampled
     if sampled:
-        lacking = (
-            "posteriors are sampled, the quality of whole profiles is not computed, and consistency"
+        assert found.notes == (
+            "2^18 joint states are too many to list: posteriors are sampled, the quality of whole "
+            "profiles is not computed, and consistency is given each latent alone, which is not "
+            "what it would be given the whole profile",
         )
-    assert found.notes == (
-        f"2^18 joint states are too many to list: {lacking} is given each latent alone, which is "
-        "not what it would be given the whole profile",
-    )
+    else:
+        assert [note.split(",")[0] for note in found.notes] == [
+            "rows are too few for so many joint states"
+        ]
 
 
 def test_sampling_is_not_said_where_posteriors_are_sums():
@@ -168,6 +236,21 @@ def test_sampling_is_not_said_where_posteriors_are_sums():
     whole = found.quality.where(of="(profile)")
     assert whole.column("accuracy")[0] == pytest.approx(posterior.max(axis=1).mean())
     assert whole.column("entropy")[0] == pytest.approx(1 - doubt / (14 * np.log(2)))
-    assert found.notes[0].startswith(
-        "2^14 joint states are too many to list: the consistency of whole profiles is not computed"
+    assert not any("sampled" in note for note in found.notes)
+
+
+def test_entropy_is_a_share_of_the_doubt_that_a_hierarchy_leaves():
+    # Rows that show nothing are as likely in each of the three states that may occur.
+    law = SaturatedLaw(StateSpace((2, 2)), np.array([1, 0, 1, 1]) / 3)
+    parameters = MeasurementParameters(
+        ("bernoulli",) * 4, np.zeros(4), np.zeros((4, 2)), np.ones(4)
     )
+    told = {"effects": "main", "seed": 0, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
+    result = result_at(parameters, law, n_samples=20, settings=told)
+    X = np.random.default_rng(0).integers(0, 2, (20, 4)).astype(float)
+    whole = classify(result, X).quality.where(of="(profile)")
+    assert whole.column("entropy")[0] == pytest.approx(0.0, abs=1e-9)
+    q = np.array([[1, 0], [0, 1]] * 2, dtype=np.int8)
+    loaded = replace(parameters, loadings=1e-9 * q)
+    result = replace(result, parameters=loaded, q_given=q)
+    assert fit_statistics(result, X).criteria.entropy == pytest.approx(0.0, abs=1e-6)

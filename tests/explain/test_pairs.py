@@ -132,6 +132,24 @@ def test_pairs_without_a_test_are_counted():
     assert "pairs of items (residual correlation): none could be tested" in found.summary()
 
 
+@pytest.mark.parametrize("sharp", [False, True])
+def test_pairs_that_no_row_has_are_said_to_be_so(sharp):
+    each = 4 if sharp else 8
+    q = np.repeat(np.eye(3, dtype=np.int8), each, axis=0)
+    result = chain_of_three(20.0 if sharp else 2.0, q)
+    X, _ = drawn(result, 1000, seed=0)
+    X[:500, 0] = X[500:, 1] = np.nan
+    (told,) = (note for note in fit_statistics(result, X, n_tables=10).notes if "no test" in note)
+    if not sharp:
+        assert told == "1 of 276 pairs have no test: no row has both"
+    else:
+        assert told == (
+            "66 of 66 pairs have no test: of 1 no row has both; of 65 both items depart from what "
+            "the latents say in too few rows, or the parameters were fitted to little else than "
+            "the pair"
+        )
+
+
 def two_latents_of_sharp_items(n_items: int) -> FitResult:
     """Return a model of yes/no items in turn of two latents, each off in one row of ten."""
     q = np.eye(2)[np.arange(n_items) % 2]

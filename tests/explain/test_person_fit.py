@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, nbinom, norm, poisson
+from scipy.stats import beta, gamma, kstest, nbinom, norm, poisson
 
 from hidag.explain import person_fit
+from hidag.explain.density_moments import DensityMoments
 from hidag.item_order import with_items_in_order
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 
-from .helpers import drawn, result_at, two_latents
+from .helpers import chain_of_three, drawn, result_at, two_latents
 
 
 def test_rows_of_the_model_fit_and_careless_ones_do_not():
@@ -45,6 +46,41 @@ def test_an_absurd_row_is_rare_whatever_rows_it_comes_with():
     few = person_fit(result, X[1:8], n_tables=1).table.column("p_value")
     np.testing.assert_allclose(few, many.table.column("p_value")[1:8], atol=0.04)
     assert person_fit(result, X[1:8], n_tables=1).table.column("p_value") == few
+
+
+def unequal_rows(n_rows):
+    """Return a fit of sharp items, rows of which every other one lacks most cells, and which."""
+    result = chain_of_three(3.0, np.repeat(np.eye(3, dtype=np.int8), 10, axis=0))
+    X, _ = drawn(result, n_rows, seed=4)
+    short = np.arange(n_rows) % 2 == 1
+    X[np.ix_(short, np.arange(8, 30))] = np.nan
+    return result, X, short
+
+
+def test_a_row_is_rare_among_rows_that_lack_the_same_cells():
+    result, X, short = unequal_rows(2000)
+    p = np.array(person_fit(result, X).table.column("p_value"))
+    for part in (~short, short):
+        alone = np.array(person_fit(result, X[part]).table.column("p_value"))
+        np.testing.assert_allclose(p[part], alone, atol=0.04)
+        # Few answers have few values of lz, so that chances have wide steps.
+        assert 0.02 < np.mean(p[part] < 0.05) < 0.07
+        assert 0.12 < np.mean(p[part] < 0.2) < 0.24
+
+
+@pytest.mark.parametrize("most", [2000, 60])
+def test_where_patterns_are_many_the_nearest_stand_in(most, monkeypatch):
+    monkeypatch.setattr("hidag.explain.alike_rows.MOST_PATTERNS", most)
+    monkeypatch.setattr("hidag.explain.alike_rows.BLOCK", 64)
+    monkeypatch.setattr("hidag.explain.alike_rows.MOST_EXTRA", 20_000)
+    result, X, short = unequal_rows(1000)
+    X[np.random.default_rng(0).random(X.shape) < 0.15] = np.nan
+    p = np.array(person_fit(result, X).table.column("p_value"))
+    for part in (~short, short):
+        assert 0.02 < np.nanmean(p[part] < 0.05) < 0.08
+        assert 0.12 < np.nanmean(p[part] < 0.2) < 0.26
+    back = np.array(person_fit(result, X[::-1]).table.column("p_value"))
+    np.testing.assert_array_equal(back[::-1], p)
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 40])
@@ -99,3 +135,54 @@ def test_lz_of_measures_and_counts_is_exact(mean):
         variance += p[seen] @ (logs[seen] - middle) ** 2
     found = person_fit(result_at(parameters, law, n_samples=1), X).table.column("lz")[0]
     assert found == pytest.approx((total - expected) / np.sqrt(variance), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "own", "eta"),
+    [
+        ("gamma", 0.3, 0.4),
+        ("gamma", 1.6, -2.0),
+        ("beta", 0.2, 0.4),
+        ("beta", 0.9, -1.5),
+        ("censored-lognormal(4)", 0.5, 0.6),
+        ("censored-lognormal(4)", 0.5, 4.0),
+        ("censored-lognormal(4)", 0.5, -9.0),
+    ],
+)
+def test_log_densities_of_measures_have_exact_moments(family, own, eta):
+    parameters = MeasurementParameters(
+        (family,), np.array([eta]), np.zeros((1, 1)), np.array([own])
+    )
+    law = SaturatedLaw(StateSpace((2,)), np.array([0.5, 0.5]))
+    means, variances = DensityMoments(result_at(parameters, law, n_samples=1)).of(
+        0, np.array([[eta]])
+    )
+    mu = 1 / (1 + np.exp(-eta))
+    # Of a time it is the density of its logarithm, and of a censored one the chance of that.
+    one, at_limit = {
+        "gamma": (gamma(1 / own, scale=own * np.exp(eta)), 0.0),
+        "beta": (beta(mu / own, (1 - mu) / own), 0.0),
+        "cens": (norm(eta, np.sqrt(own)), norm.sf(np.log(4), eta, np.sqrt(own))),
+    }[family[:4] if family[0] == "c" else family]
+    chances = (np.arange(2_000_000) + 0.5) / 2_000_000 * (1 - at_limit)
+    logs = one.logpdf(one.ppf(chances))
+    rest = np.log(at_limit) if at_limit else 0.0
+    right = (1 - at_limit) * logs.mean() + at_limit * rest
+    square = (1 - at_limit) * (logs**2).mean() + at_limit * rest**2
+    assert means[0] == pytest.approx(right, abs=2e-3)
+    assert variances[0] == pytest.approx(square - right**2, rel=5e-3, abs=1e-4)
+
+
+def test_the_unit_of_censored_times_has_no_say_in_person_fit():
+    found = []
+    for factor in (1.0, 1000.0):
+        name = f"censored-lognormal({4 * factor:g})"
+        intercept = np.linspace(0.2, 1.4, 6) + np.log(factor)
+        parameters = MeasurementParameters(
+            (name,) * 6, intercept, np.full((6, 1), 0.6), np.full(6, 0.5)
+        )
+        law = SaturatedLaw(StateSpace((2,)), np.array([0.5, 0.5]))
+        result = result_at(parameters, law, n_samples=50)
+        X, _ = drawn(result, 50, seed=1)
+        found.append(person_fit(result, X).table)
+    np.testing.assert_allclose(found[1].column("lz"), found[0].column("lz"), atol=1e-6)

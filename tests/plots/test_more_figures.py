@@ -178,6 +178,32 @@ def test_items_by_state_show_means_or_shares(small, as_result):
     assert str(caught.value) == "there is no item 'none' among the 20 items of the fit"
 
 
+def test_states_that_a_hierarchy_rules_out_are_not_drawn(as_result):
+    told = {"hierarchy": [["Z1", "Z2"], ["Z2", "Z3"]]}
+    law = random_law(chain_dag(3), rng=0)
+    loadings = [[1.0, 0, 2.0], [1.0, 0, 1.0]]
+    truth = Truth(
+        [[1, 0, 1]] * 2,
+        [0.3, 0.3],
+        loadings,
+        [1.0, 1.0],
+        ("gaussian", "ordinal(3)"),
+        law,
+        cutpoints=[[np.nan], [1.0]],
+    )
+    plain = as_result(truth)
+    bound = replace(plain, settings={**plain.settings, "knowledge": told})
+    # Z2 stands between the item's latents: the third needs the first all the same.
+    ax = plot_item_response(bound, 0)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["00", "10", "11"]
+    points = next(line for line in ax.lines if line.get_marker() == "o").get_ydata()
+    np.testing.assert_allclose(points, [0.3, 1.3, 3.3])
+    assert ax.get_xlabel() == "levels of Z1, Z3\n1 state ruled out by the hierarchy"
+    assert len(plot_item_response(bound, 1).patches) == 9
+    assert len(plot_item_response(plain, 1).patches) == 12
+    assert "ruled out" not in plot_item_response(plain, 1).get_xlabel()
+
+
 def test_effects_are_coloured_and_the_sure_ones_dotted(small):
     found = average_effects(small, items=False)
     ax = plot_effects(found)

@@ -95,7 +95,7 @@ class TreePosterior:
         levels = self.law.space.levels
         ends = np.cumsum([m - 1 for m in levels])
         out = np.empty((len(values), ends[-1]))
-        for rows, groups in self.groups(*self._working(values)):
+        for rows, groups in self.groups(*self.working(values)):
             for latent, m in enumerate(levels):
                 own = groups.by_state((latent,))
                 own /= own.sum(axis=0)
@@ -104,7 +104,7 @@ class TreePosterior:
 
     def log_densities(self, values: Array) -> Array:
         """Return rows' log densities, (N,), in units of the fit and without the items' bases."""
-        return self.working_densities(*self._working(values))
+        return self.working_densities(*self.working(values))
 
     def working_densities(self, data: WorkingData, working: MeasurementParameters) -> Array:
         """Return rows' log densities, (N,), on a working scale and without the items' bases."""
@@ -144,7 +144,7 @@ class TreePosterior:
         """
         out = np.zeros((len(values), len(self.steps)), dtype=np.int64)
         largest = np.empty(len(values))
-        for rows, joints, density in self._blocks(*self._working(values), largest=True):
+        for rows, joints, density in self._blocks(*self.working(values), largest=True):
             largest[rows] = density
             found = out[rows]
             here = np.arange(len(found))
@@ -157,7 +157,7 @@ class TreePosterior:
     def doubts(self, values: Array) -> Array:
         """Return the entropy of all latents together given each row, shape (N,)."""
         out = np.empty(len(values))
-        for rows, groups in self.groups(*self._working(values)):
+        for rows, groups in self.groups(*self.working(values)):
             out[rows] = groups.doubt
         return out
 
@@ -169,7 +169,8 @@ class TreePosterior:
             for others in (set(clique[1:]) for clique in self.steps)
         )
 
-    def _working(self, values: Array) -> tuple[WorkingData, MeasurementParameters]:
+    def working(self, values: Array) -> tuple[WorkingData, MeasurementParameters]:
+        """Return rows (N, R) and items on the scale that sums are taken on."""
         data = WorkingData.around(self.parameters, values)
         return data, data.to_working(self.parameters)
 

@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from hidag.errors import DataError
-from hidag.estimate.posterior import state_posteriors
-from hidag.estimate.tree_posterior import TreePosterior
-from hidag.explain.placement_agreement import add_placements, consistency
+from hidag.explain.placements import Placements, levels_of, placements
 from hidag.explain.rows import was_weighted
-from hidag.explain.state_tables import MOST_STATES
 from hidag.explain.tables import Table
 from hidag.result import FitResult
 from hidag.row_posteriors import are_summed
@@ -127,7 +124,8 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
 
     Accuracy and consistency are made of the rows' posteriors, as by Johnson and Sinharay (2018):
     they take the model for granted. Consistency is given the whole profile, also that of a single
-    latent, because a second table is about the same people.
+    latent, because a second table is about the same people. Where rows are few beside joint states
+    or lack different cells it comes from second tables that are drawn; a note says so.
 
     Parameters
     ----------
@@ -145,11 +143,11 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         )
     answered = rows_with_answers(values)
     notes: list[str] = []
-    placed = _placed(result, values[answered])
+    placed = placements(result, values[answered])
     probabilities, profiles, top = placed.probabilities, placed.profiles, placed.top
     if not answered.all():
         # Nobody is told from anybody else there: one row stands for all of them.
-        empty = _placed(result, np.full((1, values.shape[1]), np.nan))
+        empty = placements(result, np.full((1, values.shape[1]), np.nan))
         probabilities = tuple(
             _spread(mine, other, answered)
             for mine, other in zip(probabilities, empty.probabilities, strict=True)
@@ -161,16 +159,19 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
             f"{unanswered_in_words(n_empty, len(values))}: such a row is placed by the law alone, "
             "as anybody would be of whom nothing is known (n_answers 0)"
         )
-    space = result.law.space
-    if space.n_states > MOST_STATES:
-        lacking = "the consistency of whole profiles is not computed, and that of a latent"
-        if TreePosterior.of(result.parameters, result.law) is None:
-            lacking = "the quality of whole profiles is not computed, and consistency"
+    if placed.n_drawn:
+        notes.append(
+            f"{placed.untold}, so that pairs of rows do not tell how alike those of a profile are "
+            f"placed: consistency is that of {counted(placed.n_drawn, 'row')} with second tables "
+            "drawn from where the model sees them"
+        )
+    if not placed.joint:
         summed = are_summed(result.parameters, result.law)
         sampled = "" if summed else "posteriors are sampled, "
         notes.append(
-            f"{space.count_in_words()} joint states are too many to list: {sampled}{lacking} is "
-            "given each latent alone, which is not what it would be given the whole profile"
+            f"{result.law.space.count_in_words()} joint states are too many to list: {sampled}the "
+            "quality of whole profiles is not computed, and consistency is given each latent "
+            "alone, which is not what it would be given the whole profile"
         )
     if was_weighted(result):
         notes.append(
@@ -178,55 +179,19 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
             "are averages over the rows of the table, each counted once"
         )
     expected = np.column_stack([table @ np.arange(table.shape[1]) for table in probabilities])
-    levels = np.column_stack([table.argmax(axis=1) for table in probabilities])
     header = ("of", "accuracy", "consistency", "kappa", "entropy", "n_rows")
     return Classification(
         ids=names,
         latent_names=result.latent_names,
         probabilities=probabilities,
         expected=expected,
-        levels=levels,
+        levels=levels_of(probabilities),
         profiles=profiles,
         profile_probability=top,
         n_answers=(~np.isnan(values)).sum(axis=1),
         quality=Table.of(header, _quality(result.latent_names, placed)),
         notes=tuple(notes),
     )
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """Where rows are: posteriors of levels, profiles, their probabilities, and their quality.
-
-    Quality is each latent's consistency with its kappa, and the numbers of whole profiles.
-    """
-
-    probabilities: tuple[Array, ...]
-    profiles: Levels
-    top: Array
-    agreements: list[tuple[float, float]]
-    whole: tuple[float, ...]
-
-
-def _placed(result: FitResult, values: Array) -> _Placed:
-    """Return where rows are, shape (N, J)."""
-    if result.law.space.n_states <= MOST_STATES:
-        return _listed(result, values)
-    probabilities = tuple(result.posterior_levels(values))
-    agreements = [_given_latent(table) for table in probabilities]
-    tree = TreePosterior.of(result.parameters, result.law)
-    if tree is None:
-        unknown = np.full(len(values), np.nan)
-        return _Placed(probabilities, result.classify(values), unknown, agreements, (np.nan,) * 4)
-    expanded = result.responses.expand(values)
-    profiles, densities = tree.modes_with_densities(expanded)
-    top = np.exp(np.minimum(densities - tree.log_densities(expanded), 0.0))
-    whole: tuple[float, ...] = (np.nan,) * 4
-    if len(values):
-        most = float(np.log(result.law.space.levels).sum())
-        entropy = 1.0 - float(tree.doubts(expanded).mean()) / most
-        whole = (float(top.mean()), np.nan, np.nan, entropy)
-    return _Placed(probabilities, profiles, top, agreements, whole)
 
 
 def _spread(mine: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool_]) -> NDArray[Any]:
@@ -236,7 +201,7 @@ def _spread(mine: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool_]
     return out
 
 
-def _quality(names: Sequence[str], placed: _Placed) -> list[tuple[Any, ...]]:
+def _quality(names: Sequence[str], placed: Placements) -> list[tuple[Any, ...]]:
     """Return the table of how far placements can be trusted, row by row."""
     n_rows = len(placed.profiles)
     rows: list[tuple[Any, ...]] = []
@@ -244,45 +209,6 @@ def _quality(names: Sequence[str], placed: _Placed) -> list[tuple[Any, ...]]:
         accuracy, entropy = (np.nan, np.nan) if not n_rows else (_accuracy(table), _entropy(table))
         rows.append((name, accuracy, *agreement, entropy, n_rows))
     return [*rows, (ALL_LATENTS, *placed.whole, n_rows)]
-
-
-def _listed(result: FitResult, values: Array) -> _Placed:
-    """Return where rows are, by a sum over all joint states."""
-    space = result.law.space
-    states = space.states()
-    indicators = [
-        (states[:, [k]] == np.arange(m)).astype(np.float64) for k, m in enumerate(space.levels)
-    ]
-    tables = [np.empty((len(values), m)) for m in space.levels]
-    place = np.empty(len(values), dtype=np.int64)
-    top = np.empty(len(values))
-    by_level: list[dict[int, Array]] = [{} for _ in space.levels]
-    by_profile: dict[int, Array] = {}
-    squares, doubt = np.zeros(space.n_states), 0.0
-    expanded = result.responses.expand(values)
-    for rows, posterior in state_posteriors(result.parameters, result.law, expanded):
-        for table, indicator, sums in zip(tables, indicators, by_level, strict=True):
-            table[rows] = posterior @ indicator
-            add_placements(sums, table[rows].argmax(axis=1), posterior)
-        here = posterior.argmax(axis=1)
-        place[rows] = here
-        top[rows] = posterior[np.arange(len(here)), here]
-        doubt -= float(xlogy(posterior, posterior).sum())
-        squares += np.einsum("ns,ns->s", posterior, posterior)
-        add_placements(by_profile, here, posterior)
-    agreements = [consistency(sums, squares) for sums in by_level]
-    whole: tuple[float, ...] = (np.nan,) * 4
-    if len(values):
-        entropy = 1.0 - doubt / (len(values) * float(np.log(space.n_states)))
-        whole = (float(top.mean()), *consistency(by_profile, squares), entropy)
-    return _Placed(tuple(tables), states[place], top, agreements, whole)
-
-
-def _given_latent(probabilities: Array) -> tuple[float, float]:
-    """Return consistency and kappa of one latent given its own level alone, posteriors (N, M)."""
-    sums: dict[int, Array] = {}
-    add_placements(sums, probabilities.argmax(axis=1), probabilities)
-    return consistency(sums, (probabilities**2).sum(axis=0))
 
 
 def _accuracy(probabilities: Array) -> float:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.criteria import count_parameters, criteria_of, law_parameters, log_number_of_q
 from hidag.explain.free_parameters import FreeParameters
+from hidag.result import FitResult
 
 Array = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ class Criteria:
         was given.
     entropy : float
         One less the mean uncertainty of rows' joint states, as a share of the largest possible: 1
-        where every row is placed without doubt.
+        where every row is placed without doubt. States that a hierarchy rules out are not possible.
     n_rows : int
     n_cells : int
         Observed.
@@ -79,5 +80,11 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
 def _entropy(free: FreeParameters) -> float:
     weights = free.data.row_weights
     total = sum(float(weights[block.rows] @ block.joint_doubt()) for block in free.row_blocks())
-    most = float(np.log(free.result.law.space.levels).sum())
-    return 1.0 - total / (free.data.n_counted * most)
+    return 1.0 - total / (free.data.n_counted * largest_doubt(free.result))
+
+
+def largest_doubt(result: FitResult) -> float:
+    """Return the entropy of joint states that are all alike, of those that may occur."""
+    if result.ruled_out is not None:
+        return float(np.log(np.count_nonzero(~result.ruled_out)))
+    return float(np.log(result.law.space.levels).sum())

@@ -52,18 +52,26 @@ def drawn_tables(
     seed: int,
 ) -> Iterator[Array]:
     """Yield tables drawn from the fit, shape (N, J), NaN where ``missing`` (N, J) says so."""
-    parameters, responses = result.parameters, result.responses
     for table in range(n_tables):
-        rng = np.random.default_rng((seed, table))
-        states = result.law.sample(len(missing), rng)
-        eta = parameters.predictors(states)
-        answers = np.empty((len(missing), parameters.n_items))
-        for j in range(len(result.item_names)):
-            stream = np.random.default_rng((seed, table, 1 + int(item_places[j])))
-            for r in np.flatnonzero(responses.item == j):
-                family = family_named(parameters.families[r])
-                own = auxiliary_of(parameters, int(r))
-                answers[:, r] = family.sample(eta[r], own, stream)
-        out = np.array(responses.collapse(answers))
+        states = result.law.sample(len(missing), np.random.default_rng((seed, table)))
+        out = drawn_answers(result, states, item_places, (seed, table))
         out[missing] = np.nan
         yield out
+
+
+def drawn_answers(
+    result: FitResult,
+    states: NDArray[np.integer],
+    item_places: NDArray[np.intp],
+    seed: tuple[int, ...],
+) -> Array:
+    """Return answers of all items, shape (N, J), drawn from the fit in given states (N, K)."""
+    parameters, responses = result.parameters, result.responses
+    eta = parameters.predictors(states)
+    answers = np.empty((len(states), parameters.n_items))
+    for j in range(len(result.item_names)):
+        stream = np.random.default_rng((*seed, 1 + int(item_places[j])))
+        for r in np.flatnonzero(responses.item == j):
+            family = family_named(parameters.families[r])
+            answers[:, r] = family.sample(eta[r], auxiliary_of(parameters, int(r)), stream)
+    return np.array(responses.collapse(answers))

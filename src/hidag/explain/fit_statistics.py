@@ -144,13 +144,22 @@ def where_true(table: Table) -> str:
 
 def untested_pairs(pairs: Table) -> str:
     """Return in a sentence how many pairs have no test, and why; nothing if all have one."""
-    untested = sum(np.isnan(z) for z in pairs.column("z")) if len(pairs) else 0
-    if not untested:
+    if not len(pairs):
         return ""
-    return (
-        f"{untested:,} of {len(pairs):,} pairs have no test: both items depart from what the "
-        "latents say in too few rows, or the parameters were fitted to little else than the pair"
-    )
+    untested = np.isnan(pairs.column("z"))
+    apart = np.array(pairs.column("n_rows")) == 0
+    reasons = {
+        "no row has both": int((untested & apart).sum()),
+        "both items depart from what the latents say in too few rows, or the parameters were "
+        "fitted to little else than the pair": int((untested & ~apart).sum()),
+    }
+    told = [(words, number) for words, number in reasons.items() if number]
+    if not told:
+        return ""
+    begin = f"{int(untested.sum()):,} of {len(pairs):,} pairs have no test: "
+    if len(told) == 1:
+        return begin + told[0][0]
+    return begin + "; ".join(f"of {number:,} {words}" for words, number in told)
 
 
 def fit_statistics(

@@ -2,9 +2,9 @@
 
 The log density of a row's answers in its most probable state, less what is expected there, in
 standard deviations. Because the state is estimated from the same answers, lz is not standard
-normal; chances are taken from rows drawn from the model and treated the same way. These have the
-missing cells of the rows that are judged, all in one pool: a row is rare among the rows of such a
-table, not among those that lack the same cells.
+normal; chances are taken from rows drawn from the model and treated the same way, with the missing
+cells of the row that is judged (:mod:`hidag.explain.alike_rows`): the most probable state accounts
+for nearly all of a few answers, and lz is seldom low then.
 """
 
 from __future__ import annotations
@@ -16,28 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.explain.alike_rows import Patterns
+from hidag.explain.density_moments import DensityMoments, log_density
 from hidag.explain.draws import canonical_rows, drawn_tables, ranks_of_fit
-from hidag.explain.item_channels import auxiliary_of, base, columned, shaped
+from hidag.explain.item_channels import auxiliary_of
 from hidag.explain.rows import taken_rows
 from hidag.explain.tables import Table
-from hidag.measurement import Family, family_named
-from hidag.measurement.families import split_name
-from hidag.measurement.responses import categorical_named
+from hidag.measurement import family_named
 from hidag.result import FitResult
 from hidag.settings import checked_count, root_seed
 
 Array = NDArray[np.float64]
 
 COLUMNS = ("id", "lz", "p_value", "n_items")
-#: Answers drawn to find what a log density is on average, where answers cannot be listed.
-N_DRAWS = 2000
-#: Families of counts; these are listed up to so many, until next to none is left.
-COUNTS = ("poisson", "poisson-identity", "negative-binomial", "zero-inflated-poisson")
-FEWEST_COUNTS, MOST_COUNTS, REST_OF_COUNTS = 1 << 6, 1 << 16, 1e-9
 FEWEST_ITEMS = 2
-#: Rows that are drawn at least: a single new row has to be called rare if it is, and the smallest
-#: chance is one over their number.
-FEWEST_REFERENCE = 4_000
 
 
 @dataclass(frozen=True)
@@ -47,8 +39,8 @@ class PersonFit:
     Attributes
     ----------
     table : Table
-        id, lz, the share of rows of the model that fit as badly, and how many items were seen. The
-        share counts the row itself among them, so that it is never zero.
+        id, lz, the share of rows of the model with the same cells seen that fit as badly, and how
+        many items were seen. The share counts the row itself among them, so that it is never zero.
     n_reference : int
         Rows drawn from the model, with two items seen at least.
     """
@@ -63,8 +55,9 @@ class PersonFit:
         share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
         return "\n".join(
             [
-                f"person fit (lz) of {len(known):,} rows against {self.n_reference:,} drawn from "
-                f"the model: {share:.1%} are among the 5 % that fit worst; the worst are",
+                f"person fit (lz) of {len(known):,} rows, each against those of "
+                f"{self.n_reference:,} drawn from the model that lack the same cells or nearly so: "
+                f"{share:.1%} are among the 5 % that fit worst; the worst are",
                 *worst.lines(n_shown),
             ]
         )
@@ -92,8 +85,8 @@ def person_fit(
         Names of the rows; numbers from 1 by default.
     n_tables : int
         Tables drawn for comparison, of as many rows as X has with two answers at least, and with
-        their missing cells; where these are fewer than 4,000 rows, of as many times these rows as
-        make up for it. All rows are compared with all of them, whatever cells they lack.
+        their missing cells, or of more: a row is compared with 4,000 at least that lack the same
+        cells or, where patterns of missing cells are many, the most nearly the same.
     random_state : int, RandomState or None
     """
     values = taken_rows(result, X)
@@ -117,98 +110,20 @@ def _against_the_model(
     """Return lz (n,) and chances (n,) of rows (n, J), and how many drawn rows they come from."""
     rows, places = canonical_rows(result, values)
     ordered = values[rows]
-    moments = _DensityMoments(result)
+    moments = DensityMoments(result)
     found = np.empty(len(values))
     items = np.argsort(ranks_of_fit(result), kind="stable")
     found[rows] = _lz(result, ordered, moments, items)
-    # Longer tables rather than more of them: a table of one row takes as long as one of hundreds.
-    times = -(-FEWEST_REFERENCE // (n_tables * len(values)))
-    missing = np.tile(np.isnan(ordered), (times, 1))
-    tables = drawn_tables(result, missing, places, n_tables, seed)
-    reference = np.concatenate([_lz(result, table, moments, items) for table in tables])
-    reference = np.sort(reference[~np.isnan(reference)])
-    chance = (1.0 + np.searchsorted(reference, found, side="right")) / (1.0 + len(reference))
-    chance = np.where(np.isnan(found), np.nan, np.minimum(chance, 1.0))
-    return found, np.asarray(chance, dtype=np.float64), len(reference)
-
-
-class _DensityMoments:
-    """Mean and variance of an item's log density where it is drawn from, by predictor."""
-
-    def __init__(self, result: FitResult) -> None:
-        self.result = result
-        self._known: list[dict[tuple[float, ...], tuple[float, float]]] = [
-            {} for _ in result.item_names
-        ]
-
-    def of(self, item: int, eta: Array) -> tuple[Array, Array]:
-        """Return means and variances for predictors of the item's responses, (R_j, N) to (N,)."""
-        points, place = np.unique(eta, axis=1, return_inverse=True)
-        known = self._known[item]
-        pairs = []
-        for point in points.T:
-            key = tuple(point.tolist())
-            if key not in known:
-                known[key] = self._moments(item, point)
-            pairs.append(known[key])
-        table = np.array(pairs).reshape(-1, 2)[place.ravel()]
-        return table[:, 0], table[:, 1]
-
-    def _moments(self, item: int, point: Array) -> tuple[float, float]:
-        parameters = self.result.parameters
-        first = int(self.result.responses.starts[item])
-        family, own = family_named(parameters.families[first]), auxiliary_of(parameters, first)
-        nominal = categorical_named(self.result.families[item])
-        if nominal is not None:
-            chances = nominal.probabilities(family.response_mean(point, own))
-            return _weighted(np.log(np.maximum(chances, 1e-300)), chances)
-        values = family.values()
-        if values is not None:
-            at = np.full(len(values), point[0])
-            logs = log_density(family, own, values, at)
-            return _weighted(logs, np.exp(logs))
-        if family.is_location_scale:
-            # Half a chi-square with one degree of freedom is taken from the highest log density.
-            return float(-0.5 * (np.log(2.0 * np.pi * own) + 1.0)), 0.5
-        if split_name(family.name)[0] in COUNTS:
-            counted = _counted(family, own, float(point[0]))
-            if counted is not None:
-                return _weighted(np.log(np.maximum(counted, 1e-300)), counted)
-        # The same draws for every predictor and every call: what is expected is no chance.
-        rng = np.random.default_rng(0)
-        at = np.full(N_DRAWS, point[0])
-        logs = log_density(family, own, family.sample(at, own, rng), at)
-        return float(logs.mean()), float(logs.var())
-
-
-def _weighted(logs: Array, chances: Array) -> tuple[float, float]:
-    mean = float(chances @ logs)
-    return mean, float(chances @ (logs - mean) ** 2)
-
-
-def _counted(family: Family, own: Array, eta: float) -> Array | None:
-    """Return the chances of 0, 1, 2 and so on at a predictor, None where they are too many."""
-    n_values = FEWEST_COUNTS
-    while n_values <= MOST_COUNTS:
-        chances = np.exp(
-            log_density(family, own, np.arange(n_values, dtype=float), np.full(n_values, eta))
-        )
-        if chances.sum() > 1.0 - REST_OF_COUNTS:
-            return np.asarray(chances)
-        n_values *= 4
-    return None
-
-
-def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
-    """Return the log density of answers (n,) at predictors (n,), without a change of variables."""
-    theta, partition = family.natural(eta, shaped(family, own))
-    columns = columned(family, family.to_working(x))
-    rest = base(family, own, columns[0] if family.is_location_scale else x)
-    return np.asarray((columns * columned(family, theta)).sum(axis=0) - partition + rest)
+    patterns = Patterns.of(np.isnan(ordered), np.argsort(places), n_tables)
+    tables = drawn_tables(result, patterns.rows, places, n_tables, seed)
+    reference = [_lz(result, table, moments, items) for table in tables]
+    chance = np.empty(len(values))
+    chance[rows] = patterns.shares_below(found[rows], reference)
+    return found, chance, int(sum((~np.isnan(one)).sum() for one in reference))
 
 
 def _lz(
-    result: FitResult, values: Array, moments: _DensityMoments, items: NDArray[np.intp]
+    result: FitResult, values: Array, moments: DensityMoments, items: NDArray[np.intp]
 ) -> Array:
     """Return lz of each row, shape (N,); NaN where fewer than two items were seen.
 

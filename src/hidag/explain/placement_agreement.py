@@ -3,7 +3,7 @@
 A second table of the same kind has other answers of the same people: a row's whole profile is
 shared, and given it two placements are independent and alike in law. How rows of a profile are
 placed is read off their posteriors, which are added up by place so that nothing of the size of rows
-by profiles is kept.
+by profiles is kept. It takes several rows to a profile.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+#: Consistency and its kappa.
+Agreement = tuple[float, float]
 
 #: A profile of which a single row has all but this share tells of no second placement.
 LEAST_SHARE = 1e-6
@@ -37,7 +39,20 @@ def add_placements(
         sums[place] = sums[place] + more if place in sums else more
 
 
-def consistency(sums: Mapping[int, Array], squares: Array) -> tuple[float, float]:
+def lone_share(sums: Mapping[int, Array]) -> float:
+    """Return the share of rows that may be alone in their profile; posteriors in sum by place.
+
+    One row for each profile, or less where a profile has less. Pairs of rows miss about so much of
+    what rows of a profile have in common: the posteriors of a lone row's profile come from rows
+    that hardly belong there.
+    """
+    if not sums:
+        return 0.0
+    mass = np.sum(list(sums.values()), axis=0)
+    return float(np.minimum(mass, 1.0).sum() / mass.sum())
+
+
+def consistency(sums: Mapping[int, Array], squares: Array) -> Agreement:
     """Return the chance that two tables lead to the same placement, and Cohen's kappa of it.
 
     In each profile it is the share of pairs of rows that are placed alike. Pairs are of two
@@ -60,6 +75,10 @@ def consistency(sums: Mapping[int, Array], squares: Array) -> tuple[float, float
     if not known.any():
         return float("nan"), float("nan")
     same = float(alike[known] / pairs[known] @ mass[known] / mass[known].sum())
-    placed = np.array([float(there.sum()) for there in sums.values()])
+    return beyond_chance(same, np.array([float(there.sum()) for there in sums.values()]))
+
+
+def beyond_chance(same: float, placed: Array) -> Agreement:
+    """Return a share of like placements with Cohen's kappa, given how many are at each place."""
     by_chance = float(((placed / placed.sum()) ** 2).sum())
     return same, (same - by_chance) / (1.0 - by_chance) if by_chance < 1.0 else float("nan")

@@ -13,6 +13,7 @@ from hidag.plots import style
 from hidag.plots.canvas import Size, axes_points, new_axes
 from hidag.plots.frame import grays, name_rows, plain_frame
 from hidag.plots.law import MOST_PROFILES, common_profiles
+from hidag.shown_text import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,9 @@ def size_of_responses(n_items: int, n_profiles: int) -> Size:
 def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = None) -> Axes:
     """Draw what is expected of an item in each state of its latents, and return the axes.
 
-    The mean, as points; for grades and categories their probabilities, as shares of a bar.
+    The mean, as points; for grades and categories their probabilities, as shares of a bar. States
+    that a hierarchy rules out are left out, and the axis says how many: nobody is in them, and what
+    would be expected there was not fitted to anything.
 
     Parameters
     ----------
@@ -57,6 +60,9 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
     latents = outcomes[0].latents
     shape = outcomes[0].table.shape
     states = np.indices(shape).reshape(len(shape), -1).T if shape else np.zeros((1, 0), np.int64)
+    occurs = _occurring(result, latents)
+    n_left_out = int((~occurs).sum())
+    states = states[occurs]
     if len(states) > MOST_STATES:
         raise DataError(
             f"{result.item_names[j]} has {len(latents)} latents with {len(states)} joint states; "
@@ -66,9 +72,9 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
         ax = new_axes(size_of_response(len(states)))
     parts = [one for one in outcomes if one.what != MEAN]
     if parts:
-        _draw_shares(ax, parts)
+        _draw_shares(ax, parts, occurs)
     else:
-        _draw_means(ax, outcomes[0].table.ravel(), result.families[j])
+        _draw_means(ax, outcomes[0].table.ravel()[occurs], result.families[j])
     plain_frame(ax)
     ax.set_xticks(range(len(states)))
     ax.set_xticklabels(["".join(map(str, state)) or "all" for state in states.tolist()])
@@ -77,6 +83,8 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
         ax.tick_params(axis="x", rotation=90)
     names = ", ".join(style.shown_name(result.latent_names[k], 16) for k in latents)
     words = f"levels of {names}" if latents else "no latent drives the item"
+    if n_left_out:
+        words += f"\n{counted(n_left_out, 'state')} ruled out by the hierarchy"
     ax.set_xlabel(words, fontsize=style.SMALL_FONT_SIZE, color=style.INK, parse_math=False)
     ax.set_title(
         style.shown_name(result.item_names[j]),
@@ -86,6 +94,15 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
         parse_math=False,
     )
     return ax
+
+
+def _occurring(result: FitResult, latents: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return which joint states of some latents, in ascending order, a hierarchy lets occur."""
+    levels = result.law.space.levels
+    if result.ruled_out is None:
+        return np.ones(int(np.prod([levels[k] for k in latents])), dtype=bool)
+    others = tuple(k for k in range(len(levels)) if k not in latents)
+    return np.atleast_1d((~result.ruled_out).reshape(levels).any(axis=others)).ravel()
 
 
 def _item(result: FitResult, item: str | int) -> int:
@@ -123,12 +140,13 @@ def _foot(means: NDArray[np.float64]) -> float:
     return float(means.min()) - 0.3 * spread
 
 
-def _draw_shares(ax: Axes, parts: list[Outcome]) -> None:
-    below = np.zeros(parts[0].table.size)
+def _draw_shares(ax: Axes, parts: list[Outcome], occurs: NDArray[np.bool_]) -> None:
+    below = np.zeros(int(occurs.sum()))
     for one, shade in zip(parts, grays(len(parts)), strict=True):
+        shares = one.table.ravel()[occurs]
         ax.bar(
             range(len(below)),
-            one.table.ravel(),
+            shares,
             bottom=below,
             width=0.74,
             color=shade,
@@ -136,7 +154,7 @@ def _draw_shares(ax: Axes, parts: list[Outcome]) -> None:
             linewidth=0.8,
             label=one.what[3:-1],
         )
-        below = below + one.table.ravel()
+        below = below + shares
     ax.set_ylim(0.0, 1.0)
     ax.set_xlim(-0.6, len(below) - 0.4)
     ax.set_ylabel("probability", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
