@@ -208,7 +208,7 @@ def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> 
 def test_other_positive_items_are_mentioned_beside_a_skewed_one() -> None:
     rng = np.random.default_rng(0)
     data = table(slow=np.exp(rng.normal(3, 1, 300)), quick=np.exp(rng.normal(3, 0.2, 300)))
-    with pytest.raises(DataError, match=r"\n  \(1 other positive items would be taken as gaus"):
+    with pytest.raises(DataError, match=r"\n  \(1 other positive item would be taken as gaus"):
         resolve_families(data, "auto")
 
 
