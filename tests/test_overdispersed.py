@@ -77,6 +77,7 @@ def test_sentences_are_short_for_one_item_some_items_and_all():
         + head.format("most of all 'b', 12 times as much")
         + "family='negative-binomial', or with more latents or interactions"
     )
+    assert "('days', 150 times as much)" in overdispersion_sentence({"days": 152.3}, 9)
 
 
 def test_patterns_stand_for_items_on_the_command_line():

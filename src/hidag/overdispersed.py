@@ -9,6 +9,7 @@ import numpy as np
 
 from hidag.errors import MisfitWarning
 from hidag.estimate.count_dispersion import CountDispersion
+from hidag.shown_numbers import shown_value
 
 #: Chance that a table of Poisson items alone is warned about, at the most.
 LEVEL = 0.001
@@ -59,10 +60,15 @@ def overdispersion_sentence(
     most = "" if len(ratios) == 1 else "most of all "
     return (
         f"{len(ratios)} of {n_items} {vary} more {SIGN} given the latents ({most}{worst!r}, "
-        f"{ratios[worst]:.2g} times as much), so levels of latents, edges and errors are less "
-        f"certain than they seem; fit again with {cure or _family_setting(ratios, n_items)}, or "
-        "with more latents or interactions"
+        f"{_rounded(ratios[worst])} times as much), so levels of latents, edges and errors are "
+        f"less certain than they seem; fit again with {cure or _family_setting(ratios, n_items)}, "
+        "or with more latents or interactions"
     )
+
+
+def _rounded(ratio: float) -> str:
+    """Return two digits of a ratio, with zeros after them in place of a power of ten."""
+    return shown_value(float(f"{ratio:.2g}"))
 
 
 def _family_setting(ratios: Mapping[str, float], n_items: int) -> str:

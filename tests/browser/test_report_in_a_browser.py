@@ -167,6 +167,30 @@ def test_pointing_shows_tables_and_dragging_moves(page):
     assert node.get_attribute("transform") != before
 
 
+@pytest.mark.parametrize("width", [1280, 900, 390])
+def test_the_graph_stays_as_large_as_it_is_while_tables_are_shown(
+    browser, tmp_path, as_result, width
+):
+    path = tmp_path / "report.html"
+    # Latents with several causes have wide tables.
+    write_report(as_result(design("Model-8", rng=1)), path)
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(path.as_uri())
+    graph = page.locator("#graph")
+    before = graph.bounding_box()
+    for node in page.locator("#graph g.node").all():
+        node.dispatch_event("pointerenter")
+        assert page.locator("#graph-panel table").count() == 1
+        now = graph.bounding_box()
+        assert (now["x"], now["width"], now["height"]) == (
+            before["x"],
+            before["width"],
+            before["height"],
+        )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
 def test_a_tap_shows_what_was_tapped_and_it_stays(browser, report):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from hidag import load
 from hidag.cli.bootstrap import with_bootstrap
 from hidag.explain.bootstrap_result import BootstrapResult
-from hidag.report import read_parts
+from hidag.report import read_parts, render_report, write_parts
 
 from .conftest import read_rows
 
@@ -51,6 +52,18 @@ def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_
     parts = with_bootstrap(parts, turned)
     assert parts.support == (("Z1", "Z2", 1.0),)
     assert parts.directions == (("Z2", "Z1", 0.75),)
+    # A latent that most refits lose is no small print, and another bootstrap takes that back.
+    assert parts.not_found_again == ()
+    lost = replace(more, agreement=np.array([[1.0, 0.2], [1.0, 0.95], [0.99, 0.1], [1.0, 0.0]]))
+    parts = with_bootstrap(parts, lost)
+    assert parts.not_found_again == (
+        "some refits of resampled tables have another latent in the place of Z2 (the same in 1 of "
+        "4): what is said of it may not hold in another sample",
+    )
+    assert read_parts(write_parts(parts, tmp_path / "parts.json")) == parts
+    result = load(out / "result.npz")
+    assert "in the place of Z2 (the same in 1 of 4)" in render_report(result, parts)
+    assert with_bootstrap(parts, turned).not_found_again == ()
 
 
 def test_an_empty_title_leaves_the_title_as_it_is(hidag, table, tmp_path):

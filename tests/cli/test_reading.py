@@ -82,9 +82,9 @@ def test_sentences_name_the_options(hidag, coded, tmp_path, answers):
     table, _ = coded
     assert hidag("fit", table, *QUICK).stderr == (
         f"hidag: cells must be numbers, but {table} has the text '?' in column 'remark', line 2 "
-        "(120 of 120 cells of this column; 2 of 9 columns); recode the text as numbers, or leave "
-        "the cell empty if the answer is missing; a column that names the rows is left out with "
-        "--id COLUMN, any other with --drop COLUMN\n"
+        "(120 of 120 cells of this column; 2 of 9 columns, also 'item2'); recode the text as "
+        "numbers, or leave the cell empty if the answer is missing; a column that names the rows "
+        "is left out with --id COLUMN, any other with --drop COLUMN\n"
     )
     assert hidag("fit", table, *QUICK, "--drop", "remark").stderr == (
         f"hidag: cells must be numbers, but {table} has the text 'refused' in column 'item2', line "

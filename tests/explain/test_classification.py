@@ -169,6 +169,31 @@ def test_people_have_their_ids_and_all_levels():
     assert found.summary().startswith("50 rows placed on 2 latents\n")
 
 
+def test_profiles_of_a_single_row_each_are_not_called_common():
+    result = two_latents(("bernoulli",) * 6)
+    X, _ = drawn(result, 40, seed=0)
+    found = classify(result, X)
+    n_profiles = len(found.shares())
+    assert found.common_profiles(4) == (
+        f"most common profiles of {n_profiles} (levels of Z1, Z2)",
+        found.shares(),
+    )
+    profiles = np.array([[i >> k & 1 for k in range(6)] for i in range(40)])
+    apart = replace(found, profiles=profiles)
+    caption, common = apart.common_profiles(10)
+    assert caption == "all 40 rows have profiles of their own: none is common"
+    assert len(common) == 0
+    assert f"\n{caption}" in apart.summary()
+    assert "profile " not in apart.summary()
+    # All of a few are shown, and of many those that two rows or more have.
+    assert len(apart.common_profiles(40)[1]) == 40
+    profiles[1] = profiles[0]
+    once = replace(found, profiles=profiles)
+    assert once.common_profiles(10)[1].rows == (("000000", 2, 0.05),)
+    nobody = replace(found, n_answers=np.zeros_like(found.n_answers))
+    assert nobody.common_profiles(10)[0] == "no row has an answer to be placed by"
+
+
 def test_ids_must_be_as_many_as_rows():
     result = two_latents(("bernoulli",) * 6)
     X, _ = drawn(result, 10, seed=0)

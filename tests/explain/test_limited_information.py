@@ -94,6 +94,11 @@ def test_rmsea_and_its_interval_come_from_the_non_central_law():
     [
         (("gaussian",) * 5, 0.0, "M2 needs at least 3 categorical items, and there are 0"),
         (
+            ("gaussian",) * 4 + ("bernoulli",),
+            0.0,
+            "M2 needs at least 3 categorical items, and there is 1",
+        ),
+        (
             ("bernoulli",) * 3,
             0.0,
             "M2 has no degree of freedom: 6 moments, and no fewer parameters",
@@ -101,7 +106,7 @@ def test_rmsea_and_its_interval_come_from_the_non_central_law():
         (
             ("bernoulli",) * 9,
             0.6,
-            "M2 needs rows without a missing cell, at least 30, and there are 0",
+            "M2 needs at least 30 rows without a missing cell, and this table has 0",
         ),
     ],
 )

@@ -52,9 +52,18 @@ def test_the_reason_tells_by_how_much_each_number_is_behind():
     bic = {5: 30.0, 4: 10.0, 3: 50.0}
     assert choose_number(count(5, 3), lambda k, strength: JudgedFit(bic[k], 3.0)).reason == (
         "parallel analysis says 5, factor BIC 3; the largest spectral gap is after 5; of fits, 4 "
-        "is the largest number with a BIC within 10 of the best (behind it: 5 by 20.0, 4 by 0.0, "
-        "3 by 40.0)"
+        "is the largest number with a BIC within 10 of the best (the best: 4; behind it: 5 by "
+        "20.0, 3 by 40.0)"
     )
+
+
+def test_the_reason_tells_which_criterion_ended_at_the_most_that_was_looked_at():
+    assert count(8, 3).in_words() == (
+        "parallel analysis says 8, the most that was looked at, factor BIC 3; the largest spectral "
+        "gap is after 1"
+    )
+    assert "factor BIC 8, the most that was looked at; the" in count(3, 8).in_words()
+    assert "looked at" not in count(7, 3).in_words()
 
 
 def test_there_are_never_many_fits_and_far_too_many_latents_are_left_quickly():
@@ -80,7 +89,7 @@ def test_a_number_does_not_lose_for_a_stronger_penalty_than_the_best_ones():
 
     choice = choose_number(count(3, 2), fit_of)
     assert (choice.n_latents, asked) == (3, [(3, None), (2, None), (3, 3.0)])
-    assert choice.reason.endswith("(behind it: 3 by 0.0, 2 by 10.0)")
+    assert choice.reason.endswith("(the best: 3; behind it: 2 by 10.0)")
 
 
 def test_without_a_likelihood_parallel_analysis_decides():
@@ -107,8 +116,8 @@ def test_where_items_hardly_show_latents_fits_may_add():
     assert choice.reason == (
         "parallel analysis says 5, factor BIC 2; the largest spectral gap is after 5; items carry "
         "6% of the latents' information, where fits count for more than correlations; by BIC at "
-        "that share of the rows 6 latents with at least 2 items are the best (behind: 8 by 17.0, "
-        "7 by 2.1, 6 by 0.0, 5 by 12.0, 4 by 22.0)"
+        "that share of the rows 6 latents with at least 2 items are the best (the best: 6; behind "
+        "it: 8 by 17.0, 7 by 2.1, 5 by 12.0, 4 by 22.0)"
     )
 
 

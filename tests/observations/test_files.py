@@ -233,6 +233,16 @@ def test_cells_that_are_no_numbers(tmp_path: Path, content: str, sentence: str) 
     assert str(caught.value) == sentence.format(path)
 
 
+def test_all_columns_of_text_are_named_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a,b,c,d\nlow,1,x,high\nhigh,2,y,low\n")
+    with pytest.raises(DataError, match=r"; 3 of 4 columns, also 'c', 'd'\); recode 'high' and"):
+        read_file(path)
+    names = [f"q{j}" for j in range(15)]
+    path = write(tmp_path / "t.csv", f"{','.join(names)}\n{','.join(['agree'] * 15)}\n")
+    with pytest.raises(DataError, match=r"; 15 of 15 columns, also 'q1', .*'q10' and 4 more\)"):
+        read_file(path)
+
+
 def test_a_missing_file_suggests_its_neighbours(tmp_path: Path) -> None:
     write(tmp_path / "responses.csv", "a\n1\n")
     with pytest.raises(FileError) as caught:

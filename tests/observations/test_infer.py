@@ -54,6 +54,20 @@ def test_counts_that_depend_on_latents_are_poisson(mean: float) -> None:
     assert share_inferred(lambda rng: rng.poisson(mean * rng.choice([1, 4], 1000))) >= 0.95
 
 
+@pytest.mark.parametrize("n_rows", [20_000, 200_000])
+def test_many_counts_are_poisson_too(n_rows: int) -> None:
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        return rng.poisson(1.3 * rng.choice([1, 2.5], n_rows))
+
+    assert share_inferred(draw, 10) >= 0.9
+
+
+def test_the_family_that_is_suggested_is_among_those_asked_about() -> None:
+    guess = infer_family(spread(v17=2, v18=5, v19=3, v20=4, v24=2, v27=1))
+    assert guess.suggestion == "gaussian"
+    assert guess.reason.endswith(": a rounded measurement, grades of a scale or a count?")
+
+
 @pytest.mark.parametrize("n_grades", [4, 5, 6, 7, 10, 11])
 def test_grades_of_a_scale_are_not_guessed(n_grades: int) -> None:
     def draw(rng: np.random.Generator) -> np.ndarray:
@@ -194,7 +208,7 @@ def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> 
 def test_other_positive_items_are_mentioned_beside_a_skewed_one() -> None:
     rng = np.random.default_rng(0)
     data = table(slow=np.exp(rng.normal(3, 1, 300)), quick=np.exp(rng.normal(3, 0.2, 300)))
-    with pytest.raises(DataError, match=r"\n  \(1 other positive items would be taken as gaus"):
+    with pytest.raises(DataError, match=r"\n  \(1 other positive item would be taken as gaus"):
         resolve_families(data, "auto")
 
 

@@ -63,6 +63,15 @@ def test_the_panel_of_placements_names_latents_in_doubt(fitted):
     assert bool(said) == bool(in_doubt)
 
 
+def test_the_panel_of_placements_has_no_table_of_profiles_where_none_is_common(fitted):
+    found = classify(*fitted)
+    digits = np.array([[i >> k & 1 for k in range(9)] for i in range(400)])
+    section, tables = placement_panel(dataclasses.replace(found, profiles=digits))
+    assert [table.name for table in tables] == ["placement"]
+    assert section.tables == ("placement",)
+    assert section.paragraphs[-1] == "All 400 rows have profiles of their own: none is common."
+
+
 def test_the_panel_of_errors_has_the_shares_and_the_items(fitted):
     found = standard_errors(*fitted)
     section, tables = errors_panel(found)

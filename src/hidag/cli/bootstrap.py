@@ -26,6 +26,7 @@ from hidag.explain.intervals import FEWEST_FOR_INTERVALS
 from hidag.report import ReportParts, read_parts, write_parts, write_report
 from hidag.report.effects_panel import LATENTS_WITH_ITEMS, MOST_CHOICES, effects_panel
 from hidag.report.headings import EFFECTS_HEADING
+from hidag.report.misfit import lost_latents
 from hidag.report.panels import Panel, bootstrap_panel
 from hidag.result import FitResult
 
@@ -138,6 +139,7 @@ def with_bootstrap(parts: ReportParts, found: BootstrapResult) -> ReportParts:
         support=tuple((row["one"], row["other"], float(row["joined"])) for row in pairs),
         directions=tuple(_directions(pairs)),
         n_resampled=found.n_refits,
+        not_found_again=lost_latents(found),
     )
 
 

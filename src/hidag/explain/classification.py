@@ -93,17 +93,36 @@ class Classification:
         rows = ((str(words[i]), int(counts[i]), counts[i] / len(placed)) for i in order)
         return Table.of(("profile", "n_rows", "share"), rows)
 
+    def common_profiles(self, n_shown: int) -> tuple[str, Table]:
+        """Return the most common profiles below a caption; an empty table where none is common.
+
+        Of more profiles than are shown, those of a single row each are no more common than others.
+        """
+        shares = self.shares()
+        n_rows = int((self.n_answers > 0).sum())
+        shown = shares.rows[:n_shown]
+        if len(shares) > n_shown:
+            shown = tuple(row for row in shown if row[1] > 1)
+        if not n_rows:
+            caption = "no row has an answer to be placed by"
+        elif not shown:
+            caption = f"all {n_rows:,} rows have profiles of their own: none is common"
+        else:
+            order = ", ".join(self.latent_names)
+            caption = f"most common profiles of {len(shares):,} (levels of {order})"
+        return caption, Table(shares.columns, shown)
+
     def summary(self, n_shown: int = 10) -> str:
         """Return how far placements can be trusted, and the most common profiles."""
-        order = ", ".join(self.latent_names)
+        caption, common = self.common_profiles(n_shown)
         return "\n".join(
             [
                 f"{counted(len(self.ids), 'row')} placed on "
                 f"{counted(len(self.latent_names), 'latent')}",
                 *self.quality.lines(),
                 "",
-                f"most common profiles (levels of {order})",
-                *self.shares().lines(n_shown),
+                caption,
+                *(common.lines() if len(common) else ()),
                 *self.notes,
             ]
         )

@@ -104,7 +104,8 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
     part = columns.selected(chosen)
     n_items = len(np.unique(part.item))
     if n_items < 3:
-        return f"M2 needs at least 3 categorical items, and there are {n_items}"
+        there = "there is 1" if n_items == 1 else f"there are {n_items}"
+        return f"M2 needs at least 3 categorical items, and {there}"
     left, right = part.pairs()
     n_moments = len(chosen) + len(left)
     if n_moments > MOST_MOMENTS:
@@ -116,7 +117,7 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
     complete, weights = part.values[whole], free.data.row_weights[whole]
     if len(complete) < FEWEST_ROWS:
         return (
-            f"M2 needs rows without a missing cell, at least {FEWEST_ROWS}, and there are "
+            f"M2 needs at least {FEWEST_ROWS} rows without a missing cell, and this table has "
             f"{len(complete)}"
         )
     expected, covariance, second = expected_moments(free, part, left, right)

@@ -175,21 +175,27 @@ def choose_number(
             break
     chosen = compared.settled or high
     standing = compared.standing
-    best = min(standing.values())
-    behind = ", ".join(f"{k} by {standing[k] - best:.1f}" for k in sorted(standing, reverse=True))
+    # The smaller of two that are level.
+    best = min(standing, key=lambda k: (standing[k], k))
+    behind = ", ".join(
+        f"{k} by {standing[k] - standing[best]:.1f}"
+        for k in sorted(standing, reverse=True)
+        if k != best
+    )
+    ranking = f"{best}; behind it: {behind}" if behind else f"{best} alone"
     if compared.hardly_seen:
         place = "are the best"
-        if standing[chosen] > best:
+        if chosen != best:
             place = f"are, of those within {NO_EVIDENCE:g} of the best, the largest"
         found = (
             f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "
             f"more than correlations; by BIC at that share of the rows {counted(chosen, 'latent')} "
-            f"with at least {LEAST_ITEMS} items {place} (behind: {behind})"
+            f"with at least {LEAST_ITEMS} items {place} (the best: {ranking})"
         )
     else:
         found = (
             f"of fits, {chosen} is the largest number with a BIC within {NEAR_TIE:g} of the best "
-            f"(behind it: {behind})"
+            f"(the best: {ranking})"
         )
     return NumberChoice(chosen, f"{said}; {found}")
 

@@ -13,6 +13,8 @@ from hidag.observations.decimal_commas import advice_on_commas, decimal_point_in
 
 #: Different cells of a column that are listed where some of them are text.
 _SHOWN_WORDS = 4
+#: Columns that are named beside the first: all have to be seen to, and one by one takes long.
+_SHOWN_COLUMNS = 10
 #: A column of fewer cells may hold text only by chance.
 _FEW_CELLS = 10
 
@@ -62,7 +64,7 @@ def bad_cell_error(
     line = line_of_row(file, found.row, n_columns, delimiter)
     where = (
         f"in column {name!r}, line {line} ({found.count} of {table.num_rows} cells of this column; "
-        f"{len(bad)} of {table.num_columns} columns)"
+        f"{len(bad)} of {table.num_columns} columns{_named_too(list(bad)[1:])})"
     )
     empty = "leave the cell empty if the answer is missing"
     if found.beside_truths:
@@ -84,6 +86,16 @@ def bad_cell_error(
         # Where most answers are text, they are what the column is about.
         code=written if 2 * found.count < n_answers else None,
         only_text=found.count == n_answers >= _FEW_CELLS,
+    )
+
+
+def _named_too(names: Sequence[str]) -> str:
+    """Return the names of further columns, as they follow the number of all; empty for none."""
+    if not names:
+        return ""
+    more = len(names) - _SHOWN_COLUMNS
+    return f", also {', '.join(repr(name) for name in names[:_SHOWN_COLUMNS])}" + (
+        f" and {more} more" if more > 0 else ""
     )
 
 

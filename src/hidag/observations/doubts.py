@@ -8,6 +8,7 @@ from typing import Any
 from hidag.observations import dates, row_names
 from hidag.observations.infer import Guess
 from hidag.observations.table import Observations
+from hidag.shown_text import counted
 
 _SHOWN_NAMES = 5
 
@@ -45,7 +46,8 @@ def doubt_sentence(
             if name not in doubtful
         )
         if positive:
-            lines.append(f"  ({positive} other positive items would be taken as gaussian)")
+            others = counted(positive, "other positive item")
+            lines.append(f"  ({others} would be taken as gaussian)")
     # A setting to paste would turn names of rows and dates into items, and yes/no items with a
     # code would be refused.
     pasted: dict[Any, str] = {

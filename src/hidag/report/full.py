@@ -65,7 +65,7 @@ def render_report(
     script = files("hidag.report").joinpath(_SCRIPT).read_text(encoding="utf-8")
     content = summary_content(
         result,
-        warnings=(*parts.warnings, *parts.doubts),
+        warnings=(*parts.warnings, *parts.doubts, *parts.not_found_again),
         plots=plots and parts.plots,
         examined=parts.examined,
         # By what is there: earlier versions called a fit examined after checks alone.

@@ -16,6 +16,7 @@ from hidag.explain.tables import N_EFFECTIVE
 from hidag.shown_text import counted
 
 if TYPE_CHECKING:
+    from hidag.explain.bootstrap_result import BootstrapResult
     from hidag.explain.fit_statistics import FitStatistics
     from hidag.explain.limited_information import LimitedInformation
     from hidag.explain.q_verdict import QValidation
@@ -35,6 +36,8 @@ LONE = 0.01
 MANY_CHECKS = 0.1
 #: Twice the log-likelihood beyond its price from which evidence for a change is called very strong.
 STRONG = 10.0
+#: A latent that fewer refits than this share find again is not one to rely on.
+FOUND_AGAIN = 0.8
 #: Items that hardly ever depart from their latents have a coefficient that runs to infinity, and
 #: that alone is no reason for caution: more than this share of the parameters is.
 MANY_FLAT = 0.1
@@ -83,6 +86,23 @@ def doubts_of_q(found: QValidation) -> tuple[str, ...]:
     return (
         f"the data would change {n_changed} of {found.provisional.size} entries of the Q-matrix "
         "that was given",
+    )
+
+
+def lost_latents(found: BootstrapResult) -> tuple[str, ...]:
+    """Return which latents many refits do not find again, as a sentence; empty if none."""
+    lost = [
+        f"{row['latent']} (the same in {round(row['share_same'] * found.n_refits)} of "
+        f"{found.n_refits:,})"
+        for row in found.agreement_table()
+        if row["share_same"] < FOUND_AGAIN
+    ]
+    if not lost:
+        return ()
+    listed = lost[0] if len(lost) == 1 else f"{', '.join(lost[:-1])} and {lost[-1]}"
+    return (
+        f"some refits of resampled tables have another latent in the place of {listed}: what is "
+        f"said of {'it' if len(lost) == 1 else 'them'} may not hold in another sample",
     )
 
 

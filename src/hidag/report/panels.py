@@ -75,23 +75,26 @@ def placement_panel(found: Classification) -> Panel:
         "such a placement is right, consistency that another test like this one would lead to the "
         "same, both as the model sees it."
     ]
+    if len(found.latent_names) > 1:
+        words[0] += (
+            " A profile is the most probable combination of levels, which is not for every row the "
+            "one of the most probable levels."
+        )
     if doubtful:
         words.append(
             f"Placements on {', '.join(doubtful)} are right less often than "
             f"{_TRUSTED_PLACEMENT:.0%} of the time: they should not decide about anybody."
         )
     words += [f"{note[0].upper()}{note[1:]}." for note in found.notes]
-    shares = found.shares()
-    tables = (
-        Table("placement", "How far placements can be trusted", *_content(found.quality)),
-        Table(
-            "profiles",
-            f"Most common profiles of {len(shares)} (levels of {', '.join(found.latent_names)})",
-            in_words(shares.columns),
-            shares.rows[:_SHOWN_PROFILES],
-        ),
-    )
-    return Section(PLACEMENT_HEADING, tuple(words), (), ("placement", "profiles")), tables
+    tables = [Table("placement", "How far placements can be trusted", *_content(found.quality))]
+    caption, common = found.common_profiles(_SHOWN_PROFILES)
+    caption = f"{caption[0].upper()}{caption[1:]}"
+    if len(common):
+        tables.append(Table("profiles", caption, *_content(common)))
+    else:
+        words.append(f"{caption}.")
+    names = tuple(table.name for table in tables)
+    return Section(PLACEMENT_HEADING, tuple(words), (), names), tuple(tables)
 
 
 def bootstrap_panel(found: BootstrapResult) -> Panel:

@@ -51,6 +51,8 @@ class ReportParts:
         row once, and cannot judge a fit that did not.
     n_resampled : int or None
         How many tables were resampled; None where there were none, or in files of earlier versions.
+    not_found_again : tuple of str
+        What refits of resampled tables found against the fit.
     """
 
     title: str = "Hidden causes and their graph"
@@ -66,6 +68,7 @@ class ReportParts:
     plots: bool = True
     by_weights: bool = False
     n_resampled: int | None = None
+    not_found_again: tuple[str, ...] = ()
 
 
 def write_parts(parts: ReportParts, path: Path) -> Path:
@@ -98,6 +101,7 @@ def read_parts(path: Path) -> ReportParts:
             bool(content.get("plots", True)),
             bool(content.get("by_weights", False)),
             _number(content.get("n_resampled")),
+            tuple(map(str, content.get("not_found_again", ()))),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(

@@ -108,16 +108,18 @@ class FactorCount:
         """Return what each criterion says, as part of a sentence."""
         if self.nothing_shared:
             return "hardly anything joins the items beyond chance, and 1 is the fewest there can be"
+        # Few items could not identify more, and more were not asked about.
+        end = ", the most that was looked at"
         if self.agreed:
             said = f"parallel analysis and factor BIC both say {self.by_factor_bic}"
             if self.by_factor_bic == self.largest:
-                # Few items could not identify more, and more were not asked about.
-                return f"{said}, the most that was looked at"
+                return f"{said}{end}"
         else:
-            said = (
-                f"parallel analysis says {self.by_parallel_analysis}, factor BIC "
-                f"{self.by_factor_bic}"
+            parallel, bic = (
+                f"{k}{end}" if k == self.largest else f"{k}"
+                for k in (self.by_parallel_analysis, self.by_factor_bic)
             )
+            said = f"parallel analysis says {parallel}, factor BIC {bic}"
         return f"{said}; the largest spectral gap is after {self.by_gap}"
 
 
