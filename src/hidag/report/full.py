@@ -14,7 +14,7 @@ from hidag.identify.text import finding_in_words, mark_of, verdict_sentences
 from hidag.report.absent import absent_section
 from hidag.report.found_words import FEW_TABLES, what_was_found, without_edges
 from hidag.report.graph_panel import graph_panel
-from hidag.report.page import render_page, write_page
+from hidag.report.page import render_page, require_templates, write_page
 from hidag.report.parts import shown_table
 from hidag.report.parts_file import ReportParts
 from hidag.report.summary import summary_content
@@ -44,6 +44,7 @@ def render_report(
         It opens without a connection and loads nothing. Its one script is named by digest in the
         page's policy, so that nothing else can run; names are escaped wherever they stand.
     """
+    require_templates()
     from markupsafe import Markup
 
     parts = parts or ReportParts()
