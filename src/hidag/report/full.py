@@ -99,9 +99,26 @@ def render_report(
 def write_report(
     result: FitResult, path: str | Path, parts: ReportParts | None = None, *, plots: bool = True
 ) -> Path:
-    """Write the report of a fit and return its path; parameters as in `render_report`.
+    """Write the report of a fit and return its path; the file appears whole or not at all.
 
-    The file appears whole or not at all.
+    Parameters
+    ----------
+    result : FitResult
+    path : str or Path
+        Of the page, in a folder that exists.
+    parts : ReportParts, optional
+        What it says beyond the fit: statistics of fit, errors, a bootstrap.
+    plots : bool
+        Whether to draw Q and the trace, if the parts have them.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written.
     """
     return write_page(render_report(result, parts, plots=plots), path)
 
