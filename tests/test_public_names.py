@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 
+import pytest
+
 import hidag
+
+#: Frozen data, whose attributes are what they are made of.
+DATA = ("BootstrapResult", "FitResult", "Knowledge")
 
 
 def test_everything_after_a_fit_is_a_public_name_that_explains_itself():
@@ -22,3 +29,23 @@ def test_rooms_are_there_without_being_imported():
     program = "import hidag; print(hidag.plots.plot_selection.__name__, hidag.explain.__name__)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.stdout.split() == ["plot_selection", "hidag.explain"], ran.stderr
+
+
+@pytest.mark.parametrize("name", sorted(hidag.__all__))
+def test_docstrings_name_every_parameter_and_no_other(name):
+    thing = getattr(hidag, name)
+    if inspect.ismodule(thing):
+        # Rooms that can be called are documented as the function of their name.
+        thing = getattr(thing, name, None)
+        if thing is None:
+            return
+    taken = set(inspect.signature(thing).parameters)
+    sections = re.split(r"\n(\w+)\n-+\n", inspect.getdoc(thing) or "")
+    held = "".join(
+        text
+        for heading, text in zip(sections[1::2], sections[2::2], strict=True)
+        if heading == "Parameters" or (heading == "Attributes" and name in DATA)
+    )
+    stated = re.findall(r"^(\S[^:\n]*?) *(?::|$)", held, re.M)
+    named = {each.strip(" *") for line in stated for each in line.split(",")}
+    assert named == taken

@@ -26,13 +26,17 @@ def write_archive(
 
     ``holds`` says in a word what is saved; it must be said again to read it.
     """
-    full = {"format": f"hidag-{holds}", "format_version": FORMAT_VERSION, **header}
+    about = {"format": f"hidag-{holds}", "format_version": FORMAT_VERSION, "arrays": list(arrays)}
+    full = {**about, **header}
     text = json.dumps(without_nan(full), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    # Not left to `allow_pickle`: older numpys take that for one more array to save.
+    pickled = [name for name, array in arrays.items() if np.asarray(array).dtype.hasobject]
+    if pickled:
+        raise ValueError(f"arrays of objects would have to be pickled: {', '.join(pickled)}")
+    contents: dict[str, Any] = {"header": np.frombuffer(text, dtype=np.uint8), **arrays}
     try:
         with path.open("wb") as stream:
-            np.savez_compressed(
-                stream, allow_pickle=False, header=np.frombuffer(text, dtype=np.uint8), **arrays
-            )
+            np.savez_compressed(stream, **contents)
     except OSError as error:
         raise FileError(
             f"cannot write the result to '{path}': {error.strerror or error}"
@@ -50,6 +54,9 @@ def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arr
         header: dict[str, Any] = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
         if header["format"] != f"hidag-{holds}" or int(header["format_version"]) < 1:
             raise KeyError("format")
+        # Earlier files have no list. Names lie outside of what a zip checks.
+        if header.pop("arrays", list(arrays)) != list(arrays):
+            raise KeyError("arrays")
     except Exception as error:  # a damaged file can fail in any way a reader knows
         raise FileError(
             f"'{path}' is not a saved hidag {holds}, or it is truncated; save it again"

@@ -23,6 +23,10 @@ class FileError(HidagError, OSError):
     """A file is missing, empty, truncated, of an unknown format, or cannot be written."""
 
 
+class MissingPackageError(HidagError, ImportError):
+    """What was asked for needs an optional package that is not installed."""
+
+
 class HidagWarning(UserWarning):
     """Root of all warnings that hidag issues."""
 

@@ -289,5 +289,10 @@ class FitResult:
 
 
 def load(path: str | Path) -> FitResult:
-    """Return the FitResult that ``FitResult.save`` wrote."""
+    """Return the FitResult that ``FitResult.save`` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+    """
     return FitResult(**read_fields(Path(path)))

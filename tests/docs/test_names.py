@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import tomllib
 from dataclasses import is_dataclass
 from pathlib import Path
 
@@ -143,3 +144,46 @@ def test_readme_lists_every_benchmark() -> None:
 
 def has_no_options(path: Path) -> bool:
     return "argparse" not in path.read_text("utf-8")
+
+
+def rooms() -> set[str]:
+    """Return the names of all modules and packages at the top of the library."""
+    inside = (ROOT / "src" / "hidag").iterdir()
+    found = {
+        path.stem for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    return found - {"__init__", "__main__"}
+
+
+def contracts() -> dict[str, dict[str, list[str]]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return {rule["name"]: rule for rule in project["tool"]["importlinter"]["contracts"]}
+
+
+def test_contributing_has_the_order_of_imports_that_is_checked() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    stated = re.findall(r"`(cli > [^`]+)`", text)
+    layers = contracts()["Rooms in the order data walks through them"]["layers"]
+    assert [" ".join(order.split()) for order in stated] == [
+        " > ".join(layers).replace("hidag.", "")
+    ]
+
+
+def test_contributing_names_every_room_and_no_other() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## The rooms")[1]
+    named = re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`]+)`", text.split("\nSo ")[0])))
+    assert set(named) - {"src", "hidag", "score"} == rooms()
+
+
+def test_contracts_speak_of_every_room() -> None:
+    rules = contracts()
+    beyond = {
+        "numba lives in kernels only": {"kernels"},
+        "no plotting or table library below plots": {
+            *("plots", "report", "applications", "cli"),
+            "observations",  # reads tables
+        },
+    }
+    for name, free in beyond.items():
+        held = {module.removeprefix("hidag.") for module in rules[name]["source_modules"]}
+        assert held == rooms() - free, name

@@ -103,3 +103,40 @@ def test_an_edge_that_overstated_counts_put_beyond_doubt_is_tested_all_the_same(
     found = confirmed(counts.total)
     assert [test.pair for test in found.tests if not test.kept] == [("a", "c")]
     assert found.tests[0].score_loss > BEYOND_DOUBT
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.99, False), (1.01, True)])
+def test_an_edge_stays_exactly_if_it_gains_more_than_it_costs(noisy, share, kept):
+    bent = bent_law()
+    states = SPACE.states().astype(np.uint8)
+    counts = LatentCounts(states, 1000 * bent, SPACE.levels, ("a", "b", "c"))
+    gain = 0.0
+
+    class Told:
+        """Data whose likelihood speaks for the edge between a and c by so much."""
+
+        parameters, space, possible = noisy.parameters, noisy.space, noisy.possible
+
+        def law_under(self, graph):
+            joined = (graph.adjacency | graph.adjacency.T) == 1
+            return bent, gain if joined[0, 2] else 0.0
+
+    def tested():
+        confirmed = confirm_edges(
+            search_graph(counts),
+            lambda knowledge: search_graph(counts, knowledge=knowledge),
+            None,
+            Told(),
+            CountScore(counts),
+            n_rows=1000,
+            n_scored=counts.total,
+            max_tests=1,
+        )
+        return confirmed.tests[0]
+
+    first = tested()
+    assert first.pair == ("a", "c")
+    # The edge makes a table of two lines one of four; each line costs half of log 1000.
+    assert first.saved == pytest.approx(2 * 0.5 * np.log(1000))
+    gain = share * first.saved
+    assert tested().kept is kept

@@ -10,6 +10,7 @@ import pytest
 
 import hidag
 from hidag import DCRL, BootstrapResult, Knowledge, bootstrap
+from hidag.archive import read_archive, write_archive
 from hidag.errors import DataError, FileError, KnowledgeWarning, SettingError
 from hidag.evaluate import relabel_law
 from hidag.explain import average_effects
@@ -114,9 +115,10 @@ def test_processes_and_stops_change_nothing(model, table, found, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         bootstrap(model, table, n_resamples=6, random_state=3, folder=tmp_path / "b", observer=stop)
     (tmp_path / "b" / "resample-00004.part").write_text("torn")
-    with np.load(tmp_path / "b" / "resample-00001.npz") as stored:
-        older = {name: stored[name] for name in stored.files if name != "cutpoints"}
-    np.savez(tmp_path / "b" / "resample-00001.npz", **older)
+    file = tmp_path / "b" / "resample-00001.npz"
+    header, arrays = read_archive(file, holds="resample")
+    del arrays["cutpoints"]
+    write_archive(file, header, arrays, holds="resample")
     resumed = bootstrap(
         model,
         table,

@@ -6,8 +6,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import maximum_flow
 
 from hidag import check_identifiability
+from hidag.identify import flow
 from hidag.identify.additions import fewest_additions
 from hidag.identify.blocks import find_blocks, items_per_block
 from hidag.identify.containment import codes_needed, contained_pairs
@@ -129,3 +131,17 @@ def test_equal_columns_are_separated_by_as_few_items_as_sperner_allows() -> None
     new = fewest_additions(q, np.ones(6, dtype=np.int64), search, subset=True)
     assert (len(new.loads), new.exact) == (4, True)
     assert not len(contained_pairs(np.vstack([q, new.loads])))
+
+
+def test_flows_have_places_of_32_bits(monkeypatch) -> None:
+    # scipy 1.11 refuses others, and sparse arrays keep the type of the places they are given.
+    types = []
+
+    def seen(graph, source, sink):
+        types.append((graph.indices.dtype, graph.indptr.dtype))
+        return maximum_flow(graph, source, sink)
+
+    monkeypatch.setattr(flow, "maximum_flow", seen)
+    given = give_out(np.eye(2, dtype=bool), np.array([2, 1]), np.array([1, 1]))
+    assert given.tolist() == [[1, 0], [0, 1]]
+    assert types == [(np.int32, np.int32)]

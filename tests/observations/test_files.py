@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hidag.errors import DataError, FileError
+from hidag.errors import DataError, FileError, MissingPackageError
 from hidag.observations import (
     read_file,
     read_table,
@@ -261,7 +261,7 @@ def test_without_pyarrow_the_extra_is_named(
 ) -> None:
     path = write(tmp_path / "t.csv", "a\n1\n")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(FileError) as caught:
+    with pytest.raises(MissingPackageError) as caught:
         read_file(path)
     assert str(caught.value) == (
         "reading files needs pyarrow, which is not installed; use pip install 'hidag[io]'"

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from hidag.errors import DataError, SettingError
+from hidag.errors import DataError, MissingPackageError, SettingError
 from hidag.evaluate import Parts, evaluate
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulate import Simulation, make_truth, simulate
@@ -242,10 +242,10 @@ def test_components_that_lie_apart_are_counted(exponent) -> None:
 
 def test_latent_classes_without_their_package_are_refused(easy, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "stepmix.stepmix", None)
-    with pytest.raises(SettingError) as caught:
+    with pytest.raises(MissingPackageError) as caught:
         BASELINES["latent-class"].run(easy.X, easy.truth.families, 3, 0)
     assert str(caught.value) == (
-        "latent-class needs StepMix; install it with pip install 'hidag[baselines]'"
+        "latent-class needs stepmix, which is not installed; use pip install 'hidag[baselines]'"
     )
 
 

@@ -71,7 +71,9 @@ def give_out(loads: Bools, counts: Ints, demands: Ints) -> Ints:
         [1 + np.arange(n_latents), 1 + n_latents + patterns, np.full(n_patterns, sink)]
     )
     room = np.concatenate([demands, counts[patterns], counts]).astype(np.int32)
-    graph = coo_array((room, (tails, heads)), shape=(sink + 1, sink + 1)).tocsr()
+    # Places too: a sparse array keeps their type, and scipy 1.11 knows flows of 32 bits alone.
+    places = (tails.astype(np.int32), heads.astype(np.int32))
+    graph = coo_array((room, places), shape=(sink + 1, sink + 1)).tocsr()
     flow = maximum_flow(graph, source, sink).flow.tocsr()
     given = flow[1 : 1 + n_latents, 1 + n_latents : sink].toarray()
     return np.maximum(given, 0).T.astype(np.int64)

@@ -55,8 +55,10 @@ class Programme:
         price = np.zeros(n)
         for variable, value in self._cost.items():
             price[variable] = value
-        lines, columns, factors = (np.array(part) for part in zip(*self._entries, strict=True))
-        matrix = coo_array((factors, (lines, columns)), shape=(len(self._low), n)).tocsr()
+        lines, columns, factors = zip(*self._entries, strict=True)
+        # A sparse array keeps the type of its places, and scipy 1.11 solves with 32 bits alone.
+        places = (np.array(lines, dtype=np.int32), np.array(columns, dtype=np.int32))
+        matrix = coo_array((np.array(factors), places), shape=(len(self._low), n)).tocsr()
         found = milp(
             price,
             integrality=np.array(self._whole, dtype=np.int64),

@@ -73,7 +73,19 @@ class LatentCounts:
         names: tuple[str, ...] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> LatentCounts:
-        """Return the counts of rows of states, shape (n, K); equal rows are merged."""
+        """Return the counts of rows of states; equal rows are merged.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (n, K)
+            From 0 to 255.
+        levels : tuple of int, length K, optional
+            By default as many as the largest state asks for, two at least.
+        names : tuple of str, length K, optional
+            Z1, Z2, ... by default.
+        weights : ndarray, shape (n,), optional
+            What each row counts for; one by default.
+        """
         rows = np.asarray(rows)
         if rows.ndim != 2:
             raise DataError(f"rows of states must be a two-dimensional array, got {rows.ndim}-d")

@@ -7,7 +7,6 @@ is walked once more with the standard library, which knows the line numbers.
 from __future__ import annotations
 
 import csv
-import importlib
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,20 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from hidag.errors import FileError
+from hidag.extras import import_extra
 from hidag.observations.alike_names import told_apart
 from hidag.observations.cells import MISSING_WORDS, read_number
 from hidag.observations.text_encoding import UTF_8, encoding_of, open_text
 
 _DELIMITERS = (",", ";", "\t")
-_NO_IO = "reading files needs pyarrow, which is not installed; use pip install 'hidag[io]'"
 
 
 def import_arrow(module: str) -> Any:
     """Return a module of pyarrow, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise FileError(_NO_IO) from error
+    return import_extra(module, "reading files", "io")
 
 
 def read_text_columns(path: Path) -> Any:

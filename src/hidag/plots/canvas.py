@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+from hidag.extras import import_extra
 from hidag.plots import style
 
 if TYPE_CHECKING:
@@ -25,8 +26,17 @@ _TITLE_POINTS = 24.0
 WHOLE = (0.0, 0.0, 1.0, 1.0)
 
 
+def require_matplotlib() -> None:
+    """Say how to install matplotlib if it is not there.
+
+    Called wherever a picture may begin; what comes after that imports as usual.
+    """
+    import_extra("matplotlib", "drawing pictures", "plot")
+
+
 def new_axes(size: Size, *, fill: bool = False) -> Axes:
     """Return axes on a new pyplot figure of this size in inches, filling it if asked."""
+    require_matplotlib()
     import matplotlib.pyplot as plt
 
     if fill:
@@ -117,6 +127,7 @@ def render_figure(
     dots_per_inch : int
         Of PNG pictures, and of what an SVG picture holds as dots.
     """
+    require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

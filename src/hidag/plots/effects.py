@@ -42,12 +42,13 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     ax : matplotlib Axes, optional
         A new figure of fitting size unless given.
     """
-    from matplotlib import colormaps
-
     k = effects.n_latents
     low, high = effects.low[:, :k], effects.high[:, :k]
     if ax is None:
         ax = new_axes(size_of_effects(len(low), k))
+
+    from matplotlib import colormaps
+
     middle = (low + high) / 2
     largest = float(np.nanmax(np.abs(middle), initial=0.0)) or 1.0
     image = ax.imshow(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hidag.discover import CPDAG, DAG
 from hidag.errors import GraphError
 from hidag.plots import style
+from hidag.plots.canvas import axes_points, new_axes, require_matplotlib, size_of_graph
 from hidag.plots.edge_marks import (
     MOST_NUMBERS,
     Pairs,
@@ -85,11 +86,6 @@ def plot_graph(
     -------
     matplotlib Axes
     """
-    from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
-    from matplotlib.path import Path
-
-    from hidag.plots.canvas import axes_points, new_axes, size_of_graph
-
     if support is not None and truth is not None:
         raise GraphError("dashes show either the truth or the support; give one of them")
     kinds = _edge_kinds(graph, truth)
@@ -101,6 +97,10 @@ def plot_graph(
     legend = truth is not None or bool(shares)
     if ax is None:
         ax = new_axes(size_of_graph(graph, truth=truth, legend=legend, title=title), fill=True)
+
+    from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
+    from matplotlib.path import Path
+
     above = _TITLE_ROOM if title else 0.0
     below = _LEGEND_ROOM if legend else 0.0
     width = layout.width + 2 * _MARGIN
@@ -213,6 +213,7 @@ def _curve(points: list[Point], path: Any) -> tuple[list[Point], list[int]]:
 
 def _box_sizes(names: tuple[str, ...], degrees: NDArray[np.int_]) -> list[tuple[float, float]]:
     """Return width and height of each label's box in points: room for its name and its edges."""
+    require_matplotlib()
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 

@@ -68,14 +68,15 @@ def plot_q(
     -------
     matplotlib Axes
     """
-    from matplotlib import colormaps
-
     strength, q, label = strengths(result)
     n_items, n_latents = strength.shape
     items = item_names or getattr(result, "item_names", None) or _made_up("X", n_items)
     latents = latent_names or getattr(result, "latent_names", None) or _made_up("Z", n_latents)
     if ax is None:
         ax = new_axes(size_of_q(n_items, n_latents))
+
+    from matplotlib import colormaps
+
     only_zero_one = bool(np.isin(strength, (0.0, 1.0)).all())
     shown = np.where(q == 1, strength, np.nan)
     one_sided = bool((strength[q == 1] >= 0).all())

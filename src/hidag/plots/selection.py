@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hidag.plots import style
+from hidag.plots.canvas import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +47,7 @@ def plot_selection(
         Two, or three with a cross-validation.
     """
     if figure is None:
+        require_matplotlib()
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=SIZE)

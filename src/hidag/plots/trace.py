@@ -34,10 +34,11 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    from matplotlib.ticker import MaxNLocator
-
     if ax is None:
         ax = new_axes(SIZE)
+
+    from matplotlib.ticker import MaxNLocator
+
     trace = np.asarray(result.trace, dtype=np.float64).reshape(-1, 2)
     steps = np.arange(1, len(trace) + 1)
     known = np.isfinite(trace[:, 0])

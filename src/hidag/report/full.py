@@ -14,7 +14,7 @@ from hidag.identify.text import finding_in_words, mark_of, verdict_sentences
 from hidag.report.absent import absent_section
 from hidag.report.found_words import FEW_TABLES, what_was_found, without_edges
 from hidag.report.graph_panel import graph_panel
-from hidag.report.page import render_page, write_page
+from hidag.report.page import render_page, require_templates, write_page
 from hidag.report.parts import shown_table
 from hidag.report.parts_file import ReportParts
 from hidag.report.summary import summary_content
@@ -44,6 +44,7 @@ def render_report(
         It opens without a connection and loads nothing. Its one script is named by digest in the
         page's policy, so that nothing else can run; names are escaped wherever they stand.
     """
+    require_templates()
     from markupsafe import Markup
 
     parts = parts or ReportParts()
@@ -98,9 +99,26 @@ def render_report(
 def write_report(
     result: FitResult, path: str | Path, parts: ReportParts | None = None, *, plots: bool = True
 ) -> Path:
-    """Write the report of a fit and return its path; parameters as in `render_report`.
+    """Write the report of a fit and return its path; the file appears whole or not at all.
 
-    The file appears whole or not at all.
+    Parameters
+    ----------
+    result : FitResult
+    path : str or Path
+        Of the page, in a folder that exists.
+    parts : ReportParts, optional
+        What it says beyond the fit: statistics of fit, errors, a bootstrap.
+    plots : bool
+        Whether to draw Q and the trace, if the parts have them.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written.
     """
     return write_page(render_report(result, parts, plots=plots), path)
 

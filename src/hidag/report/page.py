@@ -12,12 +12,18 @@ from importlib.resources import files
 from pathlib import Path
 
 from hidag.errors import FileError
+from hidag.extras import import_extra
 from hidag.report.direction import keeper_of
 from hidag.shown_numbers import shown_number
 from hidag.shown_text import visible
 
 #: A command, as sentences that are also printed write it.
 _COMMAND = re.compile(r"`(hidag [^`]+)`")
+
+
+def require_templates() -> None:
+    """Say how to install jinja2, which brings markupsafe with it, if it is not there."""
+    import_extra("jinja2", "writing pages", "report")
 
 
 def render_page(template: str, *, names: Iterable[str] = (), **content: object) -> str:
@@ -35,6 +41,7 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
         What the template shows. Text is escaped wherever it stands, and hidden characters are
         shown as marks.
     """
+    require_templates()
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup, escape
 

@@ -63,7 +63,8 @@ def main_effects_only(items: MeasurementParameters, law: Array) -> MeasurementPa
     own = np.hstack([np.ones((items.n_items, 1), dtype=bool), terms.support(items.support)])
     found = np.zeros((items.n_items, 1 + terms.n_terms))
     for j, used in enumerate(own):
-        found[j, used] = np.linalg.lstsq(weight * features[:, used], wanted[:, j])[0]
+        # The cut is said: without it numpy 1 has another one than numpy 2.
+        found[j, used] = np.linalg.lstsq(weight * features[:, used], wanted[:, j], rcond=None)[0]
     out = replace(items, intercept=found[:, 0], loadings=found[:, 1:], terms=terms)
     floor = np.array([family_named(name).lowest_predictor for name in items.families])
     lowest, middle = out.lowest_predictors(), law @ features @ found.T / law.sum()

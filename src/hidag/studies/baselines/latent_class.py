@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hidag.errors import SettingError
+from hidag.extras import import_extra
 from hidag.studies.baselines.class_matching import match_classes
 from hidag.studies.baselines.contract import (
     NORMAL_FAMILIES,
@@ -68,12 +69,7 @@ def _classes(
     table: Floats, normal: np.ndarray[Any, np.dtype[np.bool_]], n_classes: int, seed: int
 ) -> tuple[Floats, Floats, int]:
     """Return the classes' means on an additive scale with unit noise (C, J), shares and steps."""
-    try:
-        from stepmix.stepmix import StepMix
-    except ImportError as error:
-        raise SettingError(
-            "latent-class needs StepMix; install it with pip install 'hidag[baselines]'"
-        ) from error
+    StepMix = import_extra("stepmix.stepmix", "latent-class", "baselines").StepMix
     kinds = (("normal", "gaussian_diag", normal), ("binary", "binary", ~normal))
     blocks = [(name, kind, which) for name, kind, which in kinds if which.any()]
     model = StepMix(
