@@ -12,7 +12,7 @@ standard error over tables, for
 - intercepts and variances;
 - shares of the latents' upper levels, and probabilities of joint states;
 - average effects on latents and items that are not zero: with the true graph held, and with each
-  refit's own graph, where an interval spans all directions that are left open.
+  refit's own graph, where refits leave directions open and give ranges.
 
 Refits begin at the fit (``--start full`` looks for other optima too, as `hidag.bootstrap` does
 unless told otherwise; with a given Q that takes ten times as long). With ``--folder`` each table is

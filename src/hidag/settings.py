@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from hidag.discover import Knowledge
 from hidag.discover.exact import check_number
+from hidag.discover.knowledge import checked_knowledge
 from hidag.errors import SettingError
 from hidag.measurement import Penalty, default_penalty
 
@@ -177,9 +178,6 @@ def check_search(
         raise SettingError(
             f"equivalent_sample_size must be a positive number or 'auto', got {sample_size!r}"
         )
-    if knowledge is not None:
-        if not isinstance(knowledge, Knowledge):
-            raise SettingError(
-                f"knowledge must be a hidag.Knowledge, got {type(knowledge).__name__}"
-            )
-        knowledge.rules(names)
+    known = checked_knowledge(knowledge)
+    if known is not None:
+        known.rules(names)

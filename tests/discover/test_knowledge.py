@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.discover import CPDAG, DAG, CountScore, Knowledge, discover, search_graph
-from hidag.errors import GraphError
+from hidag.errors import GraphError, SettingError
 from hidag.latent import LatentCounts
 
 NAMES = ["a", "b", "c", "d"]
@@ -84,6 +84,23 @@ NAMES = ["a", "b", "c", "d"]
             Knowledge(tiers=["ab", "c"]),
             "tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier 1 is 'ab'",
         ),
+        (
+            Knowledge(tiers=[1, 2]),
+            "tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier 1 is 1",
+        ),
+        (
+            Knowledge(required=[(0.5, 1)]),
+            "the knowledge names 0.5, but variables are called by name or by a whole number",
+        ),
+        (
+            Knowledge(hierarchy=[("a", None)]),
+            "the knowledge names None, but variables are called by name or by a whole number",
+        ),
+        (
+            Knowledge(forbidden=[1]),
+            "forbidden must be pairs of variables, such as [('A', 'B')], but has 1",
+        ),
+        (Knowledge(required=None), "required of the knowledge must be a list, got None"),
     ],
 )
 @pytest.mark.parametrize("search", ["ges", "xges", "exact"])
@@ -92,6 +109,16 @@ def test_contradictions_are_refused_in_words(knowledge, sentence, search) -> Non
     with pytest.raises(GraphError) as caught:
         discover(rows, names=NAMES, knowledge=knowledge, search=search)
     assert str(caught.value) == sentence
+
+
+def test_knowledge_is_knowledge() -> None:
+    rows = np.random.default_rng(0).integers(0, 2, (20, 4))
+    with pytest.raises(SettingError) as caught:
+        discover(rows, knowledge={"required": [(0, 1)]})
+    assert str(caught.value) == "knowledge must be a hidag.Knowledge, got dict"
+    # Arrays of numbers are pairs too.
+    known = Knowledge(required=np.array([[0, 1]]))
+    assert ("Z1", "Z2") in discover(rows, knowledge=known).directed_edges
 
 
 def random_knowledge(rng: np.random.Generator, n: int) -> Knowledge:

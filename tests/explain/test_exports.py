@@ -59,6 +59,25 @@ def test_dowhy_gets_names_as_they_are(as_result):
     assert list(nx.parse_gml(to_dowhy(result, items=False))) == list(names)
 
 
+def test_bif_tells_names_apart_for_programs_that_read_small_and_capital_letters_alike(as_result):
+    law = random_law(chain_dag(3), rng=0)
+    truth = make_truth(law, np.eye(3, dtype=int), "bernoulli")
+    result = replace(as_result(truth), item_names=("z1", "a b", "A_B"))
+    text = to_bif(result, items=True)
+    assert [line for line in text.splitlines() if line.startswith("// ")] == [
+        '// z1_2 is "z1"',
+        '// a_b is "a b"',
+        '// A_B_2 is "A_B"',
+    ]
+    pgmpy = pytest.importorskip("pgmpy.readwrite")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read = pgmpy.BIFReader(string=text).get_model()
+    assert set(read.edges()) == {
+        ("Z1", "Z2"), ("Z2", "Z3"), ("Z1", "z1_2"), ("Z2", "a_b"), ("Z3", "A_B_2"),
+    }  # fmt: skip
+
+
 def test_items_without_a_short_list_of_values_are_left_out_and_named(as_result):
     law = random_law(chain_dag(2), rng=0)
     families = ("poisson", "bernoulli", "gaussian", "bernoulli")

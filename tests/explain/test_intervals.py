@@ -9,6 +9,7 @@ from hidag.errors import SettingError
 from hidag.explain.intervals import (
     level_reached,
     percentile_interval,
+    range_interval,
     replicates_needed,
 )
 
@@ -55,10 +56,48 @@ def test_intervals_of_a_normal_mean_hold_it_as_often_as_promised():
     np.testing.assert_allclose((low, high), (-1.645, 1.645), atol=0.03)
 
 
-def test_an_interval_of_ranges_goes_from_lower_to_upper_ends():
-    lows = np.arange(19.0)
-    low, high = percentile_interval(lows, 0.9, highs=lows + 100)
-    assert (low, high) == (0.0, 118.0)
+def test_single_numbers_have_the_interval_of_their_percentiles():
+    values = np.random.default_rng(3).gamma(2.0, size=(30, 7, 2))
+    for level in (0.5, 0.9, 0.95):
+        np.testing.assert_allclose(
+            range_interval(values, values, level), percentile_interval(values, level), rtol=1e-6
+        )
+
+
+def test_what_may_be_missed_is_all_at_one_end_where_ranges_are_wide():
+    lows = np.random.default_rng(4).permutation(np.arange(1.0, 40.0))
+    low, high = range_interval(lows, lows + 100, 0.9)
+    np.testing.assert_allclose((low, high), (4.0, 136.0))
+    # Half of the replicates leave open whether there is an effect: but for the gap below the least,
+    # a fortieth, nothing is missed there.
+    open_ways = np.where(np.arange(39) % 2 == 0, 1e-16, lows)
+    np.testing.assert_allclose(range_interval(open_ways, lows, 0.9), (0.0, 37.0), rtol=1e-6)
+    np.testing.assert_allclose(range_interval(-lows, -open_ways, 0.9), (-37.0, 0.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("width", [0.0, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
+def test_intervals_of_ranges_hold_the_number_wherever_in_the_range_it_is(width, place):
+    rng = np.random.default_rng(5)
+    n_tables, truth = 3000, place * width
+    found = rng.standard_normal(n_tables)
+    lows = found + rng.standard_normal((99, n_tables))
+    low, high = range_interval(lows, lows + width, 0.9)
+    share = ((low <= truth) & (truth <= high)).mean()
+    error = 3 * np.sqrt(0.9 * 0.1 / n_tables)
+    assert share > 0.9 - error
+    # From the percentiles that leave out 5 % each, .95 at the ends of all but the first.
+    if place != 0.5 or width == 0.0:
+        assert share < 0.9 + error
+
+
+def test_replicates_without_a_range_leave_no_interval():
+    values = np.random.default_rng(6).standard_normal((39, 2))
+    alone = range_interval(values[:, 0], values[:, 0] + 1.0)
+    values[3, 1] = np.nan
+    low, high = range_interval(values, values + 1.0)
+    np.testing.assert_allclose((low[0], high[0]), alone)
+    assert np.isnan([low[1], high[1]]).all()
 
 
 def test_how_many_replicates_a_level_takes():

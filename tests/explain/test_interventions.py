@@ -10,7 +10,7 @@ import pytest
 
 from hidag.discover import CPDAG, DAG
 from hidag.errors import DataError, SettingError
-from hidag.explain import what_if
+from hidag.explain import average_effects, what_if
 from hidag.explain.inference import DrawnLaw, beliefs, intervened, law_over
 from hidag.explain.members import parent_choices
 from hidag.latent import SaturatedLaw, StateSpace
@@ -272,6 +272,9 @@ def test_setting_a_root_is_seeing_it_and_setting_an_effect_changes_no_cause(as_r
             "set one of the latents Z1, Z2, Z3, Z4",
         ),
         ({"Z1": 2}, {}, SettingError, "Z1=2 is no level of Z1: its levels are 0 to 1"),
+        ({"Z1": 1, 0: 0}, {}, SettingError, "Z1 is set twice, by name and by number; set it once"),
+        (["Z1"], {}, SettingError, "do must be a mapping such as {'Z1': 1}, got list"),
+        ({}, "Z1=1", SettingError, "given must be a mapping such as {'Z1': 1}, got str"),
         ({"Z1": "high"}, {}, DataError, "Z1='high' must be a number"),
         (
             {},
@@ -304,6 +307,17 @@ def test_questions_that_make_no_sense_are_refused_in_words(do, given, kind, word
     with pytest.raises(kind) as caught:
         what_if(result, do=do, given=given)
     assert str(caught.value) == words
+
+
+def test_settings_that_make_no_sense_are_refused_in_words(as_result):
+    result = as_result(a_truth())
+    for ask in (what_if, average_effects):
+        with pytest.raises(SettingError) as caught:
+            ask(result, limit=0)
+        assert str(caught.value) == "limit must be a whole number of at least 1, got 0"
+        with pytest.raises(SettingError) as caught:
+            ask(result, graph=np.zeros((4, 4)))
+        assert str(caught.value) == "graph must be a CPDAG or a DAG, got ndarray"
 
 
 def test_impossible_evidence_is_refused(as_result):

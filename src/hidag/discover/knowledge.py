@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.discover.orientation import find_cycle, reached
 from hidag.discover.rules import FORBIDDEN, KEPT
-from hidag.errors import GraphError
+from hidag.errors import GraphError, SettingError
 
 Variable = str | int
 Edge = tuple[int, int]
@@ -145,8 +146,8 @@ class Knowledge:
 
     def _tier_of(self, names: Sequence[str]) -> dict[int, int]:
         out: dict[int, int] = {}
-        for number, members in enumerate(self.tiers):
-            if isinstance(members, str):
+        for number, members in enumerate(_entries(self.tiers, "tiers")):
+            if isinstance(members, str) or not isinstance(members, Iterable):
                 raise GraphError(
                     f"tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier "
                     f"{number + 1} is {members!r}"
@@ -219,13 +220,27 @@ class Knowledge:
         return cls(**{name: tuple(map(tuple, entries)) for name, entries in content.items()})
 
 
+def checked_knowledge(given: object) -> Knowledge | None:
+    """Return knowledge that is some, or None."""
+    if given is None or isinstance(given, Knowledge):
+        return given
+    raise SettingError(f"knowledge must be a hidag.Knowledge, got {type(given).__name__}")
+
+
+def _entries(given: Iterable[Any], what: str) -> Iterable[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise GraphError(f"{what} of the knowledge must be a list, got {given!r}")
+    return given
+
+
 def _pairs(
     given: Sequence[tuple[Variable, Variable]], what: str, names: Sequence[str]
 ) -> list[Edge]:
     """Return pairs of variables by their numbers."""
     out = []
-    for entry in given:
-        if isinstance(entry, str) or len(entry) != 2:
+    for entry in _entries(given, what):
+        pair = isinstance(entry, (Sequence, np.ndarray)) and not isinstance(entry, str)
+        if not pair or len(entry) != 2:
             raise GraphError(
                 f"{what} must be pairs of variables, such as [('A', 'B')], but has {entry!r}"
             )
@@ -248,6 +263,11 @@ def _index(variable: Variable, names: Sequence[str]) -> int:
             known = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
             raise GraphError(f"the knowledge names {variable!r}, but the variables are {known}")
         return list(names).index(variable)
+    if not isinstance(variable, (int, np.integer)) or isinstance(variable, bool):
+        raise GraphError(
+            f"the knowledge names {variable!r}, but variables are called by name or by a whole "
+            "number"
+        )
     if not 0 <= int(variable) < len(names):
         raise GraphError(
             f"the knowledge names variable {variable}, but indices go from 0 to {len(names) - 1}"

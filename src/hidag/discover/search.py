@@ -18,7 +18,7 @@ from hidag.discover.exact import best_dag
 from hidag.discover.given_counts import as_counts
 from hidag.discover.graphs import CPDAG, DAG
 from hidag.discover.greedy import ges, xges
-from hidag.discover.knowledge import Knowledge
+from hidag.discover.knowledge import Knowledge, checked_knowledge
 from hidag.discover.rules import directed_further
 from hidag.discover.score_cache import ScoreCache
 from hidag.discover.score_choice import make_score
@@ -149,6 +149,7 @@ def search_graph(
     ``cache`` holds local scores of the same score and counts, for searches that ask for the same.
     """
     counts = as_counts(data, weights=weights, levels=levels, names=names)
+    knowledge = checked_knowledge(knowledge)
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
         raise SettingError(f"max_parents must be a whole number >= 0 or None, got {max_parents!r}")
     weight = prior_weight(counts, equivalent_sample_size, score, knowledge, max_parents)

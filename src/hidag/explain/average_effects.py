@@ -13,7 +13,7 @@ from hidag.errors import SettingError
 from hidag.explain.bootstrap_result import BootstrapResult
 from hidag.explain.effects_found import AverageEffects
 from hidag.explain.estimable import Nudges
-from hidag.explain.intervals import LEVEL, checked_level, level_reached, percentile_interval
+from hidag.explain.intervals import LEVEL, checked_level, level_reached, range_interval
 from hidag.explain.interventions import Questions
 from hidag.explain.law_draws import LawDraws
 from hidag.explain.members import MOST_CHOICES, parent_choices
@@ -108,8 +108,8 @@ def average_effects(
     """Return what setting each latent from its lowest to its highest level adds, on average.
 
     Where the graph leaves the parents of a latent open, the least and the most over all
-    possibilities. With replicates the interval goes from a low quantile of the least to a high
-    quantile of the most.
+    possibilities. With replicates there is an interval for the true effect, wherever between the
+    least and the most it is: see :func:`hidag.explain.intervals.range_interval`.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def average_effects(
             kept.append(ends)
     if len(lows) < 2:
         raise SettingError(f"intervals need at least 2 replicates, got {len(lows)}")
-    lower, upper = percentile_interval(lows, level, highs=highs)
+    lower, upper = range_interval(lows, highs, level)
     how = f"{len(lows)} replicates, the graph {'held' if held else 'of each'}"
     reached = level_reached(len(lows), level)
     if reached < level:

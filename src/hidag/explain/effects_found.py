@@ -36,10 +36,10 @@ class AverageEffects:
         Share of people, at the most, whom setting the cause puts into states that prerequisites
         rule out.
     lower, upper : ndarray, shape (C, E), or None
-        Interval around low and high. NaN also where rows tell nothing of something that the effect
-        depends on: see :mod:`hidag.explain.estimable`.
+        Interval for the true effect, wherever from low to high it is. NaN also where rows tell
+        nothing of something that the effect depends on: see :mod:`hidag.explain.estimable`.
     level : float
-        Share of such intervals that should hold the truth.
+        Share of such intervals that should hold the true effect.
     how : str
         Where the intervals come from, in words.
     hidden : str or None

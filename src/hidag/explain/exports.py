@@ -110,15 +110,18 @@ def _values(family: str) -> tuple[float, ...]:
 
 
 def plain_names(names: Sequence[str]) -> list[str]:
-    """Return names of letters, digits, points, - and _, all different, as near as can be."""
-    out: list[str] = []
+    """Return names of letters, digits, points, - and _, all different, as near as can be.
+
+    They differ by more than small and capital letters, which pgmpy takes for the same.
+    """
+    out: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
         number, tried = 2, plain
-        while tried in out:
+        while tried.lower() in out:
             tried, number = f"{plain}_{number}", number + 1
-        out.append(tried)
-    return out
+        out[tried.lower()] = tried
+    return list(out.values())
 
 
 def _nodes_and_note(result: FitResult, items: bool) -> tuple[list[Node], str | None]:
@@ -134,8 +137,9 @@ def _nodes_and_note(result: FitResult, items: bool) -> tuple[list[Node], str | N
 def to_bif(result: FitResult, *, items: bool = False) -> str:
     """Return the Bayesian Interchange Format: variables, states and conditional tables.
 
-    Names keep letters, digits, points, - and _; what other letters became _ is in comments, and
-    also whether the tables are not those of the fitted law.
+    Names keep letters, digits, points, - and _. Comments say what has another name for that, or
+    because two names differed in small and capital letters only, and also whether the tables are
+    not those of the fitted law.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ edges, and a graph from data leaves some open: then there is one answer for each
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from hidag.explain.untold import Prerequisites, Untold
 from hidag.latent import NetworkLaw
 from hidag.latent.factors import Factor, indicator
 from hidag.result import FitResult
+from hidag.settings import checked_count
 
 Array = NDArray[np.float64]
 
@@ -49,8 +50,10 @@ class Questions:
         limit: int = MOST_CHOICES,
     ) -> None:
         self.result = result
-        self.limit = limit
+        self.limit = checked_count("limit", limit)
         chosen = result.graph if graph is None else graph
+        if not isinstance(chosen, (CPDAG, DAG)):
+            raise SettingError(f"graph must be a CPDAG or a DAG, got {type(chosen).__name__}")
         if chosen.names != result.latent_names:
             raise SettingError(
                 f"the graph must be over the latents {', '.join(result.latent_names)} in this "
@@ -98,14 +101,16 @@ class Questions:
     def read_do(self, do: Mapping[Any, Any]) -> dict[int, int]:
         """Return what is set by the numbers of the latents."""
         names = self.result.latent_names
-        out = {}
-        for name, level in do.items():
+        out: dict[int, int] = {}
+        for name, level in _asked(do, "do"):
             if name in self.result.item_names and name not in names:
                 raise SettingError(
                     f"{name} is an item and cannot be set: items are effects, setting one changes "
                     f"no latent; set one of the latents {', '.join(names)}"
                 )
             k = _position(name, names)
+            if k in out:
+                raise SettingError(f"{names[k]} is set twice, by name and by number; set it once")
             out[k] = _level(names[k], level, self.result.law.space.levels[k])
         return out
 
@@ -113,7 +118,7 @@ class Questions:
         """Return how probable what is known is, for latents and items: a factor for each."""
         names, items = self.result.latent_names, self.result.item_names
         out = []
-        for name, value in given.items():
+        for name, value in _asked(given, "given"):
             k = self._given_latent(name)
             if k is None:
                 out.append(likelihood(self.result, items.index(name), _number(name, value)))
@@ -226,6 +231,14 @@ def what_if(
     ``what_if(result, given={"Z2": 0, "item_3": 1}).rows()``
     """
     return Questions(result, graph=graph, limit=limit).ask(do, given)
+
+
+def _asked(question: Any, what: str) -> Iterable[tuple[Any, Any]]:
+    if not isinstance(question, Mapping):
+        raise SettingError(
+            f"{what} must be a mapping such as {{'Z1': 1}}, got {type(question).__name__}"
+        )
+    return question.items()
 
 
 def _position(name: Any, names: Sequence[str], items: Sequence[str] = ()) -> int:

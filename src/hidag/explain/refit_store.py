@@ -48,7 +48,10 @@ class RefitStore:
         file = self._file(index)
         if not file.exists():
             return None
-        header, arrays = read_archive(file, holds=_HOLDS)
+        try:
+            header, arrays = read_archive(file, holds=_HOLDS)
+        except FileError:
+            return None  # torn when the machine went off: nothing is lost but its time
         if header["failure"] is not None:
             return str(header["failure"])
         # What an earlier state of the code kept may lack something: it is done again.
