@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,9 @@ from hidag.seen_rows import SeenRows
 from hidag.start.records import StartRecord
 
 Array = NDArray[np.float64]
+
+#: Under which settings keep the words of items whose answers stood in words.
+ANSWER_WORDS = "answer_words"
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,12 @@ class FitResult:
     @property
     def response_names(self) -> tuple[str, ...]:
         """What rows of coefficients are about: the items, nominal ones category by category."""
-        return self.responses.names(self.item_names)
+        return self.responses.names(self.item_names, self.answer_words)
+
+    @property
+    def answer_words(self) -> Mapping[str, Sequence[str]]:
+        """Words of items whose answers stood in words: the first of an item's stands for 0."""
+        return dict(self.settings.get(ANSWER_WORDS, {}))
 
     @property
     def intercept(self) -> Array:

@@ -175,8 +175,10 @@ def test_words_that_most_answers_are_made_of_are_not_called_missing(hidag, tmp_p
     assert hidag("fit", table, *QUICK).stderr == (
         f"hidag: cells must be numbers, but {table} has the text {first!r} in column 'item0', line "
         "3 (119 of 120 cells of this column; 1 of 8 columns); recode 'never' and 'often' as "
-        "numbers, or leave the cell empty if the answer is missing; a column that names the rows "
-        "is left out with --id COLUMN, any other with --drop COLUMN\n"
+        "numbers, or leave the cell empty if the answer is missing; answers in words are told with "
+        "--words item0=never,often, from low to high and with < for the commas where they have an "
+        "order; a column that names the rows is left out with --id COLUMN, any other with --drop "
+        "COLUMN\n"
     )
 
 

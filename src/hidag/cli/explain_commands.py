@@ -21,6 +21,7 @@ from hidag.cli.options import (
     Seed,
     Types,
     WeightsColumn,
+    Words,
 )
 
 Rows = Annotated[
@@ -116,6 +117,7 @@ def validate_q(
     weights: WeightsColumn = None,
     missing: MissingCodes = None,
     drop: DroppedColumns = None,
+    words: Words = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -143,7 +145,9 @@ def validate_q(
 
     run_validate_q(
         ValidationOrder(
-            table, q, types, Reading(id_column, weights, tuple(missing or ()), tuple(drop or ())),
+            table, q, types, Reading(
+                id_column, weights, tuple(missing or ()), tuple(drop or ()), tuple(words or ())
+            ),
             tuple(family or ()), levels_of(levels), effects_of(effects), resamples,
             changes, estimate, seed, out, json,
         )

@@ -22,6 +22,7 @@ from hidag.cli.options import (
     Seed,
     Types,
     WeightsColumn,
+    Words,
 )
 
 _FIT_EXAMPLES = (
@@ -74,6 +75,7 @@ def fit(
     weights: WeightsColumn = None,
     missing: MissingCodes = None,
     drop: DroppedColumns = None,
+    words: Words = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -235,7 +237,9 @@ def fit(
             out=out,
             plots=not no_plots,
             statistics=statistics,
-            reading=Reading(id_column, weights, tuple(missing or ()), tuple(drop or ())),
+            reading=Reading(
+                id_column, weights, tuple(missing or ()), tuple(drop or ()), tuple(words or ())
+            ),
             knowledge=partial(
                 read_knowledge, knowledge, require or (), forbid or (), tiers, hierarchy or ()
             ),

@@ -40,6 +40,17 @@ MissingCodes = Annotated[
         rich_help_panel=ITEMS,
     ),
 ]
+Words = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--words",
+        help="Answers that stand in words, COLUMN=WORDS for a column or a pattern: with < between "
+        "where they have an order ('q*=never<often<always'), with commas where not "
+        "(region=north,south). May be given several times.",
+        show_default=False,
+        rich_help_panel=ITEMS,
+    ),
+]
 MissingAgain = Annotated[
     list[str] | None,
     typer.Option(

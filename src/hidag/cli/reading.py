@@ -13,8 +13,9 @@ from typing import Any
 from hidag.cli.console import show_warning
 from hidag.cli.named_parts import split_known
 from hidag.errors import SettingError
+from hidag.observations.answer_words import AnswerWords
 from hidag.observations.files import column_names, read_columns
-from hidag.result import FitResult
+from hidag.result import ANSWER_WORDS, FitResult
 
 #: Under which a fit's settings keep how its table was read.
 _KEPT = "reading"
@@ -32,12 +33,15 @@ class Reading:
         Codes for missing answers with commas between, or COLUMN=CODES.
     drop : tuple of str
         Columns or patterns, with commas between, that are left out.
+    words : tuple of str
+        COLUMN=WORDS: answers in words, with commas between, or < where they have an order.
     """
 
     id_column: str | None = None
     weights_column: str | None = None
     missing: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 def with_reading(result: FitResult, reading: Reading) -> FitResult:
@@ -46,7 +50,11 @@ def with_reading(result: FitResult, reading: Reading) -> FitResult:
         return result
     said = {name: value for name, value in asdict(reading).items() if value}
     kept = {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
-    return replace(result, settings={**result.settings, _KEPT: kept})
+    settings = {**result.settings, _KEPT: kept}
+    if reading.words:
+        words = words_of(reading.words, result.item_names)
+        settings[ANSWER_WORDS] = {name: list(one.words) for name, one in words.items()}
+    return replace(result, settings=settings)
 
 
 def reading_of(result: FitResult) -> Reading:
@@ -72,9 +80,12 @@ def read_again(
     """
     said = reading_of(result)
     codes = codes_of(missing or said.missing, result.item_names)
+    words = words_of(said.words, result.item_names)
     # Another table need not have what the fit's table had too much.
     dropped = dropped_of(said.drop, column_names(table), all_there=False)
-    return read_columns(table, result.item_names, labels, missing=codes, leave_out=dropped)
+    return read_columns(
+        table, result.item_names, labels, missing=codes, words=words, leave_out=dropped
+    )
 
 
 def id_column_of(result: FitResult, table: Path, asked: str | None) -> str | None:
@@ -97,6 +108,23 @@ def codes_of(missing: Sequence[str], items: Sequence[str]) -> dict[str, list[str
             )
         for item in matching(pattern, items, "--missing") if sign else items:
             out.setdefault(item, []).extend(codes)
+    return out
+
+
+def words_of(words: Sequence[str], items: Sequence[str]) -> dict[str, AnswerWords]:
+    """Return the words of each item whose answers stand in words."""
+    out: dict[str, AnswerWords] = {}
+    for text in words:
+        pattern, sign, listed = text.partition("=")
+        ordered = "<" in listed
+        parts = tuple(part.strip() for part in listed.split("<" if ordered else ","))
+        if not sign or not pattern or len(parts) < 2:
+            raise SettingError(
+                "--words takes COLUMN=WORDS with commas between them, or < where they have an "
+                f"order, such as 'mood=low<middle<high', got {text!r}"
+            )
+        answers = AnswerWords(parts, ordered)
+        out |= dict.fromkeys(matching(pattern.strip(), items, "--words"), answers)
     return out
 
 

@@ -19,6 +19,7 @@ from hidag.cli.options import (
     Seed,
     Types,
     WeightsColumn,
+    Words,
 )
 
 _SELECT_EXAMPLES = (
@@ -50,6 +51,7 @@ def select(
     weights: WeightsColumn = None,
     missing: MissingCodes = None,
     drop: DroppedColumns = None,
+    words: Words = None,
     types: Types = None,
     family: Annotated[
         list[str] | None,
@@ -88,7 +90,9 @@ def select(
         SelectOrder(
             table=table,
             latents=range_of(latents),
-            reading=Reading(id_column, weights, tuple(missing or ()), tuple(drop or ())),
+            reading=Reading(
+                id_column, weights, tuple(missing or ()), tuple(drop or ()), tuple(words or ())
+            ),
             types=types,
             family=tuple(family or ()),
             out=out,

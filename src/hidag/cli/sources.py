@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hidag.cli.reading import Reading, codes_of, dropped_of, matching
+from hidag.cli.reading import Reading, codes_of, dropped_of, matching, words_of
 from hidag.cli.weights import weights_beside, weights_in_words
-from hidag.cli.wording import quoted, with_missing_option
+from hidag.cli.wording import by_patterns, quoted, with_missing_option
 from hidag.errors import DataError, FileError, SettingError
 from hidag.identify.findings import listed
 from hidag.observations import read_folder
 from hidag.observations.alike_names import TAKE_OUT, AlikeNamesError
+from hidag.observations.answer_words import numbered
 from hidag.observations.bad_cells import BadCellError
 from hidag.observations.cells import holds_truth_words
 from hidag.observations.files import column_names, read_labels
@@ -72,18 +73,21 @@ def read_source(
     said = reading or Reading()
     place = _existing_source(path)
     beside = tuple(name for name in (said.id_column, said.weights_column) if name is not None)
-    leave_out, dropped, codes = beside, [], {}
-    if said.drop or said.missing:
+    leave_out, dropped, codes, answers = beside, [], {}, {}
+    if said.drop or said.missing or said.words:
         names = column_names(place)
         dropped = dropped_of(said.drop, names)
         leave_out = (*beside, *(n for n in dropped if n not in beside))
-        codes = codes_of(said.missing, [name for name in names if name not in leave_out])
+        left = [name for name in names if name not in leave_out]
+        codes, answers = codes_of(said.missing, left), words_of(said.words, left)
     folder_q = use_folder_q and q is None
     try:
         labels, label_notes = read_labels(path, beside, dropped) if beside else ({}, ())
-        found = read_folder(place, leave_out=leave_out, missing=codes, with_q=folder_q)
+        found = read_folder(
+            place, leave_out=leave_out, missing=codes, words=answers, with_q=folder_q
+        )
     except BadCellError as error:
-        raise _with_options(error, said) from error
+        raise _with_options(error, said, column_names(place)) from error
     except AlikeNamesError as error:
         raise _with_drop(error) from error
     ids = None if said.id_column is None else tuple(labels[said.id_column])
@@ -102,6 +106,9 @@ def read_source(
     if truths:
         shown = listed(truths, limit=_SHOWN_NAMES)
         notes.append(f"yes or true is read as 1 and no or false as 0 in {shown}")
+    for one in dict.fromkeys(answers.values()):
+        alike = [name for name in items if answers.get(name) == one]
+        notes.append(f"{numbered(one.words)} in {listed(alike, limit=_SHOWN_NAMES)}")
     words, matrix = found.types, found.q
     if words is not None and types is None:
         if use_folder_types:
@@ -112,6 +119,8 @@ def read_source(
     if types is not None:
         words = read_types(existing_file(types), items, leave_out)
         files.append(types)
+    if answers:
+        words = {name: one.family for name, one in answers.items()} | dict(words or {})
     if matrix is not None:
         ignore = " (ignore it with --no-q)" if optional_q else ""
         notes.append(f"Q-matrix from {path / 'q.csv'}{ignore}")
@@ -139,16 +148,32 @@ def _holds_truth_words(column: Any) -> bool:
     return holds_truth_words(np.fromiter(column.to_pylist(), dtype=object, count=len(column)))
 
 
-def _with_options(error: BadCellError, said: Reading) -> DataError:
+def _with_options(error: BadCellError, said: Reading, columns: Sequence[str]) -> DataError:
     """Return the error about a cell with the options that may help."""
     text = str(error)
+    words = _words_option(error.words, columns)
     # Not one number in a column of many lines: names of the rows, mostly, or no item.
-    if error.only_text:
+    if error.only_text or words:
         rows = "" if said.id_column else "a column that names the rows is left out with --id COLUMN"
         other = "any other" if rows else "a column that is no item is left out"
         other += " with --drop COLUMN"
-        return DataError(f"{text}; {', '.join(part for part in (rows, other) if part)}")
+        left_out = ", ".join(part for part in (rows, other) if part)
+        return DataError("; ".join(part for part in (text, words, left_out) if part))
     return with_missing_option(error)
+
+
+def _words_option(words: Mapping[str, tuple[str, ...]], columns: Sequence[str]) -> str:
+    """Return the options that say what columns of words hold; empty if there are none."""
+    plain = {name: w for name, w in words.items() if not any(set(x) & set(",<=") for x in w)}
+    if not plain:
+        return ""
+    chosen = by_patterns({name: ",".join(found) for name, found in plain.items()}, columns)
+    options = [f"--words {quoted(f'{name}={found}')}" for name, found in chosen.items()]
+    more = " ..." if len(options) > _SHOWN_NAMES else ""
+    return (
+        f"answers in words are told with {' '.join(options[:_SHOWN_NAMES])}{more}, from low to "
+        "high and with < for the commas where they have an order"
+    )
 
 
 def _with_drop(error: AlikeNamesError) -> FileError:

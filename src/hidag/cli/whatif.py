@@ -61,7 +61,8 @@ def run_whatif(
         _run_effects(result, draws, out, as_json)
         return
     names = {*result.latent_names, *result.item_names}
-    known = _in_numbers(read_pairs(given, "--given", names), result)
+    typed = read_pairs(given, "--given", names)
+    known = _in_numbers(typed, result)
     answer = what_if(result, read_pairs(do, "--do", names), known)
     rows = answer.rows()
     if out is not None:
@@ -73,7 +74,7 @@ def run_whatif(
         say(json.dumps(jsonable({**asked, "rows": rows}), indent=1))
         return
     spreads = outcome_spreads(result) if do or known else {}
-    for sentence in (*_about(answer), *_far_outside(answer, result, spreads)):
+    for sentence in (*_about(answer, typed), *_far_outside(answer, result, spreads)):
         say(sentence)
     for kind, heading in (("latent", "latents"), ("item", "items")):
         chosen = [row for row in rows if row["kind"] == kind]
@@ -86,24 +87,28 @@ def run_whatif(
 
 
 def _in_numbers(given: Mapping[str, str], result: FitResult) -> dict[str, str]:
-    """Return what is known, yes and no of yes/no items read as a table with them is."""
+    """Return what is known, words and yes and no of items read as a table with them is."""
     family = dict(zip(result.item_names, result.families, strict=True))
     out = {}
     for name, value in given.items():
+        words = [word.casefold() for word in result.answer_words.get(name, ())]
+        if value.casefold() in words:
+            out[name] = f"{words.index(value.casefold())}"
+            continue
         truth = TRUTH_WORDS.get(value.lower())
         yes_or_no = name not in result.latent_names and family.get(name, "").startswith("bernoulli")
         out[name] = f"{truth:g}" if truth is not None and yes_or_no else value
     return out
 
 
-def _about(answer: WhatIf) -> list[str]:
-    """Return what was asked and how the answer is to be read."""
+def _about(answer: WhatIf, typed: Mapping[str, str]) -> list[str]:
+    """Return what was asked and how the answer is to be read; what is known as it was typed."""
     out = []
     if answer.do:
         words = ", ".join(f"{name} = {level}" for name, level in answer.do.items())
         out.append(f"what follows if {words} is brought about in everybody")
     if answer.given:
-        words = ", ".join(f"{name} = {value}" for name, value in answer.given.items())
+        words = ", ".join(f"{name} = {typed[name]}" for name in answer.given)
         begin = "among those who then have" if answer.do else "what is to be expected given"
         out.append(f"{begin} {words}")
     if answer.do and not answer.determined:

@@ -161,12 +161,12 @@ def _family_options(chosen: Mapping[str, str], items: Sequence[str]) -> str:
     """Return the options that give items their families, the first few."""
     if len(chosen) == len(items) and len(set(chosen.values())) == 1:
         return f"--family {next(iter(chosen.values()))}"
-    words = [f"{name}={family}" for name, family in _by_patterns(chosen, items).items()]
+    words = [f"{name}={family}" for name, family in by_patterns(chosen, items).items()]
     options = [f"--family {shlex.quote(word)}" for word in words]
     return " ".join(options[:_SHOWN_OPTIONS]) + (" ..." if len(options) > _SHOWN_OPTIONS else "")
 
 
-def _by_patterns(chosen: Mapping[str, str], items: Sequence[str]) -> dict[str, str]:
+def by_patterns(chosen: Mapping[str, str], items: Sequence[str]) -> dict[str, str]:
     """Return families by item, alike ones by the pattern that only they match."""
     out: dict[str, str] = {}
     covered: set[str] = set()

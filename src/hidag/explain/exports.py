@@ -23,7 +23,7 @@ from hidag.explain.exported_law import network_law, note_on_law
 from hidag.explain.outcomes import item_states, log_density
 from hidag.latent import NetworkLaw
 from hidag.measurement import categorical_named, family_named
-from hidag.measurement.families import written
+from hidag.measurement.responses import worded
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -80,7 +80,8 @@ def network_nodes(
         columns = [np.exp(log_density(result, j, c, states)) for c in categories]
         table = np.stack(columns, axis=-1).reshape(*shape, len(categories))
         table = table / table.sum(axis=-1, keepdims=True)
-        out.append(Node(name, tuple(written(c) for c in categories), latents, table, False))
+        called = tuple(worded(c, result.answer_words.get(name)) for c in categories)
+        out.append(Node(name, called, latents, table, False))
     return out
 
 
@@ -137,9 +138,9 @@ def _nodes_and_note(result: FitResult, items: bool) -> tuple[list[Node], str | N
 def to_bif(result: FitResult, *, items: bool = False) -> str:
     """Return the Bayesian Interchange Format: variables, states and conditional tables.
 
-    Names keep letters, digits, points, - and _. Comments say what has another name for that, or
-    because two names differed in small and capital letters only, and also whether the tables are
-    not those of the fitted law.
+    Names, of states too, keep letters, digits, points, - and _. Comments say which variables have
+    another name for that, or because two names differed in small and capital letters only, and
+    also whether the tables are not those of the fitted law.
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ def to_bif(result: FitResult, *, items: bool = False) -> str:
     ]
     lines += ["network hidag {", "}"]
     for name, node in zip(names, nodes, strict=True):
-        listed = ", ".join(node.states)
+        listed = ", ".join(plain_names(node.states))
         lines += [
             f"variable {name} {{",
             f"  type discrete [ {len(node.states)} ] {{ {listed} }};",

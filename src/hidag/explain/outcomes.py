@@ -12,8 +12,8 @@ from hidag.errors import DataError
 from hidag.explain.inference import Beliefs
 from hidag.latent.factors import Factor
 from hidag.measurement import MeasurementParameters, categorical_named, family_named
-from hidag.measurement.families import written
 from hidag.measurement.families.ordinal import Ordinal
+from hidag.measurement.responses import worded
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -150,9 +150,10 @@ def item_outcomes(result: FitResult, items: Sequence[int] | None = None) -> list
             means = result.parameters.reordered(items=row).response_means(states)[:, 0]
             out.append(Outcome(name, MEAN, latents, means.reshape(shape)))
         if categories is not None and (len(categories) > 2 or not has_mean(family)):
+            words = result.answer_words.get(name)
             for c in categories:
                 shares = np.exp(log_density(result, j, c, states)).reshape(shape)
-                out.append(Outcome(name, f"P(={written(c)})", latents, shares))
+                out.append(Outcome(name, f"P(={worded(c, words)})", latents, shares))
     return out
 
 

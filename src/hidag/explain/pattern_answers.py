@@ -25,7 +25,7 @@ from hidag.explain.item_channels import STEP, auxiliary_of, moved, moves
 from hidag.explain.tables import Table
 from hidag.measurement import categorical_named, family_named
 from hidag.measurement.effects import Effects
-from hidag.measurement.families import written
+from hidag.measurement.responses import worded
 
 Array = NDArray[np.float64]
 
@@ -98,7 +98,8 @@ def _rows(free: FreeParameters, known: Uncertainty, quantile: float) -> Iterator
                     yield (name, among, words, called, share, *numbers)
                 else:
                     numbers = _category(free, known, channels, place, at, quantile)
-                    yield (f"{name}={written(category)}", among, words, "", share, *numbers)
+                    answer = f"{name}={worded(category, result.answer_words.get(name))}"
+                    yield (answer, among, words, "", share, *numbers)
 
 
 def _numbers(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.explain.draws import canonical_rows, drawn_tables
 from hidag.explain.intervals import percentile_interval
 from hidag.explain.tables import N_EFFECTIVE, Table
-from hidag.measurement.responses import categorical_named
+from hidag.measurement.responses import categorical_named, worded
 from hidag.result import FitResult
 from hidag.row_weights import effective_number, mean_and_spread
 
@@ -93,7 +93,7 @@ def _statistics(
         nominal = categorical_named(result.families[j])
         if nominal is not None:
             for category in nominal.categories:
-                names.append((item, f"share of {category:g}"))
+                names.append((item, f"share of {worded(category, result.answer_words.get(item))}"))
                 out.append(_share(x == category, own))
             continue
         names.append((item, "mean"))

@@ -22,7 +22,7 @@ from hidag.measurement.families import split_name, written
 from hidag.measurement.families.censored import CensoredLognormal
 from hidag.measurement.families.gaussian import Lognormal
 from hidag.measurement.families.ordinal import Ordinal
-from hidag.measurement.responses import categorical_named
+from hidag.measurement.responses import categorical_named, worded
 from hidag.result import FitResult
 
 Array = NDArray[np.float64]
@@ -116,13 +116,13 @@ class ScoredColumns:
 
 def column_names(result: FitResult) -> list[tuple[str, int]]:
     """Return what the columns of a fit are called, with the item of each."""
-    out = []
+    out, words = [], result.answer_words
     for j, (item, name) in enumerate(zip(result.item_names, result.families, strict=True)):
         nominal = categorical_named(name)
         if nominal is None:
             out.append((_compared_name(item, family_named(name)), j))
         else:
-            out += [(f"{item}={written(category)}", j) for category in nominal.categories[:-1]]
+            out += [(f"{item}={worded(c, words.get(item))}", j) for c in nominal.categories[:-1]]
     return out
 
 

@@ -8,7 +8,7 @@ logit. An item stays one item to the user: it measures a latent if one of its re
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -122,6 +122,11 @@ class Categorical:
         return np.asarray(none_before * ends)
 
 
+def worded(value: float, words: Sequence[str] | None) -> str:
+    """Return a value as its answer was worded, or as a number where it was one."""
+    return written(value) if words is None else words[int(value)]
+
+
 @lru_cache(maxsize=1024)
 def categorical_named(name: str) -> Categorical | None:
     """Return the nominal item of that name, None if the name is that of a family."""
@@ -202,13 +207,22 @@ class Responses:
             out += [(j, order[c], frozenset(order[c:])) for c in range(len(order) - 1)]
         return tuple(out)
 
-    def names(self, item_names: Sequence[str]) -> tuple[str, ...]:
-        """Return a name for each response: that of its item, with the category if nominal."""
+    def names(
+        self, item_names: Sequence[str], words: Mapping[str, Sequence[str]] | None = None
+    ) -> tuple[str, ...]:
+        """Return a name for each response: that of its item, with the category if nominal.
+
+        ``words`` are those of items whose answers stood in words.
+        """
         out: list[str] = []
         for name, family in zip(item_names, self.item_families, strict=True):
             nominal = categorical_named(family)
             asked = () if nominal is None else nominal.categories[:-1]
-            out += [name] if nominal is None else [f"{name}={written(c)}" for c in asked]
+            out += (
+                [name]
+                if nominal is None
+                else [f"{name}={worded(c, (words or {}).get(name))}" for c in asked]
+            )
         return tuple(out)
 
     def expand(self, values: Array) -> Array:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.errors import DataError
+from hidag.observations.answer_words import words_in
 from hidag.observations.cells import BadCells, read_number
 from hidag.observations.csv_text import delimiter_of, line_of_row
 from hidag.observations.decimal_commas import advice_on_commas, decimal_point_in
@@ -31,15 +32,24 @@ class BadCellError(DataError):
         them, hold what the column is about.
     only_text : bool
         Whether the column has many cells and not one number, so that it may be no item.
+    words : dict from column to tuple of str
+        What columns hold that have not one number, and few words that come up again and again.
     """
 
     def __init__(
-        self, sentence: str, *, advice: str = "", code: str | None = None, only_text: bool = False
+        self,
+        sentence: str,
+        *,
+        advice: str = "",
+        code: str | None = None,
+        only_text: bool = False,
+        words: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         super().__init__(sentence)
         self.advice = advice
         self.code = code
         self.only_text = only_text
+        self.words = words or {}
 
 
 def bad_cell_error(
@@ -79,14 +89,29 @@ def bad_cell_error(
     about_commas = advice_on_commas(written, cells, point)
     if about_commas:
         return BadCellError(f"{start}; {about_commas}")
-    n_answers = sum(not _is_missing(cell) for cell in cells)
+    n_answers = _n_answers(cells)
     return BadCellError(
         f"{start}; recode {_words_of(cells)} as numbers, or {empty}",
         advice=empty,
         # Where most answers are text, they are what the column is about.
         code=written if 2 * found.count < n_answers else None,
         only_text=found.count == n_answers >= _FEW_CELLS,
+        words=_answers_in_words(bad, table),
     )
+
+
+def _answers_in_words(bad: dict[str, BadCells], table: Any) -> dict[str, tuple[str, ...]]:
+    """Return the words of the columns whose answers are words, and nothing else."""
+    out = {}
+    for name, found in bad.items():
+        cells = table.column(name).to_pylist()
+        if found.count == _n_answers(cells) and (words := words_in(cells)):
+            out[name] = words
+    return out
+
+
+def _n_answers(cells: Sequence[str | None]) -> int:
+    return sum(not _is_missing(cell) for cell in cells)
 
 
 def _named_too(names: Sequence[str]) -> str:

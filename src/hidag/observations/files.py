@@ -12,6 +12,7 @@ import numpy as np
 
 from hidag.errors import DataError, FileError
 from hidag.observations.alike_names import refuse_alike, told_apart
+from hidag.observations.answer_words import AnswerWords, with_numbers
 from hidag.observations.bad_cells import bad_cell_error
 from hidag.observations.cells import (
     LEADING_ZEROS,
@@ -38,6 +39,7 @@ def read_file(
     *,
     leave_out: Sequence[str] = (),
     missing: Mapping[str, Sequence[str]] | None = None,
+    words: Mapping[str, AnswerWords] | None = None,
 ) -> Any:
     """Return the table of numbers in a file, ready for `read_table`.
 
@@ -55,6 +57,8 @@ def read_file(
         of columns that are named alike is 'score#2'.
     missing : mapping from column to codes, optional
         What stands for a missing answer there, as it would be typed: "99", "refused".
+    words : mapping from column to AnswerWords, optional
+        Answers that stand there in words.
 
     Returns
     -------
@@ -70,11 +74,14 @@ def read_file(
     BadCellError
         If a cell is not a number; the sentence says in which line.
     """
-    return read_with_notes(Path(path), leave_out, missing or {})[0]
+    return read_with_notes(Path(path), leave_out, missing or {}, words or {})[0]
 
 
 def read_with_notes(
-    path: Path, leave_out: Sequence[str], missing: Mapping[str, Sequence[str]]
+    path: Path,
+    leave_out: Sequence[str],
+    missing: Mapping[str, Sequence[str]],
+    words: Mapping[str, AnswerWords],
 ) -> tuple[Any, tuple[str, ...]]:
     """Return the table as `read_file` does, and what was read otherwise than it stands there."""
     file = existing_file(path)
@@ -88,7 +95,8 @@ def read_with_notes(
     notes += [] if commas is None else [commas.in_words()]
     if ending_of(file) not in BINARY_ENDINGS and encoding_of(file) == WINDOWS:
         notes.append(f"{file.name} is read as Windows-1252 text, as it is no UTF-8")
-    return numbers_of(file, without_codes(table, missing), columns), tuple(notes)
+    table = with_numbers(without_codes(table, missing), words)
+    return numbers_of(file, table, columns), tuple(notes)
 
 
 def read_columns(
@@ -97,6 +105,7 @@ def read_columns(
     labels: Sequence[str] = (),
     *,
     missing: Mapping[str, Sequence[str]] | None = None,
+    words: Mapping[str, AnswerWords] | None = None,
     leave_out: Sequence[str] = (),
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Return some columns of a table as numbers, and others as they stand.
@@ -111,6 +120,7 @@ def read_columns(
         Columns of anything, such as names of the rows. Decimal commas are points then, where each
         column for itself shows them.
     missing : mapping from column to codes, optional
+    words : mapping from column to AnswerWords, optional
         As in `read_file`.
     leave_out : sequence of str
         Columns that are not asked for on purpose: of those named alike, all but one.
@@ -131,7 +141,8 @@ def read_columns(
         _refuse_unknown_column(file, name, table.column_names)
     table = _read_commas(file, table, items)[0]
     cells = _labels(file, table, labels)[0]
-    return numbers_of(file, without_codes(table, missing or {}), items), cells
+    table = with_numbers(without_codes(table, missing or {}), words or {})
+    return numbers_of(file, table, items), cells
 
 
 def read_labels(

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hidag.errors import DataError, FileError
+from hidag.observations.answer_words import AnswerWords
 from hidag.observations.bad_cells import BadCellError
 from hidag.observations.csv_text import import_arrow
 from hidag.observations.files import numbers_of, read_cells, read_with_notes
@@ -50,6 +51,7 @@ def read_folder(
     *,
     leave_out: Sequence[str] = (),
     missing: Mapping[str, Sequence[str]] | None = None,
+    words: Mapping[str, AnswerWords] | None = None,
     with_q: bool = True,
 ) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
@@ -63,6 +65,7 @@ def read_folder(
     leave_out : sequence of str
         Columns that are no items; types.csv and q.csv may name them.
     missing : mapping from column to codes, optional
+    words : mapping from column to AnswerWords, optional
         As in `read_file`.
     with_q : bool, default=True
         Whether q.csv is read; without it, it may hold anything.
@@ -81,7 +84,7 @@ def read_folder(
     folder = Path(path)
     if folder.is_file():
         title = folder.name[: -len(ending_of(folder))] if ending_of(folder) else folder.name
-        table, notes = read_with_notes(folder, leave_out, missing or {})
+        table, notes = read_with_notes(folder, leave_out, missing or {}, words or {})
         return TableSource(table=table, types=None, q=None, title=title, notes=notes)
     if not folder.exists():
         raise FileError(f"there is no folder {folder}{near_names(folder)}")
@@ -93,7 +96,7 @@ def read_folder(
             f"the folder {folder} must hold a table named responses.csv or responses.parquet, but "
             f"it holds {listed or 'nothing'}"
         )
-    table, notes = read_with_notes(responses, leave_out, missing or {})
+    table, notes = read_with_notes(responses, leave_out, missing or {}, words or {})
     types_file, q_file = find_part(folder, "types"), find_part(folder, "q") if with_q else None
     items = tuple(table.column_names)
     types = None if types_file is None else read_types(types_file, items, leave_out)

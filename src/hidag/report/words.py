@@ -13,6 +13,7 @@ from hidag.measurement import categorical_named, family_named
 from hidag.noiseless import SETTING as NOISELESS
 from hidag.noiseless import SIGN as NO_NOISE
 from hidag.noiseless import least_cases_in_words, noiseless_sentence
+from hidag.observations.answer_words import numbered
 from hidag.overdispersed import SETTING as OVERDISPERSED
 from hidag.overdispersed import SIGN, overdispersion_sentence
 from hidag.report.headings import FIT_HEADING
@@ -81,6 +82,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
         *_unanswered(result),
+        *_answers_in_words(result),
         *_number_in_words(result),
         *(["Rows were counted by weights."] if was_weighted(result) else []),
         support,
@@ -95,6 +97,15 @@ def _unanswered(result: FitResult) -> list[str]:
     """Return how many rows hold no answer, as a sentence; empty if none."""
     n_empty = result.settings.get(UNANSWERED, 0)
     return [f"{unanswered_in_words(n_empty, result.n_samples)}."] if n_empty else []
+
+
+def _answers_in_words(result: FitResult) -> list[str]:
+    """Return which numbers stand for answers in words, as a sentence; empty if there were none."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for item, words in result.answer_words.items():
+        alike.setdefault(tuple(words), []).append(item)
+    told = [f"{numbered(words)} ({_listed(items)})" for words, items in alike.items()]
+    return [f"Answers in words have numbers: {'; '.join(told)}."] if told else []
 
 
 def _number_in_words(result: FitResult) -> list[str]:

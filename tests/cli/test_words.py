@@ -1,0 +1,125 @@
+"""A survey with answers in words goes from CSV to report in one command."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from hidag import load
+
+GRADES = ("never", "at times", "often", "always")
+REGIONS = ("north", "south", "east")
+WORDS = ["--words", "q*=never<at times<often<always", "--words", "region=north,south,east"]
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory):
+    """Return a CSV of two traits: grades in words, a region, yes and no, and names of rows."""
+    rng = np.random.default_rng(0)
+    first = rng.random(400) < 0.5
+    second = rng.random(400) < np.where(first, 0.8, 0.2)
+    file = tmp_path_factory.mktemp("survey") / "survey.csv"
+    with file.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["person", "q1", "q2", "q3", "q4", "q5", "q6", "region", "owns"])
+        for i in range(400):
+            traits = [first[i]] * 3 + [second[i]] * 3
+            shown = np.digitize(rng.logistic(size=6) + 4.0 * np.array(traits) - 2.0, [-2, 0, 2])
+            words = [GRADES[grade] if rng.random() < 0.95 else "" for grade in shown]
+            place = REGIONS[int(second[i])] if rng.random() < 0.8 else "East"
+            owns = "yes" if rng.random() < 0.2 + 0.6 * first[i] else "no"
+            writer.writerow([f"p{i}", *words, place, owns])
+    return file
+
+
+@pytest.fixture(scope="module")
+def run(hidag):
+    """Run a command that works; give what it says."""
+
+    def done(*words: object) -> str:
+        found = hidag(*words)
+        assert found.exit_code == 0, found.stderr
+        return found.stdout
+
+    return done
+
+
+@pytest.fixture
+def refused(hidag):
+    """Run a command that does not; give the sentence."""
+
+    def done(*words: object) -> str:
+        found = hidag(*words)
+        assert found.exit_code == 1, found.exception
+        assert found.stderr.startswith("hidag: ")
+        return found.stderr[len("hidag: ") :].rstrip("\n")
+
+    return done
+
+
+@pytest.fixture(scope="module")
+def fitted(survey, run, tmp_path_factory):
+    out = tmp_path_factory.mktemp("fit") / "fit"
+    return out, run("fit", survey, "--latents", 2, "--id", "person", *WORDS, "--out", out)
+
+
+def test_the_fit_has_numbers_and_keeps_the_words(fitted) -> None:
+    out, said = fitted
+    assert "0 never, 1 at times, 2 often, 3 always in q1, q2, q3 and 3 more" in said
+    result = load(out / "result.npz")
+    assert result.families[:6] == ("ordinal(4)",) * 6
+    assert result.families[6].startswith("categorical(")
+    assert result.answer_words["region"] == list(REGIONS)
+    asked = {name for name in result.response_names if name.startswith("region=")}
+    assert asked < {f"region={word}" for word in REGIONS}
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "0 never, 1 at times, 2 often, 3 always" in page
+    assert "region=south" in page
+
+
+def test_commands_after_the_fit_read_and_speak_the_words(fitted, survey, run, tmp_path) -> None:
+    out, _ = fitted
+    people = tmp_path / "people.csv"
+    run("classify", out, survey, "--out", people)
+    assert len(people.read_text().splitlines()) == 401
+    told = run("whatif", out, "--given", "region=SOUTH", "--given", "q1=always")
+    assert "what is to be expected given region = SOUTH, q1 = always" in told
+    assert "P(=at times)" in told
+    as_numbers = json.loads(run("whatif", out, "--given", "region=1", "--given", "q1=3", "--json"))
+    in_words = json.loads(
+        run("whatif", out, "--given", "region=south", "--given", "q1=always", "--json")
+    )
+    assert in_words["rows"] == as_numbers["rows"]
+    assert "{ never, at_times, often, always }" in run("export", out, "--items")
+    run("goodness", out, survey, "--tables", "20", "--out", tmp_path / "goodness")
+    files = (tmp_path / "goodness").glob("*.csv")
+    assert any("share of east" in file.read_text() for file in files)
+
+
+def test_a_table_of_words_is_told_which_options_to_type(survey, refused) -> None:
+    sentence = refused("fit", survey, "--latents", "2", "--id", "person")
+    assert sentence.endswith(
+        "answers in words are told with --words 'q*=always,at times,never,often' --words "
+        "region=East,north,south, from low to high and with < for the commas where they have an "
+        "order; a column that is no item is left out with --drop COLUMN"
+    )
+
+
+@pytest.mark.parametrize("text", ["region", "=a,b", "region=north", "region="])
+def test_half_an_option_is_refused(survey, refused, text: str) -> None:
+    assert refused("fit", survey, "--latents", "2", "--words", text) == (
+        "--words takes COLUMN=WORDS with commas between them, or < where they have an order, such "
+        f"as 'mood=low<middle<high', got {text!r}"
+    )
+
+
+def test_columns_that_are_not_there_and_words_left_out_are_refused(survey, refused) -> None:
+    sentence = refused("fit", survey, "--latents", "2", "--words", "regin=north,south")
+    assert "did you mean 'region'?" in sentence
+    sentence = refused(
+        "fit", survey, "--latents", "2", "--drop", "person,q*", "--words", "region=north,south"
+    )
+    assert "must hold one of 'north', 'south', but has 'East'" in sentence
