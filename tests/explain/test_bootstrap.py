@@ -284,6 +284,7 @@ def test_what_cannot_be_used_is_refused(model, table):
         ((model, table), {"kind": "wild"}, "kind must be 'nonparametric' or 'parametric', got"),
         ((model, table), {"start": "cold"}, "start must be 'full' or 'fitted', got 'cold'"),
         ((model, table), {"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
+        ((model, table), {"folder": ""}, "folder must name a folder for the resamples, or be None"),
     ]
     for args, options, words in cases:
         with pytest.raises((DataError, SettingError), match=words):

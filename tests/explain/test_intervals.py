@@ -110,3 +110,10 @@ def test_how_many_replicates_a_level_takes():
     with pytest.raises(SettingError) as caught:
         percentile_interval(np.arange(5.0), 90)
     assert str(caught.value) == "level must be between 0 and 1, got 90"
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 90, "a"])
+def test_levels_are_chances(level):
+    with pytest.raises(SettingError) as caught:
+        percentile_interval([1.0, 2.0], level)
+    assert str(caught.value) == f"level must be between 0 and 1, got {level!r}"

@@ -210,7 +210,9 @@ def test_a_graph_by_likelihood_is_said_to_be_one(result):
     assert "likelihood" not in what_was_fitted(result)[-1]
     assert "<summary>The edges, put to the test" in page_of(found, plots=False)
     plain = dataclasses.replace(result, edge_tests=tests)
-    assert "<summary>The weakest edges, put to the test" in page_of(plain, plots=False)
+    tested = page_of(plain, plots=False)
+    assert "<summary>The weakest edges, put to the test" in tested
+    assert "less than 0 is needed" in tested
 
 
 def test_family_counts(result):

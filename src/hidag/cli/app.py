@@ -110,7 +110,7 @@ def simulate(
     design: Annotated[
         str, typer.Option(help="text (as printed) or research-code (as run).")
     ] = "research-code",
-    rows: Annotated[int, typer.Option("--rows", "-n", help="Number of rows.")] = 3000,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Number of rows.")] = 3000,
     levels: Annotated[
         str,
         typer.Option(

@@ -101,6 +101,8 @@ def bootstrap(
     for name, value, known in (("kind", kind, KINDS), ("start", start, STARTS)):
         if value not in known:
             raise SettingError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
+    if folder == "":
+        raise SettingError("folder must name a folder for the resamples, or be None, got ''")
     task = _task(fit, X, sample_weight, kind, start, root_seed(random_state))
     store = None if folder is None else RefitStore(Path(folder), task)
     done: dict[int, Refit | str] = {}

@@ -126,7 +126,7 @@ def _share_below(ordered: Array, mark: Array) -> Array:
 
 def checked_level(level: float) -> float:
     """Return a level that is one."""
-    if not 0.0 < level < 1.0:
+    if isinstance(level, str) or not 0.0 < level < 1.0:
         raise SettingError(f"level must be between 0 and 1, got {level!r}")
     return level
 

@@ -187,7 +187,7 @@
       edge.group.classList.toggle("weak", weak);
       shown += weak ? 0 : 1;
     });
-    said.textContent = `${least.toFixed(2)}: ${shown} of ${edges.length} edges`;
+    said.textContent = `${least.toFixed(2)}: ${shown} of ${edges.length} ${edges.length === 1 ? "edge" : "edges"}`;
   }
   if (threshold) {
     document.getElementById("graph-controls").hidden = false;
