@@ -208,12 +208,11 @@ class TreeTables:
     @property
     def n_cells(self) -> int:
         """How many numbers a row's sums go through: the tables of all groups on the way."""
-        levels = self.tree.law.space.levels
-        return sum(int(np.prod([levels[v] for v in group])) for group in self.tree.steps)
+        return self.tree.n_cells
 
     def under(self, law: NetworkLaw) -> TreeTables:
         """Return the tables under another law over the same graph."""
-        return replace(self, tree=replace(self.tree, law=law))
+        return replace(self, tree=self.tree.with_law(law))
 
     @cached_property
     def _law(self) -> CliqueTree:
