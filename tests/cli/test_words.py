@@ -6,6 +6,9 @@ import csv
 import json
 
 import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from hidag import load
@@ -123,3 +126,19 @@ def test_columns_that_are_not_there_and_words_left_out_are_refused(survey, refus
         "fit", survey, "--latents", "2", "--drop", "person,q*", "--words", "region=north,south"
     )
     assert "must hold one of 'north', 'south', but has 'East'" in sentence
+
+
+def test_parquet_is_read_like_text(survey, run, refused, tmp_path) -> None:
+    table = tmp_path / "survey.parquet"
+    frame = pyarrow.csv.read_csv(survey)
+    region = frame.column_names.index("region")
+    encoded = frame.column(region).dictionary_encode()
+    pyarrow.parquet.write_table(frame.set_column(region, "region", encoded), table)
+    about = ["--latents", 2, "--id", "person", "--no-plots"]
+    said = run("fit", table, *about, *WORDS)
+    assert (
+        said.split("log-likelihood")[1]
+        == (run("fit", survey, *about, *WORDS).split("log-likelihood")[1])
+    )
+    sentence = refused("fit", table, *about)
+    assert "recode the text as numbers, name its words with --words COLUMN=WORDS" in sentence

@@ -58,6 +58,8 @@ _OPTIONS = {
     "family with --family COLUMN=TYPE",
     "the days since a start, or leave it out": "the days since a start, or leave it out with "
     "--drop COLUMN",
+    "recode the text as numbers, use None": "recode the text as numbers, name its words with "
+    "--words COLUMN=WORDS, use None",
     "drop one of the two if": "leave one of the two out with --drop if",
     "to go on, or choose another folder": "to go on, or remove that folder",
 }
