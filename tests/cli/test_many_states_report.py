@@ -63,7 +63,7 @@ def test_the_page_names_no_command_that_refuses(fitted, monkeypatch):
         "the fit; `hidag fit --statistics` does so, and `hidag goodness` for a fit that is there. "
         f"Other statistics of fit are {CLOSELY}."
     )
-    assert f"What the data would change in the Q that was given is {NEVER}." in page
+    assert f"What the data would change in the Q that was given is {CLOSELY}." in page
     for command in ("hidag errors", "hidag validate-q"):
         assert command not in page
     assert "was not examined here" in page
@@ -78,6 +78,8 @@ def test_pairs_that_are_alike_are_found_among_more_states_than_are_listed(fitted
     assert "pairs of items go together otherwise than the model says, most of all X1 and X6" in page
     assert {"pair_fit", "item_fit"} <= {table.name for table in parts.tables}
     assert "M2 takes 2^14 joint states listed" in words["How well it fits"]
+    wait = "It takes longer than the fit to say; `hidag validate-q` does so."
+    assert words["Is Q right"] == wait
 
 
 def test_standard_errors_that_take_longer_than_the_fit_name_their_command(fitted, monkeypatch):

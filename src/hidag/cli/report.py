@@ -18,7 +18,6 @@ from hidag.cli.wording import as_typed
 from hidag.criteria import count_parameters
 from hidag.explain import classify, fit_statistics, standard_errors, validate_q
 from hidag.explain.rows import (
-    NOT_BEYOND,
     NOT_SUMMED,
     can_list_states,
     can_sum_states,
@@ -166,10 +165,11 @@ def _is_q_right(
     q = result.q_given
     if q is None or (q < 0).any() or len(result.latent_names) < 2:
         return [], []
-    if not can_list_states(result):
-        never = f"What the data would change in the Q that was given is {NOT_BEYOND}."
+    if not can_sum_states(result):
+        never = f"What the data would change in the Q that was given is {NOT_SUMMED}."
         return [(Section(Q_HEADING, (never,)), ())], []
-    if float(len(values)) * q.size * result.law.space.n_states > WORK_OF_A_VALIDATION:
+    work = float(len(values)) * q.size * result.law.space.n_states
+    if not can_list_states(result) or work > WORK_OF_A_VALIDATION:
         wait = "It takes longer than the fit to say; `hidag validate-q` does so."
         return [(Section(Q_HEADING, (wait,)), ())], []
     found = validate_q(result, values, sample_weight=weights)

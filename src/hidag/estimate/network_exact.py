@@ -91,7 +91,10 @@ def run_exact_steps(
     law: NetworkLaw,
     data: WorkingData,
     *,
+    q_matrix: NDArray[np.integer] | None = None,
     hold_items: bool = False,
+    most_steps: int | None = None,
+    least_to_come: float = LEAST_TO_COME,
     observer: Callable[[], None] | None = None,
 ) -> NetworkEstimate | None:
     """Return the estimate after steps of EM on the given support and parent sets.
@@ -101,25 +104,36 @@ def run_exact_steps(
     Parameters
     ----------
     parameters, law : MeasurementParameters, NetworkLaw
-        Where to begin, on the working scale; loadings that are zero stay zero.
+        Where to begin, on the working scale.
     data : WorkingData
+    q_matrix : ndarray, shape (R, K), optional
+        Which latents responses may have; by default those they do, so that loadings that are zero
+        stay zero.
     hold_items : bool
         Whether the law alone moves.
+    most_steps : int, optional
+        By default as many as are worth their cost.
+    least_to_come : float
+        Log-likelihood: steps end when those to come would gain less together.
     observer : callable or None
         Called after every step.
     """
-    tree = TreePosterior.of(parameters, law)
-    n_steps = 0 if tree is None else steps_in_budget(tree)
-    if tree is None or n_steps < 1:
+    may = parameters.q_matrix if q_matrix is None else q_matrix
+    tree = TreePosterior.of(parameters, law, may)
+    if tree is None:
         return None
-    items, families = ItemLayout.of(parameters), FamilyLayout.of_law(law)
+    n_steps = steps_in_budget(tree) if most_steps is None else most_steps
+    if n_steps < 1:
+        return None
+    items = ItemLayout.over(may != 0, parameters.terms, parameters.families)
+    families = FamilyLayout.of_law(law)
     scale = coefficient_scales(data)
     values: list[float] = []
     moves, converged = [], False
     for _ in range(n_steps):
         expected, value = expect_tables(tree, data, parameters, items, families)
         values.append(value)
-        if nearly_there(values):
+        if nearly_there(values, least_to_come):
             converged = True
             break
         moved = parameters
@@ -133,8 +147,8 @@ def run_exact_steps(
     return NetworkEstimate(parameters, law, np.array(moves), converged)
 
 
-def nearly_there(values: list[float]) -> bool:
-    """Return whether EM's next steps would gain next to nothing together.
+def nearly_there(values: list[float], least: float = LEAST_TO_COME) -> bool:
+    """Return whether EM's next steps would gain less than this together.
 
     Gains fall by about the same factor from step to step, so that the last two of them tell what
     is to come.
@@ -144,4 +158,4 @@ def nearly_there(values: list[float]) -> bool:
     before, last = np.diff(values[-3:])
     if last <= 0.0:
         return True
-    return bool(last < before and last * last / (before - last) < LEAST_TO_COME)
+    return bool(last < before and last * last / (before - last) < least)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.estimate.exact import log_probabilities
+from hidag.estimate.exact import LOG_OF_NOTHING, log_probabilities
 from hidag.estimate.tree_tables import RowGroups, Scope, aligned, log_sum, states_over, summed_to
 from hidag.estimate.working import WorkingData
 from hidag.latent import LatentLaw, NetworkLaw
@@ -45,12 +45,15 @@ class TreePosterior:
         The latent that goes, and its neighbours then.
     items : tuple of tuples of int
         The latents of each item.
+    known : tuple of (tuple of int, ndarray)
+        Latents that some step has together, with a log factor over their levels.
     """
 
     parameters: MeasurementParameters
     law: NetworkLaw
     steps: tuple[Scope, ...]
     items: tuple[Scope, ...]
+    known: tuple[tuple[Scope, Array], ...] = ()
 
     @classmethod
     def of(
@@ -86,6 +89,12 @@ class TreePosterior:
     def with_law(self, law: NetworkLaw) -> TreePosterior:
         """Return the same order for a law with the same parents."""
         return replace(self, law=law)
+
+    def given(self, scope: Scope, state: NDArray[np.integer]) -> TreePosterior:
+        """Return the same where latents that drive an item together are known to be in a state."""
+        factor = np.full([self.law.space.levels[v] for v in scope], LOG_OF_NOTHING)
+        factor[tuple(state)] = 0.0
+        return replace(self, known=(*self.known, (scope, factor)))
 
     def marginals(self, values: Array) -> Array:
         """Return the probability of each level above 0 given each row, shape (N, F).
@@ -250,6 +259,8 @@ class TreePosterior:
         law, levels = self.law, self.law.space.levels
         for k, parents in enumerate(law.parents):
             yield (*parents, k), log_probabilities(law.tables[k])[..., None]
+        for scope, factor in self.known:
+            yield scope, factor[..., None]
         x = data.x[rows]
         for one in tables:
             table = one.theta.T @ x[:, one.columns].T

@@ -9,9 +9,14 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.errors import SettingError
 from hidag.estimate.loop import Estimate, Schedule, any_law, run_em
 from hidag.estimate.maximise import Basis
+from hidag.estimate.network_exact import run_exact_steps
+from hidag.estimate.tree_posterior import TreePosterior
 from hidag.estimate.working import WorkingData
+from hidag.explain.rows import can_list_states
+from hidag.explain.state_tables import too_many_states
 from hidag.free_coefficients import all_features, n_told_apart
 from hidag.kernels.item_regression import FREE, ZERO
 from hidag.latent import LatentLaw, NetworkLaw, SaturatedLaw
@@ -109,6 +114,8 @@ class GivenQ:
     def fitted(self, q: Q) -> GivenQ:
         """Return the model with another Q, refitted to the same rows from here."""
         result = self.result
+        if not can_list_states(result):
+            return self._fitted_by_small_sums(q)
         terms, support = self.terms_of(q)
         parameters = _begun(result.parameters, terms, support, self.effects)
         probabilities = np.asarray(result.law.probabilities)
@@ -145,6 +152,38 @@ class GivenQ:
             log_likelihood=found.log_likelihood,
         )
         return GivenQ(again, self.values, self.weights, found.log_likelihood)
+
+    def _fitted_by_small_sums(self, q: Q) -> GivenQ:
+        """Return the same where joint states are too many to be listed: effects add up there."""
+        result = self.result
+        terms, support = self.terms_of(q)
+        parameters = _begun(result.parameters, terms, support, self.effects)
+        data = WorkingData.around(parameters, result.responses.expand(self.values), self.weights)
+        may = result.responses.of_items(q)
+        found = None
+        if isinstance(result.law, NetworkLaw):
+            found = run_exact_steps(
+                data.to_working(parameters),
+                result.law,
+                data,
+                q_matrix=may,
+                most_steps=MAX_STEPS,
+                least_to_come=SMALLEST_GAIN,
+            )
+        if found is None:
+            raise SettingError(too_many_states(result, "a refit with another Q"))
+        tree = TreePosterior.of(found.parameters, found.law, may)
+        assert tree is not None
+        densities = tree.working_densities(data, found.parameters)
+        value = float(data.weighted(densities).sum()) + data.base(found.parameters.dispersion)
+        again = replace(
+            result,
+            parameters=data.to_user(found.parameters),
+            law=found.law,
+            q_given=np.array(q, dtype=np.int8),
+            log_likelihood=value,
+        )
+        return GivenQ(again, self.values, self.weights, value)
 
     def _spread(self, probabilities: Array, *, turn: bool) -> Array:
         """Return the law, (S,), with some mass in every state that may occur."""

@@ -23,6 +23,7 @@ from hidag.explain.free_parameters import FreeParameters
 from hidag.explain.given_q import GivenQ, changed
 from hidag.explain.local_scores import ROWS_FOR_ONE, LocalScores, items_of
 from hidag.explain.moment_tests import ScoreSpace, chi_square
+from hidag.explain.new_entries import scores_of_loadings
 from hidag.explain.row_scores import item_scores, row_scores
 from hidag.free_coefficients import known_combinations
 
@@ -105,6 +106,9 @@ def _gained(
     adding: Sequence[tuple[int, int, NDArray[np.int8]]],
 ) -> list[float]:
     """Return the score statistics of the coefficients that new entries bring."""
+    spaces = {item: local.of_item(item) for item, _, _ in adding}
+    if not free.is_listed:
+        return _gained_by_small_sums(model, free, spaces, adding)
     states = model.result.law.space.states()
     channel: list[int] = []
     columns: list[Array] = []
@@ -126,10 +130,27 @@ def _gained(
     new = item_scores(free, np.array(channel, dtype=np.intp), np.column_stack(columns))
     new = _repeated(new, model)
     parts = np.split(new, ends[:-1], axis=1)
-    spaces = {item: local.of_item(item) for item, _, _ in adding}
     return [
         chi_square(spaces[item], part)[0] for (item, _, _), part in zip(adding, parts, strict=True)
     ]
+
+
+def _gained_by_small_sums(
+    model: GivenQ,
+    free: FreeParameters,
+    spaces: dict[int, ScoreSpace],
+    adding: Sequence[tuple[int, int, NDArray[np.int8]]],
+) -> list[float]:
+    """Return the same where joint states are not listed: an entry brings its latent's steps."""
+    latents = {item: [k for j, k, _ in adding if j == item] for item, _, _ in adding}
+    of_latent = model.result.terms.main_latents
+    parts: dict[tuple[int, int], list[Array]] = {}
+    for response, scores in scores_of_loadings(free):
+        item = int(model.result.responses.item[response])
+        for k in latents.get(item, ()):
+            new = _repeated(scores[:, of_latent == k], model)
+            parts.setdefault((item, k), []).append(new)
+    return [chi_square(spaces[j], np.hstack(parts[j, k]))[0] for j, k, _ in adding]
 
 
 def _repeated(scores: Array, model: GivenQ) -> Array:

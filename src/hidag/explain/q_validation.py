@@ -17,7 +17,8 @@ from hidag.explain.given_q import GivenQ, changed, given_q
 from hidag.explain.provisional import has_given_q, matched_q, provisional_fit
 from hidag.explain.q_screening import NOT_JUDGED, Screened, screened_entries
 from hidag.explain.q_verdict import QValidation
-from hidag.explain.rows import need_listed_states, need_weights
+from hidag.explain.rows import can_sum_states, need_weights
+from hidag.explain.state_tables import too_many_states
 from hidag.explain.tables import Table
 from hidag.observations import read_table
 from hidag.result import FitResult
@@ -87,7 +88,8 @@ def validate_q(
     result = provisional_fit(fit, X, provisional_q, seed, sample_weight)
     if isinstance(fit, FitResult) and estimated is None and not has_given_q(fit):
         estimated = fit
-    need_listed_states(result, "judging entries of Q")
+    if not can_sum_states(result):
+        raise SettingError(too_many_states(result, "judging entries of Q"))
     counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     values = counted.values
     model = given_q(result, values, weights)

@@ -116,12 +116,3 @@ def result_of(fit: Any, needed: str) -> FitResult:
             "fit first"
         )
     return found
-
-
-def need_listed_states(result: FitResult, what: str) -> None:
-    """Refuse what takes a sum over all joint states where these are too many."""
-    if not can_list_states(result):
-        raise SettingError(
-            f"{what} takes a sum over {result.law.space.count_in_words()} joint states of the "
-            f"latents; it is computed for at most 2^{MOST_STATES.bit_length() - 1}"
-        )
