@@ -142,3 +142,15 @@ def test_parquet_is_read_like_text(survey, run, refused, tmp_path) -> None:
     )
     sentence = refused("fit", table, *about)
     assert "recode the text as numbers, name its words with --words COLUMN=WORDS" in sentence
+
+
+def test_a_family_with_more_values_than_words_has_numbers_for_the_rest(survey, run, tmp_path):
+    out = tmp_path / "fit"
+    about = ["--latents", 2, "--id", "person", "--no-plots", "--family", "q1=ordinal(5)"]
+    run("fit", survey, *about, *WORDS, "--out", out)
+    assert load(out / "result.npz").families[0] == "ordinal(5)"
+    told = run("whatif", out, "--do", "Z1=1", "--out", tmp_path / "answer.csv")
+    assert "brought about" in told
+    rows = (tmp_path / "answer.csv").read_text()
+    assert "q1,P(=always)" in rows
+    assert "q1,P(=4)" in rows

@@ -105,6 +105,8 @@ def test_what_is_to_come_is_told_by_how_gains_fall() -> None:
     # Small but steady gains go on for long.
     assert not nearly_there([0.0, 0.050, 0.099])
     assert nearly_there([0.0, 1.0, 1.0])
+    # A first step that lost tells nothing of what is to come.
+    assert not nearly_there([0.0, -0.1, 0.3])
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson-identity"])

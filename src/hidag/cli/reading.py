@@ -115,7 +115,7 @@ def words_of(words: Sequence[str], items: Sequence[str]) -> dict[str, AnswerWord
     """Return the words of each item whose answers stand in words."""
     out: dict[str, AnswerWords] = {}
     for text in words:
-        pattern, sign, listed = text.partition("=")
+        pattern, sign, listed = text.rpartition("=")
         ordered = "<" in listed
         parts = tuple(part.strip() for part in listed.split("<" if ordered else ","))
         if not sign or not pattern or len(parts) < 2:

@@ -97,6 +97,12 @@ def continued(before: Estimate, after: Estimate) -> Estimate:
     )
 
 
+def to_come(before: float, gained: float) -> float:
+    """Return the sum of all gains to come if each is as much less than the last as this one was."""
+    ratio = gained / before
+    return gained * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
+
+
 def any_law(counts: Array) -> Array:
     """Return the shares of the states: the M-step of a law that may be anything."""
     return np.asarray(counts / counts.sum())

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimate.loading_costs import coefficient_scales
-from hidag.estimate.loop import largest_move
+from hidag.estimate.loop import largest_move, to_come
 from hidag.estimate.network_gibbs import NetworkStatistics
 from hidag.estimate.network_layout import FamilyLayout, ItemLayout
 from hidag.estimate.network_loop import LAW_MASS, NetworkEstimate
@@ -156,6 +156,4 @@ def nearly_there(values: list[float], least: float = LEAST_TO_COME) -> bool:
     if len(values) < 3:
         return False
     before, last = np.diff(values[-3:])
-    if last <= 0.0:
-        return True
-    return bool(last < before and last * last / (before - last) < least)
+    return bool(last <= 0.0 or (before > 0.0 and to_come(before, last) < least))

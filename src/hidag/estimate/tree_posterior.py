@@ -122,6 +122,11 @@ class TreePosterior:
             out[rows] = density
         return out
 
+    def log_likelihood(self, data: WorkingData, working: MeasurementParameters) -> float:
+        """Return the log-likelihood of rows, counted by their weights."""
+        densities = data.weighted(self.working_densities(data, working))
+        return float(densities.sum()) + data.base(working.dispersion)
+
     def groups(
         self, data: WorkingData, working: MeasurementParameters
     ) -> Iterator[tuple[slice, RowGroups]]:

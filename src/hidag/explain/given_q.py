@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.errors import SettingError
-from hidag.estimate.loop import Estimate, Schedule, any_law, run_em
+from hidag.estimate.loop import Estimate, Schedule, any_law, run_em, to_come
 from hidag.estimate.maximise import Basis
 from hidag.estimate.network_exact import run_exact_steps
 from hidag.estimate.tree_posterior import TreePosterior
@@ -174,8 +174,7 @@ class GivenQ:
             raise SettingError(too_many_states(result, "a refit with another Q"))
         tree = TreePosterior.of(found.parameters, found.law, may)
         assert tree is not None
-        densities = tree.working_densities(data, found.parameters)
-        value = float(data.weighted(densities).sum()) + data.base(found.parameters.dispersion)
+        value = tree.log_likelihood(data, found.parameters)
         again = replace(
             result,
             parameters=data.to_user(found.parameters),
@@ -210,18 +209,12 @@ def _at_its_maximum(
     found = steps(parameters, probabilities, schedule=window)
     before, gained = np.inf, found.log_likelihood - float(found.trace[0, 0])
     for _ in range(MAX_STEPS // WINDOW - 1):
-        if gained < NO_GAIN or (gained < SMALLEST_GAIN and _left(before, gained) < SMALLEST_GAIN):
+        if gained < NO_GAIN or (gained < SMALLEST_GAIN and to_come(before, gained) < SMALLEST_GAIN):
             break
         last = found.log_likelihood
         found = steps(found.parameters, found.probabilities, schedule=window)
         before, gained = gained, found.log_likelihood - last
     return found
-
-
-def _left(before: float, gained: float) -> float:
-    """Return the sum of all gains to come if each is as much less than the last as this one was."""
-    ratio = gained / before
-    return gained * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
 
 
 def given_q(result: FitResult, values: Array, weights: Array | None = None) -> GivenQ:

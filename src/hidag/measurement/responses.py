@@ -123,8 +123,8 @@ class Categorical:
 
 
 def worded(value: float, words: Sequence[str] | None) -> str:
-    """Return a value as its answer was worded, or as a number where it was one."""
-    return written(value) if words is None else words[int(value)]
+    """Return a value as its answer was worded, or as a number where no word stands for it."""
+    return written(value) if words is None or value >= len(words) else words[int(value)]
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hidag.errors import DataError, SettingError
-from hidag.observations.cells import MISSING_WORDS, read_number, shorten
+from hidag.observations.cells import is_missing, shorten
 from hidag.observations.csv_text import import_arrow
 
 #: More different texts than this in a column are no answers to choose from.
@@ -68,7 +68,7 @@ def with_numbers(table: Any, words: Mapping[str, AnswerWords]) -> Any:
     arrow = import_arrow("pyarrow")
     for name, answers in words.items():
         numbers = {word.casefold(): f"{n}" for n, word in enumerate(answers.words)}
-        cells = [None if _is_missing(cell) else cell for cell in table.column(name).to_pylist()]
+        cells = [None if is_missing(cell) else cell for cell in table.column(name).to_pylist()]
         keys = [None if cell is None else str(cell).strip().casefold() for cell in cells]
         other = [row for row, key in enumerate(keys) if key is not None and key not in numbers]
         if other:
@@ -88,18 +88,11 @@ def words_in(cells: Sequence[Any]) -> tuple[str, ...]:
 
     Nor where most occur once, as names and remarks do.
     """
-    texts = [str(cell).strip() for cell in cells if not _is_missing(cell)]
+    texts = [str(cell).strip() for cell in cells if not is_missing(cell)]
     found = {text.casefold(): text for text in reversed(texts)}
     if not 2 <= len(found) <= min(MOST_WORDS, len(texts) // 2):
         return ()
     return tuple(sorted(found.values()))
-
-
-def _is_missing(cell: Any) -> bool:
-    if not isinstance(cell, str):
-        return cell is None or cell != cell
-    number = read_number(cell)
-    return cell.strip() in MISSING_WORDS or (number is not None and number != number)
 
 
 __all__ = ["AnswerWords", "numbered", "with_numbers", "words_in"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from hidag.errors import DataError
 from hidag.observations.answer_words import words_in
-from hidag.observations.cells import BadCells, read_number
+from hidag.observations.cells import BadCells, is_missing, read_number
 from hidag.observations.csv_text import delimiter_of, line_of_row
 from hidag.observations.decimal_commas import advice_on_commas, decimal_point_in
 
@@ -111,7 +111,7 @@ def _answers_in_words(bad: dict[str, BadCells], table: Any) -> dict[str, tuple[s
 
 
 def _n_answers(cells: Sequence[str | None]) -> int:
-    return sum(not _is_missing(cell) for cell in cells)
+    return sum(not is_missing(cell) for cell in cells)
 
 
 def _named_too(names: Sequence[str]) -> str:
@@ -122,13 +122,6 @@ def _named_too(names: Sequence[str]) -> str:
     return f", also {', '.join(repr(name) for name in names[:_SHOWN_COLUMNS])}" + (
         f" and {more} more" if more > 0 else ""
     )
-
-
-def _is_missing(cell: str | None) -> bool:
-    if cell is None:
-        return True
-    number = read_number(cell)
-    return number is not None and number != number
 
 
 def _words_of(cells: Sequence[str | None]) -> str:

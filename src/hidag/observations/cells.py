@@ -134,6 +134,13 @@ def shorten(cell: Any, width: int = 40) -> str:
     return written if len(written) <= width else written[: width - 3] + "..."
 
 
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell of text or of numbers holds no answer."""
+    if isinstance(cell, str):
+        cell = read_number(cell) or 0.0  # text that is no number is an answer
+    return cell is None or bool(cell != cell)
+
+
 def read_number(text: str) -> float | None:
     """Return the number that `text` spells, NaN for a missing word, None when it is neither."""
     text = text.strip()

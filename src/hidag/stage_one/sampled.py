@@ -115,12 +115,7 @@ class SampledMeasurement:
         """
         if law.space.n_states > LARGEST_EXACT_STATES:
             tree = TreePosterior.of(self.working, law)
-            if tree is None:
-                return float("nan")
-            densities = tree.working_densities(self.data, self.working)
-            return float(self.data.weighted(densities).sum()) + self.data.base(
-                self.working.dispersion
-            )
+            return float("nan") if tree is None else tree.log_likelihood(self.data, self.working)
         features = self.working.terms.features(law.space.states())
         return expect_states(self.working, np.asarray(law.probabilities), self.data, features)[1]
 
