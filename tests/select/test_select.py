@@ -240,7 +240,7 @@ def test_select_and_auto_settle_a_table_of_weak_items_alike():
     found = select(values, folds=0, **quick)
     auto = DCRL("auto", **quick).fit(values).result_
     assert found.compared.hardly_seen
-    assert "items carry 5% of the latents' information" in auto.settings["n_latents_reason"]
+    assert "items carry 7% of the latents' information" in auto.settings["n_latents_reason"]
     assert found.recommended == auto.settings["n_latents_chosen"] == 3
     assert auto.q_matrix.shape == found.result.q_matrix.shape == (15, 3)
 

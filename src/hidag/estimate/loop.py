@@ -23,6 +23,8 @@ LawStep = Callable[[Array], Array]
 
 #: Rows beyond these make EM's stopping rule no more tolerant.
 MOST_TOLERANT_ROWS = 3000
+#: Steps over which gains are compared to extrapolate the gain still to come.
+GAIN_WINDOW = 10
 #: EM steps are stretched more and more while that keeps paying (adaptive over-relaxation).
 STRETCH_GROWTH = 1.3
 LARGEST_STRETCH = 5.0
@@ -38,8 +40,8 @@ class Schedule:
     ----------
     max_iter : int
     tolerance : float
-        EM ends when the penalised log-likelihood grows by less than ``tolerance`` per row and step,
-        counting at most 3000 rows: what a step gains matters however large the table is;
+        EM ends when a step, and all steps to come by extrapolation, raise the penalised
+        log-likelihood by less than ``tolerance`` per row, counting at most 3000 rows;
         SAEM when coefficients drift by less than 2/sqrt(N) of their scale in 20 steps.
     burn_in : int
         SAEM steps of size 1 before the Robbins-Monro average sets in.
@@ -101,6 +103,28 @@ def to_come(before: float, gained: float) -> float:
     """Return the sum of all gains to come if each is as much less than the last as this one was."""
     ratio = gained / before
     return gained * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
+
+
+def nearly_converged(objectives: list[float], least: float) -> bool:
+    """Return whether the last step and, by extrapolation, all steps to come gain less than this.
+
+    Gains of over-relaxed steps go up and down, so gains over a few steps are compared.
+
+    Parameters
+    ----------
+    objectives : list of float
+        Of all steps so far, the last one last.
+    least : float
+        Units of log-likelihood.
+    """
+    if len(objectives) < 2 or objectives[-1] - objectives[-2] >= least:
+        return False
+    window = min(GAIN_WINDOW, (len(objectives) - 1) // 2)
+    if window == 0:
+        return False
+    last = objectives[-1] - objectives[-1 - window]
+    before = objectives[-1 - window] - objectives[-1 - 2 * window]
+    return last <= 0.0 or (before > 0.0 and to_come(before, last) < least)
 
 
 def any_law(counts: Array) -> Array:
@@ -174,6 +198,8 @@ def run_em(
     scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
     features = np.ascontiguousarray(basis.features)
     trace: list[tuple[float, float]] = []
+    objectives: list[float] = []
+    least_gain = schedule.tolerance * min(data.n_counted, MOST_TOLERANT_ROWS)
     previous = -np.inf
     converged = False
     stretch = 1.0
@@ -191,8 +217,8 @@ def run_em(
             trace[-1] = (objective, trace[-1][1])
             if observer is not None:
                 observer(len(trace), schedule.max_iter, objective)
-        if objective - previous < schedule.tolerance * min(data.n_counted, MOST_TOLERANT_ROWS):
-            converged = True
+        objectives.append(objective)
+        converged = nearly_converged(objectives, least_gain)
         if converged or len(trace) >= schedule.max_iter:
             break
         previous = objective

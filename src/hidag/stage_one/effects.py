@@ -21,6 +21,7 @@ from hidag.stage_one.effect_room import Room, fitted_in, least_price, room_for
 from hidag.stage_one.row_search import with_better_rows
 from hidag.stage_one.way_round import all_turned, latest, levels_rising
 from hidag.start.beginnings import generators_of, levels_are_guessed, points_under_graph
+from hidag.start.confirmatory import confirmatory_start
 from hidag.start.exchange_levels import with_better_levels
 from hidag.start.points import StartPoint, spread_law
 from hidag.start.records import StageOne
@@ -68,8 +69,8 @@ def with_interactions(
     effects : Effects
         More than main effects.
     seed, n_starts : int
-        With Q to be estimated so many starts are tried beside the answer with main effects: where
-        latents act together, a model without interactions may have settled on other latents.
+        So many starts in the model with interactions are tried beside the answer with main
+        effects, whose maximum may lie elsewhere.
     begin : StartPoint or None
         Where to begin, interactions included, instead of at the answer with main effects or any
         start. Conjunctive items whose latents are to be estimated begin at that answer all the
@@ -98,6 +99,18 @@ def with_interactions(
     if effects.reversed:
         # Any latent is enough where no absence is.
         stage_one = all_turned(stage_one, space)
+    if known and begin is None and n_starts:
+        stage_one = _best_of_random_starts(
+            stage_one,
+            data,
+            space,
+            q_entries,
+            effects,
+            schedule,
+            learn_parents=learn_parents,
+            generators=generators_of(seed, n_starts),
+            n_threads=n_threads,
+        )
     plan = schedule
     if known or effects.conjunctive:
         # Nothing is left to choose: the likelihood itself is the answer, to its last digits.
@@ -269,6 +282,41 @@ def _best_of_starts(
             fitted,
         )
     return stage_one if best is first else _moved_to(stage_one, best, some, space, learn_parents)
+
+
+def _best_of_random_starts(
+    stage_one: StageOne,
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    effects: Effects,
+    schedule: Schedule,
+    *,
+    learn_parents: LearnParents,
+    generators: list[np.random.Generator],
+    n_threads: int,
+) -> StageOne:
+    """Return the answer to begin with when Q is given: with main effects, or from a random start.
+
+    All starts are fitted with the interactions of the given Q under a saturated law and compared
+    by likelihood: the maximum of the model with main effects may lie far from that of this model.
+    """
+    now = latest(stage_one)
+    room = room_for(now.parameters, q_entries, space, effects, stage_one.penalty, data.n_counted)
+    first = best = _fitted_from_two_laws(now, room, data, schedule, any_law, n_threads)
+    for rng in generators:
+        point = confirmatory_start(data, space, q_entries, rng=rng)
+        items = point.parameters
+        if effects.conjunctive:
+            # Its levels rise with the items, whichever way the latents are turned.
+            slopes = np.abs(items.loadings) * (-1.0 if effects.reversed else 1.0)
+            middle = items.intercept + 0.5 * items.loadings.sum(axis=1)
+            items = replace(items, loadings=slopes, intercept=middle - 0.5 * slopes.sum(axis=1))
+        begin = replace(now, parameters=items, probabilities=point.probabilities)
+        found = fitted_in(begin, room, data, schedule, any_law, n_threads)
+        if found.objective > best.objective:
+            best = found
+    return stage_one if best is first else _moved_to(stage_one, best, data, space, learn_parents)
 
 
 def _moved_to(
