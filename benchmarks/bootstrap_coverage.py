@@ -33,14 +33,14 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from hidag import DCRL, BootstrapResult, bootstrap
-from hidag.discover import DAG
-from hidag.errors import HidagWarning
-from hidag.evaluate import Parts, match_latents
-from hidag.explain import average_effects
-from hidag.explain.inference import intervened
-from hidag.explain.intervals import percentile_interval
-from hidag.result import FitResult
-from hidag.simulate import Truth, dag_from_parents, make_truth, random_law, simulate
+from hidag.causal import average_effects
+from hidag.causal.probability_queries import intervened
+from hidag.exceptions import HidagWarning
+from hidag.inference.intervals import percentile_interval
+from hidag.metrics import Parts, match_latents
+from hidag.results import FitResult
+from hidag.simulation import Truth, dag_from_parents, make_truth, random_law, simulate
+from hidag.structure import DAG
 
 K = 3
 Q = np.vstack([np.eye(K, dtype=int)] * 3 + [[[1, 1, 0]], [[0, 1, 1]]])

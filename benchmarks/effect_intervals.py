@@ -14,9 +14,10 @@ import warnings
 import numpy as np
 
 from hidag import DCRL, Knowledge
-from hidag.explain import average_effects, draws_of_law
-from hidag.explain.inference import intervened
-from hidag.simulate import dag_from_parents, make_truth, random_law, simulate
+from hidag.causal import average_effects
+from hidag.causal.probability_queries import intervened
+from hidag.inference import draws_of_law
+from hidag.simulation import dag_from_parents, make_truth, random_law, simulate
 
 DESIGNS = {"collider": [(), (), (0, 1), (2,)], "chain": [(), (0,), (1,), (2,)]}
 N_ROWS = 1000

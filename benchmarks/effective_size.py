@@ -15,11 +15,11 @@ import argparse
 import numpy as np
 
 from hidag import design, simulate
-from hidag.estimate.loop import Schedule
-from hidag.evaluate import Parts, evaluate
+from hidag.em.em import Schedule
+from hidag.fitting.graph_stage import latent_graph
 from hidag.measurement import default_penalty
-from hidag.pipeline import latent_graph
-from hidag.stage_one import estimate_measurement
+from hidag.metrics import Parts, evaluate
+from hidag.strategy.estimation import estimate_measurement
 
 LINK = {"research-code": {"poisson": "poisson-identity"}, "text": {}}
 LAWS = ("saturated", "network")

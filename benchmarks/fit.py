@@ -14,8 +14,8 @@ import warnings
 import numpy as np
 
 from hidag import DCRL, design, simulate
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.saem import GibbsSampler
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
 

@@ -32,8 +32,8 @@ import numpy as np
 from standard_errors import LAW, Q, truth_of
 
 from hidag import DCRL, classify, fit_statistics, person_fit, simulate
-from hidag.report.misfit import misfits
-from hidag.simulate import Truth
+from hidag.reporting.misfit import misfits
+from hidag.simulation import Truth
 
 EIGHT_ITEMS = np.array(
     [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]],

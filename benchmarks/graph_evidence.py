@@ -20,14 +20,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from hidag import design, discover, simulate
-from hidag.discover import DAG
-from hidag.estimate.fixed_items import fit_law
-from hidag.estimate.loop import any_law
-from hidag.estimate.posterior import information_ratio, rows_worth
-from hidag.estimate.working import WorkingData
-from hidag.evaluate import evaluate_graph
-from hidag.evidence import LikelihoodSearch, ObservedFit
+from hidag.em.design_data import WorkingData
+from hidag.em.em import any_law, fit_law
+from hidag.em.posterior import information_ratio, rows_worth
 from hidag.latent import SaturatedLaw, expected_counts
+from hidag.metrics import evaluate_graph
+from hidag.strategy.observed_likelihood.likelihood_search import LikelihoodSearch, ObservedFit
+from hidag.structure import DAG
 
 #: Steps of EM in which the law is free.
 FREE_STEPS = 16

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from hidag.discover import DAG, CountScore, graph_score, search_graph
-from hidag.evaluate import evaluate_graph
 from hidag.latent import LatentCounts
+from hidag.metrics import evaluate_graph
+from hidag.structure import DAG, CountScore, graph_score, search_graph
 
 #: A parent changes P(child = 1) by at least this much on average over the other parents.
 LEAST_EFFECT = 0.25

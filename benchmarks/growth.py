@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from hidag import DCRL, simulate
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.saem import GibbsSampler
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.plots import style
-from hidag.simulate import Truth, make_truth, random_dag, random_law, random_q
+from hidag.plotting import style
+from hidag.simulation import Truth, make_truth, random_dag, random_law, random_q
 
 K = 10
 FAMILIES = {"gaussian": style.BLUE, "bernoulli": style.VERMILION}

@@ -22,11 +22,11 @@ from itertools import permutations
 import numpy as np
 
 from hidag import DCRL, Knowledge
-from hidag.discover import CPDAG, DAG, discover
-from hidag.discover.rules import directed_further
-from hidag.evaluate import evaluate_graph
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Truth, simulate
+from hidag.metrics import evaluate_graph
+from hidag.simulation import Truth, simulate
+from hidag.structure import CPDAG, DAG, discover
+from hidag.structure.knowledge import directed_further
 
 K, ITEMS_EACH, FURTHER = 5, 5, 3
 NAMES = tuple(f"Z{k + 1}" for k in range(K))

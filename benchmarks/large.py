@@ -27,7 +27,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.simulate import chain_dag, make_truth, random_dag, random_law, random_q
+from hidag.simulation import chain_dag, make_truth, random_dag, random_law, random_q
 
 DEFAULT_ROWS = {50: 20_000, 100: 50_000}
 AVERAGE_PARENTS = 1.0

@@ -18,10 +18,10 @@ import warnings
 import numpy as np
 
 from hidag import DCRL, evaluate
-from hidag.discover import discover
-from hidag.discover.score_choice import score_for
-from hidag.evaluate import evaluate_graph
-from hidag.simulate import random_dag, random_law, random_q, rich_truth, simulate
+from hidag.metrics import evaluate_graph
+from hidag.simulation import random_dag, random_law, random_q, rich_truth, simulate
+from hidag.structure import discover
+from hidag.structure.graph_search import score_for
 
 K, J, N = 4, 20, 10_000
 LEVELS = ((2, 2, 2, 2), (3, 3, 3, 3), (2, 3, 4, 2), (4, 4, 4, 4))

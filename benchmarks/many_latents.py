@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 
 from hidag import DCRL, fit_statistics, simulate, standard_errors
-from hidag.simulate import chain_dag, make_truth, random_law
+from hidag.simulation import chain_dag, make_truth, random_law
 
 VERY_SMALL = 1e-4
 

@@ -39,16 +39,14 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, design, simulate
-from hidag.criteria import InformationCriteria, information_criteria
-from hidag.estimate.posterior import HARDLY_SEEN
-from hidag.how_many.choice import JudgedFit, choose_number
-from hidag.how_many.common_strength import bic_at
-from hidag.how_many.neighbour_fits import Place
-from hidag.how_many.rule import count_shared
-from hidag.select import select
-from hidag.simulate.designs import GRAPHS
-from hidag.start.factor_count import count_factors
-from hidag.studies import truth_started_fit
+from hidag.em.posterior import HARDLY_SEEN
+from hidag.fitting.information_criteria import InformationCriteria, information_criteria
+from hidag.fitting.number_of_latents import JudgedFit, Place, choose_number, count_shared
+from hidag.fitting.penalty_strength import bic_at
+from hidag.initialization.factor_count import count_factors
+from hidag.model_selection import select
+from hidag.simulation.designs import GRAPHS
+from hidag_paper.studies import truth_started_fit
 
 CRITERIA = ("gap", "parallel", "factor BIC", "auto")
 OF_FITS = ("select", "BIC", "EBIC")

@@ -14,8 +14,8 @@ import argparse
 from math import isnan
 from pathlib import Path
 
-from hidag.studies import Plan, cell_grid, read_published, run_plan, summarise
-from hidag.studies.published import PAPER_TABLES
+from hidag_paper.studies import Plan, cell_grid, read_published, run_plan, summarise
+from hidag_paper.studies.summary import PAPER_TABLES
 
 
 def shown(value: float) -> str:

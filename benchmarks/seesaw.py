@@ -16,9 +16,8 @@ import warnings
 
 import numpy as np
 
-from hidag.applications.seesaw import fit_pixels, held_against_truth
-from hidag.simulate import SeesawGeometry, simulate_seesaw
-from hidag.simulate.seesaw import N_IMAGES, true_effects
+from hidag_paper.applications.seesaw import fit_pixels, held_against_truth
+from hidag_paper.seesaw import N_IMAGES, SeesawGeometry, simulate_seesaw, true_effects
 
 
 def run(seed: int, n_images: int, geometry: SeesawGeometry) -> tuple[float, ...]:

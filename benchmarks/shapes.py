@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.evaluate import evaluate_graph
-from hidag.simulate import Truth, make_truth, random_dag, random_law, random_q
-from hidag.studies import search_true_latents, truth_started
+from hidag.metrics import evaluate_graph
+from hidag.simulation import Truth, make_truth, random_dag, random_law, random_q
+from hidag_paper.studies import search_true_latents, truth_started
 
 #: Counts with the identity link: with the log link the latents are almost visible.
 MIXED = ("gaussian", "bernoulli", "poisson-identity", "lognormal")

@@ -25,9 +25,9 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.how_many.rule import Comparison
-from hidag.select import select
-from hidag.simulate import Truth, random_law, random_q, tree_dag
+from hidag.fitting.number_of_latents import Comparison
+from hidag.model_selection import select
+from hidag.simulation import Truth, random_law, random_q, tree_dag
 
 CELLS = ((2, 9, 200), (3, 9, 300), (3, 12, 500), (4, 12, 300), (4, 15, 500))
 KINDS = ("strong", "spread", "traits")

@@ -15,9 +15,9 @@ import warnings
 import numpy as np
 
 from hidag import DCRL, simulate
-from hidag.explain import standard_errors
+from hidag.inference import standard_errors
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Truth
+from hidag.simulation import Truth
 
 Q = np.vstack([np.repeat(np.eye(3, dtype=np.int8), 4, axis=0), 1 - np.eye(3, dtype=np.int8)])
 LAW = NetworkLaw(

@@ -20,17 +20,16 @@ import warnings
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.estimate.expectation import expect
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.loop import Estimate, Schedule
-from hidag.estimate.maximise import Basis
-from hidag.estimate.working import WorkingData
-from hidag.evaluate import Parts
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect
+from hidag.em.em import Estimate, Schedule
+from hidag.em.m_step import Basis, permissions
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
-from hidag.simulate import design
-from hidag.stage_one.exact import parents_by_search
-from hidag.start.crossing import Problem, criterion_of
-from hidag.studies import truth_started
+from hidag.metrics import Parts
+from hidag.simulation import design
+from hidag.strategy.measurement import parents_by_search
+from hidag.strategy.moves.recombination import Problem, criterion_of
+from hidag_paper.studies import truth_started
 
 #: Criteria that differ by less are level: fits end with a tolerance.
 LEVEL = 1.0

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from hidag import DCRL, FitResult
-from hidag.observations import read_folder
+from hidag.data import read_folder
 
 
 def in_words(result: FitResult) -> list[str]:

@@ -6,8 +6,8 @@ python examples/exploratory.py
 from __future__ import annotations
 
 from hidag import DCRL, evaluate, simulate
-from hidag.report import edges_in_words
-from hidag.simulate import banded_q, dag_from_parents, make_truth, random_law
+from hidag.reporting import edges_in_words
+from hidag.simulation import banded_q, dag_from_parents, make_truth, random_law
 
 
 def main() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from hidag import DCRL, simulate
 from hidag.measurement import Terms
-from hidag.report import interactions_of
-from hidag.simulate import Truth, chain_dag, random_law
+from hidag.reporting import interactions_of
+from hidag.simulation import Truth, chain_dag, random_law
 
 SKILLS = ("Read", "Add", "Divide")
 Q = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]] * 4 + [[1, 1, 0], [0, 1, 1], [1, 0, 1]] * 2)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.report import edges_in_words
-from hidag.simulate import Truth, banded_q, dag_from_parents, random_law
+from hidag.reporting import edges_in_words
+from hidag.simulation import Truth, banded_q, dag_from_parents, random_law
 
 FAMILIES = ("gaussian", "poisson", "bernoulli")
 #: Intercept and what each level adds, by family.

@@ -10,8 +10,8 @@ from itertools import permutations
 
 import numpy as np
 
-from hidag.discover import DAG, Knowledge, LocalScore, search_graph
-from hidag.errors import GraphError
+from hidag.exceptions import GraphError
+from hidag.structure import DAG, Knowledge, LocalScore, search_graph
 
 
 def hill_climbing(

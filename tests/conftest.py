@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.result import FitResult
+from hidag.results import FitResult
 
 
 def result_of(truth, *, graph=None, law=None, latent_names=None):
@@ -45,8 +45,8 @@ def sum_nothing(monkeypatch):
     """Return what makes any joint states too many to sum over, from when it is called."""
 
     def patch():
-        monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
-        monkeypatch.setattr("hidag.explain.rows.MOST_STATES", 2)
-        monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+        monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
+        monkeypatch.setattr("hidag.inference.fitted_rows.MOST_STATES", 2)
+        monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
 
     return patch

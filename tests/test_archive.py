@@ -5,8 +5,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from hidag.archive import read_archive, write_archive
-from hidag.errors import FileError
+from hidag.exceptions import FileError
+from hidag.results import read_archive, write_archive
 
 
 def test_what_is_written_is_read_and_nothing_else(tmp_path):

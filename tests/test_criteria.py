@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge, fit_statistics
-from hidag.criteria import count_parameters, information_criteria, law_parameters
-from hidag.errors import HidagWarning
+from hidag.exceptions import HidagWarning
+from hidag.fitting.information_criteria import (
+    count_parameters,
+    information_criteria,
+    law_parameters,
+)
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 
 Q = np.array(

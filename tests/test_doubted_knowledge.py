@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge, load
-from hidag.discover.rules import any_law_obeys
-from hidag.doubted_knowledge import doubts_of_knowledge
-from hidag.errors import HidagWarning, KnowledgeWarning
+from hidag.exceptions import HidagWarning, KnowledgeWarning
+from hidag.fitting.fit_warnings import doubts_of_knowledge
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
-from hidag.report import render_report
-from hidag.report.words import concerns
-from hidag.simulate import make_truth, simulate
+from hidag.reporting import render_report
+from hidag.reporting.fit_description import concerns
+from hidag.simulation import make_truth, simulate
+from hidag.structure.knowledge import any_law_obeys
 
 NAMES = ("A", "B", "C", "D")
 Q = np.repeat(np.eye(4, dtype=int), 3, axis=0)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import hidag
-from hidag import plots
-from hidag.discover import DAG
-from hidag.errors import MissingPackageError
-from hidag.extras import import_extra
+from hidag import plotting as plots
+from hidag.exceptions import MissingPackageError, import_extra
+from hidag.structure import DAG
 
 ROOT = Path(__file__).parents[1]
 PICTURES = (

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge
-from hidag.errors import ConvergenceWarning, IdentifiabilityWarning, KnowledgeWarning, SettingError
-from hidag.fit_task import read_task
-from hidag.observations import read_table
-from hidag.report import concerns
+from hidag.data import read_table
+from hidag.exceptions import (
+    ConvergenceWarning,
+    IdentifiabilityWarning,
+    KnowledgeWarning,
+    SettingError,
+)
+from hidag.fitting.task import read_task
+from hidag.reporting import concerns
 
 
 def task_of(n_items, n_latents, **settings):

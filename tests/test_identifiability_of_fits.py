@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag import DCRL, Knowledge, check_identifiability, fit_identifiability, load
-from hidag.errors import IdentifiabilityWarning
+from hidag import DCRL, Knowledge, check_identifiability, load
+from hidag.exceptions import IdentifiabilityWarning
+from hidag.identifiability import fit_certificate
 from hidag.latent import NetworkLaw
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 
 def table(q, family="gaussian", n_samples=1500, seed=3):
@@ -99,7 +100,7 @@ def test_states_of_a_network_occur_where_no_table_has_a_zero_however_rare_they_a
 
 def test_item_by_item_the_verdict_is_that_over_all_joint_states(good_fit, monkeypatch):
     listed = good_fit.certify()
-    monkeypatch.setattr(fit_identifiability, "MOST_LISTED_STATES", 4)
+    monkeypatch.setattr(fit_certificate, "MOST_LISTED_STATES", 4)
     single = good_fit.certify()
     assert single.finding("information").status == "undecided"
     same = [one.status for one in single.findings[:-1]]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from hidag import DCRL
-from hidag.errors import SettingError
+from hidag.exceptions import SettingError
 
 COLUMNS = ["Z1", "score", "c", "d", "e"]
 
@@ -19,12 +19,12 @@ def table() -> pd.DataFrame:
     return pd.DataFrame((rng.random((200, 5)) < chance).astype(float), columns=COLUMNS)
 
 
-@pytest.mark.filterwarnings("ignore::hidag.errors.HidagWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.HidagWarning")
 def test_made_up_names_keep_clear_of_the_items():
     assert DCRL(2, random_state=0, max_iter=5).fit(table()).result_.latent_names == ("ZZ1", "ZZ2")
 
 
-@pytest.mark.filterwarnings("ignore::hidag.errors.HidagWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.HidagWarning")
 def test_names_of_items_are_refused_for_latents():
     with pytest.raises(SettingError) as caught:
         DCRL(2, latent_names=["score", "speed"]).fit(table())

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 import hidag
 from hidag import DCRL, evaluate
 from hidag.cli.app import app
-from hidag.criteria import information_criteria
-from hidag.errors import GraphError, HidagWarning, SettingError
-from hidag.plots import plot_graph, plot_trace
-from hidag.report import write_report
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
-from hidag.stage_one.labels import same_class
+from hidag.exceptions import GraphError, HidagWarning, SettingError
+from hidag.fitting.information_criteria import information_criteria
+from hidag.plotting import plot_graph, plot_trace
+from hidag.reporting import write_report
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
+from hidag.strategy.labels import same_class
 
 K, N = 18, 300
 #: A number that is none, as people would see it; names such as "dominance" may go by.
@@ -106,7 +106,7 @@ def test_a_fit_has_criteria_statistics_and_standard_errors(table, fitted):
 
 
 def test_densities_of_rows_are_refused_in_a_sentence(table, fitted, monkeypatch):
-    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
     sentence = (
         "densities of rows take a sum over 2^18 latent states, and the latents hang together too "
         "closely for it to fall into small ones; a sparser Q or graph, or fewer latents, would "
@@ -172,7 +172,7 @@ def test_figures_and_page_show_no_missing_number(fitted, unsummed, tmp_path):
 
 
 def test_the_command_fits_and_shows_no_missing_number(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
     names = ",".join(f"item{j}" for j in range(3 * K))
     data = tmp_path / "table.csv"
     np.savetxt(data, table[1], delimiter=",", header=names, comments="")
@@ -202,7 +202,7 @@ def test_a_search_that_cannot_take_so_many_is_refused_before_any_work(table, mon
     def work(*_, **__):
         raise AssertionError("Stage I has begun")
 
-    monkeypatch.setattr("hidag.fit_stages.estimate_measurement", work)
+    monkeypatch.setattr("hidag.fitting.stages.estimate_measurement", work)
     with pytest.raises(GraphError) as caught:
         DCRL(K, family="gaussian", search="exact").fit(table[1])
     assert str(caught.value) == (

@@ -7,10 +7,10 @@ import pytest
 
 import hidag
 from hidag import DCRL
-from hidag.errors import SettingError
-from hidag.explain import what_if
+from hidag.causal import what_if
+from hidag.exceptions import SettingError
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Truth, simulate
+from hidag.simulation import Truth, simulate
 
 FAMILIES = (
     "gaussian", "binomial(8)", "ordinal(4)", "negative-binomial", "ordinal(1..3)", "gamma",

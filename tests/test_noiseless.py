@@ -9,11 +9,11 @@ import pytest
 
 import hidag
 from hidag import DCRL
-from hidag.cli.wording import options_for_settings
-from hidag.errors import IdentifiabilityWarning
-from hidag.explain.standard_errors import standard_errors
-from hidag.noiseless import noiseless_sentence
-from hidag.report import concerns, what_was_fitted
+from hidag.cli.messages import options_for_settings
+from hidag.exceptions import IdentifiabilityWarning
+from hidag.fitting.fit_warnings import noiseless_sentence
+from hidag.inference.standard_errors import standard_errors
+from hidag.reporting import concerns, what_was_fitted
 
 WORDS = "no noise beside the latents"
 

@@ -10,10 +10,10 @@ import pytest
 
 import hidag
 from hidag import DCRL, design, simulate
-from hidag.cli.wording import overdispersion_in_options
-from hidag.errors import MisfitWarning
-from hidag.overdispersed import overdispersion_sentence
-from hidag.report import concerns
+from hidag.cli.messages import overdispersion_in_options
+from hidag.exceptions import MisfitWarning
+from hidag.fitting.fit_warnings import overdispersion_sentence
+from hidag.reporting import concerns
 
 
 def counts(shape: float, plain: tuple[int, ...] = (), n_rows: int = 800):

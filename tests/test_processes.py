@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from hidag.processes import run_all
+from hidag.parallel import run_all
 
 PIECES = [(2, exponent) for exponent in range(5)]
 

@@ -8,22 +8,21 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, load, survey_weights
-from hidag.criteria import information_criteria
-from hidag.errors import DataError
-from hidag.estimate.expectation import expect
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.item_information import observed_information
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.maximise import Basis, maximise
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect
+from hidag.em.information import observed_information
+from hidag.em.m_step import Basis, maximise, permissions
+from hidag.em.saem import GibbsSampler
+from hidag.exceptions import DataError
+from hidag.fitting.information_criteria import information_criteria
+from hidag.initialization.common_factors import network_start
+from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
-from hidag.start.network_start import network_start
-from hidag.start.spectral import predictors, spectral_start
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 #: Counts of repeated rows stray together, which is no way of Poisson counts.
-pytestmark = pytest.mark.filterwarnings("ignore::hidag.errors.MisfitWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::hidag.exceptions.MisfitWarning")
 
 K = 3
 FAMILIES = ("gaussian", "bernoulli", "poisson", "lognormal") * 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, load
-from hidag.seen_rows import MOST_PATTERNS, SeenRows
+from hidag.data.missingness_patterns import MOST_PATTERNS, SeenRows
 
 
 def holes(n_rows, n_items, seed=0):

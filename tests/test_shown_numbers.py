@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.shown_numbers import shown_in_cell, shown_number, shown_range, shown_row
+from hidag.formatting import shown_in_cell, shown_number, shown_range, shown_row
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.plots.style import name_in_lines, shown_name
-from hidag.shown_numbers import shown_value
-from hidag.shown_text import counted, hidden, shortened, visible
+from hidag.formatting import counted, hidden, shortened, shown_value, visible
+from hidag.plotting.style import name_in_lines, shown_name
 
 QUESTIONS = [f"During the past 30 days, how often did you feel {word}" for word in ("sad", "calm")]
 

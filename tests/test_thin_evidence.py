@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.errors import IdentifiabilityWarning
+from hidag.exceptions import IdentifiabilityWarning
+from hidag.fitting.fit_warnings import Needs, warn_of_thin_evidence
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.simulate import Truth, simulate
-from hidag.thin_evidence import Needs, warn_of_thin_evidence
+from hidag.simulation import Truth, simulate
 
 CHAIN = NetworkLaw(
     StateSpace((2, 2)), ((), (0,)), (np.array([0.5, 0.5]), np.array([[0.8, 0.2], [0.2, 0.8]]))

@@ -6,19 +6,13 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, select
-from hidag.criteria import information_criteria
-from hidag.errors import DataError, HidagWarning
-from hidag.explain import (
-    bootstrap,
-    classify,
-    fit_statistics,
-    person_fit,
-    standard_errors,
-    validate_q,
-)
-from hidag.report.words import what_was_fitted
-from hidag.row_weights import unanswered_in_words
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.data.sample_weights import unanswered_in_words
+from hidag.diagnostics import classify, fit_statistics, person_fit, validate_q
+from hidag.exceptions import DataError, HidagWarning
+from hidag.fitting.information_criteria import information_criteria
+from hidag.inference import bootstrap, standard_errors
+from hidag.reporting.fit_description import what_was_fitted
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 N, EMPTY = 300, 500
 Q = np.tile(np.eye(2, dtype=np.int8), (4, 1))

@@ -3,68 +3,82 @@
 from __future__ import annotations
 
 import logging
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from hidag.versions import versions_used
-
 if TYPE_CHECKING:
-    from hidag import discover as discover
-    from hidag import evaluate as evaluate
-    from hidag import explain as explain
-    from hidag import plots as plots
-    from hidag import report as report
-    from hidag import select as select
-    from hidag import simulate as simulate
-    from hidag.discover import CPDAG as CPDAG
-    from hidag.discover import DAG as DAG
-    from hidag.discover import Knowledge as Knowledge
+    from hidag.causal import average_effects as average_effects
+    from hidag.causal import what_if as what_if
+    from hidag.data.sample_weights import survey_weights as survey_weights
+    from hidag.diagnostics import classify as classify
+    from hidag.diagnostics import fit_statistics as fit_statistics
+    from hidag.diagnostics import person_fit as person_fit
+    from hidag.diagnostics import validate_q as validate_q
     from hidag.estimator import DCRL as DCRL
-    from hidag.explain import BootstrapResult as BootstrapResult
-    from hidag.explain import average_effects as average_effects
-    from hidag.explain import bootstrap as bootstrap
-    from hidag.explain import classify as classify
-    from hidag.explain import fit_statistics as fit_statistics
-    from hidag.explain import person_fit as person_fit
-    from hidag.explain import standard_errors as standard_errors
-    from hidag.explain import validate_q as validate_q
-    from hidag.explain import what_if as what_if
-    from hidag.identify import check_identifiability as check_identifiability
-    from hidag.report import write_report as write_report
-    from hidag.result import FitResult as FitResult
-    from hidag.result import load as load
-    from hidag.row_weights import survey_weights as survey_weights
-    from hidag.simulate import design as design
+    from hidag.identifiability import check_identifiability as check_identifiability
+    from hidag.inference import BootstrapResult as BootstrapResult
+    from hidag.inference import bootstrap as bootstrap
+    from hidag.inference import standard_errors as standard_errors
+    from hidag.metrics import evaluate as evaluate
+    from hidag.model_selection import select as select
+    from hidag.reporting import write_report as write_report
+    from hidag.results import FitResult as FitResult
+    from hidag.results import load as load
+    from hidag.simulation import design as design
+    from hidag.simulation import simulate as simulate
+    from hidag.structure import CPDAG as CPDAG
+    from hidag.structure import DAG as DAG
+    from hidag.structure import Knowledge as Knowledge
+    from hidag.structure import discover as discover
 
-__version__ = versions_used()["hidag"]
+try:
+    __version__ = version("hidag")
+except PackageNotFoundError:
+    __version__ = "unknown"
 
 logging.getLogger("hidag").addHandler(logging.NullHandler())
 
 #: Where each public name lives; loaded at first use, so that `import hidag` costs next to nothing.
 _HOMES = {
-    "BootstrapResult": "hidag.explain",
-    "CPDAG": "hidag.discover",
-    "DAG": "hidag.discover",
+    "BootstrapResult": "hidag.inference",
+    "CPDAG": "hidag.structure",
+    "DAG": "hidag.structure",
     "DCRL": "hidag.estimator",
-    "FitResult": "hidag.result",
-    "Knowledge": "hidag.discover",
-    "average_effects": "hidag.explain",
-    "bootstrap": "hidag.explain",
-    "check_identifiability": "hidag.identify",
-    "classify": "hidag.explain",
-    "design": "hidag.simulate",
-    "fit_statistics": "hidag.explain",
-    "load": "hidag.result",
-    "person_fit": "hidag.explain",
-    "standard_errors": "hidag.explain",
-    "survey_weights": "hidag.row_weights",
-    "validate_q": "hidag.explain",
-    "what_if": "hidag.explain",
-    "write_report": "hidag.report",
+    "FitResult": "hidag.results",
+    "Knowledge": "hidag.structure",
+    "average_effects": "hidag.causal",
+    "bootstrap": "hidag.inference",
+    "check_identifiability": "hidag.identifiability",
+    "classify": "hidag.diagnostics",
+    "design": "hidag.simulation",
+    "discover": "hidag.structure",
+    "evaluate": "hidag.metrics",
+    "fit_statistics": "hidag.diagnostics",
+    "load": "hidag.results",
+    "person_fit": "hidag.diagnostics",
+    "select": "hidag.model_selection",
+    "simulate": "hidag.simulation",
+    "standard_errors": "hidag.inference",
+    "survey_weights": "hidag.data.sample_weights",
+    "validate_q": "hidag.diagnostics",
+    "what_if": "hidag.causal",
+    "write_report": "hidag.reporting",
 }
-#: Rooms. Four can be called: `hidag.discover(rows)` is `hidag.discover.discover(rows)`.
-_ROOMS = ("discover", "evaluate", "explain", "plots", "report", "select", "simulate")
+#: Packages that are loaded at first use too.
+_PACKAGES = (
+    "causal",
+    "diagnostics",
+    "identifiability",
+    "inference",
+    "metrics",
+    "model_selection",
+    "plotting",
+    "reporting",
+    "simulation",
+    "structure",
+)
 
-__all__ = [*sorted(_HOMES), *_ROOMS]
+__all__ = [*sorted(_HOMES), *_PACKAGES]
 
 
 def __getattr__(name: str) -> Any:
@@ -72,7 +86,7 @@ def __getattr__(name: str) -> Any:
 
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"hidag.{name}")
     raise AttributeError(f"module 'hidag' has no attribute {name!r}")
 

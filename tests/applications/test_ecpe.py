@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hidag.applications.ecpe import read_ecpe, run_ecpe
-from hidag.applications.ecpe_tables import HIERARCHY, item_responses
-from hidag.cli.application import outcome_files
-from hidag.errors import DataError
+from hidag.exceptions import DataError
+from hidag_paper.applications.ecpe import HIERARCHY, item_responses, read_ecpe, run_ecpe
+from hidag_paper.commands.application import outcome_files
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "ecpe"
 SKILLS = ("Morphosyntactic", "Cohesive", "Lexical")

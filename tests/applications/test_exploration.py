@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, simulate
-from hidag.applications.exploration import explore, largest_that_comes_back
-from hidag.applications.misfit import misfit
-from hidag.applications.naming import direct_effects, names_by_items, renamed
-from hidag.applications.replication import agreement, edge_support, halves_of
-from hidag.observations import read_table
-from hidag.select.candidates import Table
+from hidag.data import read_table
+from hidag.model_selection.candidates import Table
+from hidag_paper.applications.exploration import (
+    agreement,
+    direct_effects,
+    edge_support,
+    explore,
+    halves_of,
+    largest_that_comes_back,
+    misfit,
+    names_by_items,
+    renamed,
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hidag.applications.newsgroups_data import read_counts
-from hidag.applications.nhanes_data import first_families, read_survey
 from hidag.cli.app import app
-from hidag.errors import DataError
+from hidag.exceptions import DataError
+from hidag_paper.applications.newsgroups_data import read_counts
+from hidag_paper.applications.nhanes_data import first_families, read_survey
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

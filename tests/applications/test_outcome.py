@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.applications import Outcome, Picture, Section, Table, render_outcome
-from hidag.cli.application import run_application
-from hidag.errors import FileError, SettingError
-from hidag.result import load
-from hidag.simulate import design, simulate
+from hidag.exceptions import FileError, SettingError
+from hidag.reporting.sections import Section, Table
+from hidag.results import load
+from hidag.simulation import design, simulate
+from hidag_paper.applications import Outcome, Picture, render_outcome
+from hidag_paper.commands.application import run_application
 
 HOSTILE = "<script>alert(1)</script>"
 

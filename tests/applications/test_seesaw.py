@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import hidag as package
-from hidag.applications.seesaw import fit_pixels, held_against_truth, run_seesaw
-from hidag.cli.application import outcome_files
-from hidag.errors import DataError
-from hidag.simulate import simulate_seesaw
-from hidag.simulate.seesaw import true_effects
+from hidag.exceptions import DataError
+from hidag_paper.applications.seesaw import fit_pixels, held_against_truth, run_seesaw
+from hidag_paper.commands.application import outcome_files
+from hidag_paper.seesaw import simulate_seesaw, true_effects
 
 
 @pytest.fixture(scope="module")

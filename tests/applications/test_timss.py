@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hidag.applications import timss, timss_fits
-from hidag.applications.timss_data import (
+from hidag.cli.app import app
+from hidag.exceptions import DataError, FileError, SettingError
+from hidag.metrics import evaluate_graph
+from hidag.structure import CPDAG
+from hidag_paper.applications import timss, timss_fits
+from hidag_paper.applications.timss import draw_skills
+from hidag_paper.applications.timss_fits import (
     SKILLS,
     printed_graph,
     printed_q,
@@ -18,11 +23,6 @@ from hidag.applications.timss_data import (
     read_times,
     stand_in,
 )
-from hidag.applications.timss_figure import draw_skills
-from hidag.cli.app import app
-from hidag.discover import CPDAG
-from hidag.errors import DataError, FileError, SettingError
-from hidag.evaluate import evaluate_graph
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

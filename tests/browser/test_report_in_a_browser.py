@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.applications import Outcome, render_outcome
-from hidag.report import ReportParts, Section, Table, write_report
-from hidag.simulate import design, simulate
+from hidag.reporting import ReportParts, Section, Table, write_report
+from hidag.simulation import design, simulate
+from hidag_paper.applications import Outcome, render_outcome
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -155,7 +155,7 @@ def test_q_with_another_number_of_latents(hidag, table, q_file):
 
 
 def test_the_folder_is_checked_before_the_fit(hidag, table, monkeypatch):
-    monkeypatch.setattr("hidag.cli.fit.DCRL", None)
+    monkeypatch.setattr("hidag.cli.commands.fit.DCRL", None)
     _refused(
         hidag("fit", table, "-k", 2, "--out", table / "fit"),
         f"cannot write into the folder {table / 'fit'}: Not a directory; choose another one with "
@@ -171,7 +171,7 @@ def test_a_failing_writer_leaves_the_folder_as_it_was(hidag, table, tmp_path, mo
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hidag.cli.tables.write_report", full)
+    monkeypatch.setattr("hidag.cli.output_files.write_report", full)
     _refused(
         hidag("fit", table, "-k", 2, "--out", out, "--seed", 9, "--starts", 1),
         f"cannot write into the folder {out}: No space left on device; choose another one with "

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from hidag import load
-from hidag.cli.bootstrap import with_bootstrap
-from hidag.explain.bootstrap_result import BootstrapResult
-from hidag.report import read_parts, render_report, write_parts
+from hidag.cli.commands.bootstrap import with_bootstrap
+from hidag.inference.bootstrap_result import BootstrapResult
+from hidag.reporting import read_parts, render_report, write_parts
 
 from .conftest import read_rows
 

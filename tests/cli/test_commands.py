@@ -13,10 +13,10 @@ import pytest
 
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
-from hidag.cli.printed import cut_apart, q_lines
-from hidag.cli.wording import as_typed
-from hidag.simulate import design
-from hidag.simulate.truth_file import read_truth, write_truth
+from hidag.cli.messages import as_typed
+from hidag.cli.result_text import cut_apart, q_lines
+from hidag.simulation import design
+from hidag.simulation.truth import read_truth, write_truth
 
 from .conftest import read_rows, write_rows
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hidag import CPDAG, load
-from hidag.cli.tables import FIT_FILES
+from hidag.cli.output_files import FIT_FILES
 
 from .conftest import ITEMS, read_rows, write_rows
 
@@ -106,7 +106,7 @@ def test_without_pictures_the_report_lacks_nothing_but_them(hidag, table, tmp_pa
 
 
 def test_a_report_says_which_command_computes_what_takes_long(hidag, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("hidag.cli.report.WORK_OF_ERRORS", 0)
+    monkeypatch.setattr("hidag.cli.commands.report.WORK_OF_ERRORS", 0)
     out = tmp_path / "fit"
     assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
     page = (out / "report.html").read_text("utf-8")
@@ -121,7 +121,7 @@ def test_statistics_that_are_not_there_have_their_reason(hidag, table, tmp_path,
     asked = (tmp_path / "asked" / "report.html").read_text("utf-8")
     command = "<code>hidag goodness</code>"
     assert f"Not computed here, as the fit was asked not to; {command} does so." in asked
-    monkeypatch.setattr("hidag.cli.report.WORK_OF_A_MOMENT", 0)
+    monkeypatch.setattr("hidag.cli.commands.report.WORK_OF_A_MOMENT", 0)
     assert hidag(*words, tmp_path / "long").exit_code == 0
     long = (tmp_path / "long" / "report.html").read_text("utf-8")
     assert "Not computed here, as it takes longer than the fit" in long

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hidag import load
-from hidag.cli.tables import write_csv
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.cli.output_files import write_csv
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 
 def test_what_is_known_beforehand_is_obeyed_and_told(tmp_path, hidag):

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from hidag.cli.reading import show_doubtful_names
+from hidag.cli.read_options import show_doubtful_names
 
 from .conftest import ITEMS, read_rows, write_rows
 

@@ -170,8 +170,8 @@ def test_simulated_levels_are_found_again(hidag, tmp_path):
 
 
 def test_a_fit_with_nominal_items_is_held_against_a_truth_in_any_order(hidag, tmp_path):
-    from hidag.cli.evaluate import _in_order
-    from hidag.simulate.truth_file import read_truth
+    from hidag.cli.commands.inspection import _in_order
+    from hidag.simulation.truth import read_truth
 
     sim, turned = tmp_path / "sim", tmp_path / "turned.csv"
     assert hidag("simulate", "--family", "poisson", "-n", 600, "--out", sim).exit_code == 0

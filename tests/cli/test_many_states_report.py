@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.cli.report import report_parts
-from hidag.report import render_report
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
+from hidag.cli.commands.report import report_parts
+from hidag.reporting import render_report
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 GREEN = '<div class="good"'
 NEVER = "not computed beyond 2^13 joint states"
@@ -36,8 +36,8 @@ def page_and_words(fitted, **more):
 
 def test_predictive_checks_alone_do_not_make_a_fit_a_good_one(fitted, monkeypatch):
     # What they do find is told elsewhere.
-    monkeypatch.setattr("hidag.cli.report.misfits", lambda found: ())
-    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+    monkeypatch.setattr("hidag.cli.commands.report.misfits", lambda found: ())
+    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
     parts, page, words = page_and_words(fitted)
     assert "The table beside tables drawn from the fit" in words["How well it fits"]
     said = (
@@ -51,8 +51,8 @@ def test_predictive_checks_alone_do_not_make_a_fit_a_good_one(fitted, monkeypatc
 
 
 def test_the_page_names_no_command_that_refuses(fitted, monkeypatch):
-    monkeypatch.setattr("hidag.cli.report.WORK_OF_A_MOMENT", 0)
-    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+    monkeypatch.setattr("hidag.cli.commands.report.WORK_OF_A_MOMENT", 0)
+    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
     _, page, words = page_and_words(fitted)
     assert words["How sure it is"] == (
         f"Standard errors are {CLOSELY}; `hidag bootstrap` fits resampled tables, with its answer "
@@ -83,7 +83,7 @@ def test_pairs_that_are_alike_are_found_among_more_states_than_are_listed(fitted
 
 
 def test_standard_errors_that_take_longer_than_the_fit_name_their_command(fitted, monkeypatch):
-    monkeypatch.setattr("hidag.cli.report.WORK_OF_ERRORS", 0)
+    monkeypatch.setattr("hidag.cli.commands.report.WORK_OF_ERRORS", 0)
     words = page_and_words(fitted)[2]
     assert words["How sure it is"].startswith("Standard errors take longer than the fit here")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.cli.knowledge import read_knowledge
-from hidag.cli.named_parts import read_arrows, read_pairs, split_known
-from hidag.cli.reading import dropped_of
-from hidag.errors import SettingError
+from hidag.cli.commands.fit import read_knowledge
+from hidag.cli.options import read_arrows, read_pairs, split_known
+from hidag.cli.read_options import dropped_of
+from hidag.exceptions import SettingError
 
 LONG = 'Word "problems", long'
 

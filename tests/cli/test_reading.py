@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from hidag.cli.reading import codes_of, dropped_of
-from hidag.errors import SettingError
-from hidag.result import load
+from hidag.cli.read_options import codes_of, dropped_of
+from hidag.exceptions import SettingError
+from hidag.results import load
 
 from .conftest import ITEMS, read_rows, write_rows
 

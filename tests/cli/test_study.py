@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from hidag.cli.study_commands import STUDY_HELP
-from hidag.studies import STUDIES, read_folder
-from hidag.studies.store import add_run
+from hidag_paper.commands.options import STUDY_HELP
+from hidag_paper.studies import STUDIES, read_folder
+from hidag_paper.studies.rows import add_run
 
 SMALL = ("--n", 300, "--replicates", 2, "--methods", "ours")
 #: The paper's items only.
@@ -96,7 +96,7 @@ def test_a_report_names_failed_fits_and_their_reason(hidag, tmp_path, monkeypatc
     def broken(data, seed, estimator):
         raise FloatingPointError("overflow in the second step")
 
-    monkeypatch.setattr("hidag.studies.recovery._fit", broken)
+    monkeypatch.setattr("hidag_paper.studies.runs._fit", broken)
     words = ("--cells", "Chain-5/*/300", "--out", tmp_path / "study")
     ran = hidag("study", "table1", *SMALL, *words)
     assert ran.exit_code == 0, ran.stderr

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.cli.weights import survey_weights, weights_beside
-from hidag.errors import DataError
-from hidag.observations.csv_text import import_arrow
+from hidag.cli.data_source import survey_weights, weights_beside
+from hidag.data.csv_text import import_arrow
+from hidag.exceptions import DataError
 
 
 def test_rows_without_an_answer_have_no_weight_in_a_survey():

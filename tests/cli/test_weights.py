@@ -65,7 +65,7 @@ def test_statistics_of_weighted_rows_judge_a_weighted_fit(hidag, tmp_path, answe
         told.append(found.n_effective)
         return ("it fits badly",)
 
-    monkeypatch.setattr("hidag.cli.report.misfits", misfits)
+    monkeypatch.setattr("hidag.cli.commands.report.misfits", misfits)
     rng = np.random.default_rng(0)
     weights = rng.gamma(4.0, 1.0, len(answers)).round(3)
     rows = [[w, *row] for w, row in zip(weights, answers.tolist(), strict=True)]

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from hidag.cli.app import app
-from hidag.discover import CPDAG
 from hidag.latent import SaturatedLaw
-from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
+from hidag.simulation import chain_dag, dag_from_parents, make_truth, random_law
+from hidag.structure import CPDAG
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.cli.wording import in_options, options_for_settings
-from hidag.errors import DataError
+from hidag.cli.messages import in_options, options_for_settings
+from hidag.exceptions import DataError
 
 LIKERT = {f"likert_{j}": "ordinal" for j in range(1, 13)}
 

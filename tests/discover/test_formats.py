@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hidag.discover import CPDAG, DAG
-from hidag.errors import GraphError, SettingError
+from hidag.exceptions import GraphError, SettingError
+from hidag.structure import CPDAG, DAG
 
 plain_names = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=6)
 any_names = st.text(

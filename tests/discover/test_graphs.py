@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from hidag.discover import CPDAG, DAG
-from hidag.errors import GraphError
+from hidag.exceptions import GraphError
+from hidag.structure import CPDAG, DAG
 
 DIAMOND = DAG.from_edges(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
 

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from hidag.discover import CPDAG, DAG, CountScore, Knowledge, discover, search_graph
-from hidag.errors import GraphError, SettingError
+from hidag.exceptions import GraphError, SettingError
 from hidag.latent import LatentCounts
+from hidag.structure import CPDAG, DAG, CountScore, Knowledge, discover, search_graph
 
 NAMES = ["a", "b", "c", "d"]
 

@@ -5,7 +5,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from hidag.discover import (
+from hidag.exceptions import DataError, GraphError, SettingError
+from hidag.latent import LatentCounts, expected_counts
+from hidag.simulation import random_dag, random_law
+from hidag.structure import (
     CPDAG,
     DAG,
     CountScore,
@@ -15,12 +18,8 @@ from hidag.discover import (
     graph_score,
     search_graph,
 )
-from hidag.discover.score_cache import ScoreCache
-from hidag.discover.score_choice import make_score
-from hidag.discover.scores import LeanScore
-from hidag.errors import DataError, GraphError, SettingError
-from hidag.latent import LatentCounts, expected_counts
-from hidag.simulate import random_dag, random_law
+from hidag.structure.graph_search import make_score
+from hidag.structure.scores import LeanScore, ScoreCache
 
 SEARCHES = ["ges", "xges", "exact"]
 

@@ -20,7 +20,7 @@ PATHS = r"`((?:src|tests|examples|benchmarks|docs)/[\w./-]+)`"
 
 
 def test_the_readme_lists_every_family() -> None:
-    from hidag.observations.types import known_families
+    from hidag.data.item_types import known_families
 
     text = (ROOT / "README.md").read_text("utf-8")
     rows = re.findall(r"^\| (`[^|]*) \| [^|]* \| [^|]* \|$", text.split("### Families")[1], re.M)
@@ -146,13 +146,9 @@ def has_no_options(path: Path) -> bool:
     return "argparse" not in path.read_text("utf-8")
 
 
-def rooms() -> set[str]:
-    """Return the names of all modules and packages at the top of the library."""
-    inside = (ROOT / "src" / "hidag").iterdir()
-    found = {
-        path.stem for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
-    return found - {"__init__", "__main__"}
+def packages() -> set[str]:
+    """Return the names of all packages of the library."""
+    return {path.parent.name for path in (ROOT / "src" / "hidag").glob("*/__init__.py")}
 
 
 def contracts() -> dict[str, dict[str, list[str]]]:
@@ -162,28 +158,31 @@ def contracts() -> dict[str, dict[str, list[str]]]:
 
 def test_contributing_has_the_order_of_imports_that_is_checked() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    stated = re.findall(r"`(cli > [^`]+)`", text)
-    layers = contracts()["Rooms in the order data walks through them"]["layers"]
+    stated = re.findall(r"`(hidag_paper > [^`]+)`", text)
+    layers = contracts()["Packages in the order that data flow through them"]["layers"]
     assert [" ".join(order.split()) for order in stated] == [
         " > ".join(layers).replace("hidag.", "")
     ]
 
 
-def test_contributing_names_every_room_and_no_other() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## The rooms")[1]
-    named = re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`]+)`", text.split("\nSo ")[0])))
-    assert set(named) - {"src", "hidag", "score"} == rooms()
+def test_contributing_names_every_package() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Layout")[1]
+    tree = text.split("```")[1]
+    named = set(re.findall(r"^  (\w+)/", tree, re.M))
+    assert named == packages()
 
 
-def test_contracts_speak_of_every_room() -> None:
+def test_contracts_name_every_package() -> None:
     rules = contracts()
     beyond = {
         "numba lives in kernels only": {"kernels"},
-        "no plotting or table library below plots": {
-            *("plots", "report", "applications", "cli"),
-            "observations",  # reads tables
+        "no plotting or table library below plotting": {
+            *("plotting", "reporting", "cli"),
+            "data",  # reads tables
         },
     }
     for name, free in beyond.items():
         held = {module.removeprefix("hidag.") for module in rules[name]["source_modules"]}
-        assert held == rooms() - free, name
+        assert held - {"hidag_paper"} == packages() - free, name
+    layers = contracts()["Packages in the order that data flow through them"]["layers"]
+    assert packages() <= set(re.findall(r"hidag\.(\w+)", " ".join(layers)))

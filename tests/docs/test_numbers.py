@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from hidag.errors import SettingError
+from hidag.exceptions import SettingError
 
 from .pages import ROOT
 
 
 def test_the_readme_says_how_many_latents_are_too_many() -> None:
     from hidag.latent import StateSpace
-    from hidag.start.budget import choose_method
+    from hidag.strategy.algorithm_choice import choose_method
 
     assert "K up to 16" in (ROOT / "README.md").read_text("utf-8")
     assert choose_method("saem", 100, 40, StateSpace.binary(16), saturated=True) == "saem"
@@ -23,16 +23,16 @@ def test_the_readme_says_how_many_latents_are_too_many() -> None:
 
 
 def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
-    from hidag.studies.baselines import (
+    from hidag_paper.baselines import (
         BASELINES,
-        class_matching,
-        component_counts,
-        count_decomposition,
         factor_ges,
         latent_class,
         mixture_oracle,
         research_code,
     )
+    from hidag_paper.baselines import latent_class as class_matching
+    from hidag_paper.baselines import mixture_oracle as component_counts
+    from hidag_paper.baselines import mixture_oracle as count_decomposition
 
     text = " ".join((ROOT / "docs" / "baselines.md").read_text("utf-8").split())
     most = f"At most {mixture_oracle.MOST_ITEMS} items and {mixture_oracle.MOST_LATENTS} latents"
@@ -41,7 +41,7 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
         f"counted in {component_counts.ROWS_FOR_TRIPLES:,} rows at the most",
         f"one beginning of {count_decomposition.RANDOM_BEGINNINGS + 1};",
         f"{latent_class.BEGINNINGS} beginnings from k-means",
-        f"from {class_matching.BEGINNINGS} rotations",
+        f"from {class_matching.N_ROTATIONS} rotations",
         f"At most {latent_class.MOST_LATENTS} latents.",
         f"at least {factor_ges.LEAST_LOADING:g}".replace("0.", "."),
         f"for {research_code.MAX_ITER} steps at the most",
@@ -52,45 +52,44 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
-    from hidag import pipeline
-    from hidag.cli.tables import LISTED_STATES
-    from hidag.discover.score_choice import MOST_LEAN_STATES
-    from hidag.discover.search import FEW_VARIABLES, PRIOR_WEIGHTS
-    from hidag.estimate import law_rounds, posterior
-    from hidag.estimate.network_support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
-    from hidag.estimate.tree_posterior import WIDEST
-    from hidag.evidence import edge_tests, likelihood_search, single_changes
-    from hidag.how_many import choice, neighbour_fits
-    from hidag.how_many.rule import (
+    from hidag.cli.output_files import LISTED_STATES
+    from hidag.em import posterior
+    from hidag.fitting import graph_stage as pipeline
+    from hidag.fitting import number_of_latents as choice
+    from hidag.fitting import number_of_latents as neighbour_fits
+    from hidag.fitting.fit_warnings import LITTLE_INFORMATION
+    from hidag.fitting.number_of_latents import (
         LEAST_ITEMS,
         LOOK_BEYOND,
         MOST_BOTH_WAYS,
         NEAR_TIE,
         NO_EVIDENCE,
     )
+    from hidag.initialization import common_factors as network_start
+    from hidag.initialization import factor_count, levels
+    from hidag.initialization import levels as exchange_levels
     from hidag.latent.state_space import MAX_LISTED_STATES
-    from hidag.row_posteriors import MOST_EXACT_STATES
-    from hidag.select.run import MOST_NUMBERS
-    from hidag.stage_one import effects
-    from hidag.stage_one.run import STATES_FOR_SAMPLED_START
-    from hidag.stage_one.sampled import MOST_PARENTS
-    from hidag.start import (
-        budget,
-        by_sampling,
-        crossing,
-        exchange_levels,
-        factor_count,
-        graph_first,
-        hops,
-        levels,
-        network_start,
-        one_direction,
-        sampling_road,
-        splits,
-        under_graph,
-        with_law,
-    )
-    from hidag.thin_evidence import LITTLE_INFORMATION
+    from hidag.model_selection.selection import MOST_NUMBERS
+    from hidag.network_em.junction_tree import WIDEST
+    from hidag.network_em.row_posteriors import MOST_EXACT_STATES
+    from hidag.network_em.support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
+    from hidag.strategy import algorithm_choice as budget
+    from hidag.strategy import algorithm_choice as with_law
+    from hidag.strategy import interactions as effects
+    from hidag.strategy import saem_network as by_sampling
+    from hidag.strategy import saem_network as sampling_road
+    from hidag.strategy import structural_em as law_rounds
+    from hidag.strategy import structural_multistart as graph_first
+    from hidag.strategy import structural_multistart as under_graph
+    from hidag.strategy.estimation import STATES_FOR_SAMPLED_START
+    from hidag.strategy.measurement import MOST_PARENTS
+    from hidag.strategy.moves import basin_hopping as hops
+    from hidag.strategy.moves import recombination as crossing
+    from hidag.strategy.moves import recombination as one_direction
+    from hidag.strategy.moves import split_moves as splits
+    from hidag.strategy.observed_likelihood import edge_tests, likelihood_search
+    from hidag.strategy.observed_likelihood import likelihood_search as single_changes
+    from hidag.structure.graph_search import FEW_VARIABLES, MOST_LEAN_STATES, PRIOR_WEIGHTS
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
     words = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
@@ -183,8 +182,8 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
 
 
 def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
-    from hidag.estimate.posterior import HARDLY_SEEN
-    from hidag.report.words import FEWEST_ITEMS, MUCH_MISSING
+    from hidag.em.posterior import HARDLY_SEEN
+    from hidag.reporting.fit_description import FEWEST_ITEMS, MUCH_MISSING
 
     text = " ".join((ROOT / "docs" / "after_the_fit.md").read_text("utf-8").split())
     for sentence in (
@@ -196,8 +195,8 @@ def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
 
 
 def test_rows_that_counts_are_worth_are_those_of_the_page() -> None:
-    from hidag.estimate.law_rounds import STEPS_FREE
-    from hidag.estimate.posterior import rows_worth
+    from hidag.em.posterior import rows_worth
+    from hidag.strategy.structural_em import STEPS_FREE
 
     text = (ROOT / "docs" / "effective_size.md").read_text("utf-8")
     rows = re.findall(r"^\| (0\.\d+) \| (\d\.\d\d) \| (\d\.\d\d) \|$", text, re.M)

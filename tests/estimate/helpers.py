@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 

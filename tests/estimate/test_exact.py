@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate import exact, expectation
-from hidag.estimate.expectation import expect
-from hidag.estimate.working import WorkingData
+from hidag.em import e_step
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
 
@@ -30,10 +30,10 @@ def table(family, size):
 )
 def test_exponents_known_to_be_safe_are_not_searched(monkeypatch, family, size, safe):
     data, parameters = table(family, size)
-    scores = exact.StateScores.of(parameters, LAW, FEATURES, data.gappy)
-    assert exact.exponents_are_safe(scores, data) is safe
+    scores = e_step.StateScores.of(parameters, LAW, FEATURES, data.gappy)
+    assert e_step.exponents_are_safe(scores, data) is safe
     found = expect(parameters, LAW, data, FEATURES)
-    monkeypatch.setattr(expectation, "exponents_are_safe", lambda scores, data: False)
+    monkeypatch.setattr(e_step, "exponents_are_safe", lambda scores, data: False)
     searched = expect(parameters, LAW, data, FEATURES)
     assert found[1] == searched[1]
     assert np.isfinite(found[1])
@@ -43,8 +43,8 @@ def test_exponents_known_to_be_safe_are_not_searched(monkeypatch, family, size, 
 def test_states_without_mass_do_not_make_exponents_unsafe():
     data, parameters = table("bernoulli", 1.0)
     law = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0])
-    assert exact.exponents_are_safe(
-        exact.StateScores.of(parameters, law, FEATURES, data.gappy), data
+    assert e_step.exponents_are_safe(
+        e_step.StateScores.of(parameters, law, FEATURES, data.gappy), data
     )
     statistics, _ = expect(parameters, law, data, FEATURES)
     np.testing.assert_array_equal(statistics.count[2:], 0.0)

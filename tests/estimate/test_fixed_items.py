@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hidag.estimate.expectation import expect_states
-from hidag.estimate.fixed_items import fit_law, freed_law
-from hidag.estimate.held_items import HeldItems
-from hidag.estimate.loop import any_law
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect_states
+from hidag.em.em import HeldItems, any_law, fit_law, freed_law
 from hidag.latent import SaturatedLaw, StateSpace
-from hidag.latent.factorise import factorised
+from hidag.latent.laws import factorised
 from hidag.measurement import MeasurementParameters
 
 SPACE = StateSpace.binary(3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.network_layout import ItemLayout
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.layout import ItemLayout
+from hidag.em.saem import GibbsSampler
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate import expectation
-from hidag.estimate.expectation import expect, expect_states
-from hidag.estimate.halving import halves_of
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.maximise import Basis, maximise
-from hidag.kernels.state_products import multiply_out
+from hidag.em import e_step
+from hidag.em.block_e_step import halves_of
+from hidag.em.e_step import expect, expect_states
+from hidag.em.m_step import Basis, maximise, permissions
+from hidag.kernels.sufficient_statistics import multiply_out
 from hidag.latent import StateSpace
 from hidag.measurement import Penalty, Terms
 
@@ -21,7 +20,7 @@ from .helpers import CASES, J, case
 
 def listed(monkeypatch, arguments):
     with monkeypatch.context() as patch:
-        patch.setattr(expectation, "halves_of", lambda *a, gaps: None)
+        patch.setattr(e_step, "halves_of", lambda *a, gaps: None)
         return expect(*arguments), expect_states(*arguments)
 
 
@@ -59,7 +58,7 @@ def test_halves_give_what_listed_states_give(monkeypatch, name):
 
 def test_rows_are_treated_apart_where_enough_of_them_are_complete():
     few, many = (CASES[name][2].complete.sum() for name in ("missing", "little missing"))
-    assert few < expectation.FEWEST_COMPLETE <= many < len(CASES["little missing"][2].complete)
+    assert few < e_step.FEWEST_COMPLETE <= many < len(CASES["little missing"][2].complete)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "missing", "little missing", "not additive"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate import held_items
-from hidag.estimate.expectation import expect_states
-from hidag.estimate.held_items import HeldItems
+from hidag.em import em
+from hidag.em.e_step import expect_states
+from hidag.em.em import HeldItems
 
 from .helpers import CASES
 
@@ -45,7 +45,7 @@ def test_every_law_has_the_bits_of_a_step_from_the_rows(name, n_threads):
 def test_nothing_is_kept_where_it_would_be_much(monkeypatch):
     name = next(name for name in CASES if name not in LISTED_OR_BETWEEN)
     parameters, _, data, features = CASES[name]
-    monkeypatch.setattr(held_items, "MOST_KEPT", 10)
+    monkeypatch.setattr(em, "MOST_KEPT", 10)
     held = HeldItems(parameters, data, features)
     assert held._met is None
     same_bits(held, CASES[name])
@@ -57,7 +57,7 @@ def test_rows_that_lose_their_digits_are_listed(monkeypatch):
     held = HeldItems(parameters, data, features)
     counts, value = held.expect_states(law)
     # Whatever the mass, it is too small: all rows go the other way.
-    monkeypatch.setattr(held_items, "SMALLEST_MASS", np.inf)
+    monkeypatch.setattr(em, "SMALLEST_MASS", np.inf)
     again, other = held.expect_states(law)
     assert np.array_equal(counts, again)
     assert value == other

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import comb
 from scipy.stats import norm
 
-from hidag.estimate.item_evidence import learned_distribution, log_evidence
+from hidag.em.information import learned_distribution, log_evidence
 from hidag.measurement import MeasurementParameters
 
 ALL_OPTIONAL = np.ones((4, 2), dtype=bool)

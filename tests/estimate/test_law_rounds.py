@@ -7,17 +7,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from hidag.estimate.law_rounds import estimate_under_network, look_under_network
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule, run_em
+from hidag.em.m_step import Basis, permissions
+from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
-from hidag.latent.factorise import factorised
+from hidag.latent.laws import factorised
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
-from hidag.stage_one import estimate_measurement
-from hidag.stage_one.exact import parents_by_search
-from hidag.start.spectral import predictors, spectral_start
+from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.measurement import parents_by_search
+from hidag.strategy.structural_em import estimate_under_network, initial_structure_step
 
 K = 4
 SPACE = StateSpace.binary(K)
@@ -54,7 +53,7 @@ def begin(chain):
 
 def look(chain, begin, learn, data=None):
     allowed, saturated = begin
-    return look_under_network(
+    return initial_structure_step(
         saturated, data or chain, SPACE, BASIS, allowed, PENALTY, Schedule(), learn, n_steps=20
     )
 

@@ -5,25 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import SettingError
-from hidag.estimate import network_maximise
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.loading_costs import coefficient_scales, permissions
-from hidag.estimate.maximise import Basis, maximise
-from hidag.estimate.network_gibbs import NetworkSampler
-from hidag.estimate.network_layout import FamilyLayout, ItemLayout
-from hidag.estimate.network_loop import law_of_draws, run_steps
-from hidag.estimate.network_maximise import maximise_tables
-from hidag.estimate.network_posterior import sampled_marginals, sampled_modes
-from hidag.estimate.network_scores import ItemScores, screened_scores
-from hidag.estimate.network_structure import sampled_information_ratio
-from hidag.estimate.network_support import choose_loadings, judge_loadings
-from hidag.estimate.posterior import (
-    information_ratio,
-    most_probable_states,
-    posterior_marginals,
-)
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.layout import FamilyLayout, ItemLayout
+from hidag.em.m_step import Basis, coefficient_scales, maximise, permissions
+from hidag.em.posterior import information_ratio, most_probable_states, posterior_marginals
+from hidag.em.saem import GibbsSampler
+from hidag.exceptions import SettingError
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import (
     NO_SPARSITY,
@@ -32,6 +19,12 @@ from hidag.measurement import (
     default_penalty,
     family_named,
 )
+from hidag.network_em import em
+from hidag.network_em.em import law_of_draws, maximise_tables, run_steps
+from hidag.network_em.gibbs import NetworkSampler
+from hidag.network_em.posterior import sampled_marginals, sampled_modes
+from hidag.network_em.support import ItemScores, choose_loadings, judge_loadings, screened_scores
+from hidag.strategy.saem_network import sampled_information_ratio
 
 FAMILIES = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
 #: Families with several columns per item, among them one with a single one.
@@ -173,7 +166,7 @@ def test_tallies_equal_plain_sums(names):
 @both_kinds
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(missing, names, monkeypatch):
-    monkeypatch.setattr(network_maximise, "ITEM_MASS", 0.0)
+    monkeypatch.setattr(em, "ITEM_MASS", 0.0)
     values, parameters = make_problem(4, families=names, missing=missing)
     data, working, sampler, items, families = set_out(values, parameters)
     ours = maximise_tables(working, sampler.statistics(items, families), data, items, n_newton=20)
@@ -279,17 +272,17 @@ def test_an_item_with_too_many_latents_is_refused():
 
 @both_kinds
 def test_kernels_are_their_plain_python_bodies(names):
-    from hidag.kernels import gibbs_network, network_tallies
+    from hidag.kernels import gibbs, sufficient_statistics
 
     values, parameters = make_problem(10, n_samples=30, families=names, missing=0.2)
     kept = {
         module: {name: getattr(module, name) for name in names}
         for module, names in (
             (
-                gibbs_network,
+                gibbs,
                 ("mix", "draw_level", "with_items", "place_in_table", "sweep_network", "log_joint"),
             ),
-            (network_tallies, ("place_in_table", "tally", "residuals", "item_scores")),
+            (sufficient_statistics, ("place_in_table", "tally", "residuals", "item_scores")),
         )
     }
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import hidag.estimate.network_exact as module
 from hidag import DCRL, design, simulate, standard_errors
-from hidag.estimate.network_exact import expect_tables, nearly_there, run_exact_steps
-from hidag.estimate.network_layout import FamilyLayout, ItemLayout
-from hidag.estimate.tree_posterior import TreePosterior
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.layout import FamilyLayout, ItemLayout
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
+from hidag.network_em import em
+from hidag.network_em.em import expect_tables, nearly_there, run_exact_steps
+from hidag.network_em.junction_tree import TreePosterior
 
 LEVELS = (2, 3, 2)
 
@@ -79,10 +79,10 @@ def test_steps_climb_and_held_items_stay(problem, monkeypatch) -> None:
         tree = TreePosterior.of(parameters, law)
         return expect_tables(tree, data, parameters, layout, families)[1]
 
-    monkeypatch.setattr(module, "MOST_STEPS", 3)
+    monkeypatch.setattr(em, "MOST_STEPS", 3)
     few = run_exact_steps(items, law, data)
     held = run_exact_steps(items, law, data, hold_items=True)
-    monkeypatch.setattr(module, "MOST_STEPS", 60)
+    monkeypatch.setattr(em, "MOST_STEPS", 60)
     many = run_exact_steps(items, law, data)
     start = likelihood(items, law)
     assert start < likelihood(few.parameters, few.law) < likelihood(many.parameters, many.law)
@@ -93,7 +93,7 @@ def test_steps_climb_and_held_items_stay(problem, monkeypatch) -> None:
 
 def test_tables_that_cost_too_much_are_left_to_sampling(problem, monkeypatch) -> None:
     law, items, data = problem
-    monkeypatch.setattr(module, "CELLS_FOR_A_LOADING", 1)
+    monkeypatch.setattr(em, "CELLS_FOR_A_LOADING", 1)
     assert run_exact_steps(items, law, data) is None
 
 

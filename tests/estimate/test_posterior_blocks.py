@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.exact import StateScores, iterate_posteriors
-from hidag.estimate.item_information import SlopeMeans
-from hidag.estimate.maximise import Basis
-from hidag.estimate.posterior_blocks import PosteriorBlocks
+from hidag.em.e_step import StateScores, iterate_posteriors
+from hidag.em.information import SlopeMeans
+from hidag.em.m_step import Basis
+from hidag.em.posterior import PosteriorBlocks
 
 from .helpers import CASES, case
 

@@ -10,12 +10,12 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
 from hidag import DCRL, bootstrap
-from hidag.estimate.network_gibbs import NetworkStatistics
-from hidag.estimate.network_layout import ItemLayout
-from hidag.estimate.network_maximise import maximise_tables
-from hidag.estimate.predictor_floor import kept_above
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.layout import ItemLayout
+from hidag.em.m_step import kept_above
 from hidag.measurement import MeasurementParameters
+from hidag.network_em.em import maximise_tables
+from hidag.network_em.gibbs import NetworkStatistics
 
 FLOOR = 1e-3
 STATES = np.array(list(itertools.product([0, 1], repeat=3)))

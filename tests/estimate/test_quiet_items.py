@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, evaluate, simulate
-from hidag.estimate.loading_costs import coefficient_scales, penalty_scales
-from hidag.estimate.noise_shares import noise_told_by
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData, noise_told_by
+from hidag.em.m_step import coefficient_scales, penalty_scales
 
 
 def working(truth, n_rows: int) -> WorkingData:

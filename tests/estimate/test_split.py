@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.split import Split, split_of
+from hidag.em.block_e_step import Split, split_of
 from hidag.latent import StateSpace
 
 

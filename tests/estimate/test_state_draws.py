@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.posterior import state_posteriors
-from hidag.estimate.state_draws import listed_states, summed_states
-from hidag.estimate.tree_posterior import TreePosterior
+from hidag.em.posterior import state_posteriors
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
+from hidag.network_em.junction_tree import TreePosterior
+from hidag.network_em.posterior import listed_states, summed_states
 
 
 @pytest.mark.parametrize("road", ["listed", "summed"])

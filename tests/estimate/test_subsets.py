@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.estimate.subsets import _solved, best_subset, moves_of, same_model, together
-from hidag.kernels.item_regression import FREE, PENALISED, RISING, ZERO
+from hidag.em.support import _solved, best_subset, moves_of, same_model, together
+from hidag.kernels.coordinate_descent import FREE, PENALISED, RISING, ZERO
 from hidag.measurement import Terms
 from hidag.measurement.terms import interactions_within
 

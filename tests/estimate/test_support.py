@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.estimate.expectation import expect
-from hidag.estimate.item_information import observed_information
-from hidag.estimate.maximise import Basis
-from hidag.estimate.subsets import best_subset, together
-from hidag.estimate.support import adapted_strength
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect
+from hidag.em.information import observed_information
+from hidag.em.m_step import Basis
+from hidag.em.support import adapted_strength, best_subset, together
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty
 

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import hidag.estimate.tree_posterior as module
-from hidag import row_posteriors
-from hidag.estimate.posterior import most_probable_states, posterior_marginals
-from hidag.estimate.tree_posterior import TreePosterior
+from hidag.em.posterior import most_probable_states, posterior_marginals
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.measurement.terms import interactions_within
+from hidag.network_em import junction_tree, row_posteriors
+from hidag.network_em.junction_tree import TreePosterior
 
 FAMILIES = ("bernoulli", "poisson", "gaussian", "ordinal(4)", "negative-binomial", "binomial(3)")
 
@@ -76,7 +75,7 @@ def test_sums_are_those_over_all_states(levels, joint: bool, seed: int, monkeypa
     found = tree.marginals(values)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_array_equal(tree.modes(values), most_probable_states(items, law, values))
-    monkeypatch.setattr(module, "BLOCK_CELLS", 1)
+    monkeypatch.setattr(junction_tree, "BLOCK_CELLS", 1)
     np.testing.assert_allclose(tree.marginals(values), found, atol=1e-13)
 
 

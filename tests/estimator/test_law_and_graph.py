@@ -41,7 +41,7 @@ def test_expected_counts_stand_for_what_the_items_tell(small):
     ],
 )
 # What is told here is not so: the table says so, and it is obeyed all the same.
-@pytest.mark.filterwarnings("ignore::hidag.errors.KnowledgeWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.KnowledgeWarning")
 def test_the_likelihood_is_that_of_the_law_that_comes_with_it(small, settings):
     _, data = small
     model = DCRL(5, family="gaussian", n_starts=1, random_state=0, **settings).fit(data.X)
@@ -52,7 +52,7 @@ def test_the_likelihood_is_that_of_the_law_that_comes_with_it(small, settings):
 
 
 # What is told here is not so: the table says so, and it is obeyed all the same.
-@pytest.mark.filterwarnings("ignore::hidag.errors.KnowledgeWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.KnowledgeWarning")
 def test_required_edges_are_in_the_law_and_forbidden_ones_are_not(small):
     _, data = small
     known = hidag.Knowledge(required=[(0, 4)], forbidden=[(1, 2), (2, 1)])
@@ -74,12 +74,12 @@ def test_required_edges_are_in_the_law_and_forbidden_ones_are_not(small):
 def test_a_rule_that_grows_too_fast_is_warned_about(small):
     _, data = small
     model = DCRL(5, family="gaussian", n_starts=1, resample=lambda n: n**1.2)
-    with pytest.warns(hidag.errors.HidagWarning, match="grows as fast as N log N or faster"):
+    with pytest.warns(hidag.exceptions.HidagWarning, match="grows as fast as N log N or faster"):
         model.fit(data.X)
 
 
 # What is told here is not so: the table says so, and it is obeyed all the same.
-@pytest.mark.filterwarnings("ignore::hidag.errors.KnowledgeWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.KnowledgeWarning")
 def test_knowledge_reaches_the_search(small):
     _, data = small
     forbidden = [(a, b) for a in range(5) for b in range(5) if a != b]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hidag import DCRL, design, evaluate, simulate
-from hidag.errors import ConvergenceWarning
+from hidag.exceptions import ConvergenceWarning
 
 
 def test_same_seed_same_bits(small):

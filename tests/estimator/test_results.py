@@ -10,7 +10,7 @@ import pytest
 
 import hidag
 from hidag import DCRL, evaluate
-from hidag.errors import DataError
+from hidag.exceptions import DataError
 
 
 def test_prediction(small, fitted):
@@ -101,13 +101,15 @@ def test_values_that_no_family_takes_are_refused_by_the_name_of_the_fits_item():
 
 
 def test_loading_something_else_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(hidag.errors.FileError) as caught:
+    with pytest.raises(hidag.exceptions.FileError) as caught:
         hidag.load(tmp_path / "nothing.npz")
     assert str(caught.value) == (
         f"no result at '{tmp_path / 'nothing.npz'}': expected a file written by result_.save(path)"
     )
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 half a zip")
-    with pytest.raises(hidag.errors.FileError, match="not a saved hidag fit, or it is truncated"):
+    with pytest.raises(
+        hidag.exceptions.FileError, match="not a saved hidag fit, or it is truncated"
+    ):
         hidag.load(tmp_path / "broken.npz")
 
 
@@ -129,7 +131,7 @@ def test_a_damaged_file_is_refused_whatever_is_damaged(fitted, tmp_path):
         path.write_bytes(bytes(damaged))
         try:
             hidag.load(path)
-        except hidag.errors.FileError:
+        except hidag.exceptions.FileError:
             refused += 1
     # Some bytes of a zip are read by nobody; most damage has to be noticed.
     assert refused > 30

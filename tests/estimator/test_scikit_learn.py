@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hidag import DCRL
-from hidag.errors import DataError
+from hidag.exceptions import DataError
 
 _WHOLE_NUMBERS = (
     "feeds whole numbers as if they were measurements; family='auto' refuses to guess whether such "

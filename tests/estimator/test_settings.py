@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.errors import ConvergenceWarning, DataError, IdentifiabilityWarning, SettingError
+from hidag.exceptions import ConvergenceWarning, DataError, IdentifiabilityWarning, SettingError
 
 
 def test_types_are_told(small, caplog):

@@ -9,7 +9,7 @@ import pytest
 
 import hidag
 from hidag import DCRL, design, evaluate, simulate
-from hidag.errors import ConvergenceWarning, IdentifiabilityWarning
+from hidag.exceptions import ConvergenceWarning, IdentifiabilityWarning
 
 
 def test_a_known_truth_is_found(small, fitted):

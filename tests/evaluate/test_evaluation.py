@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hidag.discover.graphs import CPDAG
-from hidag.evaluate import Parts, evaluate
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import Responses
-from hidag.simulate import design, make_truth, random_dag, random_law, random_q
+from hidag.metrics import Parts, evaluate
+from hidag.simulation import design, make_truth, random_dag, random_law, random_q
+from hidag.structure.graphs import CPDAG
 
 NAMES = ("Z1", "Z2", "Z3")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover.graphs import CPDAG, DAG
-from hidag.errors import DataError
-from hidag.evaluate import evaluate_graph
+from hidag.exceptions import DataError
+from hidag.metrics import evaluate_graph
+from hidag.structure.graphs import CPDAG, DAG
 
 NAMES = ("a", "b", "c", "d")
 

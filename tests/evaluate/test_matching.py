@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from hidag.errors import DataError
-from hidag.evaluate import Parts, match_latents, relabel_law, total_variation
+from hidag.exceptions import DataError
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import Responses
-from hidag.simulate import chain_dag, design, make_truth, random_dag, random_law, random_q, simulate
+from hidag.metrics import Parts, match_latents, relabel_law, total_variation
+from hidag.simulation import (
+    chain_dag,
+    design,
+    make_truth,
+    random_dag,
+    random_law,
+    random_q,
+    simulate,
+)
 
 MODELS = ["Chain-5", "Tree-5", "Model-5", "Chain-10", "Model-7", "Model-8", "Model-13"]
 

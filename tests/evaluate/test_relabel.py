@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge
-from hidag.criteria import count_parameters
-from hidag.errors import DataError, HidagWarning
-from hidag.evaluate import Matching, relabel_result
+from hidag.exceptions import DataError, HidagWarning
+from hidag.fitting.information_criteria import count_parameters
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Truth, simulate
+from hidag.metrics import Matching, relabel_result
+from hidag.simulation import Truth, simulate
 
 Q = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)
 #: B needs A; C stands apart, and has three levels.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.estimate.working import WorkingData
-from hidag.evidence import ObservedFit
+from hidag.em.design_data import WorkingData
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
+from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
 
 SPACE = StateSpace.binary(3)
 CHAIN = ((), (0,), (1,))

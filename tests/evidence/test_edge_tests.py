@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.discover import DAG, search_graph
-from hidag.discover.scores import CountScore
-from hidag.evidence import confirm_edges
-from hidag.evidence.edge_tests import BEYOND_DOUBT
 from hidag.latent import LatentCounts
-from hidag.latent.factorise import factorised, n_free_probabilities
+from hidag.latent.laws import factorised, n_free_probabilities
+from hidag.strategy.observed_likelihood.edge_tests import BEYOND_DOUBT, confirm_edges
+from hidag.structure import DAG, search_graph
+from hidag.structure.scores import CountScore
 
 from .tables import CHAIN, SPACE, bent_law, chain_law, observed_chain
 

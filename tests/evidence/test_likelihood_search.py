@@ -7,16 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.discover import DAG, Knowledge, SearchResult
-from hidag.discover.named_graph import adjacency_of_parents
-from hidag.discover.scores import CountScore
-from hidag.estimate.expectation import expect_states
-from hidag.estimate.posterior import HARDLY_SEEN
-from hidag.evidence import LikelihoodSearch, better_by_likelihood, goes_by_likelihood
-from hidag.evidence.move_estimates import _observed, _Tables, move_estimates
-from hidag.evidence.single_changes import SingleChanges
+from hidag.em.e_step import expect_states
+from hidag.em.posterior import HARDLY_SEEN
 from hidag.latent import LatentCounts, StateSpace
-from hidag.latent.factorise import equivalent, factorised
+from hidag.latent.laws import equivalent, factorised
+from hidag.strategy.observed_likelihood.edge_tests import better_by_likelihood
+from hidag.strategy.observed_likelihood.likelihood_search import (
+    LikelihoodSearch,
+    SingleChanges,
+    _observed,
+    _Tables,
+    move_estimates,
+    use_likelihood_search,
+)
+from hidag.structure import DAG, Knowledge, SearchResult
+from hidag.structure.graph_io import adjacency_of_parents
+from hidag.structure.scores import CountScore
 
 from .tables import CHAIN, EMPTY, FULL, SPACE, bent_law, chain_law, observed_chain
 
@@ -107,8 +113,8 @@ def test_a_graph_comes_with_a_test_of_each_edge(weak):
 
 
 def test_it_is_for_binary_latents_that_items_hardly_show(weak):
-    assert goes_by_likelihood(weak, HARDLY_SEEN / 2)
-    assert not goes_by_likelihood(weak, HARDLY_SEEN)
-    assert not goes_by_likelihood(replace(weak, space=StateSpace((2, 3, 2))), HARDLY_SEEN / 2)
+    assert use_likelihood_search(weak, HARDLY_SEEN / 2)
+    assert not use_likelihood_search(weak, HARDLY_SEEN)
+    assert not use_likelihood_search(replace(weak, space=StateSpace((2, 3, 2))), HARDLY_SEEN / 2)
     many = replace(weak, space=StateSpace.binary(20))
-    assert not goes_by_likelihood(many, HARDLY_SEEN / 2)
+    assert not use_likelihood_search(many, HARDLY_SEEN / 2)

@@ -7,14 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.discover import Knowledge, search_graph
-from hidag.discover.score_choice import make_score
-from hidag.estimate.working import WorkingData
-from hidag.evidence import LikelihoodSearch, ObservedFit, SingleChanges, confirm_edges
-from hidag.evidence.move_estimates import move_estimates
+from hidag.em.design_data import WorkingData
 from hidag.latent import LatentCounts, SaturatedLaw
-from hidag.latent.factorise import factorised
+from hidag.latent.laws import factorised
 from hidag.measurement import MeasurementParameters
+from hidag.strategy.observed_likelihood.edge_tests import confirm_edges
+from hidag.strategy.observed_likelihood.likelihood_search import (
+    LikelihoodSearch,
+    ObservedFit,
+    SingleChanges,
+    move_estimates,
+)
+from hidag.structure import Knowledge, search_graph
+from hidag.structure.graph_search import make_score
 
 from .tables import SPACE
 

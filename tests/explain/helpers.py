@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from hidag.discover import CPDAG
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.scored_columns import ScoredColumns
+from hidag.diagnostics.moment_tests import ScoredColumns
+from hidag.inference.information.free_parameters import FreeParameters
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, family_named
-from hidag.result import FitResult
+from hidag.results import FitResult
+from hidag.structure import CPDAG
 
 
 def result_at(
@@ -123,7 +123,7 @@ def two_latents(families, *, law="network", seed=0, n_samples=300, effects="main
     responses = Responses.of(families)
     rows = np.arange(len(responses.families))
     q = np.array([[1, 0], [0, 1], [1, 1]])[responses.item % 3]
-    from hidag.measurement.effects import Effects
+    from hidag.measurement.terms import Effects
 
     wanted = Effects.of(effects)
     terms = wanted.terms(q, (2, 2))

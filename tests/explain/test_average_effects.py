@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.discover import CPDAG
-from hidag.errors import SettingError
-from hidag.explain import average_effects, draws_of_law, what_if
+from hidag.causal import average_effects, what_if
+from hidag.data.missingness_patterns import SeenRows
+from hidag.exceptions import SettingError
+from hidag.inference import draws_of_law
 from hidag.latent import SaturatedLaw
-from hidag.seen_rows import SeenRows
-from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
+from hidag.simulation import chain_dag, dag_from_parents, make_truth, random_law
+from hidag.structure import CPDAG
 
 COLLIDER = dag_from_parents([(), (), (0, 1), (2,)])
 

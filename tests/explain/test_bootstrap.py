@@ -10,11 +10,11 @@ import pytest
 
 import hidag
 from hidag import DCRL, BootstrapResult, Knowledge, bootstrap
-from hidag.archive import read_archive, write_archive
-from hidag.errors import DataError, FileError, KnowledgeWarning, SettingError
-from hidag.evaluate import relabel_law
-from hidag.explain import average_effects
-from hidag.explain.resample import aligned
+from hidag.causal import average_effects
+from hidag.exceptions import DataError, FileError, KnowledgeWarning, SettingError
+from hidag.inference.refit import aligned
+from hidag.metrics import relabel_law
+from hidag.results import read_archive, write_archive
 
 Q = np.vstack([np.eye(3, dtype=int)] * 3 + [[[1, 1, 0]]])
 WORDS = ["pace", "focus", "skill"]
@@ -229,7 +229,7 @@ def test_knowledge_follows_the_latents_of_an_estimated_q(chain, start, by_number
 
 @pytest.mark.parametrize("effects", [2, "all", "gdina", "dina", "dino"])
 @pytest.mark.parametrize("q", [Q, None], ids=["given", "estimated"])
-@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
 def test_refits_with_interactions_begin_at_the_fit(table, effects, q):
     X = table.copy()
     X[:, 9] += 2.0 * ((X[:, 0] > 1) & (X[:, 1] > 1))
@@ -269,7 +269,7 @@ def test_resamples_that_cannot_be_fitted_are_counted():
     X = (rng.random((40, 5)) < 0.5).astype(float)
     X[:, 4] = 0
     X[0, 4] = 1
-    with pytest.warns(hidag.errors.HidagWarning):
+    with pytest.warns(hidag.exceptions.HidagWarning):
         model = DCRL(1, family="bernoulli", n_starts=1, random_state=0).fit(X)
     found = bootstrap(model, X, n_resamples=8, start="fitted", random_state=0)
     assert 0 < len(found.failures) < 8

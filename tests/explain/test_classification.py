@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hidag.errors import DataError
-from hidag.estimate.posterior import state_posteriors
-from hidag.explain import classify, fit_statistics
+from hidag.diagnostics import classify, fit_statistics
+from hidag.em.posterior import state_posteriors
+from hidag.exceptions import DataError
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 
@@ -93,7 +93,7 @@ def chain_of(n_latents: int):
 def test_profiles_that_outnumber_rows_are_placed_as_alike_as_two_tables_show(
     most_listed, missing, monkeypatch
 ):
-    monkeypatch.setattr("hidag.explain.placements.MOST_STATES", most_listed)
+    monkeypatch.setattr("hidag.diagnostics.classification.MOST_STATES", most_listed)
     result = chain_of(9)
     rng = np.random.default_rng(3)
     states = result.law.sample(4000, rng)
@@ -229,7 +229,7 @@ def many_latents(n_latents):
 @pytest.mark.parametrize("sampled", [False, True])
 def test_many_latents_are_placed_and_sampling_is_said(sampled, monkeypatch):
     if sampled:
-        monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", 1)
+        monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
     result = many_latents(18)
     X, states = drawn(result, 30, seed=0)
     found = classify(result, X)

@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hidag.discover import CPDAG
-from hidag.errors import HidagWarning
-from hidag.explain import to_bif, to_dot, to_dowhy, to_gml
-from hidag.explain.exported_law import distance_to_network, network_law
-from hidag.explain.exports import items_without_table, network_nodes
+from hidag.causal import to_bif, to_dot, to_dowhy, to_gml
+from hidag.causal.exports import (
+    distance_to_network,
+    items_without_table,
+    network_law,
+    network_nodes,
+)
+from hidag.exceptions import HidagWarning
 from hidag.latent import SaturatedLaw
-from hidag.simulate import Truth, chain_dag, make_truth, random_dag, random_law
+from hidag.simulation import Truth, chain_dag, make_truth, random_dag, random_law
+from hidag.structure import CPDAG
 
 
 @pytest.fixture
@@ -160,7 +164,7 @@ def test_the_distance_of_many_latents_is_that_of_draws(as_result, monkeypatch):
     exact = distance_to_network(result, network_law(result))
     assert exact == pytest.approx(total_variation(result))
     assert exact > 0.02
-    monkeypatch.setattr("hidag.explain.exported_law.MOST_LISTED", 1)
+    monkeypatch.setattr("hidag.causal.exports.MOST_LISTED", 1)
     assert distance_to_network(result, network_law(result)) == pytest.approx(exact, abs=0.004)
     with pytest.warns(HidagWarning) as caught:
         to_bif(result)

@@ -12,13 +12,12 @@ import pytest
 from scipy.stats import chi2, norm
 
 from hidag import DCRL
-from hidag.criteria import log_number_of_q
-from hidag.explain import fit_statistics, person_fit
-from hidag.explain.criteria import criteria
-from hidag.explain.fit_statistics import untested_pairs
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.predictive import predictive_checks
-from hidag.item_order import with_items_in_order
+from hidag.diagnostics import fit_statistics, person_fit
+from hidag.diagnostics.fit_statistics import criteria, untested_pairs
+from hidag.diagnostics.predictive_checks import predictive_checks
+from hidag.fitting.information_criteria import log_number_of_q
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.results import with_items_in_order
 
 from .helpers import FOUR_ITEMS_EACH, chain_of_three, drawn, two_latents
 

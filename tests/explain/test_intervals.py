@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import SettingError
-from hidag.explain.intervals import (
+from hidag.exceptions import SettingError
+from hidag.inference.intervals import (
     level_reached,
     percentile_interval,
     range_interval,

@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hidag.discover import CPDAG, DAG
-from hidag.errors import DataError, SettingError
-from hidag.explain import average_effects, what_if
-from hidag.explain.inference import DrawnLaw, beliefs, intervened, law_over
-from hidag.explain.members import parent_choices
+from hidag.causal import average_effects, what_if
+from hidag.causal.possible_parents import parent_choices
+from hidag.causal.probability_queries import DrawnLaw, beliefs, intervened, law_over
+from hidag.exceptions import DataError, SettingError
 from hidag.latent import SaturatedLaw, StateSpace
-from hidag.simulate import Truth, chain_dag, make_truth, random_dag, random_law
+from hidag.simulation import Truth, chain_dag, make_truth, random_dag, random_law
+from hidag.structure import CPDAG, DAG
 
 LEVELS = (2, 3, 2, 2)
 
@@ -49,7 +49,7 @@ def marginal_of(joint, states, k, n_levels):
 def test_setting_latents_gives_what_the_truncated_factorisation_gives_in_every_member(
     seed, listed, as_result, monkeypatch
 ):
-    monkeypatch.setattr("hidag.explain.inference.FEW_STATES", listed)
+    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", listed)
     truth = a_truth(seed)
     states = truth.law.space.states()
     do, given = {"Z2": 2, "Z4": 0}, {"Z1": 1}
@@ -225,8 +225,8 @@ def test_fifty_latents_are_answered_exactly(average_parents, as_result):
 def test_a_graph_too_dense_for_tables_is_drawn_from(monkeypatch):
     truth = a_truth(0, levels=(2,) * 6, average_parents=2.0)
     exact = beliefs(truth.law)
-    monkeypatch.setattr("hidag.explain.inference.FEW_STATES", 1)
-    monkeypatch.setattr("hidag.explain.inference.LARGEST_TABLE", 2)
+    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", 1)
+    monkeypatch.setattr("hidag.causal.probability_queries.LARGEST_TABLE", 2)
     drawn = beliefs(truth.law)
     assert isinstance(drawn, DrawnLaw)
     np.testing.assert_allclose(drawn.marginal((4, 1)), exact.marginal((4, 1)), atol=0.005)
@@ -234,7 +234,7 @@ def test_a_graph_too_dense_for_tables_is_drawn_from(monkeypatch):
 
 @pytest.mark.parametrize("listed", [1, 1 << 11])
 def test_marginals_of_any_latents_in_any_order_are_exact(listed, monkeypatch):
-    monkeypatch.setattr("hidag.explain.inference.FEW_STATES", listed)
+    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", listed)
     truth = a_truth(5, levels=(2, 3, 2, 2, 3, 2), average_parents=1.5)
     law = truth.law
     cube = np.asarray(law.probabilities).reshape(law.space.levels)

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from hidag.explain.item_edges import at_edge, complement
+from hidag.inference.information.item_derivatives import at_edge, complement
 
 
 def main_effects(n_latents):

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.explain import fit_statistics
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit, rests_on
-from hidag.explain.local_scores import LocalScores, movable
-from hidag.explain.moment_tests import ScoreSpace, chi_square
-from hidag.explain.row_scores import row_scores
-from hidag.explain.scored_columns import ScoredColumns
+from hidag.diagnostics import fit_statistics
+from hidag.diagnostics.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit, rests_on
+from hidag.diagnostics.moment_tests import (
+    LocalScores,
+    ScoredColumns,
+    ScoreSpace,
+    chi_square,
+    movable,
+)
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.row_scores import row_scores
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 
@@ -52,7 +56,7 @@ def test_items_are_held_against_the_others_as_a_list_of_all_states_says(mixed, m
         LocalScores.of(free, row_scores(free)),
     )
     summed = item_fit(free, columns, space)
-    monkeypatch.setattr("hidag.explain.left_out.MOST_SUMS", 0)
+    monkeypatch.setattr("hidag.diagnostics.item_fit.MOST_SUMS", 0)
     listed = item_fit(free, columns, space)
     for name in summed.columns[1:]:
         np.testing.assert_allclose(summed.column(name), listed.column(name), atol=1e-9)

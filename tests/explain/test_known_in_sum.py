@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from hidag import BootstrapResult
-from hidag.evaluate import evaluate, match_latents
-from hidag.explain.bootstrap_words import in_words
-from hidag.explain.refit import aligned
-from hidag.explain.resample import Task
-from hidag.free_coefficients import coefficients_in_sum
+from hidag.fitting.information_criteria import coefficients_in_sum
+from hidag.inference.bootstrap_result import in_words
+from hidag.inference.refit import Task, aligned
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.report.found_words import what_was_found
-from hidag.report.model_words import loadings_in_words
-from hidag.report.panels import bootstrap_panel
-from hidag.report.summary import summary_content
+from hidag.metrics import evaluate, match_latents
+from hidag.reporting.diagnostic_sections import bootstrap_panel
+from hidag.reporting.findings_text import what_was_found
+from hidag.reporting.fit_report import summary_content
+from hidag.reporting.model_description import loadings_in_words
 
 from .helpers import result_at
 

@@ -10,12 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from hidag import DCRL, Knowledge, load, standard_errors, survey_weights
+from hidag.causal import average_effects
 from hidag.cli.app import app
-from hidag.errors import HidagWarning
-from hidag.explain import average_effects, draws_of_law
-from hidag.explain.law_draws import draws_or_reason
+from hidag.exceptions import HidagWarning
+from hidag.inference import draws_of_law
+from hidag.inference.asymptotic_draws import draws_or_reason
 from hidag.latent import NetworkLaw
-from hidag.report.effects_panel import effects_panel
+from hidag.reporting.diagnostic_sections import effects_panel
 
 from .helpers import two_latents
 from .test_pattern_answers import CHANCES, saturated_items
@@ -107,7 +108,7 @@ def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
         np.testing.assert_array_equal(ours.law.probabilities, theirs.law.probabilities)
 
 
-@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
 def test_halves_that_no_row_has_together_leave_only_effects_across_without_interval(tmp_path):
     fit = fitted(booklets(a_table(), 0))
     words = (
@@ -140,7 +141,7 @@ def test_halves_that_no_row_has_together_leave_only_effects_across_without_inter
     assert json.loads(told.output)["some_without_interval"] == sentence
 
 
-@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
 def test_effects_that_rows_tell_have_the_intervals_of_a_table_that_tells_all():
     whole = booklets(a_table(3000), 1000)
     apart = whole.copy()

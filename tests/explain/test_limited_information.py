@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import chi2, ncx2
 
 from hidag import DCRL
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.limited_information import limited_information
-from hidag.explain.scored_columns import ScoredColumns
+from hidag.diagnostics.limited_information import limited_information
+from hidag.diagnostics.moment_tests import ScoredColumns
+from hidag.inference.information.free_parameters import FreeParameters
 from hidag.latent import NetworkLaw, SaturatedLaw
 
 from .helpers import columns_of, drawn, moved, two_latents

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, simulate, validate_q
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.new_entries import scores_of_loadings
-from hidag.explain.row_scores import item_scores
-from hidag.explain.state_tables import ListedTables, TreeTables, state_tables
-from hidag.simulate import chain_dag, make_truth, random_law
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.posterior_tables import ListedTables, TreeTables, state_tables
+from hidag.inference.information.row_scores import item_scores, scores_of_loadings
+from hidag.simulation import chain_dag, make_truth, random_law
 
 from .helpers import drawn
 from .test_row_scores import EVERY
@@ -20,8 +19,8 @@ from .test_state_tables import four_latents
 @pytest.fixture
 def few_listed(monkeypatch):
     """Have small tables take the place of listed states."""
-    for place in ("state_tables", "rows"):
-        monkeypatch.setattr(f"hidag.explain.{place}.MOST_STATES", 2)
+    for place in ("information.posterior_tables", "fitted_rows"):
+        monkeypatch.setattr(f"hidag.inference.{place}.MOST_STATES", 2)
 
 
 def test_scores_of_loadings_are_those_over_all_states(few_listed) -> None:

@@ -7,17 +7,14 @@ import pytest
 from scipy.stats import poisson
 
 from hidag import DCRL
-from hidag.explain import fit_statistics
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.local_scores import LocalScores
-from hidag.explain.moment_tests import ScoreSpace
-from hidag.explain.pair_tests import bounded_chances
-from hidag.explain.pairs import pair_residuals
-from hidag.explain.row_scores import row_scores
-from hidag.explain.scored_columns import ScoredColumns
+from hidag.diagnostics import fit_statistics
+from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, ScoreSpace
+from hidag.diagnostics.pair_residuals import bounded_chances, pair_residuals
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.row_scores import row_scores
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.result import FitResult
+from hidag.results import FitResult
 
 from .helpers import FOUR_ITEMS_EACH, chain_of_three, drawn, result_at, two_latents
 
@@ -37,8 +34,8 @@ def test_expected_covariances_are_those_of_a_large_draw():
 def test_sums_of_all_pairs_are_those_of_each_pair(mixed, few, monkeypatch):
     result, X = mixed
     if not few:
-        monkeypatch.setattr("hidag.explain.local_scores.MOST_SHARED", 3)
-    monkeypatch.setattr("hidag.explain.pair_tests.BLOCK_NUMBERS", 200)
+        monkeypatch.setattr("hidag.diagnostics.moment_tests.MOST_SHARED", 3)
+    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_NUMBERS", 200)
     free = FreeParameters.of(result, X)
     columns, local = (
         ScoredColumns.of(free, X),

@@ -9,12 +9,12 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from hidag.explain import what_if
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.standard_errors import standard_errors
+from hidag.causal import what_if
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.standard_errors import standard_errors
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.measurement.effects import Effects
+from hidag.measurement.terms import Effects
 
 from .helpers import drawn, moved, result_at, two_latents
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from scipy.stats import beta, gamma, kstest, nbinom, norm, poisson
 
-from hidag.explain import person_fit
-from hidag.explain.density_moments import DensityMoments
-from hidag.item_order import with_items_in_order
+from hidag.diagnostics import person_fit
+from hidag.diagnostics.person_fit import DensityMoments
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
+from hidag.results import with_items_in_order
 
 from .helpers import chain_of_three, drawn, result_at, two_latents
 
@@ -70,9 +72,10 @@ def test_a_row_is_rare_among_rows_that_lack_the_same_cells():
 
 @pytest.mark.parametrize("most", [2000, 60])
 def test_where_patterns_are_many_the_nearest_stand_in(most, monkeypatch):
-    monkeypatch.setattr("hidag.explain.alike_rows.MOST_PATTERNS", most)
-    monkeypatch.setattr("hidag.explain.alike_rows.BLOCK", 64)
-    monkeypatch.setattr("hidag.explain.alike_rows.MOST_EXTRA", 20_000)
+    module = import_module("hidag.diagnostics.person_fit")
+    monkeypatch.setattr(module, "MOST_PATTERNS", most)
+    monkeypatch.setattr(module, "BLOCK", 64)
+    monkeypatch.setattr(module, "MOST_EXTRA", 20_000)
     result, X, short = unequal_rows(1000)
     X[np.random.default_rng(0).random(X.shape) < 0.15] = np.nan
     p = np.array(person_fit(result, X).table.column("p_value"))

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from hidag import DCRL, Knowledge
-from hidag.errors import HidagWarning, SettingError
-from hidag.explain import validate_q
-from hidag.explain.provisional import provisional_fit
+from hidag.diagnostics import validate_q
+from hidag.diagnostics.q_validation import provisional_fit
+from hidag.exceptions import HidagWarning, SettingError
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Truth, simulate
+from hidag.simulation import Truth, simulate
 
 Q = np.array([[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 4)
 #: One more entry than the fit was given.

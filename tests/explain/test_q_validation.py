@@ -8,16 +8,14 @@ import pytest
 from scipy.special import logsumexp
 
 from hidag import DCRL
-from hidag.errors import DataError, SettingError
-from hidag.explain import validate_q
-from hidag.explain.given_q import changed, given_q
-from hidag.explain.q_screening import screened_entries
-from hidag.explain.q_validation import _ratio
-from hidag.explain.q_verdict import QValidation
-from hidag.explain.tables import Table
+from hidag.diagnostics import validate_q
+from hidag.diagnostics.q_entry_tests import changed, given_q, screened_entries
+from hidag.diagnostics.q_validation import QValidation, _ratio
+from hidag.exceptions import DataError, SettingError
+from hidag.inference.result_tables import Table
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.measurement.effects import Effects
+from hidag.measurement.terms import Effects
 
 from .helpers import drawn, result_at
 

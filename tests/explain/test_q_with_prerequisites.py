@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge
-from hidag.errors import HidagWarning
-from hidag.explain import validate_q
-from hidag.explain.given_q import changed, given_q
-from hidag.explain.q_screening import screened_entries
-from hidag.report.q_panel import q_panel
+from hidag.diagnostics import validate_q
+from hidag.diagnostics.q_entry_tests import changed, given_q, screened_entries
+from hidag.exceptions import HidagWarning
+from hidag.reporting.diagnostic_sections import q_panel
 
 Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=np.int8)
 

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 from hidag import BootstrapResult, Knowledge
-from hidag.archive import read_archive, write_archive
-from hidag.errors import DataError, SettingError
-from hidag.evaluate import Parts, relabel_law
-from hidag.explain import average_effects
-from hidag.explain.kept_law import kept_network, network_of
-from hidag.explain.refit import Refit, aligned, matched
-from hidag.explain.resample import Task
+from hidag.causal import average_effects
+from hidag.exceptions import DataError, SettingError
+from hidag.inference.refit import Refit, Task, aligned, kept_network, matched, network_of
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.simulate import dag_from_parents, make_truth, random_law
+from hidag.metrics import Parts, relabel_law
+from hidag.results import read_archive, write_archive
+from hidag.simulation import dag_from_parents, make_truth, random_law
 
 from .helpers import result_at, two_latents
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.observed_information import observed_information
-from hidag.explain.row_scores import row_scores
-from hidag.identify.scores import auxiliaries, scores
+from hidag.identifiability.information import auxiliaries, scores
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.observed_information import observed_information
+from hidag.inference.information.row_scores import row_scores
 
 from .helpers import drawn, moved, two_latents
 

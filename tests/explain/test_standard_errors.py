@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.errors import DataError, SettingError
-from hidag.explain.standard_errors import standard_errors
+from hidag.exceptions import DataError, SettingError
+from hidag.inference.standard_errors import standard_errors
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 

@@ -7,19 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate.tree_posterior import TreePosterior
-from hidag.explain import fit_statistics, standard_errors
-from hidag.explain.criteria import criteria
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.item_fit import item_fit
-from hidag.explain.local_scores import LocalScores
-from hidag.explain.observed_information import complete_information, observed_information
-from hidag.explain.pairs import pair_residuals
-from hidag.explain.row_scores import row_scores
-from hidag.explain.scored_columns import ScoredColumns
-from hidag.explain.state_tables import TreeTables, state_tables
+from hidag.diagnostics import fit_statistics
+from hidag.diagnostics.fit_statistics import criteria
+from hidag.diagnostics.item_fit import item_fit
+from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
+from hidag.diagnostics.pair_residuals import pair_residuals
+from hidag.inference import standard_errors
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.observed_information import (
+    complete_information,
+    observed_information,
+)
+from hidag.inference.information.posterior_tables import TreeTables, state_tables
+from hidag.inference.information.row_scores import row_scores
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
+from hidag.network_em.junction_tree import TreePosterior
 
 from .helpers import drawn, result_at
 from .test_row_scores import EVERY
@@ -159,7 +162,7 @@ def test_standard_errors_beyond_the_states_that_are_listed_are_the_same(kind, mo
     result = four_latents(("bernoulli", "gaussian", "poisson", "ordinal(4)", "categorical(3)") * 2)
     X, _ = drawn(result, 500, seed=3, missing=0.05)
     expected = standard_errors(result, X, kind=kind)
-    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
     assert isinstance(state_tables(result), TreeTables)
     found = standard_errors(result, X, kind=kind)
     for ours, theirs in ((found.table, expected.table), (found.patterns, expected.patterns)):
@@ -180,7 +183,7 @@ def test_fit_statistics_beyond_the_states_that_are_listed_lack_m2_alone(monkeypa
     result = four_latents(("bernoulli",) * 10)
     X, _ = drawn(result, 400, seed=4)
     expected = fit_statistics(result, X, n_tables=2)
-    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
     found = fit_statistics(result, X, n_tables=2)
     assert found.absolute is None
     assert "M2 takes 24 joint states listed, and is not computed beyond 2^13 joint states" in (
@@ -195,14 +198,14 @@ def test_prerequisites_among_many_states_leave_no_tables(monkeypatch):
     result = four_latents(("bernoulli",) * 10)
     told = {"knowledge": {"hierarchy": [["Z1", "Z3"]]}}
     result = replace(result, settings={**result.settings, **told})
-    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
     assert state_tables(result) is None
 
 
 @pytest.mark.parametrize("most_states", [2, 1 << 13])
 def test_a_latent_without_items_leaves_what_others_say_as_it_was(most_states, monkeypatch):
     # The last latent has neither items nor a graph: nothing is known of it, and of others all.
-    monkeypatch.setattr("hidag.explain.state_tables.MOST_STATES", most_states)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", most_states)
     space = StateSpace((2, 2, 2))
     law = NetworkLaw(
         space,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hidag.explain.tables import Table
+from hidag.inference.result_tables import Table
 
 
 def test_long_names_do_not_widen_the_lines():

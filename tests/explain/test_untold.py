@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from hidag.causal import average_effects, what_if
+from hidag.causal.unidentified_effects import REASON
 from hidag.cli.app import app
-from hidag.discover import CPDAG
-from hidag.explain import average_effects, draws_of_law, what_if
-from hidag.explain.untold import REASON
-from hidag.free_coefficients import states_known
+from hidag.fitting.information_criteria import states_known
+from hidag.inference import draws_of_law
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.measurement.terms import interactions_within
-from hidag.report.effects_panel import effects_panel
+from hidag.reporting.diagnostic_sections import effects_panel
+from hidag.structure import CPDAG
 
 from .helpers import result_at
 

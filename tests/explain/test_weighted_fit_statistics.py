@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.errors import DataError
-from hidag.explain import fit_statistics, person_fit
-from hidag.explain.fit_statistics import WITHOUT_WEIGHTS, WITHOUT_WEIGHTS_AT_THE_FIT
-from hidag.explain.free_parameters import FreeParameters
-from hidag.explain.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit
-from hidag.explain.limited_information import limited_information
-from hidag.explain.local_scores import LocalScores, movable
-from hidag.explain.moment_tests import ScoreSpace, chi_square
-from hidag.explain.pairs import pair_residuals
-from hidag.explain.row_scores import row_scores
-from hidag.explain.rows import counted_rows
-from hidag.explain.scored_columns import ScoredColumns
-from hidag.row_weights import effective_number, scaled_to_effective
+from hidag.data.sample_weights import effective_number, scaled_to_effective
+from hidag.diagnostics import fit_statistics, person_fit
+from hidag.diagnostics.fit_statistics import WITHOUT_WEIGHTS, WITHOUT_WEIGHTS_AT_THE_FIT
+from hidag.diagnostics.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit
+from hidag.diagnostics.limited_information import limited_information
+from hidag.diagnostics.moment_tests import (
+    LocalScores,
+    ScoredColumns,
+    ScoreSpace,
+    chi_square,
+    movable,
+)
+from hidag.diagnostics.pair_residuals import pair_residuals
+from hidag.exceptions import DataError
+from hidag.inference.fitted_rows import counted_rows
+from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.row_scores import row_scores
 
 from .helpers import columns_of, drawn, moved, two_latents
 
@@ -186,8 +190,8 @@ def test_srmsr_compares_weighted_correlations():
 def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
     result, X, weights = weighted
     if not few:
-        monkeypatch.setattr("hidag.explain.local_scores.MOST_SHARED", 3)
-    monkeypatch.setattr("hidag.explain.pair_tests.BLOCK_NUMBERS", 200)
+        monkeypatch.setattr("hidag.diagnostics.moment_tests.MOST_SHARED", 3)
+    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_NUMBERS", 200)
     free = FreeParameters.of(result, X, weights)
     columns, local = (
         ScoredColumns.of(free, X),

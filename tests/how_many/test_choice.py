@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, fit_statistics, load, simulate
-from hidag.criteria import count_parameters, information_criteria
-from hidag.errors import HidagWarning
-from hidag.how_many.choice import JudgedFit, choose_number
-from hidag.start.factor_count import FactorCount
+from hidag.exceptions import HidagWarning
+from hidag.fitting.information_criteria import count_parameters, information_criteria
+from hidag.fitting.number_of_latents import JudgedFit, choose_number
+from hidag.initialization.factor_count import FactorCount
 
 
 def count(parallel: int, bic: int, most: int = 8) -> FactorCount:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.criteria import criteria_of
-from hidag.how_many.choice import JudgedFit
-from hidag.how_many.common_strength import best_bic, best_number, bic_at, refit_at_common_strength
+from hidag.fitting.information_criteria import criteria_of
+from hidag.fitting.number_of_latents import JudgedFit
+from hidag.fitting.penalty_strength import (
+    best_bic,
+    best_number,
+    bic_at,
+    refit_at_common_strength,
+)
 
 NAN = float("nan")
 

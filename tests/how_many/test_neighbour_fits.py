@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, simulate
-from hidag.how_many import neighbour_fits as module
-from hidag.how_many.choice import JudgedFit
-from hidag.how_many.neighbour_fits import Neighbours, can_tell, taken_apart, with_one_less
-from hidag.how_many.rule import Comparison
+from hidag.fitting import number_of_latents
+from hidag.fitting.number_of_latents import (
+    Comparison,
+    JudgedFit,
+    Neighbours,
+    can_tell,
+    taken_apart,
+    with_one_less,
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,7 @@ def mean_predictors(items, law) -> np.ndarray:
 
 def test_a_latent_taken_apart_leaves_items_and_their_means(four, data):
     places = list(taken_apart(four, np.array(data.X)))
-    assert 0 < len(places) <= module.MOST_TRIED
+    assert 0 < len(places) <= number_of_latents.MOST_TRIED
     before = four.parameters.loadings
     for items, law in places:
         assert (items.loadings.shape, law.shape) == ((15, 5), (32,))
@@ -66,7 +71,7 @@ def test_a_latent_left_out_leaves_the_others_as_they_were(four):
 
 
 def test_predictors_keep_their_means_but_for_what_is_spread(four, data, monkeypatch):
-    monkeypatch.setattr(module, "spread_law", lambda law: law)
+    monkeypatch.setattr(number_of_latents, "spread_law", lambda law: law)
     wanted = mean_predictors(four.parameters, np.asarray(four.law.probabilities))
     for items, law in (*taken_apart(four, np.array(data.X)), *with_one_less(four)):
         assert mean_predictors(items, law) == pytest.approx(wanted)
@@ -97,9 +102,11 @@ def weak(bic: float, k: int, result: object) -> JudgedFit:
 @pytest.fixture
 def places(monkeypatch):
     """Let a fit tell whatever stands in place of its result, and one place from each."""
-    monkeypatch.setattr(module, "can_tell", lambda result: True)
-    monkeypatch.setattr(module, "taken_apart", lambda result, values, weights: [(result, "more")])
-    monkeypatch.setattr(module, "with_one_less", lambda result: [(result, "less")])
+    monkeypatch.setattr(number_of_latents, "can_tell", lambda result: True)
+    monkeypatch.setattr(
+        number_of_latents, "taken_apart", lambda result, values, weights: [(result, "more")]
+    )
+    monkeypatch.setattr(number_of_latents, "with_one_less", lambda result: [(result, "less")])
 
 
 def test_numbers_tell_each_other_until_none_gets_better(places):
@@ -134,7 +141,7 @@ def test_of_those_that_began_at_a_neighbour_one_is_kept(places):
     rounds = 0
     while neighbours.tell(Comparison(4, fits)):
         rounds += 1
-    assert rounds == module.MOST_ROUNDS
+    assert rounds == number_of_latents.MOST_ROUNDS
     assert [len(ones) for ones in fits.values()] == [2, 2]
 
 

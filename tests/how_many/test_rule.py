@@ -7,10 +7,9 @@ from math import log
 import numpy as np
 import pytest
 
-from hidag.how_many.choice import JudgedFit
-from hidag.how_many.common_strength import bic_at
-from hidag.how_many.rule import (
+from hidag.fitting.number_of_latents import (
     Comparison,
+    JudgedFit,
     count_active,
     count_shared,
     nearest,
@@ -18,6 +17,7 @@ from hidag.how_many.rule import (
     next_to_fit,
     settled_number,
 )
+from hidag.fitting.penalty_strength import bic_at
 
 NAN, INF = float("nan"), float("inf")
 

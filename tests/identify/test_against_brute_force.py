@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hidag import check_identifiability
-from hidag.identify.blocks import find_blocks, items_per_block
-from hidag.identify.certificate import Certificate
-from hidag.identify.separation import fewest_deciding_items, outside_identity_blocks
+from hidag.identifiability.blocks import find_blocks, items_per_block
+from hidag.identifiability.certificate import Certificate
+from hidag.identifiability.strict_conditions import fewest_deciding_items, outside_identity_blocks
 
 from .brute import (
     all_matrices,

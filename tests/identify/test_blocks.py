@@ -9,12 +9,16 @@ import pytest
 from scipy.sparse.csgraph import maximum_flow
 
 from hidag import check_identifiability
-from hidag.identify import flow
-from hidag.identify.additions import fewest_additions
-from hidag.identify.blocks import find_blocks, items_per_block
-from hidag.identify.containment import codes_needed, contained_pairs
-from hidag.identify.flow import give_out, group_rows, smallest_lack
-from hidag.identify.lack import find_lacks
+from hidag.identifiability import flow
+from hidag.identifiability.blocks import (
+    codes_needed,
+    contained_pairs,
+    find_blocks,
+    find_lacks,
+    items_per_block,
+)
+from hidag.identifiability.flow import give_out, group_rows, smallest_lack
+from hidag.identifiability.generic_conditions import fewest_additions
 
 
 def cover_by_triples(n_elements: int, triples: list[tuple[int, ...]]) -> np.ndarray:

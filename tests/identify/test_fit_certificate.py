@@ -7,17 +7,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hidag.errors import DataError
-from hidag.identify import certify_fit, information_rank
-from hidag.identify.features import item_designs
-from hidag.identify.fitted_conditions import (
+from hidag.exceptions import DataError
+from hidag.identifiability import certify_fit, information_rank
+from hidag.identifiability.fitted_conditions import (
+    item_designs,
     items_with_ties,
     ladders_out_of_order,
     not_highest_at_the_top,
     own_tables,
 )
-from hidag.identify.question import read_question
-from hidag.identify.separation import latents_not_shown, same_predictors
+from hidag.identifiability.question import read_question
+from hidag.identifiability.strict_conditions import latents_not_shown, same_predictors
 from hidag.latent import StateSpace
 
 TWO = np.vstack([np.eye(2, dtype=int)] * 3)

@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hidag.identify import check_identifiability
-from hidag.identify.assumptions import Fitted
-from hidag.identify.fit_certificate import certificate_of_fitted
-from hidag.identify.question import Question
-from hidag.identify.ruled_out import n_told_apart, only_told
+from hidag.identifiability import check_identifiability
+from hidag.identifiability.assumptions import Fitted
+from hidag.identifiability.fit_certificate import certificate_of_fitted
+from hidag.identifiability.fitted_conditions import n_told_apart, only_told
+from hidag.identifiability.question import Question
 from hidag.latent import SaturatedLaw, StateSpace
 
 Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.identify.scores import auxiliaries, drawn_answers, scores
+from hidag.identifiability.information import auxiliaries, drawn_answers, scores
 
 FAMILIES = ("bernoulli", "gaussian", "ordinal(3)", "poisson", "bernoulli")
 

@@ -14,7 +14,7 @@ import pytest
 
 import hidag
 from hidag import check_identifiability
-from hidag.errors import DataError, SettingError
+from hidag.exceptions import DataError, SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
 EYE = np.eye(3, dtype=int)
@@ -58,7 +58,7 @@ def test_names_of_items_and_latents_are_kept() -> None:
 
 
 def test_a_q_matrix_that_was_read_for_a_fit_is_taken() -> None:
-    spec = hidag.observations.read_q_matrix(
+    spec = hidag.data.q_matrix.read_q_matrix(
         named(np.vstack([EYE] * 3)), [f"x{j}" for j in range(1, 10)]
     )
     found = check_identifiability(spec)
@@ -151,7 +151,9 @@ def test_the_example_shows_two_models_with_one_distribution(capsys) -> None:
         np.testing.assert_allclose(after, [b0 + b3, b1 - b3, -b3, 2 * b3 + b13], atol=1e-12)
         assert not np.isclose(np.sort(before)[:, None], after[3]).any()
         for table, p in ((eta, law), (other_eta, other_law)):
-            fitted = hidag.identify.certify_fit(page["Q"], table, p, effects="all")
+            fitted = hidag.identifiability.fit_certificate.certify_fit(
+                page["Q"], table, p, effects="all"
+            )
             assert fitted.finding("monotone").status == "holds"
             assert fitted.finding("positive-law").status == "holds"
             assert fitted.generic is False
@@ -233,7 +235,7 @@ def test_a_certificate_fits_into_json() -> None:
 def test_reasons_are_those_of_the_guarantee_that_is_asked_about() -> None:
     q = np.vstack([EYE, np.tril(np.ones((3, 3), dtype=int)), np.ones((2, 3), dtype=int)])
 
-    def names(found: hidag.identify.Certificate, claim: str) -> list[str]:
+    def names(found: hidag.identifiability.Certificate, claim: str) -> list[str]:
         return [finding.name for finding in found.reasons(claim)]
 
     found = check_identifiability(q)
@@ -325,13 +327,15 @@ def test_python_in_the_page_on_identifiability_runs(capsys) -> None:
 
 
 def test_names_and_numbers_in_the_page_are_those_of_the_code() -> None:
-    from hidag.identify.information import DRAWS_PER_PARAMETER, FLAT
+    from hidag.identifiability.information import DRAWS_PER_PARAMETER, FLAT
 
     text = (ROOT / "docs" / "identifiability.md").read_text("utf-8")
     table = text.split("| name | condition |")[1].split("\n\n")[0]
     documented = re.findall(r"^\| `([a-z-]+)` \|", table, re.M)
     q = np.vstack([EYE] * 3)
-    found = hidag.identify.certify_fit(q, np.zeros((9, 8)), np.full(8, 0.125), families="bernoulli")
+    found = hidag.identifiability.fit_certificate.certify_fit(
+        q, np.zeros((9, 8)), np.full(8, 0.125), families="bernoulli"
+    )
     assert documented == [finding.name for finding in found.findings]
     assert (DRAWS_PER_PARAMETER, FLAT) == (8, 1e-7)
     assert "at least eight per parameter" in text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.latent.factorise import (
+from hidag.latent.laws import (
     factorised,
     is_any_law,
     n_free_probabilities,

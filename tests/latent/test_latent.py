@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from hidag.errors import DataError, GraphError, HidagWarning, SettingError
+from hidag.exceptions import DataError, GraphError, HidagWarning, SettingError
 from hidag.latent import (
     LatentCounts,
     NetworkLaw,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hidag.discover import DAG
-from hidag.latent.factorise import equivalent, n_free_probabilities
-from hidag.latent.lean_tables import free_log_likelihood, law_price, table_price
-from hidag.simulate import random_dag, random_law
+from hidag.latent.conditional_tables import free_log_likelihood, law_price, table_price
+from hidag.latent.laws import equivalent, n_free_probabilities
+from hidag.simulation import random_dag, random_law
+from hidag.structure import DAG
 
 PRICE = 4.0
 

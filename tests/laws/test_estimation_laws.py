@@ -9,20 +9,15 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from hidag.estimate.expectation import expect
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis, maximise
-from hidag.estimate.posterior import posterior_marginals, row_log_likelihood
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect
+from hidag.em.em import Schedule, run_em
+from hidag.em.m_step import Basis, maximise
+from hidag.em.posterior import posterior_marginals, row_log_likelihood
+from hidag.em.saem import GibbsSampler
+from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import SaturatedLaw, StateSpace
-from hidag.measurement import (
-    NO_SPARSITY,
-    MeasurementParameters,
-    default_penalty,
-    family_named,
-)
-from hidag.start.spectral import predictors, spectral_start
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, default_penalty, family_named
 
 #: Families with their dispersions; ordered grades have cutpoints instead.
 DISPERSIONS = {
@@ -285,7 +280,7 @@ def test_gibbs_forgets_where_it_started():
 
 
 def test_the_sampler_is_its_plain_python_body():
-    from hidag.kernels import gibbs_listed as kernel
+    from hidag.kernels import gibbs
 
     values, parameters, law = make_problem(10, families=("poisson", "gaussian"), missing=0.2)
     data = WorkingData.from_values(values[:40], parameters.families)
@@ -294,15 +289,15 @@ def test_the_sampler_is_its_plain_python_body():
     compiled.draw(working, law.probabilities, n_sweeps=2)
     plain = GibbsSampler(data, law.space, np.zeros(40, int), 3)
     names = ("sweep_listed", "mix", "draw_level", "with_items")
-    fast = {name: getattr(kernel, name) for name in names}
+    fast = {name: getattr(gibbs, name) for name in names}
     try:
         for name, function in fast.items():
-            setattr(kernel, name, function.py_func)
+            setattr(gibbs, name, function.py_func)
         with np.errstate(over="ignore"):
             plain.draw(working, law.probabilities, n_sweeps=2)
     finally:
         for name, function in fast.items():
-            setattr(kernel, name, function)
+            setattr(gibbs, name, function)
     assert np.array_equal(compiled.states, plain.states)
 
 

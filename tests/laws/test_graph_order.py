@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover import search_graph
+from hidag.structure import search_graph
 
 
 def network_rows(rng: np.random.Generator, n_variables: int, n: int) -> np.ndarray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover import DAG, CountScore, PlainScore, graph_score
-from hidag.kernels import graph_scores
+from hidag.kernels import local_scores
 from hidag.latent import LatentCounts
+from hidag.structure import DAG, CountScore, PlainScore, graph_score
 
 
 def counts_of(rng, levels, n=200, fractional=False) -> LatentCounts:
@@ -108,15 +108,15 @@ def test_compiled_body_equals_plain_body() -> None:
     rng = np.random.default_rng(5)
     score = CountScore(counts_of(rng, (2, 3, 2), n=40, fractional=True))
     arguments = (
-        graph_scores.BDEU,
+        local_scores.BDEU,
         np.array([0, 1, 2]),
         np.array([[6], [1], [0]], dtype=np.uint64),
         *(score._levels, score._states, score._weights, score._offset, score._planes),
         *(score._max_plane_cells, 1.0, score._total, score._unit, score._resolution),
     )
-    compiled = graph_scores.score_many(*arguments)
+    compiled = local_scores.score_many(*arguments)
     with np.errstate(over="ignore"):
-        plain = graph_scores.score_many.py_func(*arguments)
+        plain = local_scores.score_many.py_func(*arguments)
     # The two use different log-gamma functions.
     np.testing.assert_allclose(compiled, plain, rtol=1e-13)
 

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hidag.estimate.exact import StateScores, iterate_posteriors
-from hidag.estimate.expectation import expect
-from hidag.estimate.gibbs import GibbsSampler
-from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis, maximise
-from hidag.estimate.network_gibbs import NetworkSampler
-from hidag.estimate.network_layout import FamilyLayout, ItemLayout
-from hidag.estimate.network_maximise import maximise_tables
-from hidag.estimate.working import WorkingData
-from hidag.kernels.item_regression import FREE, ZERO
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import StateScores, expect, iterate_posteriors
+from hidag.em.em import Schedule, run_em
+from hidag.em.layout import FamilyLayout, ItemLayout
+from hidag.em.m_step import Basis, maximise
+from hidag.em.saem import GibbsSampler
+from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
-from hidag.measurement.effects import Effects
+from hidag.measurement.terms import Effects
+from hidag.network_em.em import maximise_tables
+from hidag.network_em.gibbs import NetworkSampler
 
 LEVELS = (2, 3, 4)
 SPACE = StateSpace(LEVELS)
@@ -107,7 +106,7 @@ def test_em_with_interactions_and_levels_never_falls():
 
 
 def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(monkeypatch):
-    monkeypatch.setattr("hidag.estimate.network_maximise.ITEM_MASS", 0.0)
+    monkeypatch.setattr("hidag.network_em.em.ITEM_MASS", 0.0)
     data, items, law = problem(n_rows=400, seed=9)
     sampler = NetworkSampler(data, law.sample(400, np.random.default_rng(1)), 2)
     layout, families = ItemLayout.of(items), FamilyLayout.of_law(law)

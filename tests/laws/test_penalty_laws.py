@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from hidag.errors import SettingError
-from hidag.kernels.item_regression import FREE, RISING, descend, minimise_one, penalty_value
+from hidag.exceptions import SettingError
+from hidag.kernels.coordinate_descent import FREE, RISING, descend, minimise_one, penalty_value
 from hidag.measurement import Penalty, default_penalty
 
 NAMES = ("tlp", "scad")
@@ -65,8 +65,8 @@ def test_one_coordinate_is_solved_globally(name):
 def test_kernel_and_array_penalty_agree(name):
     penalty = Penalty(name, 3.0, 0.3)
     b = np.linspace(-1, 1, 401)
-    kernel = [penalty_value(penalty.code, 3.0, 0.3, x) for x in b]
-    np.testing.assert_allclose(kernel, penalty.value(b), atol=1e-12)
+    coordinate_descent = [penalty_value(penalty.code, 3.0, 0.3, x) for x in b]
+    np.testing.assert_allclose(coordinate_descent, penalty.value(b), atol=1e-12)
 
 
 def test_without_penalty_descent_is_newtons_step():
@@ -82,7 +82,7 @@ def test_without_penalty_descent_is_newtons_step():
 
 
 def test_descent_is_its_plain_python_body():
-    import hidag.kernels.item_regression as kernel
+    from hidag.kernels import coordinate_descent
 
     rng = np.random.default_rng(2)
     root = rng.normal(size=(3, 4, 4))
@@ -91,7 +91,7 @@ def test_descent_is_its_plain_python_body():
         3 * rng.normal(size=(3, 4)),
         root @ root.transpose(0, 2, 1) + np.eye(4),
         np.ones((3, 4), dtype=np.uint8),
-        kernel.SCAD,
+        coordinate_descent.SCAD,
         0.5,
         np.full(3, 0.4),
         50,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover import DAG, CountScore, Knowledge, graph_score
-from hidag.discover.possible_scores import UNITS, PossibleScore
-from hidag.discover.score_choice import make_score
 from hidag.latent import LatentCounts, StateSpace
-from hidag.latent.factorise import n_free_probabilities
+from hidag.latent.laws import n_free_probabilities
+from hidag.structure import DAG, CountScore, Knowledge, graph_score
+from hidag.structure.graph_search import make_score
+from hidag.structure.scores import UNITS, PossibleScore
 
 NAMES = ("a", "b", "c", "d")
 LINE = Knowledge(hierarchy=[("a", "b"), ("b", "c")])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from hidag.errors import SettingError
+from hidag.exceptions import SettingError
 from hidag.measurement.families import KINDS, MeanFamily, family_named, split_name
-from hidag.measurement.families.softplus import softplus
+from hidag.measurement.families.base import softplus
 
 #: Name, predictors at which the family is tested, auxiliary numbers, and the values it can take:
 #: a number of whole ones from 0 up, their list, or an interval (a censored one ends in a mass).

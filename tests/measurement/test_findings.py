@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import DataError
-from hidag.observations import check_values, read_table
+from hidag.data import check_values, read_table
+from hidag.exceptions import DataError
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import SettingError
-from hidag.measurement.responses import Categorical, Responses, categorical_named
+from hidag.exceptions import SettingError
+from hidag.measurement.nominal import Categorical, Responses, categorical_named
 
 NAN = np.nan
 

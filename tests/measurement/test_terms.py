@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import SettingError
+from hidag.exceptions import SettingError
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.measurement.effects import ALL_ORDERS, Effects
-from hidag.measurement.terms import interactions_within
+from hidag.measurement.terms import ALL_ORDERS, Effects, interactions_within
 
 
 def test_reordered_terms_stand_in_the_order_of_the_new_latents():

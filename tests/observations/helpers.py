@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hidag.observations import Observations, read_table
+from hidag.data import Observations, read_table
 
 NAN = float("nan")
 

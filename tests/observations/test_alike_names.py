@@ -6,11 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hidag.errors import FileError
-from hidag.observations import read_file
-from hidag.observations.alike_names import told_apart
-from hidag.observations.files import column_names, read_columns
-from hidag.observations.folders import read_q
+from hidag.data import read_file
+from hidag.data.csv_text import told_apart
+from hidag.data.readers import column_names, read_columns, read_q
+from hidag.exceptions import FileError
 
 
 @pytest.mark.parametrize(

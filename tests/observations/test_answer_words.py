@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow
 import pytest
 
-from hidag.errors import DataError, SettingError
-from hidag.observations.answer_words import AnswerWords, numbered, with_numbers, words_in
+from hidag.data.nonnumeric_cells import AnswerWords, numbered, with_numbers, words_in
+from hidag.exceptions import DataError, SettingError
 
 MOOD = AnswerWords(("low", "middle", "high"), ordered=True)
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.cli.wording import options_for_settings
-from hidag.errors import DataError, HidagWarning
-from hidag.observations import read_table, resolve_families
-from hidag.observations.dates import are_dates, warn_of_dates
+from hidag.cli.messages import options_for_settings
+from hidag.data import read_table, resolve_families
+from hidag.data.column_checks import are_dates, warn_of_dates
+from hidag.exceptions import DataError, HidagWarning
 
 
 def test_days_of_the_calendar_are_dates_and_other_whole_numbers_are_not():

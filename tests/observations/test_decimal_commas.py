@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hidag.errors import DataError
-from hidag.observations import read_file, read_folder, read_table
-from hidag.observations.files import read_columns
+from hidag.data import read_file, read_folder, read_table
+from hidag.data.readers import read_columns
+from hidag.exceptions import DataError
 
 NAN = float("nan")
 

@@ -12,11 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hidag.errors import DataError, FileError, MissingPackageError
-from hidag.observations import (
-    read_file,
-    read_table,
-)
+from hidag.data import read_file, read_table
+from hidag.exceptions import DataError, FileError, MissingPackageError
 
 from .helpers import NAN, write
 

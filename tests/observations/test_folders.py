@@ -9,14 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hidag.errors import DataError, FileError
-from hidag.observations import (
-    check_values,
-    read_folder,
-    read_q_matrix,
-    read_table,
-    resolve_families,
-)
+from hidag.data import check_values, read_folder, read_q_matrix, read_table, resolve_families
+from hidag.exceptions import DataError, FileError
 
 from .helpers import write
 

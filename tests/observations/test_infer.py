@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hidag.errors import DataError
-from hidag.observations import check_values, read_table, resolve_families
-from hidag.observations.infer import infer_family
+from hidag.data import check_values, read_table, resolve_families
+from hidag.data.type_inference import infer_family
+from hidag.exceptions import DataError
 
 from .helpers import NAN, spread, table
 

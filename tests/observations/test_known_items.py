@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import DataError
-from hidag.observations.known_items import read_known_items
+from hidag.data.value_checks import read_known_items
+from hidag.exceptions import DataError
 
 pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")

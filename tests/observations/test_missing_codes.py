@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from hidag.errors import DataError, HidagWarning
-from hidag.observations import check_values, read_file, read_table, resolve_families
-from hidag.observations.infer import infer_family
-from hidag.observations.missing_codes import suspected_code, warn_of_codes, without_codes
+from hidag.data import check_values, read_file, read_table, resolve_families
+from hidag.data.type_inference import infer_family
+from hidag.data.value_checks import suspected_code, warn_of_codes, without_codes
+from hidag.exceptions import DataError, HidagWarning
 
 RNG = np.random.default_rng(5)
 TIMES = RNG.lognormal(3.0, 0.5, 300)

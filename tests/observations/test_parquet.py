@@ -7,9 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hidag.observations import read_file, read_folder
-from hidag.observations.files import column_names, read_columns
-from hidag.observations.parquet import index_columns, read_parquet
+from hidag.data import read_file, read_folder
+from hidag.data.readers import column_names, index_columns, read_columns, read_parquet
 
 FRAME = pd.DataFrame({"a": [1, 0, 1], "b": [0, 1, 1]})
 

@@ -6,8 +6,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hidag.errors import DataError
-from hidag.observations import read_q_matrix
+from hidag.data import read_q_matrix
+from hidag.exceptions import DataError
 
 ITEMS = ("a", "b", "c")
 NAN = float("nan")

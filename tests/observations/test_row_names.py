@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from hidag import DCRL
-from hidag.errors import DataError, HidagWarning
-from hidag.observations import read_file, read_table, resolve_families
-from hidag.observations.infer import infer_family
-from hidag.observations.row_names import seem_to_name_rows, warn_of_row_names
+from hidag.data import read_file, read_table, resolve_families
+from hidag.data.column_checks import seem_to_name_rows, warn_of_row_names
+from hidag.data.type_inference import infer_family
+from hidag.exceptions import DataError, HidagWarning
 
 RNG = np.random.default_rng(8)
 REMEDY = "a column that names the rows is no item: leave it out, or say its family to keep it"

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hidag.observations.infer import AS_SCORES, infer_family
-from hidag.observations.scores import evidence_for_scores
+from hidag.data.type_inference import AS_SCORES, evidence_for_scores, infer_family
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
-from hidag.observations import check_values, read_table, resolve_families
+from hidag.data import check_values, read_table, resolve_families
 
 
 class OnlyReads(TransformerMixin, BaseEstimator):

@@ -19,8 +19,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.utils.estimator_checks import _NotAnArray
 
-from hidag.errors import DataError
-from hidag.observations import Observations, read_table
+from hidag.data import Observations, read_table
+from hidag.exceptions import DataError
 
 NAN = float("nan")
 QUIET = 0x7FF8000000000000
@@ -349,7 +349,7 @@ def test_no_table_library_is_needed() -> None:
     code = (
         "import sys\n"
         "for name in ('pandas', 'polars', 'pyarrow'): sys.modules[name] = None\n"
-        "from hidag.observations import read_table\n"
+        "from hidag.data import read_table\n"
         "assert read_table([[1, None], ['2', 'NA'], [1, 3]]).missing_share > 0\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hidag.errors import DataError
-from hidag.observations import read_file, read_folder
-from hidag.observations.files import column_names
-from hidag.observations.text_encoding import encoding_of
+from hidag.data import read_file, read_folder
+from hidag.data.csv_text import encoding_of
+from hidag.data.readers import column_names
+from hidag.exceptions import DataError
 
 TEXT = "Größe;Kälte\n1;2\n3;4\n"
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.errors import HidagWarning
-from hidag.observations import read_table
-from hidag.observations.twins import FEWEST_ROWS, twins, warn_of_twins
+from hidag.data import read_table
+from hidag.data.column_checks import FEWEST_ROWS, twins, warn_of_twins
+from hidag.exceptions import HidagWarning
 
 NAN = float("nan")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import DataError, SettingError
-from hidag.observations import check_values, resolve_families
-from hidag.observations.types import family_name
+from hidag.data import check_values, resolve_families
+from hidag.data.item_types import family_name
+from hidag.exceptions import DataError, SettingError
 
 from .helpers import NAN, table
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import DataError, HidagWarning, SettingError
-from hidag.observations import check_values, infer, read_table
-from hidag.observations.values import warn_of_values
+from hidag.data import check_values, read_table, type_inference
+from hidag.data.value_checks import warn_of_values
+from hidag.exceptions import DataError, HidagWarning, SettingError
 
 from .helpers import NAN, table
 
@@ -196,4 +196,4 @@ def test_times_at_their_limit_are_as_they_should_be() -> None:
 def test_few_large_counts_take_no_memory_and_raise_no_warning() -> None:
     # Warnings are errors here; a list of all numbers up to the largest would not fit into memory.
     values = np.array([0.0, 3.0, 3.0, 1.0, 2.0, 4e12] * 5)
-    assert not infer._fits_poisson_mixture(values)
+    assert not type_inference._fits_poisson_mixture(values)

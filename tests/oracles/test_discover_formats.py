@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover import CPDAG, DAG
+from hidag.structure import CPDAG, DAG
 
 MIXED = CPDAG.from_edges(["a", "b", "c", "d", "e"], [("a", "c"), ("b", "c")], [("d", "e")])
 DIRECTED = DAG.from_edges(["a", "b", "c", "e"], [("a", "c"), ("b", "c")])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover import CountScore, search_graph
 from hidag.latent import LatentCounts
+from hidag.structure import CountScore, search_graph
 
 ges = pytest.importorskip("ges")
 

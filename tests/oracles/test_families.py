@@ -10,9 +10,10 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from hidag import DCRL
-from hidag.estimate.maximise import Basis, maximise
-from hidag.estimate.statistics import Statistics
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.m_step import Basis, maximise
+from hidag.em.statistics import Statistics
+from hidag.initialization.start_points import null_parameters
 from hidag.latent import StateSpace
 from hidag.measurement import (
     NO_SPARSITY,
@@ -21,8 +22,7 @@ from hidag.measurement import (
     categorical_named,
     family_named,
 )
-from hidag.measurement.responses import Categorical
-from hidag.start.points import null_parameters
+from hidag.measurement.nominal import Categorical
 
 sm = pytest.importorskip("statsmodels.api")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.explain.standard_errors import standard_errors
+from hidag.inference.standard_errors import standard_errors
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 

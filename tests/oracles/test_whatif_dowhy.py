@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from hidag.explain import average_effects, to_dowhy
+from hidag.causal import average_effects, to_dowhy
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import make_truth
+from hidag.simulation import make_truth
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

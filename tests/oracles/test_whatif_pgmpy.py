@@ -8,11 +8,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from hidag.discover import DAG
-from hidag.explain import to_bif, what_if
-from hidag.explain.exported_law import network_law
+from hidag.causal import to_bif, what_if
+from hidag.causal.exports import network_law
 from hidag.latent import SaturatedLaw
-from hidag.simulate import make_truth, random_dag, random_law
+from hidag.simulation import make_truth, random_dag, random_law
+from hidag.structure import DAG
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

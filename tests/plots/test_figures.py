@@ -8,10 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
 
 from hidag import CPDAG, DCRL
-from hidag.errors import DataError, GraphError
-from hidag.plots import plot_graph, plot_q, plot_trace, render_png, size_of_graph, size_of_q, style
-from hidag.plots.style import shown_name
-from hidag.simulate import design, random_dag, random_q, simulate
+from hidag.exceptions import DataError, GraphError
+from hidag.plotting import (
+    plot_graph,
+    plot_q,
+    plot_trace,
+    render_png,
+    size_of_graph,
+    size_of_q,
+    style,
+)
+from hidag.plotting.style import shown_name
+from hidag.simulation import design, random_dag, random_q, simulate
 
 PNG = b"\x89PNG\r\n"
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hidag.plots.graph import graph_layout
-from hidag.plots.layering import layered
-from hidag.plots.layout import Layout, components
-from hidag.plots.spacing import nondecreasing
-from hidag.simulate import chain_dag, random_dag, tree_dag
+from hidag.plotting.graph import graph_layout
+from hidag.plotting.layered_layout import Layout, components, layered, nondecreasing
+from hidag.simulation import chain_dag, random_dag, tree_dag
 
 
 def _boxes(layout: Layout):

@@ -9,10 +9,9 @@ import pytest
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import PathPatch
 
-from hidag.discover import CPDAG
-from hidag.errors import DataError, GraphError, SettingError
-from hidag.explain import average_effects, edge_strengths
-from hidag.plots import (
+from hidag.causal import average_effects, edge_strengths
+from hidag.exceptions import DataError, GraphError, SettingError
+from hidag.plotting import (
     plot_effects,
     plot_graph,
     plot_item_response,
@@ -28,9 +27,10 @@ from hidag.plots import (
     size_of_profile_shares,
     size_of_responses,
 )
-from hidag.plots.law import common_profiles
-from hidag.plots.q_matrix import strengths
-from hidag.simulate import Truth, chain_dag, make_truth, random_dag, random_law, random_q
+from hidag.plotting.latent_distribution import common_profiles
+from hidag.plotting.q_matrix import strengths
+from hidag.simulation import Truth, chain_dag, make_truth, random_dag, random_law, random_q
+from hidag.structure import CPDAG
 
 PNG = b"\x89PNG\r\n"
 
@@ -214,7 +214,7 @@ def test_effects_are_coloured_and_the_sure_ones_dotted(small):
 
 
 def test_thirty_latents_and_five_hundred_items_are_drawn(large, monkeypatch):
-    monkeypatch.setattr("hidag.plots.law.N_DRAWS", 2000)
+    monkeypatch.setattr("hidag.plotting.latent_distribution.N_DRAWS", 2000)
     draws = [
         (lambda ax: plot_loadings(large, ax), size_of_loadings(30)),
         (lambda ax: plot_law(large, ax), size_of_law(30)),

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.report import ReportParts, Section, render_report
-from hidag.report.absent import absent_section
-from hidag.simulate import chain_dag, make_truth, random_law
+from hidag.reporting import ReportParts, Section, render_report
+from hidag.reporting.fit_report import absent_section
+from hidag.simulation import chain_dag, make_truth, random_law
 
 ALL = ("How sure it is", "Who is where", "What if", "How well it fits")
 
@@ -37,7 +37,7 @@ def test_commands_are_named_for_what_is_left_out(as_result):
     ],
 )
 def test_no_command_is_named_that_refuses(as_result, n_latents, widest, told, monkeypatch):
-    monkeypatch.setattr("hidag.estimate.tree_posterior.WIDEST", widest)
+    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", widest)
     (words,) = absent_section(ALL[1:], chain(as_result, n_latents)).paragraphs
     assert told in words
 

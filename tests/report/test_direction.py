@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from hidag.report.direction import keeper_of
-from hidag.report.page import render_page
-from hidag.report.parts import Section
+from hidag.reporting.html_page import keeper_of, render_page
+from hidag.reporting.sections import Section
 
 
 def test_what_turns_text_around_is_seen_wherever_it_stands():
@@ -21,8 +20,8 @@ def test_names_from_right_to_left_are_kept_apart_and_alone_left_as_they_are():
 
 
 def test_pages_show_them_and_put_nothing_into_commands(as_result):
-    from hidag.report import ReportParts, render_report
-    from hidag.simulate import design
+    from hidag.reporting import ReportParts, render_report
+    from hidag.simulation import design
 
     name, other = "\u202eevil", "\u05d0"
     truth = design("Chain-5", rng=1)

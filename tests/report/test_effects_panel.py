@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from hidag.report import ReportParts, render_report
-from hidag.report.effects_panel import effects_panel
-from hidag.report.parts import shown_table
-from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
+from hidag.reporting import ReportParts, render_report
+from hidag.reporting.diagnostic_sections import effects_panel
+from hidag.reporting.sections import shown_table
+from hidag.simulation import chain_dag, dag_from_parents, make_truth, random_law
 
 
 def test_effects_are_in_the_page_with_their_ranges(as_result, monkeypatch):
-    monkeypatch.setattr("hidag.report.effects_panel.N_DRAWS", 10)
+    monkeypatch.setattr("hidag.reporting.diagnostic_sections.N_DRAWS", 10)
     truth = make_truth(random_law(chain_dag(3), rng=0), np.vstack([np.eye(3, dtype=int)] * 3))
     hostile = as_result(truth, latent_names=("<script>", "b", "c"))
     section, tables = effects_panel(hostile)
@@ -63,9 +63,9 @@ def test_intervals_that_take_a_while_are_left_to_a_command_that_makes_them(as_re
 
 
 def test_a_graph_too_dense_is_left_to_the_command(as_result, monkeypatch):
-    monkeypatch.setattr("hidag.explain.inference.FEW_STATES", 1)
-    monkeypatch.setattr("hidag.explain.inference.LARGEST_TABLE", 2)
-    monkeypatch.setattr("hidag.explain.inference.N_DRAWS", 100)
+    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", 1)
+    monkeypatch.setattr("hidag.causal.probability_queries.LARGEST_TABLE", 2)
+    monkeypatch.setattr("hidag.causal.probability_queries.N_DRAWS", 100)
     law = random_law(chain_dag(3), rng=0)
     section, tables = effects_panel(as_result(make_truth(law, np.eye(3, dtype=int))))
     assert tables == ()

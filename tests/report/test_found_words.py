@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hidag import CPDAG
-from hidag.report import render_report
-from hidag.report.found_words import what_was_found, without_edges
-from hidag.report.words import knowledge_in_words
-from hidag.simulate import chain_dag, dag_from_parents, make_truth, random_law
+from hidag.reporting import render_report
+from hidag.reporting.findings_text import what_was_found, without_edges
+from hidag.reporting.fit_description import knowledge_in_words
+from hidag.simulation import chain_dag, dag_from_parents, make_truth, random_law
 
 Q = np.vstack([np.eye(3, dtype=int)] * 4)
 

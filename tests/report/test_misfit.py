@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge, fit_statistics, standard_errors, validate_q
-from hidag.criteria import count_parameters
-from hidag.explain.limited_information import LimitedInformation
+from hidag.diagnostics.limited_information import LimitedInformation
+from hidag.fitting.information_criteria import count_parameters
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.report.errors_panel import errors_panel
-from hidag.report.misfit import doubts_of_q, flat_directions, misfits
-from hidag.simulate import Truth, simulate
+from hidag.reporting.diagnostic_sections import errors_panel
+from hidag.reporting.misfit import doubts_of_q, flat_directions, misfits
+from hidag.simulation import Truth, simulate
 
 Q = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)
 LAW = NetworkLaw(

@@ -10,7 +10,7 @@ import pytest
 from hidag import CPDAG, DCRL
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.report import (
+from hidag.reporting import (
     effects_in_words,
     interactions_of,
     latents_in_words,
@@ -18,7 +18,7 @@ from hidag.report import (
     render_report,
     what_was_fitted,
 )
-from hidag.simulate import design, simulate
+from hidag.simulation import design, simulate
 
 
 @pytest.fixture(scope="module")

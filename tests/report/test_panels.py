@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, bootstrap, classify, fit_statistics, standard_errors, validate_q
-from hidag.report import Table
-from hidag.report.errors_panel import errors_panel
-from hidag.report.panels import bootstrap_panel, fit_panel, placement_panel
-from hidag.report.parts import shown_table
-from hidag.report.q_panel import q_panel
+from hidag.reporting import Table
+from hidag.reporting.diagnostic_sections import (
+    bootstrap_panel,
+    errors_panel,
+    fit_panel,
+    placement_panel,
+    q_panel,
+)
+from hidag.reporting.sections import shown_table
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from hidag import CPDAG, DCRL
-from hidag.errors import FileError
+from hidag.exceptions import FileError
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.report import ReportParts, Section, Table, read_parts, render_report, write_parts
-from hidag.report.graph_panel import graph_panel
-from hidag.simulate import dag_from_parents, design, make_truth, random_law, simulate
+from hidag.reporting import ReportParts, Section, Table, read_parts, render_report, write_parts
+from hidag.reporting.interactive_graph import graph_panel
+from hidag.simulation import dag_from_parents, design, make_truth, random_law, simulate
 
 HOSTILE = '<script>alert("1")</script>'
 
@@ -241,7 +241,7 @@ def test_a_single_latent_has_no_graph():
 
 
 def test_items_of_several_categories_are_counted_once(monkeypatch):
-    monkeypatch.setattr("hidag.report.summary._OPEN_TABLE_ITEMS", 3)
+    monkeypatch.setattr("hidag.reporting.fit_report._OPEN_TABLE_ITEMS", 3)
     rng = np.random.default_rng(0)
     z = rng.random((300, 1)) < 0.5
     X = (rng.random((300, 4)) < np.where(z, 0.9, 0.1)).astype(float)

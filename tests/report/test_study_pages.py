@@ -5,10 +5,10 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
-from hidag.report.study_pages import latex_page, study_files
-from hidag.report.study_report import study_report
-from hidag.studies import STUDIES, Cell, Plan, read_folder
-from hidag.studies.folder import open_folder
+from hidag_paper.studies import STUDIES, Cell, Plan, read_folder
+from hidag_paper.studies.study_folder import open_folder
+from hidag_paper.study_reports.pages import latex_page, study_files
+from hidag_paper.study_reports.tables import study_report
 
 BASELINE = "mixture-oracle"
 CELLS = tuple(

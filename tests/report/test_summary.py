@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from hidag import CPDAG, DCRL
-from hidag.errors import FileError
-from hidag.evidence import EdgeTest
-from hidag.report import (
+from hidag.exceptions import FileError
+from hidag.reporting import (
     ReportParts,
     concerns,
     edges_in_words,
@@ -19,7 +18,8 @@ from hidag.report import (
     what_was_fitted,
     write_report,
 )
-from hidag.simulate import design, simulate
+from hidag.simulation import design, simulate
+from hidag.strategy.observed_likelihood.edge_tests import EdgeTest
 
 HOSTILE = ('<script>alert("1")</script>', '"><img src=x onerror=alert(1)>', "\u202eRTL & 'quotes'")
 

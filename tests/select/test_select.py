@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 
 import hidag
 from hidag import DCRL, design, simulate
-from hidag.criteria import criteria_of
-from hidag.errors import SettingError
-from hidag.observations import read_table
-from hidag.plots import plot_selection, render_figure
-from hidag.plots.selection import SIZE
-from hidag.select import Candidate, Selection, run, select
-from hidag.select.candidates import Table, folds_of
-from hidag.select.selection import COLUMNS
-from hidag.simulate import Truth, chain_dag, random_law
-from hidag.start.factor_count import FactorCount
+from hidag.data import read_table
+from hidag.exceptions import SettingError
+from hidag.fitting.information_criteria import criteria_of
+from hidag.initialization.factor_count import FactorCount
+from hidag.model_selection import Candidate, Selection, select, selection
+from hidag.model_selection.candidates import Table, folds_of
+from hidag.model_selection.selection import COLUMNS
+from hidag.plotting import plot_selection, render_figure
+from hidag.plotting.selection import SIZE
+from hidag.simulation import Truth, chain_dag, random_law
 
 QUICK = {"family": "gaussian", "random_state": 0, "n_starts": 1}
 
@@ -218,8 +218,8 @@ def test_the_number_that_is_recommended_is_fitted_and_both_ways_are_gone(monkeyp
         criteria = criteria_of(0.0 if k == 6 else -10.0 - k, 20, 0.0, 60.0)
         return weakly(Candidate(k, strength, criteria=criteria), q)
 
-    monkeypatch.setattr(run, "fit_candidate", fake)
-    monkeypatch.setattr(run, "count_in_table", lambda *args, **kwargs: counted(5))
+    monkeypatch.setattr(selection, "fit_candidate", fake)
+    monkeypatch.setattr(selection, "count_in_table", lambda *args, **kwargs: counted(5))
     found = select(values, range(1, 8), family="bernoulli", folds=0)
     assert asked == [4, 5, 6, 7, 3]
     assert (found.recommended, found.result.q_matrix.shape[1]) == (3, 3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import SettingError
-from hidag.simulate import (
+from hidag.exceptions import SettingError
+from hidag.simulation import (
     banded_q,
     chain_dag,
     random_dag,

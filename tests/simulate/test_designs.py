@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.errors import SettingError
-from hidag.simulate import design, design_law, make_truth, simulate
+from hidag.exceptions import SettingError
+from hidag.simulation import design, design_law, make_truth, simulate
 
 # The "#edges" column of the paper's table, and for the five-node models the same count by hand.
 EDGES = {

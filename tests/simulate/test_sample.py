@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hidag.errors import SettingError
+from hidag.exceptions import SettingError
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Truth, design, random_dag, random_law, simulate
+from hidag.simulation import Truth, design, random_dag, random_law, simulate
 
 MIXED = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
 

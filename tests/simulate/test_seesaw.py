@@ -7,17 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.errors import SettingError
-from hidag.simulate import SeesawGeometry, simulate_seesaw
-from hidag.simulate.seesaw import (
+from hidag.exceptions import SettingError
+from hidag_paper.seesaw import (
+    PALETTE,
+    SeesawGeometry,
+    colours,
+    grays,
     mask_of,
+    paint_scenes,
     pixel_names,
     pool,
     seesaw_graph,
     seesaw_law,
+    simulate_seesaw,
     true_effects,
 )
-from hidag.simulate.seesaw_scene import PALETTE, colours, grays, paint_scenes
 
 GEOMETRY = SeesawGeometry()
 PAINTS = list(PALETTE)
@@ -124,8 +128,8 @@ def test_masks_are_thresholded_grays_made_smaller_and_pixels_their_least():
 
 def test_a_seed_gives_the_same_images_however_many_are_painted_at_once(monkeypatch):
     whole = simulate_seesaw(40, rng=5)
-    monkeypatch.setattr("hidag.simulate.seesaw._IMAGES_AT_ONCE", 7)
-    monkeypatch.setattr("hidag.simulate.seesaw_scene._SCENES_AT_ONCE", 3)
+    monkeypatch.setattr("hidag_paper.seesaw._IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr("hidag_paper.seesaw._SCENES_AT_ONCE", 3)
     parts = simulate_seesaw(40, rng=5)
     np.testing.assert_array_equal(whole.pooled, parts.pooled)
     np.testing.assert_array_equal(whole.states, parts.states)

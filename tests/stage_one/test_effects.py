@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, evaluate
-from hidag.errors import SettingError
-from hidag.simulate import chain_dag, random_law, rich_truth, simulate
-from hidag.start.points import spread_law
+from hidag.exceptions import SettingError
+from hidag.initialization.start_points import spread_law
+from hidag.simulation import chain_dag, random_law, rich_truth, simulate
 
 K = 3
 Q = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1], *np.tile(np.eye(3, dtype=int), (3, 1))])
@@ -22,7 +22,7 @@ def table(effects, family="gaussian", levels=(2, 2, 2), n_samples=4000, seed=0):
 
 
 # Main effects leave counts more varied than Poisson ones that interact.
-@pytest.mark.filterwarnings("ignore::hidag.errors.MisfitWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.MisfitWarning")
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli", "poisson"])
 def test_with_q_given_all_effects_contain_the_others(family):
     truth, X = table("all", family)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge
-from hidag.cli.wording import in_options
-from hidag.errors import HidagWarning, SettingError
+from hidag.cli.messages import in_options
+from hidag.exceptions import HidagWarning, SettingError
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
-from hidag.simulate import Truth, chain_dag, make_truth, random_law, simulate
+from hidag.simulation import Truth, chain_dag, make_truth, random_law, simulate
 
 Q = np.array([[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 4 + [[1, 1, 0], [0, 1, 1]])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.estimate.loop import nearly_converged
+from hidag.em.em import nearly_converged
 
 FRACTIONS = Path(__file__).parents[3] / "shared" / "data" / "fraction_subtraction"
 
@@ -63,7 +63,7 @@ def fractions(folder):
 
 
 @pytest.mark.data
-@pytest.mark.filterwarnings("ignore::hidag.errors.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
 @pytest.mark.skipif(not FRACTIONS.exists(), reason="needs the real data sets")
 @pytest.mark.parametrize(("folder", "effects", "known"), [("five_skills", "dina", -3455.76)])
 def test_fraction_subtraction_reaches_the_known_maximum(folder, effects, known):

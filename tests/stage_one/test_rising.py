@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.stage_one.labels import settle_labels
-from hidag.stage_one.rising import shares_of_draws, shares_of_law, votes_for_rising
+from hidag.strategy.labels import settle_labels, shares_of_draws, shares_of_law, votes_for_rising
 
 SPACE = StateSpace.binary(2)
 LAW = np.array([[0.4, 0.1], [0.1, 0.4]])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
 from hidag.measurement import family_named
-from hidag.stage_one.row_search import _explained
+from hidag.strategy.moves.q_row_search import _explained
 
 
 def table(family, seed):

@@ -7,16 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.discover import CPDAG, DAG
-from hidag.errors import SettingError
-from hidag.estimate.loop import Schedule
-from hidag.evaluate import Parts, evaluate
+from hidag.em.em import Schedule
+from hidag.exceptions import SettingError
+from hidag.fitting.graph_stage import latent_graph
 from hidag.latent import NetworkLaw
-from hidag.latent.factorise import factorised
+from hidag.latent.laws import factorised
 from hidag.measurement import default_penalty
-from hidag.pipeline import latent_graph
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
-from hidag.stage_one import ExactMeasurement, SampledMeasurement, estimate_measurement
+from hidag.metrics import Parts, evaluate
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
+from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.measurement import ExactMeasurement, SampledMeasurement
+from hidag.structure import CPDAG, DAG
 
 K, N = 4, 1200
 NAMES = ("A", "B", "C", "D")

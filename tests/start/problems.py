@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.loop import Schedule
-from hidag.estimate.maximise import Basis
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
+from hidag.em.m_step import Basis, permissions
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
-from hidag.simulate import Truth, chain_dag, make_truth, random_law, simulate
-from hidag.stage_one.exact import parents_by_search
-from hidag.start.crossing import Problem
+from hidag.simulation import Truth, chain_dag, make_truth, random_law, simulate
+from hidag.strategy.measurement import parents_by_search
+from hidag.strategy.moves.recombination import Problem
 
 
 def silent(*_):

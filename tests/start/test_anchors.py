@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from hidag.start.anchors import turn_to_anchors
-from hidag.start.levels import cut, match_levels
+from hidag.initialization.levels import cut, match_levels
+from hidag.initialization.rotations import turn_to_anchors
 
 
 def factors_of(loadings, correlations, rng):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.discover import DAG, search_graph
-from hidag.estimate.loop import Schedule
-from hidag.estimate.working import WorkingData
-from hidag.evaluate import Parts, evaluate
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
+from hidag.initialization.common_factors import network_start
 from hidag.latent import LatentCounts, StateSpace
 from hidag.measurement import default_penalty
-from hidag.simulate import chain_dag, make_truth, random_law, random_q, simulate
-from hidag.start.by_sampling import estimate_by_sampling
-from hidag.start.network_start import network_start
-from hidag.start.several import estimate_from_starts
+from hidag.metrics import Parts, evaluate
+from hidag.simulation import chain_dag, make_truth, random_law, random_q, simulate
+from hidag.strategy.multistart import estimate_from_starts
+from hidag.strategy.saem_network import estimate_by_sampling
+from hidag.structure import DAG, search_graph
 
 
 def learn_parents(states, n_rows):
@@ -147,5 +147,5 @@ def test_latents_that_the_start_took_for_one_are_told_apart(monkeypatch):
         return {tuple(np.flatnonzero(c)) for c in run(data, k).parameters.q_matrix.T}
 
     assert found() == right
-    monkeypatch.setattr("hidag.start.by_sampling.MOST_SPLITS", 0)
+    monkeypatch.setattr("hidag.strategy.saem_network.MOST_SPLITS", 0)
     assert len(found() & right) < k

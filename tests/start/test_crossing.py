@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate.law_rounds import look_under_network
-from hidag.estimate.loop import run_em
-from hidag.estimate.maximise import Basis
+from hidag.em.em import run_em
+from hidag.em.m_step import Basis
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.start import crossing
-from hidag.start.crossing import ends_of, exchanged, matched
+from hidag.strategy.moves import recombination
+from hidag.strategy.moves.recombination import ends_of, exchanged, matched
+from hidag.strategy.structural_em import initial_structure_step
 
 from .problems import drawn, silent
 
@@ -32,7 +32,7 @@ def setting():
 def look_from(problem, items, law, allowed=None):
     allowed = problem.allowed if allowed is None else allowed
     settled = run_em(items, law, problem.data, BASIS, allowed, problem.penalty, problem.schedule)
-    return look_under_network(
+    return initial_structure_step(
         settled,
         problem.data,
         SPACE,
@@ -102,18 +102,18 @@ def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatc
     looks = [confused(problem, items, law, latent) for latent in (0, 3)]
     # Ends are what they are: only the exchange is looked at.
     monkeypatch.setattr(
-        crossing,
+        recombination,
         "taken_to_its_end",
         lambda look, problem, observer: replace(
-            look, criterion=crossing.criterion_of(look.estimate, look.parents, problem)
+            look, criterion=recombination.criterion_of(look.estimate, look.parents, problem)
         ),
     )
     found = ends_of(looks, problem, [silent, silent])[0]
-    best = max(crossing.criterion_of(look.estimate, look.parents, problem) for look in looks)
+    best = max(recombination.criterion_of(look.estimate, look.parents, problem) for look in looks)
     assert found.criterion > best + 10.0
     right = matched(items, found.estimate.parameters)
     for latent in (0, 3):
-        cosine = crossing._cosine(right.loadings[:, latent], items.loadings[:, latent])
+        cosine = recombination._cosine(right.loadings[:, latent], items.loadings[:, latent])
         assert cosine > 0.95
     # The order in which starts come does not matter.
     again = ends_of(looks[::-1], problem, [silent, silent])[0]
@@ -129,7 +129,7 @@ def test_the_best_end_is_no_worse_than_any_and_a_single_look_stays(setting):
     assert ends_of([again, looks[0]], problem, [silent, silent])[0] is looks[0]
     found, *others = ends_of(looks, problem, [silent, silent])
     assert len(others) == 1
-    alone = [crossing.taken_to_its_end(look, problem, silent) for look in looks]
+    alone = [recombination.taken_to_its_end(look, problem, silent) for look in looks]
     assert found.criterion >= max(one.criterion for one in alone)
 
 
@@ -142,4 +142,4 @@ def test_starts_that_lead_to_the_same_place_are_taken_once(setting):
     bad = replace(good, estimate=elsewhere, criterion=good.criterion - 1.0)
     looks = [bad, good, good, bad]
     parameters = [look.estimate.parameters for look in looks]
-    assert crossing.different_places(parameters, [look.criterion for look in looks]) == [1, 0]
+    assert recombination.different_places(parameters, [look.criterion for look in looks]) == [1, 0]

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule, run_em
+from hidag.em.m_step import Basis, permissions
+from hidag.initialization.levels import exchanges, with_better_levels
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY
-from hidag.simulate import rich_truth, simulate
-from hidag.start.exchange_levels import exchanges, with_better_levels
+from hidag.simulation import rich_truth, simulate
 
 LEVELS = (2, 4, 2)
 Q = np.repeat(np.eye(3, dtype=int), 4, axis=0)

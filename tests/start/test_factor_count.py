@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from hidag import design, simulate
-from hidag.estimate.working import WorkingData
-from hidag.start.factor_count import FactorCount, count_factors, largest_count
-from hidag.start.pair_correlations import pair_correlations, shuffled_correlations
+from hidag.em.design_data import WorkingData
+from hidag.initialization.factor_count import (
+    FactorCount,
+    count_factors,
+    largest_count,
+    pair_correlations,
+    shuffled_correlations,
+)
 
 
 def drawn(model="Model-7", family="bernoulli", n=3000, missing=0.0, seed=11):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, linear_sum_assignment
 
-from hidag.start.geomin import _criterion, geomin
-from hidag.start.varimax import varimax
+from hidag.initialization.rotations import _criterion, geomin, varimax
 
 
 def pattern(rng: np.random.Generator) -> np.ndarray:

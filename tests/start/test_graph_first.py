@@ -7,15 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate.posterior import HARDLY_SEEN, information_ratio
+from hidag.em.posterior import HARDLY_SEEN, information_ratio
+from hidag.initialization.start_points import StartPoint
 from hidag.latent import SaturatedLaw, StateSpace
-from hidag.latent.factorise import equivalent, factorised
+from hidag.latent.laws import equivalent, factorised
 from hidag.measurement import default_penalty
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
-from hidag.start import graph_first, under_graph
-from hidag.start.graph_first import look_graph_first
-from hidag.start.points import StartPoint
-from hidag.start.under_graph import estimate_under_graph
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
+from hidag.strategy import structural_multistart
+from hidag.strategy.structural_multistart import estimate_under_graph, look_graph_first
 
 from .problems import open_problem, silent
 
@@ -76,7 +75,7 @@ def test_the_graph_is_learned_from_independent_latents_with_the_starts_own_items
 
 def test_large_tables_are_looked_at_in_part(weak, monkeypatch):
     truth, problem = weak
-    monkeypatch.setattr(graph_first, "ROWS_FOR_GRAPH", 500)
+    monkeypatch.setattr(structural_multistart, "ROWS_FOR_GRAPH", 500)
     assert look(truth, problem, lambda *_: CHAIN).data.n_samples == 500
 
 
@@ -95,14 +94,14 @@ def run(problem, learn_parents, **settings):
 
 def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, monkeypatch):
     _, problem = weak
-    first = under_graph.look_graph_first
+    first = structural_multistart.look_graph_first
     asked = []
 
     def counted(point, problem, observer):
         asked.append(point.label)
         return first(point, problem, observer)
 
-    monkeypatch.setattr(under_graph, "look_graph_first", counted)
+    monkeypatch.setattr(structural_multistart, "look_graph_first", counted)
     found = run(problem, problem.learn_parents, n_starts=2)
     assert asked == [record.label for record in found.records]
     # They were compared on all rows.
@@ -113,7 +112,7 @@ def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, 
     assert asked == [found.records[0].label]
     assert all(record.n_rows > 0 for record in bridged.records)
     asked.clear()
-    monkeypatch.setattr(under_graph, "information_ratio", lambda *_: HARDLY_SEEN)
+    monkeypatch.setattr(structural_multistart, "information_ratio", lambda *_: HARDLY_SEEN)
     run(problem, problem.learn_parents, n_starts=2)
     assert asked == []
 

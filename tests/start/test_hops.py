@@ -7,23 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate.law_rounds import FirstLook
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.loop import run_em
-from hidag.estimate.maximise import Basis
-from hidag.kernels.item_regression import FREE, PENALISED
+from hidag.em.em import run_em
+from hidag.em.m_step import Basis, permissions
+from hidag.kernels.coordinate_descent import FREE, PENALISED
 from hidag.latent import StateSpace
-from hidag.latent.factorise import factorised
+from hidag.latent.laws import factorised
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
-from hidag.start import hops
-from hidag.start.crossing import LEAST_GAIN, SAME_PLACE, starts_agree, taken_to_its_end
-from hidag.start.hops import (
+from hidag.strategy.moves import basin_hopping
+from hidag.strategy.moves.basin_hopping import (
     after_hops,
     best_after_hops,
     largest_loadings,
     with_law_begun_again,
     with_penalty_lifted,
 )
+from hidag.strategy.moves.recombination import (
+    LEAST_GAIN,
+    SAME_PLACE,
+    loading_similarity,
+    taken_to_its_end,
+)
+from hidag.strategy.structural_em import FirstLook
 
 from .problems import drawn, silent
 
@@ -82,7 +86,7 @@ def test_hops_lead_from_a_sum_of_latents_to_the_latents():
         below.append(right.criterion - end.criterion)
         found = after_hops(end, problem, silent)
         assert found.criterion > right.criterion - 2 * LEAST_GAIN
-        assert starts_agree(found.estimate.parameters, items) > 0.97
+        assert loading_similarity(found.estimate.parameters, items) > 0.97
         # Steps of hops that were kept are counted.
         assert len(found.estimate.trace) == found.estimate.n_iter >= end.estimate.n_iter
     # Some laws let EM find the way out by itself, others hold it.
@@ -125,7 +129,7 @@ def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkey
         estimate=replace(right.estimate, parameters=mixed),
         criterion=right.criterion - 50.0,
     )
-    assert starts_agree(mixed, items) < SAME_PLACE
+    assert loading_similarity(mixed, items) < SAME_PLACE
     lower = replace(right, criterion=right.criterion - 0.5)
     begun = []
 
@@ -133,7 +137,7 @@ def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkey
         begun.append(end)
         return end
 
-    monkeypatch.setattr(hops, "after_hops", stay)
+    monkeypatch.setattr(basin_hopping, "after_hops", stay)
     assert best_after_hops([wrong, right, lower, wrong], problem, silent) is right
     assert begun == [wrong, right, lower]
     begun.clear()
@@ -201,19 +205,19 @@ def test_the_two_kinds_take_turns_until_neither_gains(
     look = end_from(problem, items, law)
     law_hop, law_seen = told(of_law)
     penalty_hop, penalty_seen = told(of_penalty)
-    monkeypatch.setattr(hops, "with_law_begun_again", law_hop)
-    monkeypatch.setattr(hops, "with_penalty_lifted", penalty_hop)
+    monkeypatch.setattr(basin_hopping, "with_law_begun_again", law_hop)
+    monkeypatch.setattr(basin_hopping, "with_penalty_lifted", penalty_hop)
     found = after_hops(look, problem, silent)
-    assert len(law_seen) + len(penalty_seen) == n_hops <= hops.MOST_HOPS
+    assert len(law_seen) + len(penalty_seen) == n_hops <= basin_hopping.MOST_HOPS
     assert found.criterion == pytest.approx(look.criterion + gain)
 
 
 def test_without_a_penalty_there_is_none_to_lift(setting, monkeypatch):
     problem, items, law = setting
     look = end_from(problem, items, law)
-    monkeypatch.setattr(hops, "with_penalty_lifted", None)
+    monkeypatch.setattr(basin_hopping, "with_penalty_lifted", None)
     hop, seen = told([0.0])
-    monkeypatch.setattr(hops, "with_law_begun_again", hop)
+    monkeypatch.setattr(basin_hopping, "with_law_begun_again", hop)
     assert after_hops(look, replace(problem, penalty=NO_SPARSITY), silent) is look
     assert len(seen) == 1
 

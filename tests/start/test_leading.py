@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.start import leading
-from hidag.start.leading import leading_eigenvectors
+from hidag.initialization import rotations
+from hidag.initialization.rotations import leading_eigenvectors
 
 
 def test_projection_finds_what_the_full_decomposition_finds(monkeypatch):
@@ -13,7 +13,7 @@ def test_projection_finds_what_the_full_decomposition_finds(monkeypatch):
     factors = rng.normal(size=(300, 8)) * np.linspace(1.0, 3.0, 8)
     matrix = factors @ factors.T + 0.3 * np.diag(rng.uniform(0, 1, 300))
     exact = leading_eigenvectors(matrix, 8)
-    monkeypatch.setattr(leading, "SMALL", 100)
+    monkeypatch.setattr(rotations, "SMALL", 100)
     values, vectors = leading_eigenvectors(matrix, 8)
     np.testing.assert_allclose(values, exact[0], rtol=1e-6)
     np.testing.assert_allclose(np.abs(np.sum(vectors * exact[1], axis=0)), 1.0, atol=1e-6)

@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate.expectation import expect
-from hidag.estimate.law_rounds import look_under_network
-from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis
-from hidag.kernels.item_regression import PENALISED, RISING
+from hidag.em.e_step import expect
+from hidag.em.em import Schedule, run_em
+from hidag.em.m_step import Basis
+from hidag.kernels.coordinate_descent import PENALISED, RISING
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.simulate import simulate
-from hidag.start import one_direction
-from hidag.start.one_direction import (
+from hidag.simulation import simulate
+from hidag.strategy.moves import recombination
+from hidag.strategy.moves.recombination import (
     against_their_latents,
     better_in_one_direction,
     in_one_direction,
     price_of_signs,
 )
+from hidag.strategy.structural_em import initial_structure_step
 
 from .problems import chain_truth, open_problem, silent
 
@@ -50,7 +50,7 @@ def setting(signs):
 def look_from(problem, items, law):
     plan = replace(problem.schedule, max_iter=3)
     settled = run_em(items, law, problem.data, BASIS, problem.allowed, problem.penalty, plan)
-    return look_under_network(
+    return initial_structure_step(
         settled,
         problem.data,
         SPACE,
@@ -140,7 +140,7 @@ def ends(problem, items, law, wrong):
 def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
-    reached = one_direction.taken_to_its_end(in_one_direction(best, BASIS), problem, silent)
+    reached = recombination.taken_to_its_end(in_one_direction(best, BASIS), problem, silent)
     # As if the loading gained two units: less than it costs to say that one runs against.
     best = replace(best, criterion=reached.criterion + 2.0)
     (found, *_), after = better_in_one_direction([best, looks[1]], looks, problem, [silent, silent])
@@ -157,7 +157,7 @@ def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
 def test_where_items_are_keyed_both_ways_the_free_end_stays(both_ways):
     problem, items, law = both_ways
     looks, _ = ends(problem, items, law, 0.0)
-    best = one_direction.taken_to_its_end(looks[0], problem, silent)
+    best = recombination.taken_to_its_end(looks[0], problem, silent)
     (found, *_), same = better_in_one_direction([best, looks[1]], looks, problem, [silent, silent])
     assert found is best
     assert same is problem
@@ -169,8 +169,8 @@ def test_without_doubt_or_without_a_loading_against_its_latent_nothing_is_tried(
 ):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
-    monkeypatch.setattr(one_direction, "ends_of", None)
-    monkeypatch.setattr(one_direction, "taken_to_its_end", None)
+    monkeypatch.setattr(recombination, "ends_of", None)
+    monkeypatch.setattr(recombination, "taken_to_its_end", None)
     doubtless = replace(looks[0], estimate=best.estimate)
     assert better_in_one_direction([doubtless], [doubtless], problem, [silent])[0] == [doubtless]
     two = [looks[0], looks[1]]

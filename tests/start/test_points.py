@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hidag.initialization.start_points import main_effects_only
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.start.points import main_effects_only
 
 LAW = np.array([0.4, 0.1, 0.2, 0.3])
 PAIR = Terms((2, 2), (((0, 1), (1, 1)),))

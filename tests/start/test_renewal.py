@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.loop import Schedule, run_em
-from hidag.estimate.maximise import Basis
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule, run_em
+from hidag.em.m_step import Basis, permissions
+from hidag.initialization.initializers import generators_of
+from hidag.initialization.start_points import confirmatory_start
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms
-from hidag.start.beginnings import generators_of
-from hidag.start.confirmatory import confirmatory_start
-from hidag.start.renewal import (
+from hidag.strategy.multistart import (
     best_with_law_begun_again,
     fresh_starts,
     law_without,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.loading_costs import permissions
-from hidag.estimate.working import WorkingData
-from hidag.start.points import parameters_from_loadings
-from hidag.start.sampled_splits import Witness
+from hidag.em.design_data import WorkingData
+from hidag.em.m_step import permissions
+from hidag.initialization.start_points import parameters_from_loadings
+from hidag.strategy.moves.split_moves import Witness
 
 #: Four items for each of three latents of a chain.
 Q = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)

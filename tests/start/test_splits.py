@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.estimate.law_rounds import FirstLook
-from hidag.estimate.loop import run_em
-from hidag.kernels.item_regression import FREE
-from hidag.latent.factorise import factorised
+from hidag.em.em import run_em
+from hidag.kernels.coordinate_descent import FREE
+from hidag.latent.laws import factorised
 from hidag.measurement import NO_SPARSITY
-from hidag.start.crossing import PRICE_OF_IDLE, taken_to_its_end
-from hidag.start.splits import (
+from hidag.strategy.moves.recombination import PRICE_OF_IDLE, taken_to_its_end
+from hidag.strategy.moves.split_moves import (
     begun_as_half,
     better_when_split,
     promising_splits,
+    residual_correlations,
 )
-from hidag.start.two_in_one import residual_correlations
+from hidag.strategy.structural_em import FirstLook
 
 from .problems import drawn, silent
 

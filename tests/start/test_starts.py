@@ -6,22 +6,15 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.estimate.maximise import Basis
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.m_step import Basis
+from hidag.initialization.rotations import varimax
+from hidag.initialization.spectral import predictors, spectral_start
+from hidag.initialization.start_points import confirmatory_start
 from hidag.latent import StateSpace
 from hidag.measurement import family_named
-from hidag.simulate import (
-    banded_q,
-    chain_dag,
-    design,
-    make_truth,
-    random_law,
-    simulate,
-)
-from hidag.start.budget import choose_method, choose_n_starts
-from hidag.start.confirmatory import confirmatory_start
-from hidag.start.spectral import predictors, spectral_start
-from hidag.start.varimax import varimax
+from hidag.simulation import banded_q, chain_dag, design, make_truth, random_law, simulate
+from hidag.strategy.algorithm_choice import choose_method, choose_n_starts
 
 LINK = {"poisson": "poisson-identity"}
 

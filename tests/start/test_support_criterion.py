@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from hidag.start import support_criterion as module
-from hidag.start.support_criterion import support_criterion
+from hidag.strategy.moves import split_moves
+from hidag.strategy.moves.split_moves import support_criterion
 
 N = 1000.0
 RIGHT = np.kron(np.eye(3), np.ones((4, 1)))
@@ -55,8 +55,8 @@ def test_the_minimiser_is_given_the_gradient(monkeypatch):
         seen.update(function=function, first=first)
         return real(function, first, **settings)
 
-    real = module.minimize
-    monkeypatch.setattr(module, "minimize", kept)
+    real = split_moves.minimize
+    monkeypatch.setattr(split_moves, "minimize", kept)
     judged(RIGHT, factors=0.5 * AMONG + 0.5 * np.eye(3))
     function, first = seen["function"], seen["first"]
     numeric = approx_fprime(first, lambda numbers: function(numbers)[0], 1e-6)

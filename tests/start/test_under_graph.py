@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.estimate.loop import Schedule
-from hidag.estimate.working import WorkingData
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
+from hidag.initialization.start_points import StartPoint
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, default_penalty
-from hidag.simulate import chain_dag, make_truth, random_law, simulate
-from hidag.stage_one.exact import parents_by_search
-from hidag.start import under_graph
-from hidag.start.points import StartPoint
-from hidag.start.under_graph import estimate_under_graph, starts_agree
-from hidag.start.with_law import estimate_with_law
+from hidag.simulation import chain_dag, make_truth, random_law, simulate
+from hidag.strategy import structural_multistart
+from hidag.strategy.algorithm_choice import estimate_with_law
+from hidag.strategy.measurement import parents_by_search
+from hidag.strategy.moves.recombination import loading_similarity
+from hidag.strategy.structural_multistart import STARTS_IN_DOUBT, estimate_under_graph
 
 K, N = 4, 600
 SPACE = StateSpace.binary(K)
@@ -54,36 +55,38 @@ def test_agreement_does_not_depend_on_the_order_of_latents():
     one = parameters_of(rng.standard_normal((9, 4)) * (rng.random((9, 4)) < 0.6))
     for _ in range(5):
         order = rng.permutation(4)
-        assert starts_agree(one, one.reordered(latents=order)) == pytest.approx(1.0)
-        assert starts_agree(one.reordered(latents=order), one) == pytest.approx(1.0)
+        assert loading_similarity(one, one.reordered(latents=order)) == pytest.approx(1.0)
+        assert loading_similarity(one.reordered(latents=order), one) == pytest.approx(1.0)
     # Signs and sizes do not matter, directions do: two latents with their items mixed up.
-    assert starts_agree(one, parameters_of(-3.0 * one.loadings)) == pytest.approx(1.0)
+    assert loading_similarity(one, parameters_of(-3.0 * one.loadings)) == pytest.approx(1.0)
     blocks = np.kron(np.eye(3), np.ones((3, 1)))
     mixed = blocks.copy()
     mixed[:6, :2] = 1.0
-    assert starts_agree(parameters_of(blocks), parameters_of(mixed)) == pytest.approx(0.5**0.5)
+    assert loading_similarity(parameters_of(blocks), parameters_of(mixed)) == pytest.approx(
+        0.5**0.5
+    )
 
 
-@pytest.mark.parametrize(("share", "n_starts"), [(0.93, 1), (0.91, under_graph.STARTS_IN_DOUBT)])
+@pytest.mark.parametrize(("share", "n_starts"), [(0.93, 1), (0.91, STARTS_IN_DOUBT)])
 def test_one_start_when_two_kinds_agree_and_several_otherwise(
     problem, monkeypatch, share, n_starts
 ):
-    monkeypatch.setattr(under_graph, "starts_agree", lambda one, other: share)
+    monkeypatch.setattr(structural_multistart, "loading_similarity", lambda one, other: share)
     found = run(problem[1])
     assert len(found.records) == n_starts
     assert 1 <= found.n_reached <= n_starts
 
 
-@pytest.mark.parametrize(("seen", "n_starts"), [(0.11, 1), (0.09, under_graph.STARTS_IN_DOUBT)])
+@pytest.mark.parametrize(("seen", "n_starts"), [(0.11, 1), (0.09, STARTS_IN_DOUBT)])
 def test_agreement_is_believed_only_where_items_show_their_latents(
     problem, monkeypatch, seen, n_starts
 ):
-    monkeypatch.setattr(under_graph, "starts_agree", lambda one, other: 0.95)
-    monkeypatch.setattr(under_graph, "information_ratio", lambda *_: seen)
+    monkeypatch.setattr(structural_multistart, "loading_similarity", lambda one, other: 0.95)
+    monkeypatch.setattr(structural_multistart, "information_ratio", lambda *_: seen)
     found = run(problem[1])
     assert len(found.records) == n_starts
     # Those that come later are the ones that would have been made at once.
-    monkeypatch.setattr(under_graph, "starts_agree", lambda one, other: 0.5)
+    monkeypatch.setattr(structural_multistart, "loading_similarity", lambda one, other: 0.5)
     labels = [record.label for record in run(problem[1]).records]
     assert [record.label for record in found.records] == labels[:n_starts]
 
@@ -115,8 +118,8 @@ def test_a_given_beginning_is_where_it_begins(problem, monkeypatch):
     def no_start(*_, **__):
         raise AssertionError("no start was asked for")
 
-    monkeypatch.setattr(under_graph, "points_under_graph", no_start)
-    monkeypatch.setattr(under_graph, "warmed_up", no_start)
+    monkeypatch.setattr(structural_multistart, "points_under_graph", no_start)
+    monkeypatch.setattr(structural_multistart, "warm_start", no_start)
     user = MeasurementParameters(
         truth.families, truth.intercept, truth.loadings, np.nan_to_num(truth.dispersion, nan=1.0)
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.simulate import Truth, random_law, random_q, simulate, tree_dag
-from hidag.start.factor_count import count_factors
-from hidag.start.unseen_pairs import filled_correlations
+from hidag.initialization.factor_count import count_factors, filled_correlations
+from hidag.simulation import Truth, random_law, random_q, simulate, tree_dag
 
 
 def booklets(n_latents: int, family: str, seed: int, n: int = 2000, n_items: int = 40, blocks=8):

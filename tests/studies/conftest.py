@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.studies import VARYING, Plan, plan_study
+from hidag_paper.studies import VARYING, Plan, plan_study
 
 #: What depends on the machine and the moment: source files may be edited while tests run.
 MOMENTARY = (*VARYING, "source")

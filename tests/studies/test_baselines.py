@@ -7,15 +7,14 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from hidag.errors import DataError, MissingPackageError, SettingError
-from hidag.evaluate import Parts, evaluate
+from hidag.exceptions import DataError, MissingPackageError, SettingError
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.simulate import Simulation, make_truth, simulate
-from hidag.studies.baselines import BASELINES
-from hidag.studies.baselines.class_matching import match_classes
-from hidag.studies.baselines.component_counts import LatentNumbers, best_exponent
-from hidag.studies.baselines.contract import normal_values
-from hidag.studies.baselines.count_decomposition import closest_q, decompose
+from hidag.metrics import Parts, evaluate
+from hidag.simulation import Simulation, make_truth, simulate
+from hidag_paper.baselines import BASELINES
+from hidag_paper.baselines.baseline import normal_values
+from hidag_paper.baselines.latent_class import match_classes
+from hidag_paper.baselines.mixture_oracle import LatentNumbers, best_exponent, closest_q, decompose
 
 NEEDS_STEPMIX = pytest.mark.skipif(find_spec("stepmix") is None, reason="StepMix is not installed")
 MARKED = [

@@ -5,10 +5,10 @@ import csv
 import numpy as np
 import pytest
 
-from hidag.errors import FileError, SettingError
-from hidag.studies import STUDIES, Address, Cell, plan_study, read_published, select_cells
-from hidag.studies.published import published_beside
-from hidag.studies.recovery import drawn_table
+from hidag.exceptions import FileError, SettingError
+from hidag_paper.studies import STUDIES, Address, Cell, plan_study, read_published, select_cells
+from hidag_paper.studies.runs import drawn_table
+from hidag_paper.studies.summary import published_beside
 
 
 def test_a_cell_is_called_by_its_levels_and_found_by_its_name() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, evaluate
-from hidag.discover import CPDAG
-from hidag.studies import RULES, Address, Cell, plan_study, run_plan, summarise
-from hidag.studies.baselines import BASELINES
-from hidag.studies.recovery import drawn_table
+from hidag.structure import CPDAG
+from hidag_paper.baselines import BASELINES
+from hidag_paper.studies import RULES, Address, Cell, plan_study, run_plan, summarise
+from hidag_paper.studies.runs import drawn_table
 
 from .conftest import contents
 
@@ -71,9 +71,9 @@ def test_the_research_codes_settings_are_the_baselines(plan, monkeypatch) -> Non
         raise ValueError("enough")
 
     data = drawn_table(CELL, "research-code", Address("consistency", CELL, 0).seeds(5))
-    monkeypatch.setattr("hidag.studies.resampling.estimate_measurement", noted)
+    monkeypatch.setattr("hidag_paper.studies.runs.estimate_measurement", noted)
     list(run_plan(replace(plan, methods=("research-code",))))
-    monkeypatch.setattr("hidag.fit_stages.estimate_measurement", noted)
+    monkeypatch.setattr("hidag.fitting.stages.estimate_measurement", noted)
     with pytest.raises(ValueError, match="enough"):
         BASELINES["research-code"].run(data.X, data.truth.families, 5, given[0]["seed"])
     by_rule, alone = given
@@ -123,8 +123,8 @@ class Always:
 
 def test_baselines_see_the_same_tables_and_have_rows_of_their_own(monkeypatch) -> None:
     known = {"nothing": Always(), "broken": Always("no components")}
-    for module in ("recovery", "catalogue"):
-        monkeypatch.setattr(f"hidag.studies.{module}.baselines", lambda: known)
+    for module in ("runs", "catalogue"):
+        monkeypatch.setattr(f"hidag_paper.studies.{module}.baselines", lambda: known)
     words = {"cells": ["Chain-5"], "n": [300], "items": ["paper"], "replicates": 1}
     plan = plan_study("table1", **words)
     assert plan.methods == ("ours", "nothing", "broken")

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from hidag.errors import FileError, HidagError, SettingError
-from hidag.studies import VARYING, column_types, read_folder, run_plan, run_study
-from hidag.studies.folder import only_writer
-from hidag.studies.store import add_run, merge_runs
+from hidag.exceptions import FileError, HidagError, SettingError
+from hidag_paper.studies import VARYING, column_types, read_folder, run_plan, run_study
+from hidag_paper.studies.rows import add_run, merge_runs
+from hidag_paper.studies.study_folder import only_writer
 
 from .conftest import contents, small_plan
 
@@ -60,7 +60,7 @@ def test_a_study_cut_off_anywhere_ends_with_the_same_rows(
         ran.append(task.name)
         return ready[task.name]
 
-    monkeypatch.setattr("hidag.studies.execute.run_task", look_up)
+    monkeypatch.setattr("hidag_paper.studies.execution.run_task", look_up)
     out = tmp_path / "study"
     stop_after = keep
     with pytest.raises(KeyboardInterrupt):
@@ -203,7 +203,7 @@ def test_a_fit_that_cannot_be_compared_has_failed(plan, monkeypatch) -> None:
     def broken(estimate, truth):
         raise ValueError("matrix contains invalid numeric entries")
 
-    monkeypatch.setattr("hidag.studies.recovery.evaluate", broken)
+    monkeypatch.setattr("hidag_paper.studies.runs.evaluate", broken)
     ((row,),) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
     assert row["status"] == "failed"
     assert row["reason"] == "ValueError: matrix contains invalid numeric entries"
@@ -216,7 +216,7 @@ def test_want_of_memory_stops_the_study_and_keeps_its_rows(plan, tmp_path, monke
     def too_large(data, seed, estimator):
         raise MemoryError
 
-    monkeypatch.setattr("hidag.studies.recovery._fit", too_large)
+    monkeypatch.setattr("hidag_paper.studies.runs._fit", too_large)
     with pytest.raises(HidagError) as caught:
         run_study(one, tmp_path)
     assert str(caught.value) == (
@@ -236,7 +236,7 @@ def test_a_yardstick_that_fails_leaves_the_fit_in_the_row(plan, monkeypatch) -> 
     def broken(truth, X):
         raise ValueError("nothing found")
 
-    monkeypatch.setattr("hidag.studies.recovery.truth_started", broken)
+    monkeypatch.setattr("hidag_paper.studies.runs.truth_started", broken)
     ((row,),) = run_plan(replace(plan, cells=plan.cells[:1], replicates=1))
     assert row["status"] == "ok"
     assert row["truth_started_shd"] is None
@@ -306,7 +306,7 @@ def test_reading_rows_leaves_no_thread_behind_that_could_abort_the_end(whole, tm
     add_run(tmp_path, "all", whole)
     code = (
         "import os, sys; from pathlib import Path; import pyarrow.parquet\n"
-        "from hidag.studies.store import read_rows\n"
+        "from hidag_paper.studies.rows import read_rows\n"
         "def threads(): return len(os.listdir('/proc/self/task'))\n"
         "before = threads(); rows = read_rows(Path(sys.argv[1]))\n"
         "print(len(rows), threads() - before)"

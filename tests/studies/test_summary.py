@@ -4,7 +4,7 @@ from math import isnan, sqrt
 
 import pytest
 
-from hidag.studies import Cell, stand, summarise
+from hidag_paper.studies import Cell, stand, summarise
 
 OURS = "ours"
 A, B, C, D = (Cell("Chain-5", "Q1", "gaussian", n) for n in (100, 200, 300, 400))

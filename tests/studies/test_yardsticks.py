@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, simulate
-from hidag.criteria import information_criteria
-from hidag.studies import truth_started, truth_started_fit
+from hidag.fitting.information_criteria import information_criteria
+from hidag_paper.studies import truth_started, truth_started_fit
 
 
 def test_a_fit_from_the_truth_is_judged_as_fits_are():

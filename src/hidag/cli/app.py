@@ -5,7 +5,9 @@ Modules are loaded when their command runs, so that `hidag --help` answers at on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
+from importlib.metadata import entry_points
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,18 +15,32 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hidag.cli.application_commands import application_app
 from hidag.cli.console import show_error
-from hidag.cli.explain_commands import add_explain_commands
-from hidag.cli.fit_commands import add_fit_command
-from hidag.cli.numbers import levels_of
-from hidag.cli.options import FitFile, Json
-from hidag.cli.select_commands import add_select_command
-from hidag.cli.study_commands import study_app
-from hidag.cli.whatif_commands import add_whatif_commands
-from hidag.errors import HidagError
+from hidag.cli.fit_options import add_fit_command, add_select_command
+from hidag.cli.options import FitFile, Json, levels_of
+from hidag.cli.result_options import add_explain_commands, add_whatif_commands
+from hidag.exceptions import HidagError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+#: Entry points of other packages: groups of commands (typer applications), and functions.
+COMMANDS, FUNCTIONS = "hidag.commands", "hidag.functions"
+
+
+def _registered_commands() -> Iterator[tuple[str, Any]]:
+    """Yield the name and the application of each group of commands that a package adds."""
+    for point in sorted(entry_points(group=COMMANDS), key=lambda one: one.name, reverse=True):
+        found = point.load()
+        if found.registered_commands:
+            yield point.name, found
+
+
+def _registered_function(name: str) -> Any:
+    """Return the function that a package registered under this name."""
+    for point in entry_points(group=FUNCTIONS, name=name):
+        return point.load()
+    raise HidagError(f"no installed package offers {name!r}; install hidag again")
 
 
 class _Commands(TyperGroup):
@@ -122,7 +138,7 @@ def simulate(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
 ) -> None:
     """Draw data from a design of the paper: responses.csv, types.csv and truth.json."""
-    from hidag.cli.simulate import run_simulate
+    from hidag.cli.commands.simulate import run_simulate
 
     run_simulate(out, model, q, family, design, levels_of(levels), rows, missing, seed)
 
@@ -134,7 +150,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Hold a saved fit against the truth it should have found."""
-    from hidag.cli.evaluate import run_evaluate
+    from hidag.cli.commands.inspection import run_evaluate
 
     run_evaluate(result, truth, as_json=json)
 
@@ -174,7 +190,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Say whether a Q-matrix lets the model be identified, why, and which items to add."""
-    from hidag.cli.check import run_check
+    from hidag.cli.commands.inspection import run_check
 
     run_check(q, levels_of(levels), effects, families, as_json=json)
 
@@ -197,7 +213,7 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a fit: one page that opens offline and can be mailed."""
-    from hidag.cli.report import run_report
+    from hidag.cli.commands.report import run_report
 
     run_report(result, out, title)
 
@@ -210,7 +226,7 @@ def info(
     ] = None,
 ) -> None:
     """Print versions, or what a saved fit says."""
-    from hidag.cli.info import run_info
+    from hidag.cli.commands.inspection import run_info
 
     run_info(result)
 
@@ -241,17 +257,14 @@ def demo(
 ) -> None:
     """Simulate data, fit them, and show what was found beside the truth."""
     if which is Demo.seesaw:
-        from hidag.cli.application import run_seesaw_application
-
-        run_seesaw_application(out or Path("demo"), seed=seed)
+        _registered_function("demo_seesaw")(out or Path("demo"), seed=seed)
     else:
-        from hidag.cli.demo import run_assessment
+        from hidag.cli.commands.demo import run_assessment
 
         run_assessment(out or Path("demo-assessment"), seed)
 
 
 add_explain_commands(app)
 add_whatif_commands(app)
-app.add_typer(study_app, name="study")
-if application_app.registered_commands:
-    app.add_typer(application_app, name="app")
+for _name, _commands in _registered_commands():
+    app.add_typer(_commands, name=_name)

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from math import isnan
 from typing import TYPE_CHECKING
 
-from hidag.errors import HidagWarning
-from hidag.shown_text import visible
+from hidag.exceptions import HidagWarning
+from hidag.formatting import visible
 
 if TYPE_CHECKING:
-    from hidag.progress import Progress
+    from hidag.parallel import Progress
+
 
 #: Faster fits end before a bar could be read.
 _PATIENCE = 0.7
@@ -142,3 +143,33 @@ def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
         ).rstrip()
         for row in cells
     ]
+
+
+# --- A bar that counts what is done, on a terminal
+
+
+@contextmanager
+def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Give a function of (words, done, of how many) that draws; None where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def draw(words: str, n_done: int, n_all: int) -> None:
+            bar.update(task, description=words, total=n_all, completed=n_done)
+
+        yield draw

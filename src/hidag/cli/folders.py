@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from hidag.errors import FileError
+from hidag.exceptions import FileError
 
 #: Writes one file at the path it is given.
 Writer = Callable[[Path], object]

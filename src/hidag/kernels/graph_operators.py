@@ -11,12 +11,289 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from hidag.kernels.graph_numbers import DELETE, INSERT
-from hidag.kernels.graph_ratings import make_room, rate
-from hidag.kernels.graph_validity import has_no_set, kind_of
+from hidag.kernels.graph_sets import (
+    BELOW,
+    CHILDREN,
+    DELETE,
+    INSERT,
+    JOINED,
+    NEIGHBOURS,
+    ONE,
+    PARENTS,
+    REVERSE,
+    ZERO,
+    add,
+    drop,
+    in_word,
+    lowest,
+    size,
+)
+from hidag.kernels.local_scores import worth
+
+# --- Which operator a pair of variables has, and with which sets C it may be applied
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "e113f4d74bde"
+
+
+@njit(cache=True)
+def kind_of(x, y, graph):
+    """Return which operator the pair (x, y) has."""
+    if not in_word(graph[JOINED, y, x >> 6], x):
+        return INSERT
+    if in_word(graph[CHILDREN, y, x >> 6], x):
+        return REVERSE
+    return DELETE
+
+
+@njit(cache=True)
+def has_no_set(x, y, kind, graph):
+    """Return whether the variables below y rule out every C."""
+    if kind == INSERT:
+        return in_word(graph[BELOW, y, x >> 6], x)
+    if kind == REVERSE:
+        for w in range(graph.shape[2]):
+            word = graph[PARENTS, x, w] & graph[BELOW, y, w]
+            if y >> 6 == w:
+                word &= ~(ONE << np.uint64(y & 63))
+            if word != ZERO:
+                return True
+    return False
+
+
+@njit(cache=True, forceinline=True)
+def smallest_set(x, y, kind, graph, chosen, may_join):
+    """Write the smallest C, and what may join it to ``may_join[0]``; return False if none is."""
+    n_words = graph.shape[2]
+    if kind == DELETE:
+        for w in range(n_words):
+            chosen[w] = ZERO
+            may_join[0, w] = graph[NEIGHBOURS, y, w] & graph[JOINED, x, w]
+        return True
+    # A must be complete; what is added must be joined to all of A.
+    for w in range(n_words):
+        chosen[w] = graph[NEIGHBOURS, y, w] & graph[JOINED, x, w]
+        may_join[0, w] = graph[NEIGHBOURS, y, w] & ~graph[JOINED, x, w]
+    for w in range(n_words):
+        word = chosen[w]
+        while word != ZERO:
+            k = w * 64 + lowest(word)
+            word &= word - ONE
+            for v in range(n_words):
+                rest = chosen[v]
+                if k >> 6 == v:
+                    rest &= ~(ONE << np.uint64(k & 63))
+                if rest & ~graph[JOINED, k, v] != ZERO:
+                    return False
+                may_join[0, v] &= graph[JOINED, k, v]
+    return True
+
+
+@njit(cache=True, forceinline=True)
+def next_set(graph, chosen, may_join, taken, depth):
+    """Write the next C whose variables are all joined, and return its depth, -1 after the last.
+
+    A walk over all cliques: at depth d, ``may_join[d]`` may still be added to the variables
+    ``taken`` before it.
+    """
+    n_words = graph.shape[2]
+    while depth >= 0:
+        for w in range(n_words):
+            word = may_join[depth, w]
+            if word != ZERO:
+                k = w * 64 + lowest(word)
+                may_join[depth, w] = word & (word - ONE)
+                taken[depth] = k
+                add(chosen, k)
+                for v in range(n_words):
+                    may_join[depth + 1, v] = may_join[depth, v] & graph[JOINED, k, v]
+                return depth + 1
+        depth -= 1
+        if depth >= 0:
+            drop(chosen, taken[depth])
+    return depth
+
+
+@njit(cache=True)
+def ways_are_met(x, y, kind, graph, chosen, seen, queue):
+    """Return whether no way from y that avoids C and runs against no arrow ends at x.
+
+    ``seen`` (n_words,) and ``queue`` (K,) are room to work in.
+    """
+    if kind == DELETE:
+        return True
+    n_words = chosen.shape[0]
+    for w in range(n_words):
+        seen[w] = chosen[w]
+        if kind == REVERSE:
+            seen[w] |= graph[NEIGHBOURS, x, w]
+    add(seen, y)
+    queue[0] = y
+    first = 0
+    last = 1
+    while first < last:
+        v = queue[first]
+        first += 1
+        for w in range(n_words):
+            fresh = (graph[CHILDREN, v, w] | graph[NEIGHBOURS, v, w]) & ~seen[w]
+            if kind == REVERSE and v == y and x >> 6 == w:
+                fresh &= ~(ONE << np.uint64(x & 63))
+            if fresh == ZERO:
+                continue
+            if x >> 6 == w and in_word(fresh, x):
+                return False
+            seen[w] |= fresh
+            while fresh != ZERO:
+                queue[last] = w * 64 + lowest(fresh)
+                last += 1
+                fresh &= fresh - ONE
+    return True
+
+
+# --- Ratings of the search's operators: the best gain of a pair over all sets C it may come
+
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+
+
+@njit(cache=True)
+def make_room(n, n_words):
+    """Return the arrays that rating works in.
+
+    C, a row of parents, what may join C and what has joined it by depth, the last score without x
+    and its key, and a set and a queue for ways through the graph.
+    """
+    return (
+        np.empty(n_words, dtype=np.uint64),
+        np.empty(n_words, dtype=np.uint64),
+        np.empty((n + 2, n_words), dtype=np.uint64),
+        np.empty(n + 2, dtype=np.int64),
+        np.zeros(n_words + 1, dtype=np.uint64),
+        np.zeros(1),
+        np.empty(n_words, dtype=np.uint64),
+        np.empty(n + 2, dtype=np.int64),
+    )
+
+
+@njit(cache=True, forceinline=True)
+def _settles_ties(chosen, mix):
+    """Return a number that settles ties between sets, drawn from what is in them."""
+    out = ZERO
+    for w in range(chosen.shape[0]):
+        word = chosen[w]
+        while word != ZERO:
+            out += mix[w * 64 + lowest(word)]
+            word &= word - ONE
+    return out
+
+
+@njit(cache=True, forceinline=True)
+def _is_refused(x, y, chosen, refused_pairs, refused_sets):
+    """Return whether this operator was refused before."""
+    for i in range(refused_pairs.shape[0]):
+        if refused_pairs[i, 0] == x and refused_pairs[i, 1] == y:
+            same = True
+            for w in range(chosen.shape[0]):
+                same = same and refused_sets[i, w] == chosen[w]
+            if same:
+                return True
+    return False
+
+
+@njit(cache=True)
+def rate(
+    x,
+    y,
+    kind,
+    exact,
+    graph,
+    mix,
+    max_parents,
+    table,
+    refused_pairs,
+    refused_sets,
+    room,
+    best_set,
+):
+    """Return the best gain of the pair's operator over all C, and write that C to ``best_set``.
+
+    Without ``exact`` only the conditions that depend on the surroundings are checked, and operators
+    refused before count like others. NaN means that a score was missing.
+    """
+    chosen, row, may_join, taken, last_row, last_value, seen, queue = room
+    n_words = graph.shape[2]
+    if not smallest_set(x, y, kind, graph, chosen, may_join):
+        return -np.inf
+    shift = 0.0
+    if kind == REVERSE:
+        for w in range(n_words):
+            row[w] = graph[PARENTS, x, w]
+        drop(row, y)
+        shift = -worth(table, x, row, y, last_row, last_value)
+    best = -np.inf
+    best_key = ZERO
+    missing = False
+    depth = 0
+    while depth >= 0:
+        for w in range(n_words):
+            row[w] = graph[PARENTS, y, w] | chosen[w]
+        drop(row, x)
+        if kind == DELETE or size(row) < max_parents:
+            gain = worth(table, y, row, x, last_row, last_value)
+            gain = -gain if kind == DELETE else gain + shift
+            if np.isnan(gain):
+                missing = True
+            elif gain >= best:
+                key = _settles_ties(chosen, mix)
+                if (gain > best or key > best_key) and (
+                    exact == 0
+                    or (
+                        not _is_refused(x, y, chosen, refused_pairs, refused_sets)
+                        and ways_are_met(x, y, kind, graph, chosen, seen, queue)
+                    )
+                ):
+                    best = gain
+                    best_key = key
+                    for w in range(n_words):
+                        best_set[w] = chosen[w]
+        depth = next_set(graph, chosen, may_join, taken, depth)
+    return np.nan if missing else best
+
+
+@njit(cache=True)
+def rate_pairs(pairs, graph, mix, max_parents, table, sets):
+    """Return the best valid gain, losses included, of each pair (x, y); write its C to ``sets``.
+
+    A pair without a valid operator has minus infinity, one with a missing score NaN.
+    """
+    room = make_room(graph.shape[1], graph.shape[2])
+    no_pairs, no_sets = pairs[:0], sets[:0]
+    out = np.empty(pairs.shape[0])
+    for i in range(pairs.shape[0]):
+        x, y = pairs[i, 0], pairs[i, 1]
+        kind = kind_of(x, y, graph)
+        if has_no_set(x, y, kind, graph):
+            out[i] = -np.inf
+        else:
+            out[i] = rate(
+                x,
+                y,
+                kind,
+                np.int64(1),
+                graph,
+                mix,
+                max_parents,
+                table,
+                no_pairs,
+                no_sets,
+                room,
+                sets[i],
+            )
+    return out
+
+
+# ---
+
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "d667e921bb70"
 
 #: Answers of ``propose``.
 ASKS = 0

@@ -1,8 +1,7 @@
 """Latents: state space, laws, counts."""
 
-from hidag.latent.counts import LatentCounts
+from hidag.latent.counts import LatentCounts, expected_counts, resample, resampled_rows
 from hidag.latent.laws import LatentLaw, NetworkLaw, Parents, SaturatedLaw
-from hidag.latent.resample import expected_counts, resample, resampled_rows
 from hidag.latent.state_space import StateSpace
 
 __all__ = [

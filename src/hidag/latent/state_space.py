@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import SettingError
+from hidag.exceptions import SettingError
 
 #: Beyond this many joint states nothing that lists them is built.
 MAX_LISTED_STATES = 1 << 20

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.errors import SettingError
-from hidag.kernels.item_regression import NO_PENALTY, SCAD, SCAD_SHAPE, TLP
+from hidag.exceptions import SettingError
+from hidag.kernels.coordinate_descent import NO_PENALTY, SCAD, SCAD_SHAPE, TLP
 
 Array = NDArray[np.float64]
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
-from hidag.measurement.families.base import Array, Finding, MeanFamily
-from hidag.measurement.families.findings import found_elsewhere
+from hidag.measurement.families.base import Array, Finding, MeanFamily, found_elsewhere, softplus
 from hidag.measurement.families.registry import register
-from hidag.measurement.families.softplus import softplus
 
 #: Log odds that one unit of a probit predictor is worth, where the two curves are closest.
 LOGITS_PER_PROBIT = 1.7

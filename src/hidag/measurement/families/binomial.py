@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, gammaln, logit
 
-from hidag.errors import SettingError
-from hidag.measurement.families.base import Array, Finding, MeanFamily
-from hidag.measurement.families.findings import found_elsewhere
+from hidag.exceptions import SettingError
+from hidag.measurement.families.base import Array, Finding, MeanFamily, found_elsewhere, softplus
 from hidag.measurement.families.registry import register, written
-from hidag.measurement.families.softplus import softplus
 
 
 @register("binomial")

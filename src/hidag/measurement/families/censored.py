@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from hidag.errors import SettingError
-from hidag.measurement.families.base import Array, Family, Finding
+from hidag.exceptions import SettingError
+from hidag.measurement.families.base import Array, Family, Finding, find_positive
 from hidag.measurement.families.bernoulli import log_normal_density
-from hidag.measurement.families.findings import find_positive
 from hidag.measurement.families.registry import register, written
 
 #: A limit that went through other units comes back a little off.

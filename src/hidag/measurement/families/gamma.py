@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import gammaln
 
-from hidag.measurement.families.base import Array, Finding, MeanFamily
-from hidag.measurement.families.findings import find_positive
+from hidag.measurement.families.base import Array, Finding, MeanFamily, find_positive
 from hidag.measurement.families.registry import register
 
 #: Predictors beyond this are those of numbers that no table may hold.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.measurement.families.base import Array, Finding, MeanFamily
-from hidag.measurement.families.findings import find_positive
+from hidag.measurement.families.base import Array, Finding, MeanFamily, find_positive
 from hidag.measurement.families.registry import register
 
 

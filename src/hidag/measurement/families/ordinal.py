@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit, logit
 
-from hidag.errors import SettingError
-from hidag.measurement.families.base import Array, Family, Finding
-from hidag.measurement.families.findings import find_grades
+from hidag.exceptions import SettingError
+from hidag.measurement.families.base import Array, Family, Finding, find_grades
 from hidag.measurement.families.registry import register, written
 
 #: Two cutpoints keep this distance, and none is further from the first than the largest.

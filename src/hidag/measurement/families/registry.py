@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
-from hidag.errors import SettingError
+from hidag.exceptions import SettingError
 from hidag.measurement.families.base import Family
 
 #: Family classes by the name that stands before a bracket.

@@ -1,0 +1,369 @@
+"""How items and latents hang together, written as flat arrays for the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.e_step import log_probabilities
+from hidag.em.m_step import Basis
+from hidag.exceptions import SettingError
+from hidag.latent.laws import NetworkLaw, Parents
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.families.registry import family_named
+from hidag.measurement.parameters import Columns, MeasurementParameters, columns_of
+from hidag.measurement.terms import Interaction, Terms
+
+# --- Terms as an item sees them: in the joint states of its own few latents
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def sub_states(shape: tuple[int, ...]) -> IntArray:
+    """Return all sub-states of latents with so many levels, (size, p), the first fastest."""
+    size = int(np.prod(shape, dtype=np.int64))
+    # C order with the latents backwards makes the first change fastest.
+    states = np.stack(np.unravel_index(np.arange(size), shape[::-1]), axis=1) if shape else None
+    return np.zeros((1, 0), np.int64) if states is None else states[:, ::-1].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class LocalTerms:
+    """Items whose terms look the same in their own sub-states.
+
+    Attributes
+    ----------
+    items : ndarray of int, shape (n,)
+    columns : ndarray of int, shape (n, T')
+        Columns of the loadings that these terms have.
+    features : ndarray, shape (size, T')
+        The terms' values in each sub-state.
+    cells : ndarray of int64, shape (n, size)
+        Where the items' tables lie.
+    products : bool
+        Whether some terms are products of others.
+    """
+
+    items: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    features: Array
+    cells: IntArray
+    products: bool = False
+
+    @cached_property
+    def basis(self) -> Basis:
+        """The sub-states as regressors."""
+        return Basis.of(self.features, collinear=self.products)
+
+
+def local_terms(
+    terms: Terms,
+    shape: tuple[int, ...],
+    items: NDArray[np.intp],
+    parents: IntArray,
+    starts: IntArray,
+) -> list[LocalTerms]:
+    """Return the terms of items whose latents have the levels ``shape``, in those latents alone.
+
+    Parameters
+    ----------
+    terms : Terms
+    shape : tuple of int, length p
+    items : ndarray of int, shape (n,)
+    parents : ndarray of int64, shape (n, p)
+    starts : ndarray of int64, shape (n,)
+        Where their tables begin.
+    """
+    firsts = np.concatenate([[0], np.cumsum(np.array(terms.levels) - 1)])
+    main = Terms.main(shape) if shape else None
+    width = 0 if main is None else main.n_main
+    columns = np.zeros((len(items), width), dtype=np.intp)
+    if main is not None:
+        columns = firsts[parents[:, main.main_latents]] + main.main_levels - 1
+    states = sub_states(shape)
+    cells = starts[:, None] + np.arange(len(states))
+    every = np.arange(len(items))
+    if not terms.interactions or len(shape) < 2:
+        plain = np.zeros((1, 0)) if main is None else main.features(states)
+        return [LocalTerms(items, columns, plain, cells)]
+    alike: dict[tuple[Interaction, ...], list[tuple[int, list[int]]]] = {}
+    for i in every:
+        place = {int(k): a for a, k in enumerate(parents[i])}
+        found = {
+            tuple((place[k], u) for k, u in pairs): t
+            for t, pairs in enumerate(terms.interactions, start=terms.n_main)
+            if all(k in place for k, _ in pairs)
+        }
+        key = tuple(sorted(found))
+        alike.setdefault(key, []).append((int(i), [found[pairs] for pairs in key]))
+    out = []
+    for key, members in sorted(alike.items()):
+        places = np.array([i for i, _ in members], dtype=np.intp)
+        more = np.array([t for _, t in members], dtype=np.intp).reshape(len(places), len(key))
+        out.append(
+            LocalTerms(
+                items[places],
+                np.hstack([columns[places], more]),
+                Terms(shape, key).features(states),
+                cells[places],
+                bool(key),
+            )
+        )
+    return out
+
+
+# ---
+
+#: An item's table has an entry for each state of its latents: no more than this are tabulated.
+MOST_SUB_STATES = 1 << 16
+
+
+def _pointers(lists: list[NDArray[np.intp]]) -> IntArray:
+    return np.concatenate([[0], np.cumsum([len(part) for part in lists])]).astype(np.int64)
+
+
+def _flat(lists: list[NDArray[np.intp]]) -> IntArray:
+    return np.concatenate([*lists, np.zeros(0, dtype=np.intp)]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ItemLayout:
+    """Which latents load on which items, and where each item's table of sub-states lies.
+
+    Kernels know columns only: an item with several has as many tables of one size, one after the
+    other, as if each were an item of its own (D in all, J if every item has one).
+
+    Attributes
+    ----------
+    support : ndarray of bool, shape (J, K)
+    families : tuple of str, length J
+    terms : Terms
+    columns : Columns
+    levels : ndarray of int64, shape (K,)
+    item_ptr, item_parents, item_strides : ndarray of int64, shapes (D + 1,), (nnz,), (nnz,)
+        Latents of column j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and what a level of
+        each adds to the number of the item's sub-state: 1 for the first, its levels for the next...
+    table_ptr : ndarray of int64, shape (D + 1,)
+    latent_ptr, latent_items, latent_strides : ndarray of int64, shapes (K + 1,), (nnz,), (nnz,)
+        Columns of latent k with its stride in their sub-states.
+    """
+
+    support: NDArray[np.bool_]
+    families: tuple[str, ...]
+    terms: Terms
+    columns: Columns
+    levels: IntArray
+    item_ptr: IntArray
+    item_parents: IntArray
+    item_strides: IntArray
+    table_ptr: IntArray
+    latent_ptr: IntArray
+    latent_items: IntArray
+    latent_strides: IntArray
+
+    @classmethod
+    def of(cls, parameters: MeasurementParameters) -> ItemLayout:
+        """Return the layout of the items' supports."""
+        return cls.over(parameters.support, parameters.terms, parameters.families)
+
+    @classmethod
+    def over(cls, items: NDArray[np.bool_], terms: Terms, families: tuple[str, ...]) -> ItemLayout:
+        """Return the layout of items' supports, shape (J, K)."""
+        columns = columns_of(families)
+        support = items if columns.single else items[columns.item]
+        counts = np.array(terms.levels, dtype=np.int64)
+        # What a level of each latent adds, were it one of the item's: levels of those before it.
+        growth = np.where(support, counts, 1)
+        sizes = np.prod(growth.astype(np.float64), axis=1)
+        if sizes.max(initial=0) > MOST_SUB_STATES:
+            j = int(sizes.argmax())
+            raise SettingError(
+                f"item {columns.item[j]} loads on {support[j].sum()} latents with {sizes[j]:.0f} "
+                "joint states; "
+                f"at most {MOST_SUB_STATES} can be tabulated: set some entries of its row of Q to 0"
+            )
+        strides = np.cumprod(np.hstack([np.ones((len(support), 1), int), growth[:, :-1]]), axis=1)
+        of_item = [np.flatnonzero(row) for row in support]
+        of_latent = [np.flatnonzero(column) for column in support.T]
+        return cls(
+            np.array(items),
+            families,
+            terms,
+            columns,
+            counts,
+            _pointers(of_item),
+            _flat(of_item),
+            _flat([strides[j, latents] for j, latents in enumerate(of_item)]),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            _pointers(of_latent),
+            _flat(of_latent),
+            _flat([strides[items, k] for k, items in enumerate(of_latent)]),
+        )
+
+    def is_of(self, parameters: MeasurementParameters) -> bool:
+        """Return whether this is the layout of these parameters' supports."""
+        return (
+            self.terms == parameters.terms
+            and self.families == parameters.families
+            and np.array_equal(self.support, parameters.support)
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of entries of all items' tables."""
+        return int(self.table_ptr[-1])
+
+    @cached_property
+    def alike(self) -> list[LocalTerms]:
+        """Items by the look of their tables, with the cells of their first columns."""
+        shapes: dict[tuple[int, ...], list[int]] = {}
+        for j, first in enumerate(self.columns.starts[:-1]):
+            latents = self.item_parents[self.item_ptr[first] : self.item_ptr[first + 1]]
+            shapes.setdefault(tuple(self.levels[latents].tolist()), []).append(j)
+        out = []
+        for shape in sorted(shapes):
+            items = np.array(shapes[shape], dtype=np.intp)
+            first = self.columns.starts[items]
+            parents = self.item_parents[self.item_ptr[first][:, None] + np.arange(len(shape))]
+            out.extend(local_terms(self.terms, shape, items, parents, self.table_ptr[first]))
+        return out
+
+    def predictors(self, parameters: MeasurementParameters) -> Array:
+        """Return each item's linear predictor in each of its sub-states, flat.
+
+        Where an item has several columns, in the cells of the first one.
+        """
+        eta = np.zeros(self.size)
+        for local in self.alike:
+            slopes = parameters.loadings[local.items[:, None], local.columns]
+            eta[local.cells] = parameters.intercept[local.items, None] + slopes @ local.features.T
+        return eta
+
+    def tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
+        """Return theta and A of each column in each of its sub-states, flat.
+
+        A is the item's: it stands at the item's first column, the others have zero.
+        """
+        return self._by_family(parameters, slopes=False)
+
+    def slope_tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
+        """Return theta' and A' of each column in each of its sub-states, flat."""
+        return self._by_family(parameters, slopes=True)
+
+    @cached_property
+    def _of_families(self) -> list[tuple[str, IntArray, IntArray, IntArray]]:
+        """Each family with the cells of its items' first columns, their items and table sizes."""
+        sizes = np.diff(self.table_ptr)
+        first = np.zeros(self.columns.n_columns, dtype=bool)
+        first[self.columns.starts[:-1]] = True
+        item, leads = np.repeat(self.columns.item, sizes), np.repeat(first, sizes)
+        names = np.array(self.families)[item]
+        out = []
+        for name in sorted(set(self.families)):
+            cells = np.flatnonzero(leads & (names == name))
+            of_cells = item[cells]
+            out.append((name, cells, of_cells, sizes[self.columns.starts[of_cells]]))
+        return out
+
+    def _by_family(self, parameters: MeasurementParameters, *, slopes: bool) -> tuple[Array, Array]:
+        eta = self.predictors(parameters)
+        first, second = np.empty(self.size), np.zeros(self.size)
+        for name, cells, item, size in self._of_families:
+            family = family_named(name)
+            find = family.slopes if slopes else family.natural
+            found = find(eta[cells], parameters.auxiliary(family, item))
+            second[cells] = found[1]
+            if family.n_columns == 1:
+                first[cells] = found[0]
+                continue
+            for d, part in enumerate(found[0]):
+                first[cells + d * size] = part
+        return first, second
+
+
+@dataclass(frozen=True)
+class FamilyLayout:
+    """Parents and children of every latent, and where its conditional table lies.
+
+    Attributes
+    ----------
+    parents_of : tuple of tuples of int
+    levels : tuple of int, length K
+    parent_ptr, parents, parent_strides : ndarray of int64
+        Parents of each latent with what their levels add to the position in its C-ordered table,
+        whose last axis is the latent's own level.
+    table_ptr : ndarray of int64, shape (K + 1,)
+    child_ptr, children, child_strides : ndarray of int64
+        Children of each latent with its stride in their tables.
+    """
+
+    parents_of: Parents
+    levels: tuple[int, ...]
+    parent_ptr: IntArray
+    parents: IntArray
+    parent_strides: IntArray
+    table_ptr: IntArray
+    child_ptr: IntArray
+    children: IntArray
+    child_strides: IntArray
+
+    @classmethod
+    def of(cls, parents_of: Parents, levels: tuple[int, ...]) -> FamilyLayout:
+        """Return the layout of a network given by its parent sets and the latents' levels."""
+        of_latent = [np.array(pa, dtype=np.intp) for pa in parents_of]
+        of_children: list[list[int]] = [[] for _ in parents_of]
+        strides_there: list[list[int]] = [[] for _ in parents_of]
+        strides, sizes = [], []
+        for child, pa in enumerate(parents_of):
+            size, own = levels[child], []
+            for parent in reversed(pa):
+                own.append(size)
+                size *= levels[parent]
+            strides.append(np.array(own[::-1], dtype=np.intp))
+            sizes.append(size)
+            for parent, stride in zip(pa, own[::-1], strict=True):
+                of_children[parent].append(child)
+                strides_there[parent].append(stride)
+        children = [np.array(part, dtype=np.intp) for part in of_children]
+        return cls(
+            parents_of,
+            levels,
+            _pointers(of_latent),
+            _flat(of_latent),
+            _flat(strides),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            _pointers(children),
+            _flat(children),
+            _flat([np.array(part, dtype=np.intp) for part in strides_there]),
+        )
+
+    @classmethod
+    def of_law(cls, law: NetworkLaw) -> FamilyLayout:
+        """Return the layout of a law's tables."""
+        return cls.of(law.parents, law.space.levels)
+
+    @property
+    def size(self) -> int:
+        """Number of entries of all latents' tables."""
+        return int(self.table_ptr[-1])
+
+    def log_tables(self, law: NetworkLaw) -> Array:
+        """Return the logarithms of a law's tables, flat."""
+        return log_probabilities(np.concatenate([table.ravel() for table in law.tables]))
+
+    def law_from(self, counts: Array, mass: float) -> NetworkLaw:
+        """Return the law with the conditional frequencies of flat counts.
+
+        ``mass`` rows, spread evenly over each latent's table, keep everything possible.
+        """
+        tables = []
+        for k, pa in enumerate(self.parents_of):
+            part = counts[self.table_ptr[k] : self.table_ptr[k + 1]]
+            shape = (*(self.levels[a] for a in pa), self.levels[k])
+            table = (part + mass / len(part)).reshape(shape)
+            tables.append(table / table.sum(axis=-1, keepdims=True))
+        return NetworkLaw(StateSpace(self.levels), self.parents_of, tuple(tables))

@@ -1,0 +1,182 @@
+"""Settings as users give them, turned into what the stages take, or refused in a sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from hidag.exceptions import SettingError
+from hidag.measurement.penalties import Penalty, default_penalty
+from hidag.structure.exact_search import check_number
+from hidag.structure.knowledge import Knowledge, checked_knowledge
+
+#: Levels are stored in a byte.
+MOST_LEVELS = 255
+
+
+def checked_count(name: str, value: Any) -> int:
+    """Return a whole number of at least 1, or say what came instead."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
+    """Return the number of levels of each latent, or say what came instead."""
+    many = not isinstance(value, (str, bytes)) and hasattr(value, "__iter__")
+    given = list(value) if many else [value] * n_latents
+    whole = all(
+        isinstance(m, (int, np.integer)) and not isinstance(m, bool) and 2 <= m <= MOST_LEVELS
+        for m in given
+    )
+    if not whole or len(given) != n_latents:
+        raise SettingError(
+            f"levels must be a whole number from 2 to {MOST_LEVELS}, or {n_latents} of them (one "
+            f"for each latent), got {value!r}"
+        )
+    return tuple(int(m) for m in given)
+
+
+def root_seed(random_state: Any) -> int:
+    """Return the seed that all random numbers of a fit come from."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise SettingError(f"random_state must not be negative, got {random_state}")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 62))
+    try:
+        return int(check_random_state(random_state).randint(0, 2**31 - 1))
+    except ValueError as error:
+        raise SettingError(
+            f"random_state must be a whole number, a NumPy generator or None, got {random_state!r}"
+        ) from error
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads; None is one, -1 all there are."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == -1:
+        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+        raise SettingError(f"n_jobs must be None, -1 or at least 1, got {n_jobs!r}")
+    return int(n_jobs)
+
+
+def chosen_penalty(
+    name: str | None,
+    n_samples: float,
+    n_latents: int,
+    strength: float | None = None,
+    threshold: float | None = None,
+) -> Penalty:
+    """Return the penalty that estimation begins with; None leaves a number to the default."""
+    for given in (strength, threshold):
+        if given is not None and not isinstance(given, Real):
+            raise SettingError(
+                f"penalty_strength and penalty_threshold must be numbers or None, got {given!r}"
+            )
+    standard = default_penalty(name, n_samples, n_latents)
+    chosen = Penalty(
+        standard.name,
+        standard.strength if strength is None else float(strength),
+        standard.threshold if threshold is None else float(threshold),
+    )
+    if not 0 <= chosen.strength < np.inf:
+        raise SettingError(f"penalty_strength must be >= 0, got {chosen.strength:g}")
+    if not 0 < chosen.threshold < np.inf:
+        raise SettingError(f"penalty_threshold must be > 0, got {chosen.threshold:g}")
+    return chosen
+
+
+def plain_value(value: Any) -> Any:
+    """Return a setting as something JSON can hold."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_value(entry) for entry in value]
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    if isinstance(value, Knowledge):
+        return plain_value(value.to_dict())
+    if isinstance(value, np.generic):
+        return value.item()
+    return repr(value)
+
+
+def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's settings as plain values, as a result keeps them.
+
+    Without those that it keeps elsewhere, the Q-matrix and the seed, and the observer, which is
+    no part of the fit.
+    """
+    elsewhere = ("observer", "q_matrix", "random_state")
+    return {name: plain_value(value) for name, value in given.items() if name not in elsewhere}
+
+
+def latent_names_of(
+    given: Any, n_latents: int, from_q: tuple[str, ...] | None, items: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the latents' names: those given, else those of Q, else Z1, Z2 and so on.
+
+    None of them is an item's, or what is asked of a name could be asked of two things: where items
+    are called Z1, latents are ZZ1 and so on.
+    """
+    if given is None and from_q is None:
+        letters = "Z"
+        while set(items) & {f"{letters}{k + 1}" for k in range(n_latents)}:
+            letters += "Z"
+        return tuple(f"{letters}{k + 1}" for k in range(n_latents))
+    if given is None:
+        _refuse_names_of_items(from_q or (), items, "its column of the Q-matrix")
+        return from_q or ()
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise SettingError(f"latent_names must be {n_latents} different names, got {given!r}")
+    names = tuple(str(name) for name in given)
+    if len(names) != n_latents or len(set(names)) != n_latents:
+        raise SettingError(f"latent_names must be {n_latents} different names, got {list(names)}")
+    _refuse_names_of_items(names, items, "the latent")
+    return names
+
+
+def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str) -> None:
+    both = [name for name in names if name in set(items)]
+    if both:
+        raise SettingError(
+            f"latents and items must have different names, but {both[0]!r} is the name of both "
+            f"({len(both)} of {len(names)} latents); rename {what} or the item"
+        )
+
+
+#: What can be said of Stage III by name.
+NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", "bdeu", "bic", "lean")
+
+
+def check_search(
+    search: Any, score: Any, sample_size: Any, knowledge: Any, names: tuple[str, ...]
+) -> None:
+    """Refuse what Stage III could not use, before Stage I has cost any time."""
+    if not callable(search) and search not in NAMED_SEARCHES:
+        raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
+    if isinstance(search, str) and search == "exact":
+        check_number(len(names))
+    if not hasattr(score, "local") and score not in NAMED_SCORES:
+        raise SettingError(
+            f"score must be 'auto', 'bdeu', 'bic', 'lean' or a local score, got {score!r}"
+        )
+    number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
+    if not number and sample_size != "auto":
+        raise SettingError(
+            f"equivalent_sample_size must be a positive number or 'auto', got {sample_size!r}"
+        )
+    known = checked_knowledge(knowledge)
+    if known is not None:
+        known.rules(names)

@@ -1,0 +1,475 @@
+"""Findings about the theorems' assumptions: monotone items, families, what remains open.
+
+Without a fit most of them cannot be decided; with one, `fitted` holds what is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.identifiability.blocks import contained_pairs
+from hidag.identifiability.findings import Finding, items_phrase, latents_phrase, listed
+from hidag.identifiability.fitted_conditions import (
+    absent_states,
+    column_sums,
+    empty_entries,
+    items_with_ties,
+    ladders_out_of_order,
+    n_told_apart,
+    not_highest_at_the_top,
+)
+from hidag.identifiability.question import Question
+from hidag.latent.laws import LatentLaw, NetworkLaw
+
+# --- The analytic-family condition (Assumption 2), family by family
+
+Verdict = Literal["holds", "undecided"]
+
+
+@dataclass(frozen=True)
+class FamilyFact:
+    """What is known about a response family.
+
+    Attributes
+    ----------
+    verdict : {"holds", "undecided"}
+    reason : str
+    """
+
+    verdict: Verdict
+    reason: str
+
+
+_SCALE = "its law is analytic in predictor and scale, and determines both"
+_MORE_PREDICTORS = (
+    "the assumption is about one predictor per item, and this family has one per category"
+)
+
+#: By name, without the arguments in parentheses.
+FACTS = {
+    "bernoulli": FamilyFact("holds", "a regular exponential family with the logit link"),
+    "bernoulli-probit": FamilyFact("holds", "the probit link is analytic and one to one"),
+    "bernoulli-cloglog": FamilyFact(
+        "holds", "the complementary log-log link is analytic and one to one"
+    ),
+    "binomial": FamilyFact(
+        "holds",
+        "a regular exponential family with the logit link; the number of trials is known",
+    ),
+    "poisson": FamilyFact("holds", "a regular exponential family with the log link"),
+    "poisson-identity": FamilyFact(
+        "undecided",
+        "the assumption asks for a link that turns every real number into a mean, and the identity "
+        "link does so only for positive ones; it holds on the set of parameters where every mean "
+        "is positive, which is convex and open, so the argument can be repeated there, but the "
+        "paper does not do so",
+    ),
+    "gaussian": FamilyFact("holds", _SCALE),
+    "lognormal": FamilyFact("holds", _SCALE),
+    "gamma": FamilyFact("holds", _SCALE),
+    "beta": FamilyFact("holds", _SCALE),
+    "negative-binomial": FamilyFact("holds", _SCALE),
+    "censored-lognormal": FamilyFact(
+        "holds",
+        "the limit is known; the share beyond it and the law up to it are analytic in predictor "
+        "and scale and determine both",
+    ),
+    "zero-inflated-poisson": FamilyFact(
+        "holds",
+        "its law is analytic in predictor and share of extra zeros, and determines both",
+    ),
+    "ordinal": FamilyFact(
+        "holds",
+        "its law is analytic in predictor and cutpoints and determines both; the paper writes one "
+        "dispersion per item, and its proof needs no more of it than cutpoints offer",
+    ),
+    "categorical": FamilyFact("undecided", _MORE_PREDICTORS),
+    "nominal": FamilyFact("undecided", _MORE_PREDICTORS),
+}
+
+_NAME = re.compile(r"^\s*([a-z][a-z0-9_-]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
+
+_GRADES = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
+
+#: Families whose items take finitely many values: how many, given the number in parentheses.
+_VALUES_BEYOND_ARGUMENT = {"binomial": 1, "ordinal": 0, "categorical": 0, "nominal": 0}
+
+
+def family_fact(name: str) -> FamilyFact:
+    """Return what is known about the family of that name, whatever the name."""
+    parts = _NAME.match(name.lower())
+    base = parts.group(1).replace("_", "-") if parts else ""
+    unknown = FamilyFact("undecided", f"nothing is known here about a family called {name!r}")
+    return FACTS.get(base, unknown)
+
+
+def number_of_values(name: str) -> int | None:
+    """Return how many values an item of the family can take, None if unknown or unlimited."""
+    parts = _NAME.match(name.lower())
+    if parts is None:
+        return None
+    base, argument = parts.group(1).replace("_", "-"), parts.group(2)
+    if base in ("bernoulli", "bernoulli-probit", "bernoulli-cloglog"):
+        return 2
+    if base == "ordinal" and argument and (grades := _GRADES.match(argument)):
+        return int(grades.group(2)) - int(grades.group(1)) + 1
+    if base in _VALUES_BEYOND_ARGUMENT and argument and argument.isdigit():
+        return int(argument) + _VALUES_BEYOND_ARGUMENT[base]
+    return None
+
+
+# ---
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a fit says about items and law.
+
+    Attributes
+    ----------
+    tables : tuple of J ndarrays
+        Linear predictor of each item, one axis for each of its own latents; NaN where it does not
+        follow from states that may occur.
+    law : LatentLaw
+    eta : ndarray, shape (J, S), or None
+        Linear predictor of every item in every joint state; None where these are too many.
+    """
+
+    tables: tuple[Array, ...]
+    law: LatentLaw
+    eta: Array | None = None
+
+
+def monotone_items(asked: Question, fitted: Fitted | None = None) -> Finding:
+    """Return whether items rise with their latents (Assumption 1(b), 1'(b), ordered analogue)."""
+    if asked.binary and asked.main_effects:
+        return _positive_sums(asked, fitted)
+    source = "Assumption 1(b)" + ("" if asked.binary else " for ordered levels")
+    if fitted is None:
+        more = "" if asked.binary else ", and must rise level by level below that"
+        return Finding(
+            "monotone",
+            source,
+            "undecided",
+            "every item must be highest where all its latents are at their highest level"
+            f"{more}; that is about coefficients, not about Q",
+        )
+    low = not_highest_at_the_top(fitted.tables)
+    if len(low):
+        names = asked.items(low)
+        return Finding(
+            "monotone",
+            source,
+            "fails",
+            f"{items_phrase(names)}: the fitted predictor is not highest where all latents of the "
+            "item are at their highest level",
+            {"items": names},
+            "exchange the levels of a latent that lowers most of its items, recode items that are "
+            "scored the other way round, or drop the item",
+        )
+    steps = [] if asked.binary else ladders_out_of_order(fitted.tables, asked.q)
+    if steps:
+        named = [(asked.item_names[j], asked.latent_names[k]) for j, k in steps]
+        return Finding(
+            "monotone",
+            source,
+            "fails",
+            listed([f"{j} does not rise with every level of {k}" for j, k in named], limit=4),
+            {"steps": [{"item": j, "latent": k} for j, k in named]},
+            "fit fewer levels, or bring the levels of the latent into their order",
+        )
+    return Finding("monotone", source, "holds", "every item rises with its latents")
+
+
+def _positive_sums(asked: Question, fitted: Fitted | None) -> Finding:
+    source = "Assumption 1'(b)"
+    if fitted is None:
+        return Finding(
+            "monotone",
+            source,
+            "undecided",
+            "the loadings of every latent must add up to a positive number, which says which level "
+            "is called 1; that is about coefficients, not about Q",
+        )
+    low = np.flatnonzero(~(column_sums(fitted.tables, asked.q) > 0))
+    if not len(low):
+        sentence = "the loadings of every latent add up to a positive number"
+        return Finding("monotone", source, "holds", sentence)
+    names = asked.latents(low)
+    return Finding(
+        "monotone",
+        source,
+        "fails",
+        f"the loadings of {latents_phrase(names)} do not add up to a positive number",
+        {"latents": names},
+        f"exchange the two levels of {listed(names)}: that changes nothing else",
+    )
+
+
+def analytic_families(asked: Question, fitted: Fitted | None = None) -> Finding:
+    """Return whether the response families are analytic and identified (Assumption 2)."""
+    source = "Assumption 2"
+    if asked.families is None:
+        return Finding(
+            "analytic-families",
+            source,
+            "undecided",
+            "the families of the items were not given; Bernoulli, Poisson (log link), Gaussian and "
+            "lognormal items satisfy the assumption",
+        )
+    open_ones: dict[str, list[int]] = {}
+    for j, name in enumerate(asked.families):
+        if family_fact(name).verdict != "holds" and not _positive_means(name, fitted, j):
+            open_ones.setdefault(name, []).append(j)
+    kinds = list(dict.fromkeys(asked.families))
+    if not open_ones:
+        return Finding(
+            "analytic-families",
+            source,
+            "holds",
+            f"the families ({listed(kinds)}) are analytic and determine their predictors",
+            {name: family_fact(name).reason for name in kinds},
+        )
+    name, items = next(iter(open_ones.items()))
+    more = "" if len(open_ones) == 1 else f" (and {len(open_ones) - 1} more families)"
+    return Finding(
+        "analytic-families",
+        source,
+        "undecided",
+        f"{name} ({items_phrase(asked.items(items))}): {family_fact(name).reason}{more}",
+        {kind: asked.items(rows) for kind, rows in open_ones.items()},
+    )
+
+
+def _positive_means(name: str, fitted: Fitted | None, item: int) -> bool:
+    """Return whether a fit lies where the identity link is one that the assumption allows."""
+    return (
+        name == "poisson-identity"
+        and fitted is not None
+        and bool(np.nanmin(fitted.tables[item]) > 0)
+    )
+
+
+def enough_answers(asked: Question) -> Finding | None:
+    """Return whether items with few possible answers can carry the parameters; None if unknown.
+
+    A distribution over A answer patterns has A - 1 free numbers, and no more parameters than that
+    can be read from it. And l items with a_1, ..., a_l answers cannot tell more than
+    a_1 * ... * a_l levels of one latent apart.
+    """
+    if asked.families is None:
+        return None
+    answers = [number_of_values(name) for name in asked.families]
+    source = "necessary"
+    for k, name in enumerate(asked.latent_names):
+        own = [answers[j] for j in np.flatnonzero(asked.q[:, k])]
+        if own and None not in own and prod(a for a in own if a) < asked.levels[k]:
+            return Finding(
+                "answer-patterns",
+                source,
+                "fails",
+                f"latent {name} has {asked.levels[k]} levels, but its items have only "
+                f"{prod(a for a in own if a)} answer patterns together",
+                {"latent": name},
+                f"give {name} more items or fewer levels",
+                provably_bad=True,
+            )
+    if None in answers:
+        return None
+    patterns = prod(a for a in answers if a)
+    if asked.ruled_out is None:
+        parameters = prod(asked.levels) - 1 + sum(_coefficients(asked, row) for row in asked.q)
+    else:
+        parameters = int((~asked.ruled_out).sum()) - 1 + n_told_apart(asked)
+    numbers = f"{_short(parameters)} parameters, {_short(patterns - 1)} free numbers in the data"
+    if parameters < patterns:
+        sentence = f"there are more answer patterns than parameters ({numbers})"
+        return Finding("answer-patterns", source, "holds", sentence)
+    return Finding(
+        "answer-patterns",
+        source,
+        "fails",
+        f"there are more parameters than answer patterns can determine ({numbers}), unless the "
+        "graph among the latents leaves out enough edges",
+        {"parameters": parameters, "free_numbers": patterns - 1},
+        "add items, or use fewer latents",
+        provably_bad=True,
+    )
+
+
+def _coefficients(asked: Question, row: NDArray[np.bool_]) -> int:
+    """Return the number of coefficients of an item, with interactions up to the order asked."""
+    by_order = [1] + [0] * asked.order
+    for k in np.flatnonzero(row):
+        for size in range(asked.order, 0, -1):
+            by_order[size] += by_order[size - 1] * (asked.levels[k] - 1)
+    return sum(by_order)
+
+
+def _short(number: int) -> str:
+    return str(number) if number < 10**6 else f"about 2^{number.bit_length() - 1}"
+
+
+def disentangled(asked: Question, fitted: Fitted | None, monotone: bool | None) -> Finding:
+    """Return what no data can determine, if predictors are not restricted (Corollary on f).
+
+    Parameters
+    ----------
+    asked : Question
+    fitted : Fitted or None
+    monotone : bool or None
+        Whether items are known to be monotone.
+    """
+    source = "disentanglement corollary"
+    pairs = contained_pairs(asked.q)
+    if len(pairs):
+        sentence = (
+            "if items may depend on their latents in any way, latents whose items another one has "
+            "too can be mixed with it, so more than names stays open"
+        )
+        if asked.binary and asked.main_effects:
+            sentence += "; with main effects only the order of the latents does (Corollary 2)"
+        return Finding("disentangled", source, "fails", sentence, {}, required=False)
+    tied = None if fitted is None else items_with_ties(fitted.tables)
+    if tied is not None and len(tied):
+        names = asked.items(tied)
+        return Finding(
+            "disentangled",
+            source,
+            "fails",
+            f"{items_phrase(names)}: the fitted predictor is the same for different combinations "
+            "of the item's latents, and the corollary is about items without such ties",
+            {"items": names},
+            required=False,
+        )
+    if asked.ruled_out is not None:
+        sentence = (
+            "the corollary compares items in all combinations of levels, and what items of any "
+            "form would be in those that prerequisites rule out stays open"
+        )
+        return Finding("disentangled", source, "undecided", sentence, {}, required=False)
+    alike: dict[int, list[str]] = {}
+    for name, level in zip(asked.latent_names, asked.levels, strict=True):
+        alike.setdefault(level, []).append(name)
+    groups = [names for names in alike.values() if len(names) > 1]
+    left = []
+    if groups:
+        who = "; ".join(listed(names) for names in groups)
+        left.append(f"the order of latents with equally many levels ({who})")
+    if monotone is not True:
+        left.append("which level of a latent is called which, unless items are monotone")
+    sentence = (
+        "however items depend on their latents, as long as each differs between any two "
+        f"combinations of them, all that stays open is {listed(left) if left else 'nothing'}"
+    )
+    if groups:
+        sentence += "; a Q-matrix that is given fixes the order"
+    witness = {"exchangeable": groups, "levels_open": monotone is not True}
+    return Finding("disentangled", source, "holds", sentence, witness, required=False)
+
+
+# --- Findings about the law of the latents: every combination occurs, and the graph shows it
+
+
+def positive_law(asked: Question, fitted: Fitted | None = None) -> Finding:
+    """Return whether every joint state has a positive probability (Assumption 1(a))."""
+    source = "Assumption 1(a)"
+    if asked.ruled_out is not None:
+        return _with_prerequisites(asked, asked.ruled_out, fitted)
+    if fitted is None:
+        sentence = "every combination of levels must occur; Q does not say whether it does"
+        return Finding("positive-law", source, "undecided", sentence)
+    if isinstance(fitted.law, NetworkLaw):
+        return _positive_tables(asked, fitted.law)
+    absent = absent_states(fitted.law.probabilities)
+    if not len(absent):
+        least = float(fitted.law.probabilities.min())
+        sentence = f"every combination of levels occurs (the rarest with probability {least:.2g})"
+        return Finding("positive-law", source, "holds", sentence)
+    names = _state_names(asked, absent)
+    return Finding(
+        "positive-law",
+        source,
+        "fails",
+        f"{'states' if len(names) > 1 else 'state'} {listed(names)} (levels in the order of the "
+        f"latents) {'have' if len(names) > 1 else 'has'} no probability in the fit",
+        {"states": names},
+        "fit fewer latents or levels, or more rows; a law over a graph has no empty states unless "
+        "its tables hold zeros",
+    )
+
+
+def _with_prerequisites(
+    asked: Question, ruled_out: NDArray[np.bool_], fitted: Fitted | None
+) -> Finding:
+    """Return that states were said not to occur, and which others do not in a fit."""
+    told = _state_names(asked, np.flatnonzero(ruled_out))
+    sentence = (
+        f"prerequisites rule {'states' if len(told) > 1 else 'state'} {listed(told)} out (levels "
+        "in the order of the latents), and the theorems are about laws in which every state occurs"
+    )
+    witness = {"states": told, "ruled_out": told}
+    if fitted is not None:
+        absent = absent_states(np.where(ruled_out, 1.0, fitted.law.probabilities))
+        others = _state_names(asked, absent)
+        if others:
+            sentence += (
+                f"; besides, {'states' if len(others) > 1 else 'state'} {listed(others)} "
+                f"{'have' if len(others) > 1 else 'has'} no probability in the fit"
+            )
+            witness = {"states": [*told, *others], "ruled_out": told}
+    return Finding("positive-law", "Assumption 1(a)", "fails", sentence, witness)
+
+
+def _state_names(asked: Question, numbers: NDArray[np.intp]) -> list[str]:
+    """Return states by the digits of their levels."""
+    states = np.stack(np.unravel_index(numbers, asked.levels), axis=1)
+    return ["".join(map(str, state)) for state in states.tolist()]
+
+
+def _positive_tables(asked: Question, law: NetworkLaw) -> Finding:
+    source = "Assumption 1(a)"
+    empty = empty_entries(law)
+    if not empty:
+        least = min(float(table.min()) for table in law.tables)
+        sentence = (
+            "every combination of levels occurs: no latent has a level with a probability below "
+            f"{least:.2g}, whatever its parents are"
+        )
+        return Finding("positive-law", source, "holds", sentence)
+    words = []
+    for k, where in empty:
+        given = [
+            f"{asked.latent_names[a]} = {value}"
+            for a, value in zip(law.parents[k], where[:-1], strict=True)
+        ]
+        words.append(
+            f"{asked.latent_names[k]} = {where[-1]}{' with ' * bool(given)}{listed(given)}"
+        )
+    return Finding(
+        "positive-law",
+        source,
+        "fails",
+        f"{listed(words, limit=4)} {'have' if len(words) > 1 else 'has'} no probability in the fit",
+        {"entries": words},
+        "fit fewer latents or levels, or more rows",
+    )
+
+
+def faithful_graph(asked: Question) -> Finding:
+    """Return that the graph is assumed to show every independence of the law (Assumption 1(a))."""
+    return Finding(
+        "faithful-graph",
+        "Assumption 1(a)",
+        "undecided",
+        "the graph among the latents must show all independences of their law and no others; no "
+        "data can decide that, it is assumed",
+    )

@@ -1,0 +1,1 @@
+"""Information matrices: scores, expected and observed information, covariances."""

@@ -1,0 +1,176 @@
+"""Where starts begin: which kind of start point is whose turn, and the first steps from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Estimate, LawStep, Schedule, any_law, run_em
+from hidag.em.m_step import Basis
+from hidag.em.saem import run_saem
+from hidag.initialization.common_factors import KEPT_SHARE, anchored_start, network_start
+from hidag.initialization.spectral import mostly_binary, predictors, spectral_start
+from hidag.initialization.start_points import StartPoint, confirmatory_start, spread_law
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.penalties import NO_SPARSITY
+
+Array = NDArray[np.float64]
+
+#: How many of its loadings an item keeps in a start from common factors, start by start.
+KEPT_SHARES = (KEPT_SHARE, 0.3)
+#: Sampled steps that settle a start before loadings may come and go.
+WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
+
+
+def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:
+    """Return a generator for each start; it depends on the seed and the start's number alone."""
+    return [
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(n_starts)
+    ]
+
+
+def further_anchored(
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    index: int,
+    generator: np.random.Generator,
+) -> MeasurementParameters | None:
+    """Return the start by anchors if it is the turn of one: the second start is.
+
+    Where latents differ in their numbers of levels so is every other one after it, each with
+    another guess which factor has how many.
+    """
+    uneven = len(set(space.levels)) > 1
+    if index == 1 or (uneven and index % 2 == 1):
+        rng = None if index == 1 else generator
+        return anchored_start(data, q_entries, space.levels, rng=rng)
+    return None
+
+
+def points_for_saturated(
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    q_entries: NDArray[np.int8],
+    generators: list[np.random.Generator],
+) -> list[StartPoint]:
+    """Return start points under a saturated law: scores, by anchors, or what a given Q says."""
+    known = bool((q_entries >= 0).all())
+    centred = None if known else predictors(data, space.n_latents)
+    points = []
+    for index, generator in enumerate(generators):
+        rng = None if index == 0 else generator
+        if centred is None:
+            points.append(confirmatory_start(data, space, q_entries, rng=rng))
+            continue
+        anchored = further_anchored(data, space, q_entries, index, generator)
+        if anchored is not None:
+            even = np.full(space.n_states, 1.0 / space.n_states)
+            points.append(StartPoint(anchored, even, "factors, by anchors"))
+        else:
+            points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
+    return points
+
+
+def points_under_graph(
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    q_entries: NDArray[np.int8],
+    generators: list[np.random.Generator],
+) -> Iterator[StartPoint]:
+    """Yield start points: common factors turned by simple structure and by anchors, and scores.
+
+    Hard-assigned scores come first where they say something. The second start is of another kind
+    than the first: where the two agree, further ones would too.
+    """
+    even = np.full(space.n_states, 1.0 / space.n_states)
+    binary = mostly_binary(data)
+    centred = predictors(data, space.n_latents)
+    n_factors = 0
+    for index, generator in enumerate(generators):
+        anchored = further_anchored(data, space, q_entries, index, generator)
+        if anchored is not None:
+            yield StartPoint(anchored, even, "factors, by anchors")
+            continue
+        rng = generator if index > 2 else None
+        # Scores of binary items are too noisy to begin with, but another opinion all the same.
+        if index == 2 if binary else index % 2 == 0:
+            yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
+        else:
+            # Starts differ by where the rotation begins and by what they keep.
+            share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
+            n_factors += 1
+            found = network_start(data, q_entries, space.levels, rng=rng, kept_share=share)
+            label = f"factors, {share:g} of the largest kept"
+            yield StartPoint(found, even, label + (", rotated" if rng is not None else ""))
+
+
+def warm_start(
+    point: StartPoint,
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> tuple[MeasurementParameters, Array]:
+    """Return a start whose coefficients a few SAEM steps have settled on its own support.
+
+    While posteriors are still poor they make false loadings look useful, and a loading once let in
+    is slow to leave. So no loading is let in before the given ones have found their size. A few
+    sampled steps do that at a fraction of the cost of exact ones, and leave the law less sharp.
+    """
+    support = np.hstack([np.ones((data.n_items, 1)), point.parameters.loadings != 0])
+    found = run_saem(
+        point.parameters,
+        point.probabilities,
+        data,
+        basis,
+        support.astype(np.uint8),
+        NO_SPARSITY,
+        WARM_UP,
+        space=space,
+        rng=rng,
+        judge=False,
+        n_threads=n_threads,
+    )
+    return found.parameters, spread_law(found.probabilities)
+
+
+def levels_are_guessed(space: StateSpace, q_entries: NDArray[np.int8]) -> bool:
+    """Return whether nothing but the table says which latent has how many levels."""
+    return len(set(space.levels)) > 1 and bool((q_entries < 0).all())
+
+
+def on_own_support(
+    items: MeasurementParameters,
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    schedule: Schedule,
+    n_threads: int,
+    *,
+    law_step: LawStep = any_law,
+) -> Estimate:
+    """Return EM's estimate from an even law with just the loadings that the items have.
+
+    As in :func:`warmed_up` coefficients find their sizes before loadings may come and go.
+    """
+    own = np.hstack([np.ones((data.n_items, 1)), items.loadings != 0]).astype(np.uint8)
+    even = np.full(space.n_states, 1.0 / space.n_states)
+    return run_em(
+        items,
+        even,
+        data,
+        basis,
+        own,
+        NO_SPARSITY,
+        schedule,
+        law_step=law_step,
+        n_threads=n_threads,
+    )

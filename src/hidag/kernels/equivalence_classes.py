@@ -1,0 +1,396 @@
+"""Equivalence classes of the search: from a DAG to its completed graph, and on by the rules.
+
+Sets of variables are rows of 64-bit words; a graph holds its parts as in ``graph_numbers``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from hidag.kernels.graph_sets import (
+    BELOW,
+    CHILDREN,
+    DELETE,
+    JOINED,
+    NEIGHBOURS,
+    ONE,
+    PARENTS,
+    REVERSE,
+    ZERO,
+    add,
+    drop,
+    has,
+    lowest,
+)
+
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+
+
+@njit(cache=True)
+def _must_point(b, c, graph, with_rule_four):
+    """Return whether one of Meek's rules directs the undirected edge b - c as b -> c."""
+    parents, children, neighbours, joined = (
+        graph[PARENTS],
+        graph[CHILDREN],
+        graph[NEIGHBOURS],
+        graph[JOINED],
+    )
+    n_words = parents.shape[1]
+    for w in range(n_words):
+        if parents[b, w] & ~joined[c, w] != ZERO:
+            return True
+        if children[b, w] & parents[c, w] != ZERO:
+            return True
+    for w in range(n_words):
+        word = neighbours[b, w] & parents[c, w]
+        while word != ZERO:
+            d = w * 64 + lowest(word)
+            word &= word - ONE
+            for v in range(n_words):
+                rest = neighbours[b, v] & parents[c, v] & ~joined[d, v]
+                if d >> 6 == v:
+                    rest &= ~(ONE << np.uint64(d & 63))
+                if rest != ZERO:
+                    return True
+    if with_rule_four:
+        for w in range(n_words):
+            word = parents[c, w] & joined[b, w]
+            while word != ZERO:
+                e = w * 64 + lowest(word)
+                word &= word - ONE
+                for v in range(n_words):
+                    if parents[e, v] & neighbours[b, v] & ~joined[c, v] != ZERO:
+                        return True
+    return False
+
+
+@njit(cache=True)
+def _orient(graph, b, c, active):
+    drop(graph[NEIGHBOURS, b], c)
+    drop(graph[NEIGHBOURS, c], b)
+    add(graph[CHILDREN, b], c)
+    add(graph[PARENTS, c], b)
+    # Only edges around the two can be directed because of this one.
+    for end in (b, c):
+        active[end] = 1
+        for w in range(graph.shape[2]):
+            word = graph[JOINED, end, w]
+            while word != ZERO:
+                active[w * 64 + lowest(word)] = 1
+                word &= word - ONE
+
+
+@njit(cache=True)
+def _close(graph, active, with_rule_four):
+    """Apply Meek's rules around the active variables until nothing changes."""
+    n, n_words = graph.shape[1], graph.shape[2]
+    changed = True
+    while changed:
+        changed = False
+        for b in range(n):
+            if not active[b]:
+                continue
+            active[b] = 0
+            for w in range(n_words):
+                word = graph[NEIGHBOURS, b, w]
+                while word != ZERO:
+                    c = w * 64 + lowest(word)
+                    word &= word - ONE
+                    if not has(graph[NEIGHBOURS, b], c):
+                        continue
+                    if _must_point(b, c, graph, with_rule_four):
+                        _orient(graph, b, c, active)
+                        changed = True
+                    elif _must_point(c, b, graph, with_rule_four):
+                        _orient(graph, c, b, active)
+                        changed = True
+
+
+@njit(cache=True)
+def _find_below(graph):
+    """Write the variables below each one.
+
+    Variables connected by undirected edges reach the same ones, and the arrows between such
+    components form no cycle: one pass from the last component to the first is enough.
+    """
+    n, n_words = graph.shape[1], graph.shape[2]
+    component = np.empty(n, dtype=np.int64)
+    component[:] = -1
+    stack = np.empty(n, dtype=np.int64)
+    members = np.empty(n, dtype=np.int64)
+    first = np.empty(n + 1, dtype=np.int64)
+    n_components = 0
+    n_members = 0
+    for k in range(n):
+        if component[k] >= 0:
+            continue
+        first[n_components] = n_members
+        component[k] = n_components
+        stack[0] = k
+        height = 1
+        while height > 0:
+            height -= 1
+            v = stack[height]
+            members[n_members] = v
+            n_members += 1
+            for w in range(n_words):
+                word = graph[NEIGHBOURS, v, w]
+                while word != ZERO:
+                    u = w * 64 + lowest(word)
+                    word &= word - ONE
+                    if component[u] < 0:
+                        component[u] = n_components
+                        stack[height] = u
+                        height += 1
+        n_components += 1
+    first[n_components] = n
+    n_arrows = np.zeros(n_components, dtype=np.int64)
+    for k in range(n):
+        for w in range(n_words):
+            word = graph[PARENTS, k, w]
+            while word != ZERO:
+                n_arrows[component[k]] += 1
+                word &= word - ONE
+    order = np.empty(n_components, dtype=np.int64)
+    n_order = 0
+    for c in range(n_components):
+        if n_arrows[c] == 0:
+            order[n_order] = c
+            n_order += 1
+    i = 0
+    while i < n_order:
+        for m in range(first[order[i]], first[order[i] + 1]):
+            for w in range(n_words):
+                word = graph[CHILDREN, members[m], w]
+                while word != ZERO:
+                    c = component[w * 64 + lowest(word)]
+                    word &= word - ONE
+                    n_arrows[c] -= 1
+                    if n_arrows[c] == 0:
+                        order[n_order] = c
+                        n_order += 1
+        i += 1
+    reach = np.zeros((n_components, n_words), dtype=np.uint64)
+    for i in range(n_order - 1, -1, -1):
+        c = order[i]
+        for m in range(first[c], first[c + 1]):
+            v = members[m]
+            add(reach[c], v)
+            for w in range(n_words):
+                word = graph[CHILDREN, v, w]
+                while word != ZERO:
+                    child = component[w * 64 + lowest(word)]
+                    word &= word - ONE
+                    for t in range(n_words):
+                        graph[BELOW, v, t] |= reach[child, t]
+            for t in range(n_words):
+                reach[c, t] |= graph[BELOW, v, t]
+
+
+@njit(cache=True)
+def complete(parents, graph):
+    """Write the completed graph, (5, K, n_words), of the DAG with these parents, (K, n_words)."""
+    n, n_words = parents.shape
+    graph[:] = ZERO
+    active = np.zeros(n, dtype=np.uint8)
+    for c in range(n):
+        for w in range(n_words):
+            graph[JOINED, c, w] |= parents[c, w]
+            word = parents[c, w]
+            while word != ZERO:
+                add(graph[JOINED, w * 64 + lowest(word)], c)
+                word &= word - ONE
+    for c in range(n):
+        for w in range(n_words):
+            word = parents[c, w]
+            while word != ZERO:
+                a = w * 64 + lowest(word)
+                word &= word - ONE
+                compelled = False
+                for v in range(n_words):
+                    apart = parents[c, v] & ~graph[JOINED, a, v]
+                    if a >> 6 == v:
+                        apart &= ~(ONE << np.uint64(a & 63))
+                    compelled = compelled or apart != ZERO
+                if compelled:
+                    add(graph[PARENTS, c], a)
+                    add(graph[CHILDREN, a], c)
+                else:
+                    add(graph[NEIGHBOURS, c], a)
+                    add(graph[NEIGHBOURS, a], c)
+                    active[a] = 1
+                    active[c] = 1
+    _close(graph, active, False)
+    _find_below(graph)
+
+
+@njit(cache=True)
+def direct_by_rules(graph, rules):
+    """Direct what the rules leave one way, close, and return whether no rule is broken.
+
+    In a closed graph both ways of an undirected edge have members, so directing edge by edge
+    fails only if no member obeys all rules.
+    """
+    n, n_words = graph.shape[1], graph.shape[2]
+    active = np.zeros(n, dtype=np.uint8)
+    for i in range(n):
+        for w in range(n_words):
+            word = graph[NEIGHBOURS, i, w]
+            while word != ZERO:
+                j = w * 64 + lowest(word)
+                word &= word - ONE
+                if rules[i, j] & 1 and has(graph[NEIGHBOURS, i], j):
+                    _orient(graph, j, i, active)
+                    _close(graph, active, True)
+    for i in range(n):
+        for w in range(n_words):
+            word = graph[CHILDREN, i, w]
+            while word != ZERO:
+                j = w * 64 + lowest(word)
+                word &= word - ONE
+                if rules[i, j] & 1:
+                    return False
+    return True
+
+
+# --- Moves of the search: change one edge of the equivalence class
+
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "108414a52acc"
+
+
+@njit(cache=True)
+def _member(graph, first, n_first, parents):
+    """Write the parents of the member DAG in which the variables ``first`` come first.
+
+    Maximum cardinality search directs the undirected part without new v-structures: the next
+    variable is always one with the most neighbours already placed.
+    """
+    neighbours = graph[NEIGHBOURS]
+    n, n_words = neighbours.shape
+    placed = np.zeros(n, dtype=np.uint8)
+    n_placed_neighbours = np.zeros(n, dtype=np.int64)
+    open_nodes = np.empty(n, dtype=np.int64)
+    n_open = 0
+    for k in range(n):
+        for w in range(n_words):
+            parents[k, w] = graph[PARENTS, k, w]
+        for w in range(n_words):
+            if neighbours[k, w] != ZERO:
+                open_nodes[n_open] = k
+                n_open += 1
+                break
+    step = 0
+    left = n_open
+    while left > 0:
+        chosen = -1
+        if step < n_first:
+            chosen = first[step]
+            step += 1
+            if placed[chosen]:
+                continue
+        else:
+            for i in range(n_open):
+                k = open_nodes[i]
+                if not placed[k] and (
+                    chosen < 0 or n_placed_neighbours[k] > n_placed_neighbours[chosen]
+                ):
+                    chosen = k
+        placed[chosen] = 1
+        is_open = False
+        for w in range(n_words):
+            word = neighbours[chosen, w]
+            is_open = is_open or word != ZERO
+            while word != ZERO:
+                k = w * 64 + lowest(word)
+                word &= word - ONE
+                if not placed[k]:
+                    add(parents[k], chosen)
+                    n_placed_neighbours[k] += 1
+        if is_open:
+            left -= 1
+
+
+@njit(cache=True)
+def move(graph, kind, x, y, chosen, parents):
+    """Write the parents of a DAG of the class that operator (kind, x, y, C = chosen) leads to."""
+    n, n_words = graph.shape[1], graph.shape[2]
+    first = np.empty(n + 2, dtype=np.int64)
+    n_first = 0
+    for w in range(n_words):
+        word = chosen[w]
+        while word != ZERO:
+            first[n_first] = w * 64 + lowest(word)
+            n_first += 1
+            word &= word - ONE
+    if kind == DELETE and has(graph[NEIGHBOURS, y], x):
+        first[n_first] = x
+        n_first += 1
+    first[n_first] = y
+    n_first += 1
+    if kind == REVERSE:
+        first[n_first] = x
+        n_first += 1
+    _member(graph, first, n_first, parents)
+    if kind == DELETE:
+        drop(parents[y], x)
+    else:
+        add(parents[y], x)
+        if kind == REVERSE:
+            drop(parents[x], y)
+
+
+@njit(cache=True)
+def mark_dirty(before, after, dirty, dirty_rows):
+    """Mark the pairs whose rating may differ between two graphs."""
+    n, n_words = before.shape[1], before.shape[2]
+    for y in range(n):
+        parents_changed = False
+        changed = False
+        for w in range(n_words):
+            parents_changed = parents_changed or before[PARENTS, y, w] != after[PARENTS, y, w]
+            changed = changed or before[NEIGHBOURS, y, w] != after[NEIGHBOURS, y, w]
+        changed = changed or parents_changed
+        if changed:
+            dirty_rows[y] = 1
+            for x in range(n):
+                dirty[y, x] = 1
+        if parents_changed:
+            # The gain of turning an edge depends on the parents of both ends.
+            for w in range(n_words):
+                word = after[PARENTS, y, w]
+                while word != ZERO:
+                    k = w * 64 + lowest(word)
+                    word &= word - ONE
+                    dirty[k, y] = 1
+                    dirty_rows[k] = 1
+        turned = ZERO
+        for w in range(n_words):
+            word = before[BELOW, y, w] ^ after[BELOW, y, w]
+            turned |= word
+            while word != ZERO:
+                dirty[y, w * 64 + lowest(word)] = 1
+                dirty_rows[y] = 1
+                word &= word - ONE
+        if turned != ZERO:
+            for w in range(n_words):
+                word = after[CHILDREN, y, w]
+                while word != ZERO:
+                    dirty[y, w * 64 + lowest(word)] = 1
+                    word &= word - ONE
+    for a in range(n):
+        for w in range(n_words):
+            word = before[JOINED, a, w] ^ after[JOINED, a, w]
+            while word != ZERO:
+                b = w * 64 + lowest(word)
+                word &= word - ONE
+                dirty[b, a] = 1
+                dirty_rows[b] = 1
+                for y in range(n):
+                    if has(after[NEIGHBOURS, y], b):
+                        dirty[y, a] = 1
+                        dirty_rows[y] = 1
+                        if has(after[NEIGHBOURS, y], a):
+                            for x in range(n):
+                                dirty[y, x] = 1

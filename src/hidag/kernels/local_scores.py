@@ -1,0 +1,331 @@
+"""Local scores of many (variable, parent set) questions at once, from rows or a weighted table.
+
+Counts are whole numbers (weights in fixed point) and the terms of a score are added in fixed
+point too. Both sums are therefore exact, so a score does not depend, not even in its last bit,
+on the order of the rows, of the columns or of the levels.
+"""
+
+from __future__ import annotations
+
+from math import lgamma as math_lgamma
+
+import numpy as np
+from numba import njit
+
+from hidag.kernels.graph_sets import ONE, ZERO, add
+
+# --- Local scores of the search in a hash table, and questions for those that are missing
+
+#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "108414a52acc"
+
+
+@njit(cache=True)
+def look_up(table, node, row):
+    """Return the local score of ``node`` with parents ``row``, or NaN after asking for it."""
+    keys, values, asked, counters = table
+    n_words = row.shape[0]
+    mask = np.uint64(keys.shape[0] - 1)
+    h = np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15)
+    for w in range(n_words):
+        h = (h ^ row[w]) * np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(32)
+    # A product's low bits know nothing of its factors' high bits: fold once more.
+    h *= np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(32)
+    slot = h & mask
+    while True:
+        if keys[slot, 0] == ZERO:
+            if counters[1] == asked.shape[0] or 2 * counters[0] >= keys.shape[0]:
+                return np.nan
+            keys[slot, 0] = np.uint64(node + 1)
+            for w in range(n_words):
+                keys[slot, w + 1] = row[w]
+            values[slot] = np.nan
+            asked[counters[1]] = slot
+            counters[0] += 1
+            counters[1] += 1
+            return np.nan
+        if keys[slot, 0] == np.uint64(node + 1):
+            same = True
+            for w in range(n_words):
+                if keys[slot, w + 1] != row[w]:
+                    same = False
+                    break
+            if same:
+                return values[slot]
+        slot = (slot + ONE) & mask
+
+
+@njit(cache=True)
+def worth(table, node, row, x, last_row, last_value):
+    """Return what parent x adds to the local score; ``row`` holds the others, and then x too.
+
+    The score without x is the same for most x that are asked about in turn: the last one is kept,
+    with its key in ``last_row`` (n_words + 1,).
+    """
+    known = last_row[0] == np.uint64(node + 1)
+    for w in range(row.shape[0]):
+        known = known and last_row[w + 1] == row[w]
+    without = last_value[0]
+    if not known:
+        without = look_up(table, node, row)
+        if not np.isnan(without):
+            last_row[0] = np.uint64(node + 1)
+            for w in range(row.shape[0]):
+                last_row[w + 1] = row[w]
+            last_value[0] = without
+    add(row, x)
+    return look_up(table, node, row) - without
+
+
+@njit(cache=True)
+def ask_many(table, nodes, rows):
+    """Return the scores of many questions, NaN where they have to be answered first."""
+    out = np.empty(nodes.shape[0])
+    for i in range(nodes.shape[0]):
+        out[i] = look_up(table, nodes[i], rows[i])
+    return out
+
+
+@njit(cache=True)
+def move_scores(table, larger):
+    """Copy all scores to a larger, empty table, which shares ``asked`` and ``counters``."""
+    keys, values = table[0], table[1]
+    asked, counters = larger[2], larger[3]
+    counters[0] = 0
+    for slot in range(keys.shape[0]):
+        if keys[slot, 0] != ZERO:
+            counters[1] = 0
+            look_up(larger, np.int64(keys[slot, 0]) - 1, keys[slot, 1:])
+            larger[1][asked[0]] = values[slot]
+    counters[1] = 0
+
+
+# ---
+
+BDEU = 0
+BIC = 1
+
+
+@njit(cache=True)
+def _ones(word):
+    # The usual sideways addition; the compiler turns it into one popcount instruction.
+    m1 = np.uint64(0x5555555555555555)
+    m2 = np.uint64(0x3333333333333333)
+    m4 = np.uint64(0x0F0F0F0F0F0F0F0F)
+    word = word - ((word >> np.uint64(1)) & m1)
+    word = (word & m2) + ((word >> np.uint64(2)) & m2)
+    word = (word + (word >> np.uint64(4))) & m4
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit(cache=True)
+def _count_planes(node, parents, n_parents, levels, offset, planes, masks, place, table):
+    """Fill table[configuration * levels + level] by intersecting one-hot bit planes."""
+    n_words = planes.shape[1]
+    r = levels[node]
+    base = offset[node]
+    depth = 0
+    configuration = 0
+    for d in range(n_parents):
+        place[d] = -1
+    while True:
+        if depth == n_parents:
+            for level in range(r):
+                plane = planes[base + level]
+                total = 0
+                if n_parents == 0:
+                    for w in range(n_words):
+                        total += _ones(plane[w])
+                else:
+                    mask = masks[n_parents - 1]
+                    for w in range(n_words):
+                        total += _ones(mask[w] & plane[w])
+                table[configuration * r + level] = total
+            configuration += 1
+            depth -= 1
+            if depth < 0:
+                return
+        place[depth] += 1
+        k = parents[depth]
+        if place[depth] == levels[k]:
+            place[depth] = -1
+            depth -= 1
+            if depth < 0:
+                return
+            continue
+        plane = planes[offset[k] + place[depth]]
+        mask = masks[depth]
+        if depth == 0:
+            for w in range(n_words):
+                mask[w] = plane[w]
+        else:
+            before = masks[depth - 1]
+            for w in range(n_words):
+                mask[w] = before[w] & plane[w]
+        depth += 1
+
+
+@njit(cache=True)
+def _relabel(code, slots, owner):
+    """Replace codes by 0, 1, .. in order of appearance; return how many there are."""
+    size = slots.shape[0]
+    slots[:] = -1
+    n_labels = 0
+    for i in range(code.shape[0]):
+        c = code[i]
+        h = np.int64((np.uint64(c) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) % size
+        while slots[h] >= 0 and owner[slots[h]] != c:
+            h += 1
+            if h == size:
+                h = 0
+        if slots[h] < 0:
+            owner[n_labels] = c
+            slots[h] = n_labels
+            n_labels += 1
+        code[i] = slots[h]
+    return n_labels
+
+
+@njit(cache=True)
+def _count_codes(
+    node, parents, n_parents, levels, states, weights, code, slots, owner, limit, table
+):
+    """Fill table by numbering every row's parent configuration; return the number of them."""
+    n = states.shape[1]
+    r = levels[node]
+    q = 1
+    code[:] = 0
+    for d in range(n_parents):
+        k = parents[d]
+        m = levels[k]
+        column = states[k]
+        for i in range(n):
+            code[i] = code[i] * m + column[i]
+        q *= m
+        if q * r > limit:
+            q = _relabel(code, slots, owner)
+    for c in range(q * r):
+        table[c] = 0
+    column = states[node]
+    for i in range(n):
+        table[code[i] * r + column[i]] += weights[i]
+    return q
+
+
+@njit(cache=True)
+def score_many(
+    kind,
+    nodes,
+    parent_words,
+    levels,
+    states,
+    weights,
+    offset,
+    planes,
+    max_plane_cells,
+    sample_size,
+    total,
+    unit,
+    resolution,
+):
+    """Return the local scores of many questions, shape (n_questions,).
+
+    Parameters
+    ----------
+    kind : int
+        BDEU or BIC.
+    nodes : int64, (n_questions,)
+    parent_words : uint64, (n_questions, n_words)
+        Bit sets of the parents.
+    levels : int64, (K,)
+    states : uint8, (K, n)
+        One row per variable.
+    weights : int64, (n,)
+        Row weights in units of ``unit``.
+    offset : int64, (K,)
+        First plane of every variable.
+    planes : uint64, (sum of levels, words)
+        One-hot bit planes of the rows; no words if the rows carry weights.
+    max_plane_cells : int
+        Up to this many cells counts come from the planes.
+    sample_size : float
+        Equivalent sample size of BDeu.
+    total : float
+        Sum of the weights.
+    unit, resolution : float
+        Value of one unit of weight, and of one unit of score.
+    """
+    n_variables, n = states.shape
+    out = np.empty(nodes.shape[0])
+    limit = max(4 * n, 4096) * 2
+    max_levels = 2
+    for k in range(n_variables):
+        max_levels = max(max_levels, levels[k])
+    table = np.empty(max(limit, (n + 1) * max_levels * 2), dtype=np.int64)
+    code = np.empty(n, dtype=np.int64)
+    size = 1
+    while size < 2 * n + 2:
+        size *= 2
+    slots = np.empty(size, dtype=np.int64)
+    owner = np.empty(n + 1, dtype=np.int64)
+    parents = np.empty(n_variables + 1, dtype=np.int64)
+    place = np.empty(n_variables + 1, dtype=np.int64)
+    masks = np.empty((64, planes.shape[1]), dtype=np.uint64)
+    scale = 1.0 / resolution
+    for question in range(nodes.shape[0]):
+        node = nodes[question]
+        r = levels[node]
+        n_parents = np.int64(0)
+        q_all = 1.0
+        for w in range(parent_words.shape[1]):
+            word = parent_words[question, w]
+            k = w * 64
+            while word != np.uint64(0):
+                if word & np.uint64(1):
+                    parents[n_parents] = k
+                    n_parents += 1
+                    q_all *= levels[k]
+                word >>= np.uint64(1)
+                k += 1
+        if q_all * r <= max_plane_cells:
+            q = np.int64(q_all)
+            _count_planes(node, parents, n_parents, levels, offset, planes, masks, place, table)
+        else:
+            q = _count_codes(
+                node, parents, n_parents, levels, states, weights, code, slots, owner, limit, table
+            )
+        score = 0
+        if kind == BDEU:
+            prior_q = sample_size / q_all
+            prior_c = sample_size / (q_all * r)
+            zero_q = math_lgamma(prior_q)
+            zero_c = math_lgamma(prior_c)
+            for c in range(q):
+                n_q = 0
+                for level in range(r):
+                    count = table[c * r + level]
+                    if count > 0:
+                        n_q += count
+                        term = math_lgamma(prior_c + count * unit) - zero_c
+                        score += np.int64(np.rint(term * scale))
+                if n_q > 0:
+                    term = zero_q - math_lgamma(prior_q + n_q * unit)
+                    score += np.int64(np.rint(term * scale))
+            out[question] = score * resolution
+        else:
+            for c in range(q):
+                n_q = 0
+                for level in range(r):
+                    count = table[c * r + level]
+                    if count > 0:
+                        n_q += count
+                        x = count * unit
+                        score += np.int64(np.rint(x * np.log(x) * scale))
+                if n_q > 0:
+                    x = n_q * unit
+                    score -= np.int64(np.rint(x * np.log(x) * scale))
+            penalty = 0.5 * np.log(total) * q_all * (r - 1)
+            out[question] = score * resolution - penalty
+    return out

@@ -1,0 +1,229 @@
+"""Exact marginals of a product of factors, whatever the number of latents, by a tree of cliques.
+
+Latents are summed out one after the other, the one first that makes the fewest new neighbours.
+What each sum leaves is the conditional law of its latent given the neighbours it had: together they
+are the joint law again, now on a tree, from which any marginal is read without listing states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.exceptions import DataError
+
+# --- Factors: tables over some of the latents, multiplied and summed out one latent at a time
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A table with one axis for each of its variables.
+
+    Attributes
+    ----------
+    variables : tuple of int
+    table : ndarray, one axis per variable
+    """
+
+    variables: tuple[int, ...]
+    table: Array
+
+    def summed_to(self, variables: Sequence[int]) -> Factor:
+        """Return the factor with all other variables summed out, axes in the given order."""
+        return product([self], variables)
+
+
+def product(factors: Sequence[Factor], keep: Iterable[int]) -> Factor:
+    """Return the product of factors, summed over all variables but ``keep``, axes in that order.
+
+    Parameters
+    ----------
+    factors : sequence of Factor, at least one
+        Together they have all variables of ``keep``.
+    keep : iterable of int
+    """
+    kept = tuple(keep)
+    running = factors[0]
+    for other in factors[1:]:
+        both = tuple(dict.fromkeys((*running.variables, *other.variables)))
+        running = Factor(both, _einsum([running, other], both))
+    return Factor(kept, _einsum([running], kept))
+
+
+def _einsum(factors: Sequence[Factor], out: tuple[int, ...]) -> Array:
+    # Letters of einsum are few, so variables get the numbers that this product needs.
+    place = {v: i for i, v in enumerate(dict.fromkeys(v for f in factors for v in f.variables))}
+    operands: list[Any] = []
+    for factor in factors:
+        operands += [factor.table, [place[v] for v in factor.variables]]
+    return np.asarray(np.einsum(*operands, [place[v] for v in out]), dtype=np.float64)
+
+
+def indicator(variable: int, level: int, n_levels: int) -> Factor:
+    """Return the factor that is 1 at one level of a variable and 0 elsewhere."""
+    return Factor((variable,), np.eye(n_levels)[level])
+
+
+# --- In which order latents are summed out of a product of factors, so that tables stay small
+
+
+def elimination_order(n_variables: int, scopes: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    """Return for each step the latent that goes and the neighbours it has then.
+
+    The latent whose neighbours lack the fewest edges among each other goes first, ties to the one
+    with fewer neighbours and then the lower index.
+    """
+    near: list[set[int]] = [set() for _ in range(n_variables)]
+    for scope in scopes:
+        for a, b in combinations(scope, 2):
+            near[a].add(b)
+            near[b].add(a)
+
+    def cost(v: int) -> tuple[int, int, int]:
+        missing = sum(1 for a, b in combinations(sorted(near[v]), 2) if b not in near[a])
+        return missing, len(near[v]), v
+
+    left = {v: cost(v) for v in range(n_variables)}
+    out = []
+    while left:
+        v = min(left, key=lambda u: left[u])
+        others = sorted(near[v])
+        out.append([v, *others])
+        del left[v]
+        touched = set(others)
+        for a, b in combinations(others, 2):
+            if b not in near[a]:
+                near[a].add(b)
+                near[b].add(a)
+                touched |= near[a] & near[b]
+        for a in others:
+            near[a].discard(v)
+            touched |= near[a]
+        for u in touched & left.keys():
+            left[u] = cost(u)
+    return out
+
+
+def widest_table(steps: Sequence[Sequence[int]], levels: Sequence[int]) -> int:
+    """Return the number of cells of the largest table that an order needs."""
+    largest = 1
+    for clique in steps:
+        size = 1
+        for v in clique:
+            size *= levels[v]
+        largest = max(largest, size)
+    return largest
+
+
+# ---
+
+
+@dataclass(frozen=True)
+class CliqueTree:
+    """A joint law on a tree of cliques, one for each latent.
+
+    Attributes
+    ----------
+    conditionals : tuple of Factor, length K
+        In the order of elimination: the law of a latent given those that were there when it went.
+    beliefs : tuple of Factor, length K
+        The joint law of each clique.
+    parent : tuple of int, length K
+        The clique above each, -1 at the top.
+    home : tuple of int, length K
+        The clique of each latent: the one in which it went.
+    """
+
+    conditionals: tuple[Factor, ...]
+    beliefs: tuple[Factor, ...]
+    parent: tuple[int, ...]
+    home: tuple[int, ...]
+
+    @classmethod
+    def of(cls, factors: Sequence[Factor], steps: Sequence[Sequence[int]]) -> CliqueTree:
+        """Return the normalised law that is proportional to the product of the factors.
+
+        Parameters
+        ----------
+        factors : sequence of Factor
+            Every latent is in one of them.
+        steps : sequence of sequences of int
+            What :func:`elimination_order` gave for their scopes.
+
+        Raises
+        ------
+        DataError
+            If the product is zero everywhere.
+        """
+        n = len(steps)
+        home = [0] * n
+        for i, clique in enumerate(steps):
+            home[clique[0]] = i
+        waiting: list[list[Factor]] = [[] for _ in range(n)]
+        for factor in factors:
+            waiting[min(home[v] for v in factor.variables)].append(factor)
+        parent, conditionals = [], []
+        for i, clique in enumerate(steps):
+            separator = clique[1:]
+            joint = product(waiting[i], clique)
+            total = joint.table.sum(axis=0)
+            # Scaling keeps products of many small likelihoods from vanishing.
+            largest = float(total.max())
+            if not largest > 0:
+                raise DataError("what is given has probability zero under the fitted law")
+            with np.errstate(invalid="ignore"):
+                shares = np.where(total > 0, joint.table / total, 1.0 / len(joint.table))
+            conditionals.append(Factor(tuple(clique), shares))
+            above = min((home[v] for v in separator), default=-1)
+            parent.append(above)
+            if above >= 0:
+                waiting[above].append(Factor(tuple(separator), total / largest))
+        beliefs: list[Factor] = list(conditionals)
+        for i in reversed(range(n)):
+            if parent[i] >= 0:
+                clique = conditionals[i].variables
+                top = beliefs[parent[i]].summed_to(clique[1:])
+                beliefs[i] = product([conditionals[i], top], clique)
+        return cls(tuple(conditionals), tuple(beliefs), tuple(parent), tuple(home))
+
+    def marginal(self, variables: Sequence[int]) -> Array:
+        """Return the joint law of some latents, one axis for each in the given order."""
+        wanted = tuple(variables)
+        if not wanted:
+            return np.array(1.0)
+        first = min(self.home[v] for v in wanted)
+        if set(wanted) <= set(self.beliefs[first].variables):
+            return self.beliefs[first].summed_to(wanted).table
+        paths = {v: self._path(self.home[v]) for v in wanted}
+        groups: dict[int, list[int]] = {}
+        for v in wanted:
+            groups.setdefault(paths[v][-1], []).append(v)
+        return product([self._in_one_tree(own, paths) for own in groups.values()], wanted).table
+
+    def _path(self, clique: int) -> list[int]:
+        out = [clique]
+        while self.parent[out[-1]] >= 0:
+            out.append(self.parent[out[-1]])
+        return out
+
+    def _in_one_tree(self, wanted: list[int], paths: dict[int, list[int]]) -> Factor:
+        """Return the joint law of latents whose cliques hang together."""
+        common = set.intersection(*(set(paths[v]) for v in wanted))
+        top = min(common)
+        between = {i for v in wanted for i in paths[v] if i < top}
+        messages: dict[int, list[Factor]] = {}
+        for i in sorted(between):
+            parts = [self.conditionals[i], *messages.get(i, ())]
+            known = {v for part in parts for v in part.variables}
+            separator = self.conditionals[i].variables[1:]
+            keep = [v for v in sorted(known) if v in separator or v in wanted]
+            messages.setdefault(self.parent[i], []).append(product(parts, keep))
+        parts = [self.beliefs[top], *messages.get(top, ())]
+        return product(parts, wanted)

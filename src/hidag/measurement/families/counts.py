@@ -1,0 +1,280 @@
+"""Counts with more zeros than a Poisson law has: zero-inflated Poisson with a logarithmic link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import expit, gammaln, logit
+
+from hidag.measurement.families.base import (
+    Array,
+    Family,
+    Finding,
+    MeanFamily,
+    find_counts,
+    softplus,
+)
+from hidag.measurement.families.registry import register
+
+# --- Counts: Poisson with a logarithmic or an identity link
+
+#: A linear predictor beyond this would overflow the mean long before it explains a count.
+LARGEST_LOG_MEAN = 40.0
+#: Smallest mean under the identity link: a state that never produces a count is not a Poisson law.
+SMALLEST_MEAN = 1e-3
+
+
+class LogMeanCounts(MeanFamily):
+    """``E X = exp(eta)`` for counts."""
+
+    need = "counts >= 0"
+    may_be_quiet = True
+
+    def finding(self, x: Array) -> Finding:
+        """Return what is no count."""
+        return find_counts(x)
+
+    def mean(self, eta: Array) -> Array:
+        """Return ``exp(eta)``."""
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
+
+    def predictor(self, mean: Array) -> Array:
+        """Return the logarithm of the mean."""
+        return np.log(mean)
+
+    def clip_mean(self, mean: Array, epsilon: float) -> Array:
+        """Return means of at least epsilon."""
+        return np.maximum(mean, epsilon)
+
+    def first_look(self, columns: Array) -> Array:
+        """Return ``log(x + 1/2)``."""
+        return np.log(columns + 0.5)
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return one: ratios of means have a scale of their own."""
+        return np.ones_like(mean)
+
+
+@register("poisson")
+class Poisson(LogMeanCounts):
+    """``E X = exp(eta)``."""
+
+    name = "poisson"
+    aliases: tuple[str, ...] = ("count", "counts")
+    meaning = "counts"
+    canonical_below = LARGEST_LOG_MEAN
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta = eta`` and ``A = exp(eta)``, both held at the largest mean."""
+        return np.minimum(eta, LARGEST_LOG_MEAN), self.mean(eta)
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return ``1``, the mean and the mean again (it is the variance too)."""
+        mean = self.mean(eta)
+        return np.ones_like(eta), mean, mean
+
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return ``-log x!``."""
+        return np.asarray(-gammaln(x + 1.0))
+
+    def noise_share(self, mean: Array) -> Array:
+        """Return one over the mean: logarithms of large counts are known well."""
+        return np.asarray(1.0 / np.maximum(mean, SMALLEST_MEAN))
+
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
+        """Return counts."""
+        return rng.poisson(self.mean(eta)).astype(np.float64)
+
+
+@register("poisson-identity")
+class PoissonIdentity(Poisson):
+    """``E X = eta``, which must be positive in every latent state."""
+
+    name = "poisson-identity"
+    aliases = ()
+    meaning = "counts, effects added on the scale of the mean"
+    lowest_predictor = SMALLEST_MEAN
+    canonical_below = -np.inf
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta = log(eta)`` and ``A = eta``."""
+        mean = self.mean(eta)
+        return np.log(mean), mean
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return ``1 / eta``, ``1`` and the information ``1 / eta``."""
+        inverse = 1.0 / self.mean(eta)
+        return inverse, np.ones_like(eta), inverse
+
+    def mean(self, eta: Array) -> Array:
+        """Return the predictor, kept above the smallest mean."""
+        return np.maximum(eta, SMALLEST_MEAN)
+
+    def predictor(self, mean: Array) -> Array:
+        """Return the mean itself."""
+        return np.asarray(mean, dtype=np.float64)
+
+    def first_look(self, columns: Array) -> Array:
+        """Return the counts as they are."""
+        return columns
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return the standard deviation of a count with the item's mean."""
+        return np.sqrt(np.maximum(mean, SMALLEST_MEAN))
+
+    def noise_share(self, mean: Array) -> Array:
+        """Return one: coefficients are in units of the noise."""
+        return np.ones_like(mean)
+
+
+# --- Counts that vary more than a Poisson law: negative binomial with a logarithmic link
+
+#: Larger means of counts cannot be drawn from.
+LARGEST_RATE = 9e18
+
+
+@register("negative-binomial")
+class NegativeBinomial(LogMeanCounts):
+    """``E X = mu = exp(eta)`` and ``Var X = mu + gamma mu**2``; ``1 / gamma`` is the size."""
+
+    name = "negative-binomial"
+    aliases = ("negbin", "overdispersed-count")
+    meaning = "counts that vary more than a Poisson law"
+    has_dispersion = True
+    dispersion_means = "what the squared mean adds to the variance, per square"
+    #: Below the smallest the law is a Poisson law to all purposes.
+    dispersion_bounds = (1e-5, 1e4)
+    least_case = "Poisson counts"
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return ``theta = log(gamma mu / (1 + gamma mu))``, ``A = log(1 + gamma mu) / gamma``."""
+        excess = np.minimum(eta, LARGEST_LOG_MEAN) + np.log(aux)
+        return -softplus(-excess), softplus(excess) / aux
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return the slopes and the information ``mu / (1 + gamma mu)``."""
+        excess = np.minimum(eta, LARGEST_LOG_MEAN) + np.log(aux)
+        falling = expit(excess) / aux
+        return expit(-excess), falling, falling
+
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return the log of the generalised binomial coefficient."""
+        size = 1.0 / aux
+        return np.asarray(gammaln(x + size) - gammaln(size) - gammaln(x + 1.0))
+
+    def null_dispersion(self, mean: Array, variance: Array) -> Array:
+        """Return what the variance has beyond the mean, per squared mean."""
+        return np.clip((variance - mean) / mean**2, 0.05, 20.0)
+
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
+        """Return counts, drawn as Poisson counts with gamma-distributed means."""
+        size = np.broadcast_to(1.0 / aux, np.shape(eta))
+        rate = self.mean(eta) * rng.standard_gamma(size) / size
+        # States that hardly occur may have means beyond the largest count that can be drawn.
+        return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
+
+
+# ---
+
+
+@register("zero-inflated-poisson")
+class ZeroInflatedPoisson(Family):
+    """Zero with probability gamma, else a Poisson count with mean ``lambda = exp(eta)``.
+
+    The columns are the count and whether it is zero.
+    """
+
+    name = "zero-inflated-poisson"
+    aliases = ("zip", "zero-inflated")
+    need = "counts >= 0"
+    meaning = "counts with extra zeros"
+    n_columns = 2
+    has_dispersion = True
+    dispersion_means = "probability of an extra zero"
+    dispersion_bounds = (1e-6, 1.0 - 1e-6)
+    least_case = "Poisson counts"
+
+    def finding(self, x: Array) -> Finding:
+        """Return what is no count."""
+        return find_counts(x)
+
+    def to_working(self, x: Array) -> Array:
+        """Return the count, and one where it is zero."""
+        return np.stack([x, (x == 0).astype(np.float64)])
+
+    def from_working(self, columns: Array) -> Array:
+        """Return the count."""
+        return np.asarray(columns[0])
+
+    def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
+        """Return the Poisson parts, and what a zero may be besides."""
+        held = np.minimum(eta, LARGEST_LOG_MEAN)
+        mean = np.exp(held)
+        extra = softplus(logit(aux) + mean)
+        return np.stack([held, extra]), mean - np.log1p(-aux)
+
+    def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
+        """Return the slopes and the information."""
+        mean = self._poisson_mean(eta)
+        extra = expit(logit(aux) + mean)
+        information = (1.0 - aux) * (mean - mean**2 * np.exp(-mean) * extra)
+        return np.stack([np.ones_like(mean), mean * extra]), mean, np.asarray(information)
+
+    def base(self, x: Array, aux: Array) -> Array:
+        """Return ``-log x!``."""
+        return np.asarray(-gammaln(x + 1.0))
+
+    def summary(self, x: Array, counts: Array | None = None) -> Array:
+        """Return the sum of ``base``: no parameter enters it."""
+        base = self.base(x, np.ones(1))
+        return np.array([base.sum() if counts is None else base @ counts])
+
+    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+        """Return the sums of ``base``."""
+        return np.concatenate(list(summaries))
+
+    def to_free(self, dispersion: Array) -> Array:
+        """Return log odds."""
+        return np.asarray(logit(dispersion))
+
+    def from_free(self, free: Array) -> Array:
+        """Return probabilities."""
+        return np.asarray(expit(free))
+
+    def response_mean(self, eta: Array, aux: Array) -> Array:
+        """Return ``(1 - gamma) lambda``."""
+        return np.asarray((1.0 - aux) * self._poisson_mean(eta))
+
+    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return the law whose mean and share of zeros are about the items'."""
+        total, zeros = np.maximum(mean[0], 1e-4), mean[1]
+        extra = np.zeros_like(total)
+        for _ in range(20):
+            # The mean of what is not extra; then what of the zeros it leaves to be extra.
+            rate = total / (1.0 - extra)
+            extra = np.clip((zeros - np.exp(-rate)) / (1.0 - np.exp(-rate)), 0.0, 0.95)
+        return np.log(total / (1.0 - extra)), np.clip(extra, 0.02, 0.95)
+
+    def first_look(self, columns: Array) -> Array:
+        """Return ``log(x + 1/2)``."""
+        return np.asarray(np.log(columns[0] + 0.5))
+
+    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
+        """Return one: ratios of means have a scale of their own."""
+        return np.ones_like(mean[0])
+
+    may_be_quiet = True
+
+    def noise_share(self, mean: Array) -> Array:
+        """Return one over the mean, as of counts without extra zeros: these tell nothing."""
+        return np.asarray(1.0 / np.maximum(mean[0], 1e-12))
+
+    def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
+        """Return counts."""
+        counts = rng.poisson(self._poisson_mean(eta)).astype(np.float64)
+        return np.where(rng.random(np.shape(eta)) < aux, 0.0, counts)
+
+    @staticmethod
+    def _poisson_mean(eta: Array) -> Array:
+        return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))

@@ -1,0 +1,25 @@
+"""Evaluate: an estimate against a truth, whatever either calls its latents."""
+
+from hidag.metrics.evaluation import (
+    Evaluation,
+    GraphComparison,
+    TruthLike,
+    evaluate,
+    evaluate_graph,
+)
+from hidag.metrics.matching import Matching, match_latents, relabel_result, total_variation
+from hidag.metrics.model_parts import Parts, relabel_law
+
+__all__ = [
+    "Evaluation",
+    "GraphComparison",
+    "Matching",
+    "Parts",
+    "TruthLike",
+    "evaluate",
+    "evaluate_graph",
+    "match_latents",
+    "relabel_law",
+    "relabel_result",
+    "total_variation",
+]

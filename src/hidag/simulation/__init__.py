@@ -1,0 +1,33 @@
+"""Designs of the paper, other designs, and data drawn from them."""
+
+from hidag.simulation.designs import design, design_law, make_truth
+from hidag.simulation.generators import (
+    banded_q,
+    chain_dag,
+    dag_from_parents,
+    random_dag,
+    random_law,
+    random_q,
+    rich_truth,
+    spread_slopes,
+    tree_dag,
+)
+from hidag.simulation.truth import Simulation, Truth, simulate
+
+__all__ = [
+    "Simulation",
+    "Truth",
+    "banded_q",
+    "chain_dag",
+    "dag_from_parents",
+    "design",
+    "design_law",
+    "make_truth",
+    "random_dag",
+    "random_law",
+    "random_q",
+    "rich_truth",
+    "simulate",
+    "spread_slopes",
+    "tree_dag",
+]

@@ -1,0 +1,240 @@
+"""Which latent comes where and which way round, and whether two graphs are the same class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Estimate
+from hidag.em.statistics import mean_and_spread
+from hidag.latent.laws import NetworkLaw
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.families.registry import family_named
+from hidag.measurement.parameters import MeasurementParameters, levels_in_line
+from hidag.strategy.multistart import StageOne
+from hidag.structure.graphs import CPDAG, DAG
+
+# --- Which of a latent's two levels is the higher one, by what is expected of its items
+
+Array = NDArray[np.float64]
+#: From some latents, in ascending order, to the shares of their joint levels, one axis for each.
+Shares = Callable[[tuple[int, ...]], Array]
+
+#: Draws that shares are counted in, at the most.
+MOST_DRAWS = 100_000
+
+
+def shares_of_law(cube: Array) -> Shares:
+    """Return the shares under a law over all latents, one axis for each."""
+    total = cube.sum()
+
+    def shares(latents: tuple[int, ...]) -> Array:
+        others = tuple(a for a in range(cube.ndim) if a not in latents)
+        return np.asarray(cube.sum(axis=others) / total)
+
+    return shares
+
+
+def shares_of_draws(
+    draws: NDArray[np.uint8], levels: tuple[int, ...], weights: Array | None
+) -> Shares:
+    """Return the shares among draws (R, N, K) of rows that count for their weights (N,)."""
+    kept = draws[: max(1, MOST_DRAWS // draws.shape[1])]
+    rows = kept.reshape(-1, kept.shape[-1])
+    counted = None if weights is None else np.tile(weights, len(kept))
+
+    def shares(latents: tuple[int, ...]) -> Array:
+        shape = [levels[k] for k in latents]
+        place = np.zeros(len(rows), dtype=np.int64)
+        for k, m in zip(latents, shape, strict=True):
+            place = place * m + rows[:, k]
+        often = np.bincount(place, counted, minlength=prod(shape)).astype(np.float64)
+        return np.asarray(often / often.sum()).reshape(shape)
+
+    return shares
+
+
+def votes_for_rising(working: MeasurementParameters, data: WorkingData, shares: Shares) -> Array:
+    """Return how much higher each item is at level 1 of each of its binary latents, shape (J, K).
+
+    Zero for latents that an item does not have or that have more levels than two.
+
+    Parameters
+    ----------
+    working : MeasurementParameters
+        On the working scale of ``data``.
+    data : WorkingData
+    shares : callable
+        Shares of joint levels under the law that belongs to the parameters.
+    """
+    levels = working.terms.levels
+    out = np.zeros((working.n_items, working.n_latents))
+    spread = _spreads(data)
+    for latents, items in _items_by_latents(working).items():
+        shape = [levels[k] for k in latents]
+        states = np.zeros((prod(shape), working.n_latents), dtype=np.int64)
+        states[:, latents] = np.indices(shape).reshape(len(shape), -1).T
+        means = (_expected(working, states)[:, items] / spread[items]).reshape(*shape, -1)
+        share = shares(latents)
+        for axis, k in enumerate(latents):
+            if levels[k] == 2:
+                low, high = np.moveaxis(share, axis, 0)
+                both = low + high
+                # Where all have one level nothing can be compared.
+                weight = low * high / np.where(both > 0, both, 1.0)
+                rise = np.diff(np.moveaxis(means, axis, 0), axis=0)[0]
+                out[items, k] = weight.ravel() @ rise.reshape(weight.size, -1)
+    return out
+
+
+def _items_by_latents(working: MeasurementParameters) -> dict[tuple[int, ...], list[int]]:
+    """Return items by the latents that they have, without those that have none."""
+    out: dict[tuple[int, ...], list[int]] = {}
+    for item, row in enumerate(working.support):
+        if row.any():
+            out.setdefault(tuple(np.flatnonzero(row).tolist()), []).append(item)
+    return out
+
+
+def _expected(working: MeasurementParameters, states: NDArray[np.int64]) -> Array:
+    """Return expected answers in latent states given by rows, of logarithms for lognormal, (n, J).
+
+    Means of lognormal answers are those of their largest.
+    """
+    straight = np.array([family_named(name).is_location_scale for name in working.families])
+    return np.where(straight, working.predictors(states).T, working.response_means(states))
+
+
+def _spreads(data: WorkingData) -> Array:
+    """Return standard deviations of the items' answers, of logarithms for lognormal, (J,)."""
+    out = np.ones(data.n_items)
+    for item, name in enumerate(data.families):
+        family = family_named(name)
+        columns = slice(data.columns.starts[item], data.columns.starts[item + 1])
+        if family.n_columns == 1:
+            out[item] = np.sqrt(data.variance[columns][0]) or 1.0
+            continue
+        seen = slice(None) if data.observed is None else data.observed[:, item] == 1
+        answers = family.from_working(data.x[seen, columns].T)
+        weights = None if data.weights is None else data.weights[seen]
+        if len(answers):
+            out[item] = mean_and_spread(answers, weights)[1]
+    return out
+
+
+__all__ = ["Shares", "shares_of_draws", "shares_of_law", "votes_for_rising"]
+
+
+# ---
+
+#: For each latent, which of its levels comes to be level v.
+LevelOrders = tuple[NDArray[np.intp], ...]
+
+
+def settle_labels(
+    working: MeasurementParameters,
+    data: WorkingData,
+    shares: Shares,
+    *,
+    reorder: bool,
+    relevel: bool = True,
+) -> tuple[MeasurementParameters, LevelOrders, NDArray[np.intp]]:
+    """Return parameters with levels and latents in a settled order, and the two orders.
+
+    Parameters
+    ----------
+    working : MeasurementParameters
+        On the working scale of ``data``.
+    data : WorkingData
+    shares : callable
+        From some latents to the shares of their joint levels under the fitted law.
+    reorder : bool
+        Whether latents are put in an order of their own, the strongest first.
+    relevel : bool
+        Whether levels are put in order.
+
+    Returns
+    -------
+    parameters : MeasurementParameters
+        Latent ``order[k]`` in place k, its items higher on the whole at its higher level.
+    levels : tuple of ndarray of int
+        For each latent, in the old order, which of its levels comes to be level v.
+    order : ndarray of int, shape (K,)
+    """
+    levels = tuple(np.arange(m) for m in working.terms.levels)
+    if relevel:
+        rises = votes_for_rising(working, data, shares).sum(axis=0) >= 0
+        levels = tuple(
+            levels_in_line(working, k) if m > 2 else np.array([0, 1] if rises[k] else [1, 0])
+            for k, m in enumerate(working.terms.levels)
+        )
+    turned = working.relevelled(levels)
+    order = np.arange(working.n_latents)
+    if reorder:
+        order = strongest_first(turned)
+    return turned.reordered(latents=order), levels, order
+
+
+def strongest_first(parameters: MeasurementParameters) -> NDArray[np.intp]:
+    """Return latents by falling strength among those with as many levels, shape (K,).
+
+    That does not depend on how columns stand in the table.
+    """
+    strength = np.abs(parameters.strengths).sum(axis=0)
+    levels = np.array(parameters.terms.levels)
+    order = np.arange(len(levels))
+    for m in set(parameters.terms.levels):
+        alike = np.flatnonzero(levels == m)
+        order[alike] = alike[np.argsort(-strength[alike], kind="stable")]
+    return order
+
+
+def same_class(graph: CPDAG, law: NetworkLaw) -> bool:
+    """Return whether a law's own graph is one of those that the graph stands for."""
+    return graph.contains(DAG.from_parents(law.parents, graph.names))
+
+
+# --- Which way round latents are, where that changes the model: items that need all their
+
+
+def latest(stage_one: StageOne) -> Estimate:
+    """Return the estimate that counts: under the law over a graph, where there is one."""
+    return stage_one.best if stage_one.network is None else stage_one.network.estimate
+
+
+def levels_rising(stage_one: StageOne, data: WorkingData, space: StateSpace) -> StageOne:
+    """Return the same answer with latents' levels going up with the items on the whole."""
+    now = latest(stage_one)
+    shares = shares_of_law(now.probabilities.reshape(space.levels))
+    _, orders, _ = settle_labels(now.parameters, data, shares, reorder=False)
+    return turned(stage_one, space, orders)
+
+
+def all_turned(stage_one: StageOne, space: StateSpace) -> StageOne:
+    """Return the same answer with all latents' levels reversed."""
+    return turned(stage_one, space, [np.arange(m)[::-1] for m in space.levels])
+
+
+def turned(stage_one: StageOne, space: StateSpace, orders: Sequence[NDArray[np.intp]]) -> StageOne:
+    """Return the same answer when level ``orders[k][v]`` of latent k is called level v."""
+
+    def law(probabilities: Array) -> Array:
+        cube = probabilities.reshape(space.levels)[np.ix_(*orders)]
+        return np.ascontiguousarray(cube.ravel())
+
+    def both(estimate: Estimate) -> Estimate:
+        return replace(
+            estimate,
+            parameters=estimate.parameters.relevelled(orders),
+            probabilities=law(estimate.probabilities),
+        )
+
+    network = stage_one.network
+    if network is not None:
+        network = replace(network, estimate=both(network.estimate), freed=law(network.freed))
+    return replace(stage_one, best=both(stage_one.best), network=network)

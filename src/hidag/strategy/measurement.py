@@ -1,0 +1,561 @@
+"""Stage I with joint states listed: its answer in the user's order, ready for the graph search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect_states
+from hidag.em.em import Estimate
+from hidag.em.posterior import information_ratio, rows_worth
+from hidag.latent.counts import LatentCounts, expected_counts
+from hidag.latent.laws import (
+    LatentLaw,
+    NetworkLaw,
+    Parents,
+    SaturatedLaw,
+    network_of_counts,
+    possible_among,
+)
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import MeasurementParameters, all_in_line
+from hidag.measurement.penalties import Penalty
+from hidag.network_em.em import law_of_draws, run_exact_steps
+from hidag.network_em.junction_tree import TreePosterior
+from hidag.strategy.algorithm_choice import LARGEST_EXACT_STATES
+from hidag.strategy.labels import same_class, settle_labels, shares_of_draws, shares_of_law
+from hidag.strategy.multistart import StageOne, StartRecord
+from hidag.strategy.observed_likelihood.likelihood_search import (
+    LikelihoodSearch,
+    ObservedFit,
+    SingleChanges,
+    use_likelihood_search,
+)
+from hidag.strategy.saem_network import (
+    ParentsOfDraws,
+    SampledStageOne,
+    rows_for_graph,
+    sampled_information_ratio,
+)
+from hidag.strategy.structural_em import STEPS_FREE, LearnParents
+from hidag.structure.graph_search import score_for, search_graph
+from hidag.structure.graphs import CPDAG
+from hidag.structure.knowledge import Knowledge
+
+# --- What every kind of Stage I leaves for the stages after it
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StageOneRecord:
+    """How Stage I went.
+
+    Attributes
+    ----------
+    method : {"em", "saem"}
+    n_iter : int
+    converged : bool
+    log_likelihood, objective : float
+        Of the observed data, and less the penalty; NaN when joint states were not listed.
+    trace : ndarray, shape (n_iter, 2)
+    starts : tuple of StartRecord
+    n_reached : int
+        Starts that reached the best solution.
+    penalty : Penalty
+        With the strength that was used.
+    hierarchy_loss : float
+        Log-likelihood lost when a hierarchy ruled states out; NaN if none did.
+    """
+
+    method: str
+    n_iter: int
+    converged: bool
+    log_likelihood: float
+    objective: float
+    trace: Array
+    starts: tuple[StartRecord, ...]
+    n_reached: int
+    penalty: Penalty
+    hierarchy_loss: float = math.nan
+
+
+class Measurement(Protocol):
+    """Items and latents after Stage I, in the user's order."""
+
+    @property
+    def parameters(self) -> MeasurementParameters:
+        """Coefficients in the user's order and units."""
+        ...
+
+    @property
+    def law(self) -> LatentLaw:
+        """The latents' law."""
+        ...
+
+    @property
+    def record(self) -> StageOneRecord:
+        """How Stage I went."""
+        ...
+
+    @property
+    def n_samples(self) -> float:
+        """Number of rows, N."""
+        ...
+
+    @property
+    def observed(self) -> ObservedFit | None:
+        """What laws are compared by on the observed data, when their likelihood is at hand."""
+        ...
+
+    def information_ratio(self) -> float:
+        """Return which share of the latents' pairwise information the items carry."""
+        ...
+
+    def rows_worth(self, ratio: float) -> float:
+        """Return how many rows a row of the table is worth to the graph search."""
+        ...
+
+    def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
+        """Return the counts of latent states that the graph search looks at."""
+        ...
+
+    def log_likelihood_of(self, law: LatentLaw) -> float:
+        """Return the observed data's log-likelihood under a law; NaN if states are not listed."""
+        ...
+
+    def idle(self) -> NDArray[np.intp]:
+        """Return the latents that drive no item."""
+        ...
+
+    def restricted(self, latents: NDArray[np.intp]) -> Measurement:
+        """Return the measurement of some of the latents."""
+        ...
+
+    def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
+        """Return the law over the graph that was found, or the law as it is.
+
+        ``obey`` says that a law over no graph is to give way too.
+        """
+        ...
+
+
+# ---
+
+
+@dataclass(frozen=True)
+class ExactMeasurement:
+    """What Stage I leaves when joint states can be listed.
+
+    Attributes
+    ----------
+    stage_one : StageOne
+        The best estimate and the record of all starts, in canonical order.
+    observed : ObservedFit
+        Data and parameters in canonical order, latents as in ``law``.
+    parameters : MeasurementParameters
+        In the user's order and units.
+    law : LatentLaw
+        Saturated, or over a graph.
+    shown : SaturatedLaw
+        The law whose dependence the graph search looks at: ``law`` itself when that is saturated,
+        otherwise ``law`` after a few unrestricted steps.
+    """
+
+    stage_one: StageOne
+    observed: ObservedFit
+    parameters: MeasurementParameters
+    law: LatentLaw
+    shown: SaturatedLaw
+
+    @property
+    def estimate(self) -> Estimate:
+        """Where Stage I ended."""
+        network = self.stage_one.network
+        return self.stage_one.best if network is None else network.estimate
+
+    @property
+    def record(self) -> StageOneRecord:
+        """How Stage I went."""
+        best = self.estimate
+        return StageOneRecord(
+            method=self.stage_one.method,
+            n_iter=best.n_iter,
+            converged=best.converged,
+            log_likelihood=best.log_likelihood,
+            objective=best.objective,
+            trace=best.trace,
+            starts=self.stage_one.records,
+            n_reached=self.stage_one.n_reached,
+            penalty=self.stage_one.penalty,
+            hierarchy_loss=self.stage_one.hierarchy_loss,
+        )
+
+    @property
+    def n_samples(self) -> float:
+        """Number of rows, N, or the sum of their weights."""
+        return self.observed.data.n_counted
+
+    def information_ratio(self) -> float:
+        """Return which share of the latents' pairwise information the items carry."""
+        return information_ratio(self.observed.parameters, self.shown, self.observed.data)
+
+    def rows_worth(self, ratio: float) -> float:
+        """Return how many rows a row of the table is worth to the graph search."""
+        steps = STEPS_FREE if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
+        return rows_worth(ratio, max(steps, 1))
+
+    def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
+        """Return the expected counts of latent states in ``n_rows`` rows."""
+        return expected_counts(self.shown, n_rows, names)
+
+    def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
+        """Return the law over the graph that was found, unless the law is saturated.
+
+        ``known`` is that law's probabilities, shape (S,), when they were found on the way;
+        ``obey`` says that a saturated law is to give way too.
+        """
+        now = self.law
+        if same_class(graph, now) if isinstance(now, NetworkLaw) else not obey:
+            return now
+        if known is None:
+            known = self.observed.law_under(graph)[0]
+        return network_of_counts(known, graph.to_dag().parents, now.space)
+
+    def log_likelihood_of(self, law: LatentLaw) -> float:
+        """Return the observed data's log-likelihood under another law, items as they are."""
+        if law is self.law:
+            return self.estimate.log_likelihood
+        seen = self.observed
+        features = seen.parameters.terms.features(law.space.states())
+        probabilities = np.asarray(law.probabilities)
+        return expect_states(
+            seen.parameters, probabilities, seen.data, features, n_threads=seen.n_threads
+        )[1]
+
+    def idle(self) -> NDArray[np.intp]:
+        """Return the latents that drive no item: nothing but the law speaks of them."""
+        return np.flatnonzero(~self.observed.parameters.support.any(axis=0))
+
+    def restricted(self, latents: NDArray[np.intp]) -> ExactMeasurement:
+        """Return the measurement of some of the latents, the others summed out of the law."""
+        space = StateSpace(tuple(self.law.space.levels[k] for k in latents))
+        others = tuple(k for k in range(self.law.space.n_latents) if k not in latents)
+        cube = self.shown.probabilities.reshape(self.law.space.levels).sum(axis=others)
+        # Summing leaves axes in the old order; the latents may have been asked for in another.
+        cube = np.transpose(cube, np.argsort(np.argsort(latents)))
+        left = SaturatedLaw(space, cube.ravel() / cube.sum())
+        possible = self.observed.possible
+        if possible is not None:
+            possible = possible_among(possible, self.law.space, latents.tolist()).ravel()
+        return ExactMeasurement(
+            self.stage_one,
+            replace(
+                self.observed,
+                parameters=self.observed.parameters.reordered(latents=latents),
+                space=space,
+                law=np.asarray(left.probabilities),
+                possible=possible,
+            ),
+            self.parameters.reordered(latents=latents),
+            left,
+            left,
+        )
+
+
+def exact_measurement(
+    stage_one: StageOne,
+    data: WorkingData,
+    space: StateSpace,
+    columns: NDArray[np.intp],
+    *,
+    reorder: bool,
+    relevel: bool = True,
+    possible: NDArray[np.bool_] | None = None,
+    n_threads: int,
+) -> ExactMeasurement:
+    """Return Stage I's answer with signs settled and items in the user's order.
+
+    Parameters
+    ----------
+    stage_one : StageOne
+    data : WorkingData
+    space : StateSpace
+    columns : ndarray of int, shape (J,)
+        Which of the user's items stands where in ``data``.
+    reorder : bool
+        Whether latents are put in an order of their own, the strongest first.
+    relevel : bool
+        Whether levels are put in order too; conjunctive items mean something by theirs.
+    possible : ndarray of bool, shape (S,), optional
+        Joint states that prerequisites allow, of latents and levels in the order they have.
+    n_threads : int
+    """
+    best, parents = stage_one.best, None
+    network = stage_one.network
+    if network is not None:
+        best, parents = network.estimate, network.parents
+    working, cube = best.parameters, best.probabilities.reshape(space.levels)
+    shown = cube
+    if network is not None and parents is not None:
+        shown = network.freed.reshape(space.levels)
+    working, levels, order = settle_labels(
+        working, data, shares_of_law(cube), reorder=reorder, relevel=relevel
+    )
+    working = working.pruned()
+    cube = np.transpose(cube[np.ix_(*levels)], order)
+    shown = np.transpose(shown[np.ix_(*levels)], order)
+    shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())
+    final: LatentLaw = shown_law
+    if parents is not None:
+        final = network_of_counts(cube.ravel(), _renamed(parents, order), space)
+    return ExactMeasurement(
+        stage_one,
+        ObservedFit(data, working, space, np.asarray(shown_law.probabilities), n_threads, possible),
+        data.to_user(working).reordered(items=np.argsort(columns)),
+        final,
+        shown_law,
+    )
+
+
+def parents_by_search(
+    space: StateSpace,
+    knowledge: Knowledge | None = None,
+    possible: NDArray[np.bool_] | None = None,
+) -> LearnParents:
+    """Return the search that finds the graph a law is restricted to while it is estimated.
+
+    ``knowledge`` is about the latents by their numbers. ``possible``, shape (S,), says which joint
+    states laws have mass on, if these are held to a hierarchy already.
+    """
+    names = tuple(f"{k}" for k in range(space.n_latents))
+
+    def learn(
+        parameters: MeasurementParameters, probabilities: Array, data: WorkingData, n_steps: int
+    ) -> Parents:
+        if space.n_latents == 1:
+            return ((),)
+        if max(space.levels) > 2:
+            # The score goes by the order of levels; estimation keeps none.
+            orders = all_in_line(parameters)
+            parameters = parameters.relevelled(orders)
+            probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
+        law = SaturatedLaw(space, probabilities / probabilities.sum())
+        ratio = information_ratio(parameters, law, data)
+        counts = expected_counts(law, max(rows_worth(ratio, n_steps) * data.n_counted, 1.0), names)
+        found = search_graph(counts, score=score_for(space.levels), knowledge=knowledge)
+        observed = ObservedFit(
+            data, parameters, space, np.asarray(law.probabilities), possible=possible
+        )
+        if not use_likelihood_search(observed, ratio):
+            return found.dag.parents
+        rules = None if knowledge is None else knowledge.rules(names)
+        return LikelihoodSearch(observed, SingleChanges(rules)).best_from(found.dag.parents).parents
+
+    return learn
+
+
+def _renamed(parents: Parents, order: NDArray[np.intp]) -> Parents:
+    """Return the graph with latents in a new order."""
+    place = np.argsort(order)
+    return tuple(tuple(sorted(int(place[a]) for a in parents[k])) for k in order)
+
+
+# --- Stage I by sampling, for any number of latents: nothing here lists joint states
+
+#: Parents that a search during estimation may give a latent: tables grow as 2^parents.
+MOST_PARENTS = 6
+
+
+@dataclass(frozen=True)
+class SampledMeasurement:
+    """What Stage I leaves when it sampled the latents.
+
+    Attributes
+    ----------
+    stage_one : SampledStageOne
+    parameters : MeasurementParameters
+        In the user's order and units.
+    law : NetworkLaw
+    draws : ndarray of uint8, shape (R, N, K)
+        Draws of the latents given the data, latents as in ``law``.
+    data : WorkingData
+        In canonical order.
+    working : MeasurementParameters
+        On the scale and in the order of ``data``, latents as in ``law``.
+    ratio : float
+        Share of the latents' pairwise information that the items carry.
+    """
+
+    stage_one: SampledStageOne
+    parameters: MeasurementParameters
+    law: NetworkLaw
+    draws: NDArray[np.uint8]
+    data: WorkingData
+    working: MeasurementParameters
+    ratio: float
+
+    @property
+    def observed(self) -> None:
+        """Nothing: the observed data's likelihood takes a sum over all joint states."""
+        return None
+
+    @property
+    def record(self) -> StageOneRecord:
+        """How Stage I went."""
+        stage = self.stage_one
+        value = self.log_likelihood_of(self.law)
+        unknown = float("nan")
+        moves = np.column_stack([np.full(len(stage.trace), unknown), stage.trace])
+        start = StartRecord("factors", unknown, unknown, stage.n_iter, stage.converged)
+        return StageOneRecord(
+            method="saem",
+            n_iter=stage.n_iter,
+            converged=stage.converged,
+            log_likelihood=value,
+            objective=value - self._price(),
+            trace=moves,
+            starts=(start,),
+            n_reached=1,
+            penalty=stage.penalty,
+        )
+
+    def _price(self) -> float:
+        """Return what the loadings cost: all of them are well past the penalty's threshold."""
+        penalty = self.stage_one.penalty
+        if penalty.name is None:
+            return 0.0
+        return penalty.strength * float((self.parameters.loadings != 0).sum())
+
+    @property
+    def n_samples(self) -> float:
+        """Number of rows, N, or the sum of their weights."""
+        return self.data.n_counted
+
+    def information_ratio(self) -> float:
+        """Return which share of the latents' pairwise information the items carry."""
+        return self.ratio
+
+    def rows_worth(self, ratio: float) -> float:
+        """Return how many rows a row of the table is worth to the graph search."""
+        return rows_for_graph(self.n_samples, ratio) / self.n_samples
+
+    def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
+        """Return the draws as counts that stand for ``n_rows`` rows."""
+        states = self.draws.reshape(-1, self.draws.shape[-1])
+        return _scaled(states, n_rows, names, self.law.space.levels, self.data.weights)
+
+    def log_likelihood_of(self, law: LatentLaw) -> float:
+        """Return the observed data's log-likelihood under a law.
+
+        NaN where joint states are too many and latents hang together too closely for small sums.
+        """
+        if law.space.n_states > LARGEST_EXACT_STATES:
+            tree = TreePosterior.of(self.working, law)
+            return float("nan") if tree is None else tree.log_likelihood(self.data, self.working)
+        features = self.working.terms.features(law.space.states())
+        return expect_states(self.working, np.asarray(law.probabilities), self.data, features)[1]
+
+    def idle(self) -> NDArray[np.intp]:
+        """Return the latents that drive no item: nothing but the law speaks of them."""
+        return np.flatnonzero(~self.parameters.support.any(axis=0))
+
+    def restricted(self, latents: NDArray[np.intp]) -> SampledMeasurement:
+        """Return the measurement of some of the latents, with a law of independent ones."""
+        draws = np.ascontiguousarray(self.draws[:, :, latents])
+        levels = tuple(self.law.space.levels[k] for k in latents)
+        return replace(
+            self,
+            parameters=self.parameters.reordered(latents=latents),
+            working=self.working.reordered(latents=latents),
+            draws=draws,
+            law=law_of_draws(((),) * len(latents), draws, levels, weights=self.data.weights),
+            ratio=sampled_information_ratio(draws[[0, -1]], self.data.weights),
+        )
+
+    def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
+        """Return the law over the graph that was found: Stage I's own when that is its graph."""
+        if same_class(graph, self.law):
+            return self.law
+        drawn = law_of_draws(
+            graph.to_dag().parents,
+            self.draws,
+            self.law.space.levels,
+            weights=self.data.weights,
+        )
+        found = run_exact_steps(self.working, drawn, self.data, hold_items=True)
+        return drawn if found is None else found.law
+
+
+def sampled_measurement(
+    stage_one: SampledStageOne, data: WorkingData, columns: NDArray[np.intp], *, reorder: bool
+) -> SampledMeasurement:
+    """Return Stage I's answer with signs settled and items in the user's order.
+
+    Parameters as in ``exact_measurement``.
+    """
+    shares = shares_of_draws(stage_one.draws, stage_one.law.space.levels, data.weights)
+    working, levels, order = settle_labels(stage_one.parameters, data, shares, reorder=reorder)
+    draws = np.empty_like(stage_one.draws)
+    for place, k in enumerate(order):
+        draws[:, :, place] = np.argsort(levels[k]).astype(np.uint8)[stage_one.draws[:, :, k]]
+    return SampledMeasurement(
+        stage_one,
+        data.to_user(working).reordered(items=np.argsort(columns)),
+        stage_one.law.relabelled(order, [levels[k] for k in order]),
+        draws,
+        data,
+        working,
+        stage_one.information_ratio,
+    )
+
+
+def parents_of_draws(
+    search: str,
+    levels: tuple[int, ...],
+    weights: Array | None = None,
+    knowledge: Knowledge | None = None,
+) -> ParentsOfDraws:
+    """Return the search that finds a graph from draws of the latents, one table after another.
+
+    ``knowledge`` is about the latents by their numbers.
+    """
+
+    def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
+        names = tuple(f"{k}" for k in range(states.shape[1]))
+        counts = _scaled(states, n_rows, names, levels, weights)
+        most = MOST_PARENTS
+        if knowledge is not None:
+            most = max(most, int(knowledge.required_adjacency(names).sum(axis=0).max()))
+        # Levels of draws are in no order yet, which lean tables would need.
+        score = "bdeu" if max(levels) == 2 else "bic"
+        found = search_graph(
+            counts,
+            score=score,
+            search=search,
+            knowledge=knowledge,
+            max_parents=most,
+        )
+        return found.graph.to_dag().parents
+
+    return learn
+
+
+def _scaled(
+    states: NDArray[np.uint8],
+    n_rows: float,
+    names: tuple[str, ...],
+    levels: tuple[int, ...],
+    weights: Array | None,
+) -> LatentCounts:
+    if weights is None:
+        counts = LatentCounts.from_rows(states, levels=levels, names=names)
+    else:
+        often = np.tile(weights, len(states) // len(weights))
+        counts = LatentCounts(states, often, levels, names)
+    return replace(counts, weights=counts.weights * (n_rows / counts.total))

@@ -1,0 +1,1 @@
+"""Moves that lead a fit out of a local optimum: hops, splits, recombination, row search."""

@@ -1,0 +1,236 @@
+"""Each item's latents chosen anew, all effects of a set of latents judged at once.
+
+Which latents an item has is found by main effects, one latent at a time. A latent that hardly moves
+an item by itself but changes what others do to it is not seen that way, nor are two latents that
+only matter together. Once all has settled each item is therefore taken out, and every small set of
+latents is asked how well it explains the item given what the *other* items say about them: with an
+own mean in each combination of levels that is a mixture with known weights, whose observed-data
+likelihood a few short EM steps give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from math import comb, prod
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import StateScores, iterate_posteriors
+from hidag.em.em import Estimate
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.families.base import Family, MeanFamily
+from hidag.measurement.families.registry import family_named
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.terms import Effects
+
+Array = NDArray[np.float64]
+
+#: With more joint states, or more latents in a set, items keep what main effects found.
+MOST_STATES, MOST_LATENTS = 1 << 10, 3
+#: Combinations of levels of all sets together, which every row has a chance for.
+MOST_COMBINATIONS = 600
+#: Exponentials of more would overflow.
+LARGEST_EXPONENT = 600.0
+#: Steps of the short EM, and the smallest share of an item's variance that its noise may have.
+STEPS, SMALLEST_NOISE = 25, 1e-3
+#: Means in a combination of levels stay this far inside the family's range.
+INSIDE = 1e-4
+
+
+def with_better_rows(
+    estimate: Estimate,
+    data: WorkingData,
+    space: StateSpace,
+    q_entries: NDArray[np.int8],
+    effects: Effects,
+    price: float,
+) -> MeasurementParameters | None:
+    """Return parameters in which items have the sets of latents that explain them best, or None.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Settled, with interactions.
+    data : WorkingData
+        Complete rows and missing cells alike.
+    space : StateSpace
+    q_entries : ndarray of int8, shape (J, K)
+        1, 0, or -1 for entries to be estimated.
+    effects : Effects
+    price : float
+        What a term has to be worth, in units of log-likelihood.
+
+    Returns
+    -------
+    MeasurementParameters or None
+        None if no item would change, or if there are too many joint states to look.
+    """
+    if space.n_states > MOST_STATES:
+        return None
+    chosen = np.array(estimate.parameters.support, dtype=np.int8)
+    tables: dict[int, tuple[tuple[int, ...], Array, float]] = {}
+    for j, family in enumerate(map(family_named, data.families)):
+        if not (q_entries[j] < 0).any() or not _goes_by_means(family):
+            continue
+        now = tuple(int(k) for k in np.flatnonzero(chosen[j]))
+        sets = _sets(q_entries[j], now, space, effects)
+        weights = _given_the_others(estimate, data, space, j, sets)
+        bounds = np.cumsum([0, *(_n_combinations(latents, space) for latents in sets)])
+        best = max(
+            (
+                (*_explained(weights[:, a:b], data, j, family, price), latents)
+                for latents, a, b in zip(sets, bounds, bounds[1:], strict=False)
+            ),
+            key=lambda trial: trial[0],
+        )
+        if best[3] != now:
+            tables[j] = (best[3], best[1], best[2])
+            chosen[j] = np.isin(np.arange(space.n_latents), best[3])
+    if not tables:
+        return None
+    return _written(estimate.parameters, tables, chosen, space, effects)
+
+
+def _goes_by_means(family: Family) -> TypeGuard[MeanFamily]:
+    """Return whether a family has one column whose means it takes as they are."""
+    by_mean = isinstance(family, MeanFamily) and family.n_columns == 1 and not family.n_cutpoints
+    return by_mean and (family.is_location_scale or not family.has_dispersion)
+
+
+def _n_combinations(latents: tuple[int, ...], space: StateSpace) -> int:
+    return prod(space.levels[k] for k in latents)
+
+
+def _given_the_others(
+    estimate: Estimate, data: WorkingData, space: StateSpace, item: int, sets: list[tuple[int, ...]]
+) -> NDArray[np.float32]:
+    """Return chances of the sets' combinations given all items but one, shape (N, combinations)."""
+    parameters = estimate.parameters
+    states = space.states()
+    features = parameters.terms.features(states)
+    scores = StateScores.of(parameters, estimate.probabilities, features, data.gappy)
+    theta, partition = parameters.tables(features)
+    column = int(data.columns.of(family_named(data.families[item]), np.array([item]))[0])
+    indicators = []
+    for latents in sets:
+        shape = [space.levels[k] for k in latents]
+        code = np.ravel_multi_index(tuple(states[:, k] for k in latents), shape) if latents else 0
+        indicator = np.zeros((space.n_states, prod(shape)))
+        indicator[np.arange(space.n_states), code] = 1.0
+        indicators.append(indicator)
+    every = np.hstack(indicators)
+    out = np.empty((data.n_samples, every.shape[1]), dtype=np.float32)
+    for rows, posterior, _ in iterate_posteriors(scores, data):
+        own = data.x[rows, column][:, None] * theta[column] - partition[item]
+        if data.observed is not None:
+            own *= data.observed[rows, item][:, None]
+        # The likeliest state keeps its weight: nothing vanishes, and nothing overflows.
+        rest = np.take_along_axis(own, posterior.argmax(axis=1)[:, None], axis=1) - own
+        np.exp(np.minimum(rest, LARGEST_EXPONENT, out=rest), out=rest)
+        rest *= posterior
+        out[rows] = (rest @ every) / rest.sum(axis=1, keepdims=True)
+    return out
+
+
+def _sets(
+    entries: NDArray[np.int8], now: tuple[int, ...], space: StateSpace, effects: Effects
+) -> list[tuple[int, ...]]:
+    """Return the sets of latents that an item may have, its present one first."""
+    must = [int(k) for k in np.flatnonzero(entries == 1)]
+    may = [int(k) for k in np.flatnonzero(entries < 0)]
+    most = min(MOST_LATENTS, space.n_latents)
+    while most > 1 and comb(len(may), most) * max(space.levels) ** most > MOST_COMBINATIONS:
+        most -= 1
+    found = [
+        tuple(sorted((*must, *more)))
+        for size in range(max(0, most - len(must)) + 1)
+        for more in combinations(may, size)
+    ]
+    return [now, *(one for one in found if one != now)]
+
+
+def _explained(
+    weights: NDArray[np.float32], data: WorkingData, item: int, family: MeanFamily, price: float
+) -> tuple[float, Array, float]:
+    """Return the priced likelihood of an item with a mean in each combination of some levels.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (N, C)
+        Chances of the combinations given the other items.
+    data, item, family
+    price : float
+        Of each mean beyond the first.
+
+    Returns
+    -------
+    value : float
+    predictors : ndarray, shape (C,)
+    noise : float
+        Variance around the means, for families that have one.
+    """
+    column = data.columns.of(family, np.array([item]))[0]
+    seen = np.ones(data.n_samples, dtype=bool)
+    if data.observed is not None:
+        seen = data.observed[:, item] == 1
+    x, counted = data.x[seen, column], data.row_weights[seen]
+    known = weights[seen].astype(np.float64)
+    centre = float(counted @ x / counted.sum())
+    spread = float(counted @ (x - centre) ** 2 / counted.sum())
+    share = counted @ known
+    means = (counted * x) @ known / np.maximum(share, 1e-9)
+    noise = spread
+    value = -np.inf
+    for _ in range(STEPS):
+        inside = family.clip_mean(means, INSIDE)
+        predictor = family.predictor(inside)
+        theta, partition = family.natural(predictor, np.full(len(predictor), noise))
+        log_density = np.outer(x, theta) - partition
+        if family.is_location_scale:
+            log_density -= 0.5 * (x[:, None] ** 2 / noise + np.log(noise))
+        top = log_density.max(axis=1, keepdims=True)
+        joint = known * np.exp(log_density - top)
+        mass = np.maximum(joint.sum(axis=1), 1e-300)
+        last, value = value, float(counted @ (np.log(mass) + top[:, 0]))
+        joint *= (counted / mass)[:, None]
+        share = joint.sum(axis=0)
+        means = np.where(share > 1e-6, x @ joint / np.maximum(share, 1e-9), centre)
+        if family.is_location_scale:
+            squares = float((joint * (x[:, None] - means) ** 2).sum())
+            noise = max(squares / float(counted.sum()), SMALLEST_NOISE * spread)
+        if value - last < 0.01:
+            break
+    predictors = np.asarray(family.predictor(family.clip_mean(means, INSIDE)))
+    return value - price * (len(predictors) - 1), predictors, noise
+
+
+def _written(
+    parameters: MeasurementParameters,
+    tables: dict[int, tuple[tuple[int, ...], Array, float]],
+    q: NDArray[np.int8],
+    space: StateSpace,
+    effects: Effects,
+) -> MeasurementParameters:
+    """Return the parameters with items' tables of predictors written as terms."""
+    terms = effects.terms(q, space.levels)
+    wide = parameters.with_terms(terms)
+    intercept, loadings = wide.intercept.copy(), wide.loadings.copy()
+    dispersion = wide.dispersion.copy()
+    states = space.states()
+    features = terms.features(states)
+    for j, (latents, table, noise) in tables.items():
+        others = [k for k in range(space.n_latents) if k not in latents]
+        rows = np.flatnonzero((states[:, others] == 0).all(axis=1))
+        use = np.flatnonzero(~terms.involved[:, others].any(axis=1))
+        design = np.hstack([np.ones((len(rows), 1)), features[np.ix_(rows, use)]])
+        # Rows come in the order of the table: the last latent changes fastest in both.
+        solution = np.linalg.lstsq(design, table, rcond=None)[0]
+        intercept[j], loadings[j] = solution[0], 0.0
+        loadings[j, use] = solution[1:]
+        if family_named(parameters.families[j]).is_location_scale:
+            dispersion[j] = noise
+    return replace(wide, intercept=intercept, loadings=loadings, dispersion=dispersion)

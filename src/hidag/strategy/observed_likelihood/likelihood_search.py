@@ -1,0 +1,514 @@
+"""The graph among latents by the observed data's likelihood, the items held.
+
+Counts made from a fitted law have one number of rows for all pairs of latents. Where items say
+little, what they say differs from pair to pair, and such a search finds edges that the data do not
+bear out and misses others. So the graph goes on from there, one edge at a time, taken out, put in
+or turned round, as long as the Bayesian information criterion of the *observed* data gets better:
+for each graph that is looked at, the law over it is fitted by EM. Which graphs are worth a fit is
+estimated first (`hidag.strategy.observed_likelihood.likelihood_search`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from hidag.em.design_data import WorkingData
+from hidag.em.e_step import expect_states
+from hidag.em.em import HeldItems, fit_law
+from hidag.em.posterior import HARDLY_SEEN, ROWS_FOR_AVERAGES, PosteriorBlocks
+from hidag.latent.laws import (
+    Class,
+    Parents,
+    class_of,
+    factorised,
+    n_free_probabilities,
+    possible_cells,
+)
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.structure.graph_io import adjacency_of_parents
+from hidag.structure.graphs import CPDAG
+from hidag.structure.knowledge import FORBIDDEN, KEPT
+from hidag.structure.orientation import find_cycle
+
+# --- The items' side of a fit, held while laws over graphs are compared on the observed data
+
+Array = NDArray[np.float64]
+
+#: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
+LAW_TOLERANCE = 0.05
+MAX_LAW_STEPS = 40
+
+
+@dataclass(frozen=True)
+class ObservedFit:
+    """The items' side of the fit, held while laws are compared.
+
+    Attributes
+    ----------
+    data : WorkingData
+    parameters : MeasurementParameters
+        On the working scale.
+    space : StateSpace
+    law : ndarray, shape (S,)
+        Where laws restricted to a graph start from.
+    n_threads : int
+    possible : ndarray of bool, shape (S,), or None
+        Joint states that prerequisites leave possible, the only ones that ``law`` has mass on;
+        None where all may occur.
+    """
+
+    data: WorkingData
+    parameters: MeasurementParameters
+    space: StateSpace
+    law: Array
+    n_threads: int = 1
+    possible: NDArray[np.bool_] | None = None
+
+    def law_under(self, graph: CPDAG) -> tuple[Array, float]:
+        """Return the best law over the graph and its log-likelihood."""
+        return self.law_over(graph.to_dag().parents, self.law)
+
+    def law_over(self, parents: Parents, begin: Array) -> tuple[Array, float]:
+        """Return the best law over a graph by EM from another law, and its log-likelihood."""
+        law_step = partial(factorised, parents=parents, space=self.space)
+        return fit_law(
+            self._items.expect_states,
+            law_step(begin),
+            law_step,
+            tolerance=LAW_TOLERANCE,
+            max_steps=MAX_LAW_STEPS,
+        )
+
+    @cached_property
+    def _items(self) -> HeldItems:
+        features = self.parameters.terms.features(self.space.states())
+        return HeldItems(self.parameters, self.data, features, self.n_threads)
+
+    def work(self) -> float:
+        """Return about how many multiplications an E-step takes."""
+        return float(self.data.n_samples) * self.data.n_items * self.space.n_states
+
+
+# --- Graphs one edge away from a class of graphs over which laws are the same
+
+Pair = tuple[int, int]
+
+#: Members of a class that are looked at.
+MOST_MEMBERS = 32
+
+
+@dataclass(frozen=True)
+class SingleChanges:
+    """Changes that background knowledge allows.
+
+    Attributes
+    ----------
+    rules : ndarray of uint8, shape (K, K), or None
+        Of the background knowledge.
+    """
+
+    rules: NDArray[np.uint8] | None = None
+
+    def members(self, parents: Parents) -> list[Parents]:
+        """Return graphs over which laws are the same, the given one first."""
+        out = [parents]
+        for graph in out:
+            for a, k in edges_of(graph):
+                if set(graph[k]) - {a} != set(graph[a]) or len(out) >= MOST_MEMBERS:
+                    continue
+                other = self.turned(graph, a, k)
+                if other is not None and other not in out:
+                    out.append(other)
+        return out
+
+    def joined(self, parents: Parents, cause: int, effect: int) -> Parents | None:
+        """Return the graph with one more edge; None if there may be none."""
+        if self.rules is not None and self.rules[cause, effect] & FORBIDDEN:
+            return None
+        out = _replaced(parents, effect, {*parents[effect], cause})
+        return out if find_cycle(adjacency_of_parents(out)) is None else None
+
+    def parted(self, parents: Parents, cause: int, effect: int) -> Parents | None:
+        """Return the graph without an edge; None if it has to stay."""
+        if self.rules is not None and self.rules[cause, effect] & KEPT:
+            return None
+        return _without(parents, cause, effect)
+
+    def turned(self, parents: Parents, cause: int, effect: int) -> Parents | None:
+        """Return the graph with an edge the other way round; None if that may not be."""
+        return self.joined(_without(parents, cause, effect), effect, cause)
+
+    def all_turned(self, parents: Parents) -> Iterator[Parents]:
+        """Yield the graphs with one edge of a member of the class turned round."""
+        for graph in self.members(parents):
+            for a, k in edges_of(graph):
+                other = self.turned(graph, a, k)
+                if other is not None:
+                    yield other
+
+
+def edges_of(parents: Parents) -> list[Pair]:
+    """Return the edges of a graph, each as cause and effect."""
+    return [(a, k) for k, causes in enumerate(parents) for a in causes]
+
+
+def _without(parents: Parents, cause: int, effect: int) -> Parents:
+    return _replaced(parents, effect, set(parents[effect]) - {cause})
+
+
+def _replaced(parents: Parents, k: int, causes: set[int]) -> Parents:
+    """Return the graph with other parents of one latent."""
+    return (*parents[:k], tuple(sorted(causes)), *parents[k + 1 :])
+
+
+# --- What single changes of a graph would do to the observed data's likelihood, before any
+
+#: Conditional probabilities nearer to 0 or 1 than this are taken for this.
+NEAR_CERTAIN = 1e-3
+#: What keeps information invertible where rows say nothing.
+LEAST_INFORMATION = 1e-6
+
+
+@dataclass(frozen=True)
+class MoveEstimates:
+    """About what log-likelihood changes by.
+
+    Attributes
+    ----------
+    gains : dict from pair to float
+        Of joining two latents that are not joined, the smaller number first.
+    losses : dict from (cause, effect) to float
+        Of taking an edge out.
+    parents : tuple of tuples of int
+        The graph that both are about.
+    expected : ndarray, shape (2,) * K
+        Rows of each state, were latents seen.
+    """
+
+    gains: dict[Pair, float]
+    losses: dict[Pair, float]
+    parents: Parents
+    expected: Array
+
+    def loss(self, parents: Parents, cause: int, effect: int) -> float:
+        """Return about what it costs to take an edge out of a graph with the same laws.
+
+        Where the edge stands as in ``parents`` that was estimated. Elsewhere it is what seen
+        latents would lose, times the share of such losses that the observed data show.
+        """
+        if parents[effect] == self.parents[effect]:
+            return self.losses[cause, effect]
+        return self._seen(parents, cause, effect) * self._share
+
+    @cached_property
+    def _share(self) -> float:
+        """The share of what seen latents would lose that the observed data do, on average."""
+        seen = sum(self._seen(self.parents, *edge) for edge in self.losses)
+        return sum(self.losses.values()) / seen if seen > 0 else 0.0
+
+    def _seen(self, parents: Parents, cause: int, effect: int) -> float:
+        """Return what the likelihood of seen latents would lose without an edge."""
+        others = tuple(a for a in parents[effect] if a != cause)
+        keep = {cause, effect, *others}
+        away = tuple(a for a in range(self.expected.ndim) if a not in keep)
+        joint = self.expected.sum(axis=away, keepdims=True)
+
+        def entropy(counts: Array) -> float:
+            return float(-xlogy(counts, counts).sum())
+
+        without_cause = joint.sum(axis=cause, keepdims=True)
+        without_effect = joint.sum(axis=effect, keepdims=True)
+        neither = without_cause.sum(axis=effect, keepdims=True)
+        return entropy(without_cause) + entropy(without_effect) - entropy(joint) - entropy(neither)
+
+
+def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveEstimates:
+    """Return what adding or taking out an edge would do, for binary latents.
+
+    Parameters
+    ----------
+    observed : ObservedFit
+    parents : tuple of tuples of int
+    law : ndarray, shape (S,)
+        The best one over the graph.
+    """
+    tables = _Tables.of(parents, law, observed.space.states(), observed.possible)
+    joined = {frozenset((a, k)) for k, causes in enumerate(parents) for a in causes}
+    n_latents = len(parents)
+    apart = [
+        (a, b)
+        for a in range(n_latents)
+        for b in range(a + 1, n_latents)
+        if frozenset((a, b)) not in joined
+    ]
+    together = [tables.residuals[:, a] * tables.residuals[:, b] for a, b in apart]
+    columns = np.column_stack([tables.scores, *together])
+    total, information = _observed(observed, law, columns)
+    n_own = tables.scores.shape[1]
+    own = information[:n_own, :n_own] + LEAST_INFORMATION * np.eye(n_own)
+    free = np.ix_(tables.free, tables.free)
+    # A probability that prerequisites settle is known: it has no variance.
+    inverse = np.zeros((n_own, n_own))
+    inverse[free] = np.linalg.inv(own[free])
+    cross = information[:n_own, n_own:]
+    left = np.diag(information)[n_own:] - (cross * (inverse @ cross)).sum(axis=0)
+    score = total[n_own:] - cross.T @ (inverse @ total[:n_own])
+    gain = 0.5 * score**2 / np.maximum(left, LEAST_INFORMATION)
+    return MoveEstimates(
+        dict(zip(apart, gain.tolist(), strict=True)),
+        tables.losses(parents, inverse),
+        parents,
+        (law * observed.data.n_counted).reshape(observed.space.levels),
+    )
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """The conditional tables of a law as free numbers.
+
+    Attributes
+    ----------
+    probabilities : ndarray, shape (F,)
+        P(latent = 1) in each configuration of its parents: latent by latent, the last parent
+        changing fastest.
+    first : list of int
+        Where each latent's begin.
+    scores : ndarray, shape (S, F)
+        Derivative of the law's logarithm in each of them, by state.
+    residuals : ndarray, shape (S, K)
+        What each latent is above its conditional mean, by state.
+    occurs, free : ndarray of bool, shape (F,)
+        Whether prerequisites leave the configuration possible, and both of the latent's levels.
+    """
+
+    probabilities: Array
+    first: list[int]
+    scores: Array
+    residuals: Array
+    occurs: NDArray[np.bool_]
+    free: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        parents: Parents,
+        law: Array,
+        states: NDArray[np.integer],
+        possible: NDArray[np.bool_] | None = None,
+    ) -> _Tables:
+        z = states.astype(np.float64)
+        space = StateSpace.binary(len(parents))
+        may_be: list[NDArray[np.bool_]] = []
+        first: list[int] = []
+        probabilities: list[float] = []
+        scores: list[Array] = []
+        means = np.empty(z.shape)
+        for k, causes in enumerate(parents):
+            first.append(len(probabilities))
+            place = np.zeros(len(z), dtype=np.intp)
+            for a in causes:
+                place = 2 * place + states[:, a]
+            size = 2 ** len(causes)
+            occurs = np.bincount(place, law, size)
+            upper = np.bincount(place, law * z[:, k], size)
+            share = np.where(occurs > 0, upper / np.where(occurs > 0, occurs, 1.0), 0.5)
+            share = np.clip(share, NEAR_CERTAIN, 1.0 - NEAR_CERTAIN)
+            if possible is not None:
+                cells = possible_cells(possible, space, k, causes)
+                may_be.append(cells)
+                share = np.where(cells.all(axis=1), share, cells[:, 1])
+            means[:, k] = share[place]
+            spread = means[:, k] * (1.0 - means[:, k])
+            slope = (z[:, k] - means[:, k]) / np.where(spread > 0, spread, 1.0)
+            scores += [np.where(place == c, slope, 0.0) for c in range(size)]
+            probabilities += share.tolist()
+        cells = np.vstack(may_be) if may_be else np.ones((len(probabilities), 2), dtype=bool)
+        return cls(
+            np.array(probabilities),
+            first,
+            np.column_stack(scores),
+            z - means,
+            np.asarray(cells.any(axis=1)),
+            np.asarray(cells.all(axis=1)),
+        )
+
+    def losses(self, parents: Parents, inverse: Array) -> dict[Pair, float]:
+        """Return half the Wald statistic of each edge: that its cause makes no difference."""
+        out = {}
+        for k, causes in enumerate(parents):
+            for place, cause in enumerate(causes):
+                bit = 1 << (len(causes) - 1 - place)
+                low = np.array([c for c in range(2 ** len(causes)) if not c & bit])
+                low += self.first[k]
+                # Where one of two does not occur, or both are settled, nothing can differ.
+                both = self.occurs[low] & self.occurs[low + bit]
+                low = low[both & (self.free[low] | self.free[low + bit])]
+                contrast = np.zeros((len(low), len(self.probabilities)))
+                rows = np.arange(len(low))
+                contrast[rows, low] = -1.0
+                contrast[rows, low + bit] = 1.0
+                difference = contrast @ self.probabilities
+                spread = contrast @ inverse @ contrast.T
+                out[cause, k] = float(0.5 * difference @ np.linalg.solve(spread, difference))
+        return out
+
+
+def _observed(observed: ObservedFit, law: Array, columns: Array) -> tuple[Array, Array]:
+    """Return sums over rows of expected functions of the state, and sums of their products.
+
+    The sums are over all rows; products are taken from some thousands. ``columns`` has the
+    functions' values, shape (S, q); their mean under the law is zero.
+    """
+    data, items = observed.data, observed.parameters
+    features = np.ascontiguousarray(items.terms.features(observed.space.states()))
+    counts, _ = expect_states(items, law, data, features, n_threads=observed.n_threads)
+    some = data.first_rows(ROWS_FOR_AVERAGES)
+    products = np.zeros((columns.shape[1],) * 2)
+    for rows, means in PosteriorBlocks.of(items, law, features, some).means(columns):
+        weighed = means if some.weights is None else means * some.weights[rows][:, None]
+        products += means.T @ weighed
+    return counts @ columns, products * (data.n_counted / some.n_counted)
+
+
+# ---
+
+#: A change is fitted although it is estimated to lose as much as this: estimates are rough.
+WITHIN_REACH = 3.0
+#: Changes that are fitted at most before the next one must have been made.
+MOST_TRIED = 10
+#: What a change must gain, in units of log-likelihood: laws are fitted with a tolerance.
+LEAST_GAIN = 0.1
+#: Graphs that are fitted at the most, fewer when an E-step is dear: this many multiplications
+#: divided by one E-step's. With fewer than a handful a search would not get far.
+MOST_FITS, WORK_FOR_FITS, FEWEST_FITS = 100, 1e10, 10
+
+
+def use_likelihood_search(observed: ObservedFit, ratio: float) -> bool:
+    """Return whether a graph is to be found this way.
+
+    Parameters
+    ----------
+    observed : ObservedFit
+        More than two levels, or many rows and states, are left to counts.
+    ratio : float
+        Share of the latents' information that the items carry: where it is not small counts do.
+    """
+    few = max(observed.space.levels) == 2 and fits_allowed(observed) >= FEWEST_FITS
+    return few and ratio < HARDLY_SEEN
+
+
+def fits_allowed(observed: ObservedFit) -> int:
+    """Return how many graphs may be fitted."""
+    return int(min(MOST_FITS, WORK_FOR_FITS // observed.work()))
+
+
+@dataclass(frozen=True)
+class FittedGraph:
+    """A graph with the best law over it.
+
+    Attributes
+    ----------
+    parents : tuple of tuples of int
+    law : ndarray, shape (S,)
+    log_likelihood : float
+        Of the observed data.
+    criterion : float
+        That less half log N for each of the law's numbers.
+    """
+
+    parents: Parents
+    law: Array
+    log_likelihood: float
+    criterion: float
+
+
+@dataclass
+class LikelihoodSearch:
+    """A search over graphs of binary latents.
+
+    Attributes
+    ----------
+    observed : ObservedFit
+        With the law that the first graph's begins from.
+    changes : SingleChanges
+        Those that may be made.
+    """
+
+    observed: ObservedFit
+    changes: SingleChanges = field(default_factory=SingleChanges)
+    _known: dict[Class, FittedGraph] = field(default_factory=dict)
+
+    @property
+    def price(self) -> float:
+        """What each of the law's numbers costs."""
+        return 0.5 * float(np.log(max(self.observed.data.n_counted, 2.0)))
+
+    def fitted(self, parents: Parents, begin: Array) -> FittedGraph:
+        """Return the graph with the best law over it, by EM from a law of another graph."""
+        which = class_of(parents)
+        if which not in self._known:
+            law, value = self.observed.law_over(parents, begin)
+            criterion = value - self.price * self._numbers(parents)
+            self._known[which] = FittedGraph(parents, law, value, criterion)
+        return self._known[which]
+
+    def best_from(self, parents: Parents) -> FittedGraph:
+        """Return the graph from which no single change leads to a better one."""
+        best = self.fitted(parents, self.observed.law)
+        while len(self._known) < fits_allowed(self.observed):
+            better = self._first_better(best, self._estimated(best), MOST_TRIED)
+            if better is None:
+                turned = self.changes.all_turned(best.parents)
+                better = self._first_better(best, turned, MOST_FITS)
+            if better is None:
+                break
+            best = better
+        return best
+
+    def _first_better(
+        self, best: FittedGraph, graphs: Iterator[Parents], most: int
+    ) -> FittedGraph | None:
+        """Return the first of some graphs that is better, or None."""
+        tried = {class_of(best.parents)}
+        for parents in graphs:
+            which = class_of(parents)
+            if which in tried:
+                continue
+            if len(tried) > most or len(self._known) >= fits_allowed(self.observed):
+                break
+            tried.add(which)
+            found = self.fitted(parents, best.law)
+            if found.criterion > best.criterion + LEAST_GAIN:
+                return found
+        return None
+
+    def _estimated(self, best: FittedGraph) -> Iterator[Parents]:
+        """Yield graphs with an edge more or less, the most promising first."""
+        estimates = move_estimates(self.observed, best.parents, best.law)
+        now = self._numbers(best.parents)
+        moves: list[tuple[float, Parents]] = []
+        for member in self.changes.members(best.parents):
+            changed = [
+                (self.changes.parted(member, *edge), -estimates.loss(member, *edge))
+                for edge in edges_of(member)
+            ]
+            for (a, b), gain in estimates.gains.items():
+                if gain > self.price - WITHIN_REACH:
+                    both = (self.changes.joined(member, *edge) for edge in ((a, b), (b, a)))
+                    changed += [(one, gain) for one in both]
+            for parents, gain in changed:
+                if parents is not None:
+                    more = self._numbers(parents) - now
+                    moves.append((gain - self.price * more, parents))
+        moves.sort(key=lambda move: -move[0])
+        return (parents for value, parents in moves if value > -WITHIN_REACH)
+
+    def _numbers(self, parents: Parents) -> int:
+        return n_free_probabilities(parents, self.observed.space, self.observed.possible)

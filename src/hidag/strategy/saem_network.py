@@ -1,0 +1,402 @@
+"""Stage I for many latents: sampled states, a network as law, supports judged by observed data.
+
+The order of things matters. Loadings first find their size on the start's support. Then the law
+gets room for every dependence that the draws might be hiding, since what the law cannot express
+would be read as loadings. Only then is the support judged, and the law looked at again, until
+nothing changes. The graph is thinned out last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
+from hidag.em.layout import FamilyLayout, ItemLayout
+from hidag.em.m_step import coefficient_scales, permissions
+from hidag.initialization.common_factors import independent_law, network_start
+from hidag.latent.laws import NetworkLaw, Parents
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.penalties import NO_SPARSITY, Penalty
+from hidag.network_em.em import law_of_draws, run_exact_steps, run_steps
+from hidag.network_em.gibbs import NetworkSampler
+from hidag.network_em.support import adapt_to_table, choose_loadings, judge_loadings
+from hidag.strategy.moves.split_moves import Agreement, Witness
+
+# --- How much of the latents' dependence the items show, and how many rows a graph may count
+
+Array = NDArray[np.float64]
+
+#: Rows of draws whose pairwise products are held at once.
+BLOCK_ROWS = 8192
+
+
+def pair_shares(draws: NDArray[np.uint8], weights: Array | None = None) -> Array:
+    """Return, per pair of latents, which share of their joint information the items carry, (K, K).
+
+    For ``s = (z_a - mu_a)(z_b - mu_b)`` that is ``Var(E[s | x]) / Var(s)``. The average of s over
+    the first half of the draws and that over the second err independently, so their covariance is
+    ``Var(E[s | x])`` without the draws' own noise.
+
+    Parameters
+    ----------
+    draws : ndarray of uint8, shape (R, N, K)
+        At least two draws of the same rows, far enough apart.
+    weights : ndarray, shape (N,), or None
+        How many rows each row counts for.
+    """
+    n_draws, n_rows, n_latents = draws.shape
+    half = n_draws // 2
+    counts = np.ones(n_rows) if weights is None else weights
+    n_counted = float(counts.sum())
+    mean = np.average(draws.mean(axis=0), axis=0, weights=weights)
+    left, right = np.triu_indices(n_latents, 1)
+    out = np.ones((n_latents, n_latents))
+    if len(left) == 0:
+        return out
+    total = np.zeros((2, len(left)))
+    cross, squares = np.zeros(len(left)), np.zeros(len(left))
+    step = max(16, BLOCK_ROWS * 64 // max(len(left), 64))
+    for start in range(0, n_rows, step):
+        parts = np.zeros((2, len(range(start, min(start + step, n_rows))), len(left)))
+        for r in range(n_draws):
+            centred = draws[r, start : start + step] - mean
+            product = centred[:, left] * centred[:, right]
+            parts[int(r >= half)] += product
+            squares += counts[start : start + step] @ product**2 / n_draws
+        parts[0] /= half
+        parts[1] /= n_draws - half
+        total += np.einsum("i,rip->rp", counts[start : start + step], parts)
+        cross += counts[start : start + step] @ (parts[0] * parts[1])
+    both = total.mean(axis=0) / n_counted
+    explained = cross / n_counted - total[0] * total[1] / n_counted**2
+    variance = squares / n_counted - both**2
+    share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
+    out[left, right] = out[right, left] = np.clip(share, 0.0, 1.0)
+    return out
+
+
+def sampled_information_ratio(draws: NDArray[np.uint8], weights: Array | None = None) -> float:
+    """Return the mean share over pairs of latents (1 for a single latent)."""
+    shares = pair_shares(draws, weights)
+    pairs = np.triu_indices(len(shares), 1)
+    return float(shares[pairs].mean()) if len(pairs[0]) else 1.0
+
+
+# --- Parameters, law and states on the sampled road: steps, draws, and graphs learned from
+
+#: From draws of the latents (n, K) and the number of rows they count for to each latent's parents.
+ParentsOfDraws = Callable[[NDArray[np.uint8], float], Parents]
+#: Told (iteration, most iterations) after every step.
+SamplingProgress = Callable[[int, int], None]
+
+#: Sweeps between two draws: neighbouring ones are to err in their own ways.
+DRAW_SWEEPS = 2
+#: Draws that a graph is learned from, and the most rows that they may have together. The less
+#: items say, the more a single draw is noise.
+FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS, MOST_GRAPH_ROWS = 4, 16, 320_000
+#: Steps after each new graph or support.
+BETWEEN = 10
+#: At most this many times the table's rows may stand behind a graph that is to be too thick.
+THICKEST = 16.0
+
+
+class Road:
+    """Parameters, law and states on their way; every method takes them further."""
+
+    def __init__(
+        self,
+        sampler: NetworkSampler,
+        parameters: MeasurementParameters,
+        schedule: Schedule,
+        progress: SamplingProgress | None,
+        penalty: Penalty,
+    ) -> None:
+        self.sampler = sampler
+        self.parameters = parameters
+        self.levels = parameters.terms.levels
+        self.law = independent_law(self.levels)
+        self.schedule = schedule
+        self.progress = progress
+        self.penalty = penalty
+        self.settled = False
+        self.moves: list[Array] = []
+        self.ratio = 1.0
+        self.n_iter = 0
+
+    def _tick(self) -> None:
+        self.n_iter += 1
+        if self.progress is not None:
+            self.progress(self.n_iter, max(self.schedule.max_iter, self.n_iter))
+
+    def steps(self, n_steps: int, burn_in: int) -> bool:
+        """Take SAEM steps; return whether they converged."""
+        found = run_steps(
+            self.parameters,
+            self.law,
+            self.sampler,
+            n_steps=n_steps,
+            burn_in=burn_in,
+            decay=self.schedule.decay,
+            n_sweeps=self.schedule.n_sweeps,
+            observer=self._tick,
+        )
+        self.parameters, self.law = found.parameters, found.law
+        self.moves.append(found.moves)
+        return found.converged
+
+    def to_maximum(self) -> bool:
+        """Take steps of EM, where latents hang together little; return whether they converged."""
+        found = run_exact_steps(self.parameters, self.law, self.sampler.data, observer=self._tick)
+        if found is None:
+            return False
+        self.parameters, self.law = found.parameters, found.law
+        self.moves.append(found.moves)
+        return found.converged
+
+    def continue_from(self, before: Road) -> None:
+        """Count the steps that led here."""
+        self.n_iter += before.n_iter
+        self.moves = [*before.moves, *self.moves]
+
+    def draws(self, n_draws: int, n_sweeps: int = DRAW_SWEEPS) -> NDArray[np.uint8]:
+        """Return draws under the current parameters and law, shape (n_draws, N, K)."""
+        return self.sampler.retain(
+            self.parameters,
+            self.law,
+            ItemLayout.of(self.parameters),
+            FamilyLayout.of_law(self.law),
+            n_draws=n_draws,
+            n_sweeps=n_sweeps,
+        )
+
+    def graph_draws(self) -> NDArray[np.uint8]:
+        """Return as many draws as a graph is learned from, and note the information ratio."""
+        room = max(2, MOST_GRAPH_ROWS // self.sampler.data.n_samples)
+        wanted = np.clip(np.ceil(1.0 / max(self.ratio, 1e-6)), FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS)
+        draws = self.draws(min(int(wanted), room))
+        self.ratio = sampled_information_ratio(draws[[0, -1]], self.sampler.data.weights)
+        return draws
+
+    def thicken(self, learn_parents: ParentsOfDraws, n_graphs: int) -> None:
+        """Give the law room for what the draws may be hiding, until it asks for no more.
+
+        An edge that the law lacks shows in the draws with a share r of its strength. Counting them
+        for N / r rows makes up for that; an edge too many does no harm here.
+        """
+        n_counted = self.sampler.data.n_counted
+        for _ in range(n_graphs):
+            draws = self.graph_draws()
+            n_rows = n_counted * min(1.0 / max(self.ratio, 1e-6), THICKEST)
+            parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
+            same = parents == self.law.parents
+            self.law = law_of_draws(parents, draws, self.levels, weights=self.sampler.data.weights)
+            self.steps(BETWEEN, BETWEEN // 2)
+            if same:
+                break
+
+    def thin(self, learn_parents: ParentsOfDraws) -> NDArray[np.uint8]:
+        """Leave the law the edges that the items bear out; return the draws that showed them.
+
+        The draws were made before the last thinning: they show edges that the law lost in it.
+        """
+        for last in (False, True):
+            draws = self.graph_draws()
+            n_rows = rows_for_graph(self.sampler.data.n_counted, self.ratio)
+            parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
+            self.law = law_of_draws(parents, draws, self.levels, weights=self.sampler.data.weights)
+            if not last:
+                self.steps(BETWEEN, BETWEEN // 2)
+        return draws
+
+
+def rows_for_graph(n_samples: float, ratio: float) -> float:
+    """Return how many rows draws of the latents count for when a graph is learned from them.
+
+    A pair of latents is seen with a share ``ratio`` of the information that seen latents would
+    carry, each of the two with its root. What decides about most edges is a latent, a parent and
+    another parent: three roots.
+    """
+    return max(n_samples * float(ratio**1.5), 1.0)
+
+
+# ---
+
+#: Sweeps that forget where the sampler's states came from.
+FIRST_SWEEPS = 10
+#: Draws on which supports are judged.
+N_DRAWS = 16
+#: Steps before anything is chosen.
+WARM_UP = 30
+#: Graphs learned before the first support is judged, and after each change of support. Draws made
+#: without an edge show a part of its dependence only: it takes a few rounds to come out.
+FIRST_GRAPHS, LATER_GRAPHS = 5, 2
+#: Choices of support at the most.
+MOST_CHOICES = 6
+#: Latents at the most that are taken apart, one after another.
+MOST_SPLITS = 6
+#: Draws that fits are compared by.
+DRAWS_COMPARED = 2
+#: Steps of the last run at least.
+FEWEST_LAST = 40
+
+
+@dataclass(frozen=True)
+class SampledStageOne:
+    """Where Stage I by sampling ended.
+
+    Attributes
+    ----------
+    parameters : MeasurementParameters
+        On the working scale.
+    law : NetworkLaw
+    draws : ndarray of uint8, shape (R, N, K)
+        Draws of the latents given the data, made under a law with no fewer edges than ``law``:
+        what a graph is to be learned from, counting for ``rows_for_graph`` rows.
+    information_ratio : float
+        Share of the latents' pairwise information that the items carry.
+    penalty : Penalty
+        With the strength that was used.
+    n_iter : int
+    converged : bool
+        Whether the support had stopped changing and the coefficients drifting.
+    trace : ndarray, shape (n_iter,)
+        Largest move of a coefficient in each step, in units of its item's scale.
+    """
+
+    parameters: MeasurementParameters
+    law: NetworkLaw
+    draws: NDArray[np.uint8]
+    information_ratio: float
+    penalty: Penalty
+    n_iter: int
+    converged: bool
+    trace: Array
+
+
+def estimate_by_sampling(
+    data: WorkingData,
+    levels: tuple[int, ...],
+    q_entries: NDArray[np.int8],
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    learn_parents: ParentsOfDraws,
+    seed: int,
+    final_parents: ParentsOfDraws | None = None,
+    begin: MeasurementParameters | None = None,
+    adapt: bool = True,
+    to_maximum: bool = True,
+    n_threads: int = 1,
+    progress: SamplingProgress | None = None,
+) -> SampledStageOne:
+    """Return Stage I's estimate for any number of latents: no joint states are listed.
+
+    Parameters
+    ----------
+    data : WorkingData
+    levels : tuple of int, length K
+    q_entries : ndarray of int8, shape (J, K)
+        1 (loads), 0 (does not), -1 (estimate this). With no -1 the fit is confirmatory: no penalty.
+    penalty : Penalty
+        Its strength is what a loading has to be worth in observed-data log-likelihood. Without a
+        penalty nothing is chosen: the support stays that of the start.
+    schedule : Schedule
+        ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last choice.
+    learn_parents : callable
+        Called with draws of the latents, shape (n, K), and the number of rows that they count
+        for; returns each latent's parents. It should be quick: it is called often.
+    seed : int
+    final_parents : callable or None
+        The same for the last graph; None takes ``learn_parents``.
+    begin : MeasurementParameters or None
+        Where to begin, on the working scale; None takes the spectral start.
+    adapt : bool
+        Whether the penalty's strength is learned from the table.
+    to_maximum : bool
+        Whether EM takes the estimate the rest of the way, where that costs little; a start for
+        another search need not be there.
+    n_threads : int
+        Changes the time, never the bits.
+    progress : callable or None
+        Called with (iteration, most iterations).
+    """
+    if (q_entries >= 0).all():
+        penalty = NO_SPARSITY
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    parameters = network_start(data, q_entries, levels) if begin is None else begin
+    allowed, scale = permissions(q_entries, parameters.terms), coefficient_scales(data)
+
+    def settle(begin: MeasurementParameters) -> Road:
+        states = independent_law(levels).sample(data.n_samples, rng)
+        sampler = NetworkSampler(data, states, int(rng.integers(1 << 62)), n_threads=n_threads)
+        road = Road(sampler, begin, schedule, progress, penalty)
+        road.draws(1, FIRST_SWEEPS)
+        road.steps(WARM_UP, WARM_UP // 2)
+        road.thicken(learn_parents, FIRST_GRAPHS)
+        road.settled = penalty.name is None
+        for _ in range(0 if road.settled else MOST_CHOICES):
+            draws = road.draws(N_DRAWS)
+            judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
+            if adapt:
+                road.penalty = adapt_to_table(
+                    judged, parameters.terms.n_terms, data.n_counted, road.penalty
+                )
+            chosen = choose_loadings(road.parameters, judged, allowed, road.penalty, scale)
+            road.settled = np.array_equal(chosen.support, road.parameters.support)
+            if road.settled:
+                break
+            road.parameters = chosen
+            road.steps(BETWEEN, BETWEEN // 2)
+            road.thicken(learn_parents, LATER_GRAPHS)
+        return road
+
+    road = settle(parameters)
+    if begin is None:
+        road = _better_when_split(road, settle, allowed)
+    draws = road.thin(learn_parents if final_parents is None else final_parents)
+    last = max(FEWEST_LAST, schedule.max_iter - road.n_iter)
+    converged = road.steps(last, min(schedule.burn_in, last // 2))
+    if to_maximum:
+        converged |= road.to_maximum()
+    return SampledStageOne(
+        road.parameters,
+        road.law,
+        draws,
+        road.ratio,
+        road.penalty,
+        road.n_iter,
+        converged and road.settled,
+        np.concatenate(road.moves),
+    )
+
+
+def _better_when_split(
+    road: Road,
+    settle: Callable[[MeasurementParameters], Road],
+    allowed: NDArray[np.uint8],
+) -> Road:
+    """Return the road after latents that stood for two were taken apart, where that fits better."""
+    if max(road.levels) > 2 or road.penalty.name is None:
+        return road
+    witness = Witness(road.sampler.data)
+
+    def agreement(one: Road) -> Agreement:
+        return witness.agreement(one.parameters, one.draws(DRAWS_COMPARED), allowed)
+
+    now = agreement(road)
+    for _ in range(MOST_SPLITS):
+        for place in now.places:
+            other = settle(place)
+            then = agreement(other)
+            if then.criterion < now.criterion:
+                other.continue_from(road)
+                road, now = other, then
+                break
+        else:
+            break
+    return road

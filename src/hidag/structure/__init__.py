@@ -1,0 +1,20 @@
+"""Discover: graphs, scores, searches and background knowledge (Stage III)."""
+
+from hidag.structure.graph_search import GraphSearch, SearchResult, discover, search_graph
+from hidag.structure.graphs import CPDAG, DAG
+from hidag.structure.knowledge import Knowledge
+from hidag.structure.scores import CountScore, LocalScore, PlainScore, graph_score
+
+__all__ = [
+    "CPDAG",
+    "CountScore",
+    "DAG",
+    "GraphSearch",
+    "Knowledge",
+    "LocalScore",
+    "PlainScore",
+    "SearchResult",
+    "discover",
+    "graph_score",
+    "search_graph",
+]

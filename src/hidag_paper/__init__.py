@@ -1,0 +1,1 @@
+"""The paper's studies, baselines, applications and the seesaw; hidag never imports them."""

@@ -1,0 +1,1 @@
+"""The commands `hidag study`, `hidag app` and the seesaw demo."""
