@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hidag.data.missingness_patterns import SeenRows
 from hidag.data.value_checks import read_known_items
-from hidag.exceptions import FileError
+from hidag.exceptions import FileError, SettingError
 from hidag.identifiability.certificate import Certificate
 from hidag.identifiability.fit_certificate import certificate_of_fit, certificate_of_q
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
@@ -264,6 +264,8 @@ def _start(record: Mapping[str, Any]) -> StartRecord:
 
 Array = NDArray[np.float64]
 
+#: Name of a saved fit in the folder of a fit.
+FIT_FILE = "result.npz"
 #: Under which settings keep the words of items whose answers stood in words.
 ANSWER_WORDS = "answer_words"
 
@@ -530,14 +532,32 @@ class FitResult:
         return write_result(self, Path(path))
 
 
+def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
+    """Return the result of a fit: of a fitted ``DCRL``, or the result itself.
+
+    Parameters
+    ----------
+    fit : DCRL or FitResult
+    needed : str
+        How an error sentence begins.
+    """
+    found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
+    if not isinstance(found, FitResult):
+        hint = "; call fit first" if hasattr(fit, "get_params") else ""
+        raise SettingError(f"{needed} a fitted DCRL or a FitResult, got {type(fit).__name__}{hint}")
+    return found
+
+
 def load(path: str | Path) -> FitResult:
-    """Return the FitResult that ``FitResult.save`` wrote.
+    """Return the FitResult that ``FitResult.save`` or ``hidag fit`` wrote.
 
     Parameters
     ----------
     path : str or Path
+        Of the file, or of the folder that ``hidag fit --out`` wrote.
     """
-    return FitResult(**read_fields(Path(path)))
+    place = Path(path)
+    return FitResult(**read_fields(place / FIT_FILE if place.is_dir() else place))
 
 
 # --- A fit told with its items in another order: the same model, and the same bits

@@ -279,7 +279,7 @@ def test_resamples_that_cannot_be_fitted_are_counted():
 
 def test_what_cannot_be_used_is_refused(model, table):
     cases = [
-        ((DCRL(3), table), {}, "bootstrap needs a fitted DCRL or its result, got DCRL"),
+        ((DCRL(3), table), {}, "bootstrap needs a fitted DCRL or a FitResult, got DCRL"),
         ((model, table[:50]), {}, "the table that was fitted, 160 rows and 10 items, got 50 and"),
         ((model, table), {"kind": "wild"}, "kind must be 'nonparametric' or 'parametric', got"),
         ((model, table), {"start": "cold"}, "start must be 'full' or 'fitted', got 'cold'"),

@@ -27,7 +27,7 @@ def test_a_fitted_estimator_is_as_good_as_its_result():
     rng = np.random.default_rng(0)
     X = (rng.random((200, 4)) < np.where(rng.random((200, 1)) < 0.5, 0.8, 0.2)).astype(float)
     model = DCRL(1, q_matrix=np.ones((4, 1)), random_state=0)
-    with pytest.raises(SettingError, match="standard errors need a fitted DCRL or its result"):
+    with pytest.raises(SettingError, match="standard errors need a fitted DCRL or a FitResult"):
         standard_errors(model, X)
     model.fit(X)
     of_result = standard_errors(model.result_, X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,12 @@ from hidag.inference.asymptotic_draws import LawDraws
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.information.expected_information import NO_INTERVAL, Nudges
 from hidag.inference.intervals import LEVEL, checked_level, level_reached, range_interval
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
 from hidag.structure.graphs import CPDAG, DAG
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 # --- Average effects that were found: least and most, intervals, and what is to be said with
 
@@ -210,7 +214,7 @@ def _untold_of(
 
 
 def average_effects(
-    result: FitResult,
+    result: FitResult | DCRL,
     *,
     causes: Sequence[str] | None = None,
     items: bool = True,
@@ -228,7 +232,7 @@ def average_effects(
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     causes : sequence of str, optional
         Latents that are set; all unless given.
     items : bool
@@ -247,9 +251,10 @@ def average_effects(
     limit : int
         Choices of parents looked at, at the most.
     """
+    fitted = as_result(result)
     checked_level(level)
-    questions = Questions(result, graph=graph, limit=limit)
-    chosen = result.latent_names if causes is None else tuple(causes)
+    questions = Questions(fitted, graph=graph, limit=limit)
+    chosen = fitted.latent_names if causes is None else tuple(causes)
     wanted = [next(iter(questions.read_do({cause: 0}))) for cause in chosen]
     dags, cut = _dags(questions, wanted)
     outcomes = questions.outcomes if items else ()
@@ -258,14 +263,14 @@ def average_effects(
     untold, ruled_out = _untold_of(questions, dags, len(outcomes))
     low[untold] = high[untold] = np.nan
     found = AverageEffects(
-        tuple(result.latent_names[k] for k in dags),
-        (*result.latent_names, *shown),
-        len(result.latent_names),
+        tuple(fitted.latent_names[k] for k in dags),
+        (*fitted.latent_names, *shown),
+        len(fitted.latent_names),
         low,
         high,
         tuple(len(choices) for choices in dags.values()),
         tuple(ruled_out.tolist()),
-        cut=_named(cut, result),
+        cut=_named(cut, fitted),
     )
     if replicates is None:
         return found
@@ -274,9 +279,9 @@ def average_effects(
     highs: list[Array] = []
     hidden = replicates.hidden if isinstance(replicates, LawDraws) else None
     if isinstance(replicates, BootstrapResult):
-        replicates = replicates.replicates(result)
+        replicates = replicates.replicates(fitted)
     for other in replicates:
-        if other.latent_names != result.latent_names or other.item_names != result.item_names:
+        if other.latent_names != fitted.latent_names or other.item_names != fitted.item_names:
             raise SettingError(
                 "replicates must have the latents and items of the fit, in its order; align them "
                 "first"
@@ -298,7 +303,7 @@ def average_effects(
     if reached < level:
         how += f" (so few make intervals of {reached:.0%} at most)"
     found = replace(
-        found, lower=lower, upper=upper, level=reached, how=how, cut=_named(cut, result)
+        found, lower=lower, upper=upper, level=reached, how=how, cut=_named(cut, fitted)
     )
     if hidden is None:
         return found

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
@@ -24,8 +25,12 @@ from hidag.exceptions import HidagWarning
 from hidag.latent.laws import NetworkLaw, SaturatedLaw
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.nominal import categorical_named, worded
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
 from hidag.structure.graphs import DAG
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 # --- The fitted law as a network of tables, and how far that is from the law itself
 
@@ -203,7 +208,7 @@ def _nodes_and_note(result: FitResult, items: bool) -> tuple[list[Node], str | N
     return network_nodes(result, items=items, law=law), note
 
 
-def to_bif(result: FitResult, *, items: bool = False) -> str:
+def to_bif(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return the Bayesian Interchange Format: variables, states and conditional tables.
 
     Names, of states too, keep letters, digits, points, - and _. Comments say which variables have
@@ -212,14 +217,15 @@ def to_bif(result: FitResult, *, items: bool = False) -> str:
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     items : bool
         Whether items are in the network too: those that have a short list of values. Others are
         named in comments.
     """
-    nodes, note = _nodes_and_note(result, items)
+    fitted = as_result(result)
+    nodes, note = _nodes_and_note(fitted, items)
     names = plain_names([node.name for node in nodes])
-    left_out = items_without_table(result) if items else ()
+    left_out = items_without_table(fitted) if items else ()
     lines = [] if note is None else [f"// {note}"]
     lines += [f"// {json.dumps(name)} is left out: it has no short table" for name in left_out]
     lines += [
@@ -252,13 +258,14 @@ def _numbers(row: Array) -> str:
     return ", ".join(repr(float(p)) for p in row)
 
 
-def to_gml(result: FitResult, *, items: bool = False) -> str:
+def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
 
     Items without a short list of values are left out: :func:`items_without_table` names them. The
     graph's ``comment`` says whether the tables are not those of the fitted law.
     """
-    nodes, note = _nodes_and_note(result, items)
+    fitted = as_result(result)
+    nodes, note = _nodes_and_note(fitted, items)
     graph = nx.DiGraph()
     if note is not None:
         graph.graph["comment"] = note
@@ -274,7 +281,7 @@ def to_gml(result: FitResult, *, items: bool = False) -> str:
     return "\n".join(nx.generate_gml(graph)) + "\n"
 
 
-def to_dot(result: FitResult, *, items: bool = False) -> str:
+def to_dot(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return Graphviz text of the fitted graph; conditional tables are in the nodes' tooltips.
 
     Edges whose direction the data leave open are drawn without an arrow head, as in
@@ -282,14 +289,15 @@ def to_dot(result: FitResult, *, items: bool = False) -> str:
     are left out: :func:`items_without_table` names them. A comment says whether the tables are not
     those of the fitted law.
     """
-    nodes, note = _nodes_and_note(result, items)
+    fitted = as_result(result)
+    nodes, note = _nodes_and_note(fitted, items)
     lines = [] if note is None else [f"  // {note}"]
     lines += [
         f"  {_quoted(node.name)} [shape={'ellipse' if node.hidden else 'box'}, "
         f"tooltip={_quoted(_table_in_words(node, nodes))}];"
         for node in nodes
     ]
-    open_ways = {frozenset(pair) for pair in result.graph.undirected_edges}
+    open_ways = {frozenset(pair) for pair in fitted.graph.undirected_edges}
     for node in nodes:
         for a in node.parents:
             free = frozenset((nodes[a].name, node.name)) in open_ways and node.hidden
@@ -315,18 +323,19 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def to_dowhy(result: FitResult, *, items: bool = True) -> str:
+def to_dowhy(result: FitResult | DCRL, *, items: bool = True) -> str:
     """Return the graph as dowhy's ``CausalModel(graph=...)`` takes it: GML text of one DAG.
 
     Latents that are columns of the data given to dowhy (their posteriors, or sampled states) are
     variables there like any other; items hang below the latents that drive them. dowhy reads GML
     without further packages and gives names back as they are, which it does not for Graphviz text.
     """
-    names = list(result.latent_names)
-    edges = [(a, k) for k, causes in enumerate(network_law(result).parents) for a in causes]
+    fitted = as_result(result)
+    names = list(fitted.latent_names)
+    edges = [(a, k) for k, causes in enumerate(network_law(fitted).parents) for a in causes]
     if items:
-        for j, name in enumerate(result.item_names):
-            edges += [(k, len(names)) for k in item_states(result, j)[0]]
+        for j, name in enumerate(fitted.item_names):
+            edges += [(k, len(names)) for k in item_states(fitted, j)[0]]
             names.append(name)
     lines = ["graph [", "  directed 1"]
     for place, name in enumerate(names):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,12 @@ from hidag.fitting.settings import checked_count
 from hidag.identifiability.findings import listed
 from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
 from hidag.structure.graphs import CPDAG, DAG
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 # --- The answer to a question what if: numbers before and after, with the least and the most
 
@@ -315,7 +319,7 @@ class Questions:
 
 
 def what_if(
-    result: FitResult,
+    result: FitResult | DCRL,
     do: Mapping[Any, Any] | None = None,
     given: Mapping[Any, Any] | None = None,
     *,
@@ -329,7 +333,7 @@ def what_if(
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     do : mapping from latent to level, optional
         Latents by name or number.
     given : mapping from latent or item to value, optional
@@ -345,7 +349,8 @@ def what_if(
 
     ``what_if(result, given={"Z2": 0, "item_3": 1}).rows()``
     """
-    return Questions(result, graph=graph, limit=limit).ask(do, given)
+    fitted = as_result(result)
+    return Questions(fitted, graph=graph, limit=limit).ask(do, given)
 
 
 def _asked(question: Any, what: str) -> Iterable[tuple[Any, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,12 @@ from hidag.latent.junction_tree import (
     widest_table,
 )
 from hidag.latent.laws import NEVER, LatentLaw, NetworkLaw, Parents
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
 from hidag.structure.graphs import DAG
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 Array = NDArray[np.float64]
 
@@ -209,12 +213,13 @@ def beliefs_after(
 # --- How strongly neighbours in the graph go together under the fitted law
 
 
-def edge_strengths(result: FitResult) -> dict[tuple[str, str], float]:
+def edge_strengths(result: FitResult | DCRL) -> dict[tuple[str, str], float]:
     """Return the absolute correlation of the levels of each two latents that are joined."""
-    law = beliefs(result.law)
-    names = result.latent_names
+    fitted = as_result(result)
+    law = beliefs(fitted.law)
+    names = fitted.latent_names
     out = {}
-    for i, j in np.argwhere(np.triu(result.graph.skeleton)).tolist():
+    for i, j in np.argwhere(np.triu(fitted.graph.skeleton)).tolist():
         table = law.marginal((i, j))
         rows, columns = np.arange(table.shape[0]), np.arange(table.shape[1])
         p, q = table.sum(axis=1), table.sum(axis=0)

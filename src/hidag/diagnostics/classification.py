@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,11 @@ from hidag.inference.result_tables import Table
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.network_em.posterior import listed_states, summed_states
 from hidag.network_em.row_posteriors import are_summed, by_level
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 # --- How often two tables of the same kind would place a row alike
 
@@ -428,7 +432,9 @@ def profile_word(levels: NDArray[np.integer]) -> str:
     return glue.join(str(int(level)) for level in levels)
 
 
-def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> Classification:
+def classify(
+    result: FitResult | DCRL, X: Any, *, ids: Sequence[Any] | None = None
+) -> Classification:
     """Return where each row is, and how far such placements can be trusted.
 
     Accuracy and consistency are made of the rows' posteriors, as by Johnson and Sinharay (2018):
@@ -438,12 +444,13 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     X : array or frame
     ids : sequence, length N, optional
         Names of the rows; numbers from 1 by default.
     """
-    values = result.rows(X)
+    fitted = as_result(result)
+    values = fitted.rows(X)
     names = tuple(range(1, len(values) + 1)) if ids is None else tuple(ids)
     if len(names) != len(values):
         raise DataError(
@@ -452,11 +459,11 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
         )
     answered = rows_with_answers(values)
     notes: list[str] = []
-    placed = placements(result, values[answered])
+    placed = placements(fitted, values[answered])
     probabilities, profiles, top = placed.probabilities, placed.profiles, placed.top
     if not answered.all():
         # Nobody is told from anybody else there: one row stands for all of them.
-        empty = placements(result, np.full((1, values.shape[1]), np.nan))
+        empty = placements(fitted, np.full((1, values.shape[1]), np.nan))
         probabilities = tuple(
             _spread(mine, other, answered)
             for mine, other in zip(probabilities, empty.probabilities, strict=True)
@@ -475,14 +482,14 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
             "drawn from where the model sees them"
         )
     if not placed.joint:
-        summed = are_summed(result.parameters, result.law)
+        summed = are_summed(fitted.parameters, fitted.law)
         sampled = "" if summed else "posteriors are sampled, "
         notes.append(
-            f"{result.law.space.count_in_words()} joint states are too many to list: {sampled}the "
+            f"{fitted.law.space.count_in_words()} joint states are too many to list: {sampled}the "
             "quality of whole profiles is not computed, and consistency is given each latent "
             "alone, which is not what it would be given the whole profile"
         )
-    if was_weighted(result):
+    if was_weighted(fitted):
         notes.append(
             "the fit counted rows by weights; accuracy, consistency and shares of profiles here "
             "are averages over the rows of the table, each counted once"
@@ -491,14 +498,14 @@ def classify(result: FitResult, X: Any, *, ids: Sequence[Any] | None = None) -> 
     header = ("of", "accuracy", "consistency", "kappa", "entropy", "n_rows")
     return Classification(
         ids=names,
-        latent_names=result.latent_names,
+        latent_names=fitted.latent_names,
         probabilities=probabilities,
         expected=expected,
         levels=levels_of(probabilities),
         profiles=profiles,
         profile_probability=top,
         n_answers=(~np.isnan(values)).sum(axis=1),
-        quality=Table.of(header, _quality(result.latent_names, placed)),
+        quality=Table.of(header, _quality(fitted.latent_names, placed)),
         notes=tuple(notes),
     )
 

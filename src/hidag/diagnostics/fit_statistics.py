@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,11 @@ from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.information.row_scores import row_scores
 from hidag.inference.result_tables import Table
-from hidag.results import FitResult, with_items_in_order
+from hidag.results import FitResult, as_result, with_items_in_order
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 # --- Likelihood, number of parameters and the criteria made of them; how surely rows are
 
@@ -252,7 +256,7 @@ def untested_pairs(pairs: Table) -> str:
 
 
 def fit_statistics(
-    result: FitResult,
+    result: FitResult | DCRL,
     X: Any,
     *,
     sample_weight: Any = None,
@@ -266,7 +270,7 @@ def fit_statistics(
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     X : array or frame
         The table that was fitted, or another one with the same items.
     sample_weight : array, shape (N,), optional
@@ -279,25 +283,26 @@ def fit_statistics(
     random_state : int, RandomState or None
         Of the draws.
     """
-    values, weights = counted_rows(taken_rows(result, X), sample_weight)
+    fitted = as_result(result)
+    values, weights = counted_rows(taken_rows(fitted, X), sample_weight)
     n_tables = checked_count("n_tables", n_tables)
     about_weights = []
-    if was_weighted(result) and sample_weight is None:
+    if was_weighted(fitted) and sample_weight is None:
         about_weights.append(WITHOUT_WEIGHTS)
-    if weights is not None and not was_weighted(result):
+    if weights is not None and not was_weighted(fitted):
         about_weights.append(WITHOUT_WEIGHTS_AT_THE_FIT)
-    rows, places = canonical_rows(result, values, weights)
+    rows, places = canonical_rows(fitted, values, weights)
     items = np.argsort(places)
     found = _computed(
-        with_items_in_order(result, items),
+        with_items_in_order(fitted, items),
         values[np.ix_(rows, items)],
         None if weights is None else weights[rows],
         about_weights,
         n_tables,
         root_seed(random_state),
     )
-    columns = {name: place for place, (name, _) in enumerate(column_names(result))}
-    names = {name: place for place, name in enumerate((*result.item_names, ALL_ITEMS))}
+    columns = {name: place for place, (name, _) in enumerate(column_names(fitted))}
+    names = {name: place for place, name in enumerate((*fitted.item_names, ALL_ITEMS))}
     return replace(
         found,
         pairs=found.pairs.in_order(columns, n_names=2),

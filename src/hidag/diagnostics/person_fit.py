@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,11 @@ from hidag.inference.result_tables import Table
 from hidag.measurement.families.base import Family
 from hidag.measurement.families.registry import family_named, split_name
 from hidag.measurement.nominal import categorical_named
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 # --- What a number of a row is rare among: rows drawn with the same cells missing, or nearly
 
@@ -312,7 +316,7 @@ class PersonFit:
 
 
 def person_fit(
-    result: FitResult,
+    result: FitResult | DCRL,
     X: Any,
     *,
     ids: Sequence[Any] | None = None,
@@ -323,7 +327,7 @@ def person_fit(
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     X : array or frame
     ids : sequence, length N, optional
         Names of the rows; numbers from 1 by default.
@@ -333,7 +337,8 @@ def person_fit(
         cells or, where patterns of missing cells are many, the most nearly the same.
     random_state : int, RandomState or None
     """
-    values = taken_rows(result, X)
+    fitted = as_result(result)
+    values = taken_rows(fitted, X)
     n_tables = checked_count("n_tables", n_tables)
     number = (~np.isnan(values)).sum(axis=1)
     # Rows with too few answers for lz are judged by nothing, and are no reference for others.
@@ -342,7 +347,7 @@ def person_fit(
     n_reference = 0
     if judged.any():
         found[judged], chance[judged], n_reference = _against_the_model(
-            result, values[judged], n_tables, root_seed(random_state)
+            fitted, values[judged], n_tables, root_seed(random_state)
         )
     names = range(1, len(values) + 1) if ids is None else ids
     return PersonFit(Table.of(COLUMNS, zip(names, found, chance, number, strict=True)), n_reference)

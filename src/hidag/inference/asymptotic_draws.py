@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,11 @@ from hidag.inference.refit import can_be_kept
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.results import FitResult, with_items_in_order
+from hidag.results import FitResult, as_result, with_items_in_order
+
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 
 Array = NDArray[np.float64]
 
@@ -71,7 +76,9 @@ class LawDraws(Iterator[FitResult]):
         return next(self._draws)
 
 
-def draws_of_law(result: FitResult, n_draws: int = 200, *, random_state: int = 0) -> LawDraws:
+def draws_of_law(
+    result: FitResult | DCRL, n_draws: int = 200, *, random_state: int = 0
+) -> LawDraws:
     """Return fits with law and coefficients drawn around those of a fit, graph and Q held.
 
     For the intervals of :func:`hidag.causal.average_effects`. They know which cells were missing
@@ -84,7 +91,7 @@ def draws_of_law(result: FitResult, n_draws: int = 200, *, random_state: int = 0
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     n_draws : int
     random_state : int
 
@@ -94,7 +101,8 @@ def draws_of_law(result: FitResult, n_draws: int = 200, *, random_state: int = 0
         If joint states are too many to list, an item is nominal, or the fit had missing cells or
         weights and was saved without saying which.
     """
-    draws, reason = draws_or_reason(result, n_draws, random_state=random_state)
+    fitted = as_result(result)
+    draws, reason = draws_or_reason(fitted, n_draws, random_state=random_state)
     if draws is None:
         raise SettingError(reason)
     if draws.hidden is not None:

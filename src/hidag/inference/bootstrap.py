@@ -19,11 +19,11 @@ from hidag.estimator import DCRL
 from hidag.exceptions import DataError, FileError, HidagError, SettingError
 from hidag.fitting.settings import checked_count, plain_value, root_seed, thread_count
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.inference.fitted_rows import need_weights, result_of
+from hidag.inference.fitted_rows import need_weights
 from hidag.inference.refit import Refit, Task, remembered_settings, run_resample
 from hidag.network_em.row_posteriors import MOST_EXACT_STATES
 from hidag.parallel import run_all
-from hidag.results import FitResult, read_archive, versions_used, write_archive
+from hidag.results import FitResult, as_result, read_archive, versions_used, write_archive
 
 # --- Where a bootstrap keeps its resamples while it runs, so that it can go on after a stop
 
@@ -245,7 +245,7 @@ def bootstrap(
 def _task(
     fit: DCRL | FitResult, X: Any, sample_weight: Any, kind: str, start: str, seed: int
 ) -> Task:
-    result = result_of(fit, "bootstrap needs")
+    result = as_result(fit, "bootstrap needs")
     table = _fitted_rows(result, X)
     if start == "fitted" and result.law.space.n_states > MOST_EXACT_STATES:
         raise SettingError(

@@ -104,24 +104,6 @@ def can_sum_states(result: FitResult) -> bool:
     return can_list_states(result) or state_tables(result) is not None
 
 
-def result_of(fit: Any, needed: str) -> FitResult:
-    """Return the result of a fitted estimator, or the result itself.
-
-    Parameters
-    ----------
-    fit : DCRL or FitResult
-    needed : str
-        How a sentence begins that says what lacks, such as "bootstrap needs".
-    """
-    found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
-    if not isinstance(found, FitResult):
-        raise SettingError(
-            f"{needed} a fitted DCRL or its result, got {type(fit).__name__} without a fit; call "
-            "fit first"
-        )
-    return found
-
-
 # --- Tables drawn from a fitted model, with the holes of a given table
 
 

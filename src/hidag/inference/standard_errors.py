@@ -17,7 +17,7 @@ from hidag.estimator import DCRL
 from hidag.exceptions import SettingError
 from hidag.fitting.information_criteria import count_parameters
 from hidag.formatting import counted as with_noun
-from hidag.inference.fitted_rows import need_weights, result_of
+from hidag.inference.fitted_rows import need_weights
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import STEP, auxiliary_of, moved, moves
 from hidag.inference.information.parameter_covariance import Uncertainty, uncertainty_of
@@ -25,7 +25,7 @@ from hidag.inference.result_tables import Table
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.nominal import categorical_named, worded
 from hidag.measurement.terms import Effects
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
 
 # --- What each item's answers are in each pattern of its own latents, and how surely that is
 
@@ -331,7 +331,7 @@ def standard_errors(
         raise SettingError(f"kind must be 'louis', 'sandwich' or 'scores', got {kind!r}")
     if not 0 < level < 1:
         raise SettingError(f"level must be a number between 0 and 1, got {level!r}")
-    result = result_of(result, "standard errors need")
+    result = as_result(result, "standard errors need")
     need_weights(result, sample_weight, "standard errors")
     counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     free = FreeParameters.of(result, counted.values, weights)

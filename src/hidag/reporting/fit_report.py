@@ -46,10 +46,12 @@ from hidag.reporting.sections import (
     Section,
     shown_table,
 )
-from hidag.results import FitResult
+from hidag.results import FitResult, as_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from hidag.estimator import DCRL
 
 
 # --- What a report leaves out, and which command tells it
@@ -226,13 +228,13 @@ _TEMPLATE, _SCRIPT = "report.html.jinja", "report.js"
 
 
 def render_report(
-    result: FitResult, parts: ReportParts | None = None, *, plots: bool = True
+    result: FitResult | DCRL, parts: ReportParts | None = None, *, plots: bool = True
 ) -> str:
     """Return the report of a fit as one self-contained HTML page.
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     parts : ReportParts, optional
     plots : bool
         Whether to draw Q and the trace, if the parts have them; all else is there without pictures
@@ -244,13 +246,14 @@ def render_report(
         It opens without a connection and loads nothing. Its one script is named by digest in the
         page's policy, so that nothing else can run; names are escaped wherever they stand.
     """
+    fitted = as_result(result)
     require_templates()
     from markupsafe import Markup
 
     parts = parts or ReportParts()
     tables = {table.name: shown_table(table) for table in parts.tables}
     headings = [section.heading for section in parts.sections]
-    absent = absent_section(headings, result)
+    absent = absent_section(headings, fitted)
     sections = [
         {
             "id": f"part-{number}",
@@ -260,12 +263,12 @@ def render_report(
         }
         for number, section in enumerate((*parts.sections, *([absent] if absent else [])))
     ]
-    certificate = result.identifiability
+    certificate = fitted.identifiability
     support = {(a, b): share for a, b, share in parts.support} if parts.support else None
     directions = {(a, b): share for a, b, share in parts.directions}
     script = files("hidag.reporting").joinpath(_SCRIPT).read_text(encoding="utf-8")
     content = summary_content(
-        result,
+        fitted,
         warnings=(*parts.warnings, *parts.doubts, *parts.not_found_again),
         plots=plots and parts.plots,
         examined=parts.examined,
@@ -276,12 +279,12 @@ def render_report(
     )
     return render_page(
         _TEMPLATE,
-        names=(*result.item_names, *result.latent_names),
+        names=(*fitted.item_names, *fitted.latent_names),
         title=parts.title,
-        panel=graph_panel(result, support, directions) if len(result.latent_names) > 1 else None,
-        found=what_was_found(result, support, directions, parts.n_resampled),
+        panel=graph_panel(fitted, support, directions) if len(fitted.latent_names) > 1 else None,
+        found=what_was_found(fitted, support, directions, parts.n_resampled),
         few_tables=parts.n_resampled if (parts.n_resampled or FEW_TABLES) < FEW_TABLES else None,
-        without_edges=without_edges(result),
+        without_edges=without_edges(fitted),
         sections=sections,
         contents=_contents(sections),
         verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],
@@ -297,13 +300,17 @@ def render_report(
 
 
 def write_report(
-    result: FitResult, path: str | Path, parts: ReportParts | None = None, *, plots: bool = True
+    result: FitResult | DCRL,
+    path: str | Path,
+    parts: ReportParts | None = None,
+    *,
+    plots: bool = True,
 ) -> Path:
     """Write the report of a fit and return its path; the file appears whole or not at all.
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     path : str or Path
         Of the page, in a folder that exists.
     parts : ReportParts, optional
@@ -320,7 +327,8 @@ def write_report(
     FileError
         If the file cannot be written.
     """
-    return write_page(render_report(result, parts, plots=plots), path)
+    fitted = as_result(result)
+    return write_page(render_report(fitted, parts, plots=plots), path)
 
 
 def _contents(sections: Sequence[Mapping[str, object]]) -> Iterable[tuple[str, str]]:
