@@ -96,12 +96,12 @@ def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
 def with_missing_option(error: BadCellError) -> DataError:
     """Return the error about a cell with the option that takes its text for a missing answer."""
     # The option would take these signs for its own.
-    if error.code is None or set(error.code) & set(",="):
+    if error.missing_code is None or set(error.missing_code) & set(",="):
         return error
-    option = f"or say --missing {quoted(error.code)}"
-    advice = error.advice.replace("leave the cell empty", f"leave the cell empty {option}")
+    option = f"or say --missing {quoted(error.missing_code)}"
+    advice = error.remedy.replace("leave the cell empty", f"leave the cell empty {option}")
     advice = advice.replace("use None", f"use None {option}")
-    return DataError(str(error).replace(error.advice, advice))
+    return DataError(str(error).replace(error.remedy, advice))
 
 
 def in_own_options(sentence: str, result: FitResult) -> str:

@@ -252,9 +252,9 @@ class BadCellError(DataError):
 
     Attributes
     ----------
-    advice : str
+    remedy : str
         The part of the sentence that speaks of missing answers; empty where it speaks of none.
-    code : str or None
+    missing_code : str or None
         The cell's text where it may stand for a missing answer: where other cells, and more of
         them, hold what the column is about.
     only_text : bool
@@ -273,8 +273,8 @@ class BadCellError(DataError):
         words: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         super().__init__(sentence)
-        self.advice = advice
-        self.code = code
+        self.remedy = advice
+        self.missing_code = code
         self.only_text = only_text
         self.words = words or {}
 

@@ -554,11 +554,11 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
         try:
             numbers = numbers_of(file, table, latents)
         except BadCellError as error:
-            if not error.advice:
+            if not error.remedy:
                 raise
             # An empty cell of Q is no missing answer, nor is there a code for one.
             estimated = "leave the cell empty to have the entry estimated"
-            raise DataError(str(error).replace(error.advice, estimated)) from error
+            raise DataError(str(error).replace(error.remedy, estimated)) from error
         table = numbers.add_column(0, table.column_names[0], arrow.array(names))
     return table.take([row for row, name in enumerate(names) if name not in leave_out])
 

@@ -104,7 +104,7 @@ def draws_of_law(
     fitted = as_result(result)
     draws, reason = draws_or_reason(fitted, n_draws, random_state=random_state)
     if draws is None:
-        raise SettingError(reason)
+        raise SettingError("no-asymptotic-draws", str(reason))
     if draws.hidden is not None:
         warnings.warn(
             f"{draws.hidden.in_words()}; draws hold still there, and average_effects gives no "
