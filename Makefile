@@ -26,8 +26,8 @@ test: .venv/.installed
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 lint: .venv/.installed
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples tools
+	$(BIN)/ruff format --check src tests benchmarks examples tools
 
 types: .venv/.installed
 	$(BIN)/mypy

@@ -7,7 +7,7 @@ from hidag.inference.standard_errors import standard_errors
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 
-from ..explain.helpers import result_at
+from ..fitted_models import result_at
 
 sm = pytest.importorskip("statsmodels.api")
 

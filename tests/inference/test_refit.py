@@ -1,0 +1,191 @@
+"""Refits in the first fit's names: latents the right way round, all terms, knowledge obeyed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag import BootstrapResult, Knowledge
+from hidag.causal import average_effects
+from hidag.exceptions import DataError, SettingError
+from hidag.inference.refit import Refit, Task, aligned, kept_network, matched, network_of
+from hidag.latent import SaturatedLaw, StateSpace
+from hidag.measurement import MeasurementParameters, Terms
+from hidag.metrics import Parts, relabel_law
+from hidag.results import read_archive, write_archive
+from hidag.simulation import dag_from_parents, make_truth, random_law
+
+from ..fitted_models import result_at, two_latents
+
+
+def relabelled(fit, order, flips):
+    """Return the same fit with other names and directions of its latents."""
+    order, flips = np.array(order), np.array(flips)
+    return replace(
+        fit,
+        parameters=fit.parameters.reordered(latents=order).flipped(flips),
+        law=relabel_law(fit.law, order, flips),
+        q_given=None if fit.q_given is None else fit.q_given[:, order],
+    )
+
+
+def task_of(fit, **settings):
+    return Task(np.zeros((fit.n_samples, 1)), None, fit, settings, "nonparametric", "full", 0)
+
+
+def test_one_nominal_item_does_not_turn_latents_round():
+    fit = two_latents(("gaussian",) * 6 + ("categorical(3)",), law="saturated")
+    # By its law alone this refit looks reversed; by its items it is not.
+    other = relabel_law(fit.law, np.arange(2), np.array([True, True]))
+    refit = aligned(replace(fit, law=other), fit)
+    assert not refit.moved
+    np.testing.assert_allclose(refit.agreement, 1.0)
+    turned = aligned(relabelled(replace(fit, law=other), [1, 0], [True, False]), fit)
+    assert turned.moved
+    np.testing.assert_allclose(turned.loadings, fit.loadings)
+    np.testing.assert_allclose(turned.joint, other.probabilities)
+
+
+def test_interactions_that_only_a_refit_has_are_kept(tmp_path):
+    rich = replace(two_latents(("gaussian",) * 6, law="saturated", effects="all"), q_given=None)
+    fit = replace(rich, parameters=rich.parameters.with_terms(Terms.main((2, 2))))
+    refits = [aligned(rich, fit), aligned(fit, fit)]
+    assert [one.loadings.shape for one in refits] == [(6, 3), (6, 2)]
+    found = BootstrapResult.of(task_of(fit), refits)
+    assert found.term_names == ("Z1", "Z2", "Z1*Z2")
+    np.testing.assert_array_equal(found.loadings[0], rich.loadings)
+    assert (found.loadings[1, :, 2] == 0).all()
+    assert (found.fitted.loadings[:, 2] == 0).all()
+    rows = [r for r in found.coefficient_table() if r["term"] == "Z1*Z2"]
+    assert [(r["item"], r["fit"]) for r in rows] == [("X3", 0.0), ("X6", 0.0)]
+    assert all(r["low"] < r["high"] for r in rows)
+    back = BootstrapResult.load(found.save(tmp_path / "boot.npz"))
+    for result in (found, back):
+        replicates = list(result.replicates(fit))
+        for one, own in zip(replicates, (rich, fit), strict=True):
+            effects = [average_effects(m, graph=fit.graph).rows() for m in (one, own)]
+            assert effects[0] == effects[1]
+
+
+def test_files_without_the_terms_of_refits_still_load(tmp_path):
+    fit = two_latents(("gaussian",) * 6, effects="all")
+    found = BootstrapResult.of(task_of(fit), [aligned(fit, fit)] * 2)
+    header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
+    del arrays["fitted_asked"], header["knowing"]
+    write_archive(tmp_path / "old.npz", header, arrays, holds="bootstrap")
+    old = BootstrapResult.load(tmp_path / "old.npz")
+    assert old.coefficient_table() == found.coefficient_table()
+    assert next(old.replicates(fit)).terms == fit.terms
+    assert BootstrapResult.load(old.save(tmp_path / "again.npz")).summary() == found.summary()
+
+
+def test_a_refit_comes_back_from_its_arrays():
+    refit = aligned(*[two_latents(("gaussian",) * 6, effects="all")] * 2)
+    back = Refit.of(refit.arrays())
+    assert back.terms((2, 2)) == refit.terms((2, 2)) == Terms((2, 2), (((0, 1), (1, 1)),))
+    assert back.on(Terms.main((2, 2)).joined([back.terms((2, 2))])) is back
+
+
+def three_alike(**told):
+    """Return a fit of three latents with the same items, and what it was told about them."""
+    rng = np.random.default_rng(0)
+    items = MeasurementParameters(
+        ("gaussian",) * 7, np.zeros(7), rng.uniform(-1, 2, (7, 3)), np.ones(7)
+    )
+    law = SaturatedLaw(StateSpace.binary(3), rng.dirichlet(np.ones(8)))
+    settings = {"knowledge": Knowledge(**told).to_dict(), "seed": 0}
+    q = np.ones((7, 3), dtype=np.int8)
+    return result_at(items, law, n_samples=9, q_given=q, settings=settings)
+
+
+def test_latents_that_knowledge_tells_apart_keep_the_names_of_a_given_q():
+    order, none = [2, 1, 0], [False, False, False]
+    told = three_alike(required=[("Z1", "Z2")])
+    refit = relabelled(told, order, none)
+    # The law obeyed Z1 -> Z2 by these names: no other name may be given to Z1 or Z2 now.
+    assert matched(Parts.of(refit), told).permutation == (0, 1, 2)
+    assert (aligned(refit, told).agreement < 0.9).any()
+    # Both are before Z2, and nothing else is known: Z1 and Z3 may change places.
+    even = three_alike(tiers=[["Z1", "Z3"], ["Z2"]])
+    assert matched(Parts.of(relabelled(even, order, none)), even).permutation == (2, 1, 0)
+    # Nor is there anything against it where Q and all names were found by the fit.
+    free = replace(told, q_given=None)
+    assert matched(Parts.of(relabelled(free, order, none)), free).permutation == (2, 1, 0)
+
+
+def test_skills_of_a_hierarchy_are_not_turned_round():
+    told = three_alike(hierarchy=[("Z1", "Z2")])
+    refit = relabelled(told, [0, 1, 2], [True, True, True])
+    assert matched(Parts.of(refit), told).flips == (False, False, True)
+    assert (aligned(refit, told).agreement < 0).tolist() == [True, True, False]
+
+
+def test_other_latents_under_knowledge_are_spoken_of():
+    fit = three_alike(forbidden=[("Z1", "Z2")])
+    refits = [aligned(fit, fit)] * 3
+    refits[1] = replace(refits[1], agreement=np.array([0.5, 1.0, 1.0]))
+    words = (
+        "in 1 of 3 refits some latents are others than the fit's, and what is known about the "
+        "fit's was held of these"
+    )
+    knowing = BootstrapResult.of(task_of(fit, knowledge=Knowledge()), refits)
+    assert words in knowing.summary().splitlines()
+    assert words not in BootstrapResult.of(task_of(fit), refits).summary()
+    assert (
+        words not in BootstrapResult.of(task_of(fit, knowledge=Knowledge()), refits[:1]).summary()
+    )
+
+
+def test_latents_of_other_levels_are_no_match():
+    fit = two_latents(("gaussian",) * 6)
+    other = Parts(fit.q_matrix, terms=Terms.main((2, 3)))
+    with pytest.raises(DataError, match="latents with different numbers of levels"):
+        matched(other, fit)
+
+
+def many_latents(as_result, seed, k=15):
+    """Return a fit of more latents than a joint table is kept for, two parents for most."""
+    dag = dag_from_parents([(), (0,), *((a - 2, a - 1) for a in range(2, k))])
+    law = random_law(dag, rng=seed)
+    return as_result(make_truth(law, np.vstack([np.eye(k, dtype=int)] * 3), "bernoulli"))
+
+
+def test_laws_of_many_latents_are_kept_as_networks(as_result, tmp_path):
+    fit, other = many_latents(as_result, 0), many_latents(as_result, 1)
+    order = np.random.default_rng(0).permutation(15)
+    mixed = aligned(relabelled(fit, order, np.arange(15) % 2 == 0), fit)
+    assert mixed.moved
+    bare = replace(other, law=random_law(dag_from_parents([()] * 15), rng=2))
+    found = BootstrapResult.of(task_of(fit), [mixed, aligned(other, fit), aligned(bare, fit)])
+    back = BootstrapResult.load(found.save(tmp_path / "boot.npz"))
+    states = fit.law.sample(50, np.random.default_rng(3))
+    for result in (found, back):
+        laws = [one.law for one in result.replicates(fit)]
+        for law, own in zip(laws, (fit, other, bare), strict=True):
+            for k, parents in enumerate(own.law.parents):
+                where = tuple(states[:, a] for a in (*parents, k))
+                again = tuple(states[:, a] for a in (*law.parents[k], k))
+                np.testing.assert_allclose(law.tables[k][again], own.law.tables[k][where])
+    effects = average_effects(fit, causes=["Z1"], items=False, replicates=back, held=True)
+    assert (effects.lower[0, 1:] <= effects.upper[0, 1:]).all()
+
+
+def test_bootstraps_saved_without_networks_load_and_say_what_they_lack(as_result, tmp_path):
+    fit = many_latents(as_result, 0)
+    found = BootstrapResult.of(task_of(fit), [aligned(fit, fit)] * 2)
+    header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
+    for name in ("edges", "cells", "fitted_edges", "fitted_cells"):
+        del arrays[name]
+    write_archive(tmp_path / "old.npz", header, arrays, holds="bootstrap")
+    old = BootstrapResult.load(tmp_path / "old.npz")
+    assert old.law_table() == found.law_table()
+    with pytest.raises(SettingError, match="files of earlier versions lack it"):
+        next(old.replicates(fit))
+
+
+def test_a_large_network_comes_back_from_its_arrays(as_result):
+    law = many_latents(as_result, 4).law
+    again = network_of(law.space.levels, *kept_network(law))
+    np.testing.assert_allclose(again.probabilities, law.probabilities)
