@@ -15,7 +15,7 @@ import argparse
 import numpy as np
 
 from hidag import design, simulate
-from hidag.em.em import Schedule
+from hidag.em.problem import Schedule
 from hidag.fitting.graph_stage import latent_graph
 from hidag.measurement import default_penalty
 from hidag.metrics import Parts, evaluate

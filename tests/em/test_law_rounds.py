@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule, run_em
+from hidag.em.em import run_em
 from hidag.em.m_step import Basis, permissions
+from hidag.em.problem import Problem, Schedule
 from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.latent.laws import factorised
@@ -45,9 +46,8 @@ def begin(chain):
     entries = np.full(Q.shape, -1, dtype=np.int8)
     start = spectral_start(chain, SPACE, BASIS, entries, predictors(chain, K))
     allowed = permissions(entries, Terms.main((2,) * entries.shape[1]))
-    saturated = run_em(
-        start.parameters, start.probabilities, chain, BASIS, allowed, PENALTY, Schedule()
-    )
+    problem = Problem(chain, SPACE, BASIS, allowed, PENALTY, Schedule())
+    saturated = run_em(problem, start.parameters, start.probabilities)
     return allowed, saturated
 
 
@@ -77,14 +77,11 @@ def test_probabilities_factorise_over_the_parents_that_come_with_them(chain, beg
 def test_the_objective_under_a_graphs_law_never_falls(chain, begin, parents):
     allowed, saturated = begin
     law_step = partial(factorised, parents=parents, space=SPACE)
+    schedule = Schedule(max_iter=40, tolerance=1e-12)
     found = run_em(
+        Problem(chain, SPACE, BASIS, allowed, PENALTY, schedule),
         saturated.parameters,
         law_step(saturated.probabilities),
-        chain,
-        BASIS,
-        allowed,
-        PENALTY,
-        Schedule(max_iter=40, tolerance=1e-12),
         law_step=law_step,
     )
     assert found.n_iter > 3

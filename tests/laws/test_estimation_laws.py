@@ -11,9 +11,10 @@ from scipy.special import expit
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import expect
-from hidag.em.em import Schedule, run_em
+from hidag.em.em import run_em
 from hidag.em.m_step import Basis, maximise
 from hidag.em.posterior import posterior_marginals, row_log_likelihood
+from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import GibbsSampler
 from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import SaturatedLaw, StateSpace
@@ -147,15 +148,9 @@ def test_em_never_lowers_its_objective(family, missing, penalty):
     point = spectral_start(data, law.space, basis, q, predictors(data, 3))
     allowed = np.ones((data.n_items, 4), dtype=np.uint8)
     chosen = NO_SPARSITY if penalty is None else default_penalty(penalty, data.n_samples, 3)
-    found = run_em(
-        point.parameters,
-        point.probabilities,
-        data,
-        basis,
-        allowed,
-        chosen,
-        Schedule(max_iter=40, tolerance=1e-12),
-    )
+    schedule = Schedule(max_iter=40, tolerance=1e-12)
+    problem = Problem(data, law.space, basis, allowed, chosen, schedule)
+    found = run_em(problem, point.parameters, point.probabilities)
     steps = np.diff(found.trace[:, 0])
     assert len(steps) > 10
     assert steps.min() > -1e-8 * abs(found.objective)

@@ -8,9 +8,10 @@ from scipy import stats
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, expect, iterate_posteriors
-from hidag.em.em import Schedule, run_em
+from hidag.em.em import run_em
 from hidag.em.layout import FamilyLayout, ItemLayout
 from hidag.em.m_step import Basis, maximise
+from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import GibbsSampler
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent import NetworkLaw, StateSpace
@@ -96,11 +97,16 @@ def test_em_with_interactions_and_levels_never_falls():
     allowed = np.where(np.hstack([np.ones((7, 1), bool), TERMS.support(Q)]), FREE, ZERO)
     basis = Basis.over(SPACE, TERMS)
     values = []
-    run_em(
-        items, law.probabilities, data, basis, allowed.astype(np.uint8), NO_SPARSITY,
+    open_problem = Problem(
+        data,
+        SPACE,
+        basis,
+        allowed.astype(np.uint8),
+        NO_SPARSITY,
         Schedule(max_iter=40, tolerance=1e-9),
         observer=lambda _, __, value: values.append(value),
-    )  # fmt: skip
+    )
+    run_em(open_problem, items, law.probabilities)
     assert len(values) > 10
     assert (np.diff(values) >= -1e-7).all()
 

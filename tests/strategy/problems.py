@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule
 from hidag.em.m_step import Basis, permissions
+from hidag.em.problem import Schedule
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.simulation import Truth, chain_dag, make_truth, random_law, simulate
@@ -34,9 +34,7 @@ def open_problem(values, families, n_latents) -> Problem:
         permissions(np.full((len(families), n_latents), -1, dtype=np.int8), terms),
         default_penalty("tlp", len(values), n_latents),
         Schedule(),
-        parents_by_search(space),
-        True,
-        1,
+        learn_parents=parents_by_search(space),
     )
 
 

@@ -51,14 +51,11 @@ def end_from(problem, items, law, parents=((), (0,), (1,))):
     """Return where items and a law over a graph lead without hops."""
     allowed = problem.allowed.copy()
     allowed[:, 1:] *= items.loadings != 0
+    schedule = replace(problem.schedule, max_iter=30)
     begun = run_em(
+        replace(problem, allowed=allowed, penalty=NO_SPARSITY, schedule=schedule),
         items,
         factorised(law, parents, SPACE),
-        problem.data,
-        BASIS,
-        allowed,
-        NO_SPARSITY,
-        replace(problem.schedule, max_iter=30),
         law_step=lambda counts: factorised(counts, parents, SPACE),
     )
     look = FirstLook(begun, begun, parents, problem.data, -np.inf)
@@ -99,13 +96,9 @@ def test_a_law_that_lost_its_graph_finds_it_when_it_begins_again(setting):
     # No dependence at all, and nobody has looked for any.
     parents = ((),) * K
     alone = run_em(
+        problem,
         right.estimate.parameters,
         factorised(law, parents, SPACE),
-        problem.data,
-        BASIS,
-        problem.allowed,
-        problem.penalty,
-        problem.schedule,
         law_step=lambda counts: factorised(counts, parents, SPACE),
     )
     end = FirstLook(alone, alone, parents, problem.data, alone.objective)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule, run_em
+from hidag.em.em import run_em
 from hidag.em.m_step import Basis, permissions
+from hidag.em.problem import Problem, Schedule
 from hidag.initialization.levels import exchanges, with_better_levels
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY
@@ -66,7 +67,8 @@ def test_levels_that_were_given_to_the_wrong_latents_find_the_right_ones() -> No
 
     def fitted(items):
         allowed = permissions(items.q_matrix, items.terms)
-        return run_em(items, even, data, basis, allowed, NO_SPARSITY, plan)
+        problem = Problem(data, space, basis, allowed, NO_SPARSITY, plan)
+        return run_em(problem, items, even)
 
     wrong = list(exchanges(data.to_working(truth.items)))[1]
     begun = fitted(wrong)

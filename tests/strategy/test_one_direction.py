@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hidag.em.e_step import expect
-from hidag.em.em import Schedule, run_em
+from hidag.em.em import run_em
 from hidag.em.m_step import Basis
+from hidag.em.problem import Schedule
 from hidag.kernels.coordinate_descent import PENALISED, RISING
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
@@ -49,7 +50,7 @@ def setting(signs):
 
 def look_from(problem, items, law):
     plan = replace(problem.schedule, max_iter=3)
-    settled = run_em(items, law, problem.data, BASIS, problem.allowed, problem.penalty, plan)
+    settled = run_em(replace(problem, schedule=plan), items, law)
     return initial_structure_step(
         settled,
         problem.data,
@@ -117,10 +118,9 @@ def test_em_with_rising_loadings_never_goes_down_nor_below_zero(both_ways):
     problem, items, law = both_ways
     allowed = np.where(problem.allowed == PENALISED, RISING, problem.allowed).astype(np.uint8)
     begin = replace(items, loadings=np.maximum(items.loadings, 0.0) + 0.2)
-    data, penalty = problem.data, problem.penalty
     for max_iter in (1, 5, 40):
         plan = Schedule(max_iter=max_iter)
-        found = run_em(begin, law, data, BASIS, allowed, penalty, plan)
+        found = run_em(replace(problem, allowed=allowed, schedule=plan), begin, law)
         assert (found.parameters.loadings >= 0).all()
         assert (np.diff(found.trace[:, 0]) >= -1e-8).all()
 

@@ -31,7 +31,7 @@ def setting():
 
 def look_from(problem, items, law, allowed=None):
     allowed = problem.allowed if allowed is None else allowed
-    settled = run_em(items, law, problem.data, BASIS, allowed, problem.penalty, problem.schedule)
+    settled = run_em(replace(problem, allowed=allowed), items, law)
     return initial_structure_step(
         settled,
         problem.data,

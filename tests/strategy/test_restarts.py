@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule, run_em
+from hidag.em.em import run_em
 from hidag.em.m_step import Basis, permissions
+from hidag.em.problem import Problem, Schedule
 from hidag.initialization.initializers import generators_of
 from hidag.initialization.start_points import confirmatory_start
 from hidag.latent import StateSpace
@@ -40,7 +41,7 @@ def run(data):
     allowed = permissions(Q, TERMS)
 
     def em(index, begin, plan):
-        return run_em(*begin, data, BASIS, allowed, NO_SPARSITY, plan)
+        return run_em(Problem(data, SPACE, BASIS, allowed, NO_SPARSITY, plan), *begin)
 
     return em
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule
+from hidag.em.problem import Schedule
 from hidag.initialization.common_factors import network_start
 from hidag.latent import LatentCounts, StateSpace
 from hidag.measurement import default_penalty

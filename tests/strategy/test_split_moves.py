@@ -36,14 +36,11 @@ def merged():
     loadings[:, 1] = 0.0
     allowed = problem.allowed.copy()
     allowed[:, 1:] *= loadings != 0
+    schedule = replace(problem.schedule, max_iter=60)
     found = run_em(
+        replace(problem, allowed=allowed, penalty=NO_SPARSITY, schedule=schedule),
         replace(items, loadings=loadings),
         np.full(8, 1 / 8),
-        problem.data,
-        problem.basis,
-        allowed,
-        NO_SPARSITY,
-        replace(problem.schedule, max_iter=60),
         law_step=lambda counts: factorised(counts, MERGED, problem.space),
     )
     return problem, items, found
@@ -103,9 +100,7 @@ def test_splitting_finds_the_latents_that_were_merged(merged):
 def test_an_end_that_no_split_betters_comes_back(merged):
     problem, items, _ = merged
     law = np.full(8, 1 / 8)
-    right = run_em(
-        items, law, problem.data, problem.basis, problem.allowed, problem.penalty, problem.schedule
-    )
+    right = run_em(problem, items, law)
     end = end_of(problem, right, ((), (0,), (1,)))
     assert better_when_split(end, problem, silent) is end
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule
+from hidag.em.problem import Schedule
 from hidag.initialization.start_points import StartPoint
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, default_penalty

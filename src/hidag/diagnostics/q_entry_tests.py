@@ -18,8 +18,9 @@ from hidag.diagnostics.moment_tests import (
     items_of,
 )
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, Schedule, any_law, run_em, to_come
+from hidag.em.em import Estimate, any_law, run_em, to_come
 from hidag.em.m_step import Basis
+from hidag.em.problem import Problem, Schedule
 from hidag.exceptions import SettingError
 from hidag.fitting.information_criteria import (
     all_features,
@@ -141,14 +142,13 @@ class GivenQ:
         allowed = np.full((len(support), 1 + terms.n_terms), ZERO, dtype=np.uint8)
         allowed[:, 0] = FREE
         allowed[:, 1:][support] = FREE
-        steps = partial(
-            run_em,
-            data=data,
-            basis=Basis.over(result.law.space, terms),
-            allowed=allowed,
-            penalty=NO_SPARSITY,
-            law_step=law_step_of(result.law),
-        )
+        space, law_step = result.law.space, law_step_of(result.law)
+        basis = Basis.over(space, terms)
+
+        def steps(items: MeasurementParameters, law: Array, schedule: Schedule) -> Estimate:
+            problem = Problem(data, space, basis, allowed, NO_SPARSITY, schedule)
+            return run_em(problem, items, law, law_step=law_step)
+
         begin = data.to_working(parameters)
         found = _at_its_maximum(steps, begin, self._spread(probabilities, turn=turn))
         here = steps(begin, probabilities, schedule=Schedule(max_iter=0))

@@ -21,14 +21,13 @@ from hidag.em.e_step import (
     rows_by_gaps,
     sum_lanes,
 )
-from hidag.em.m_step import Basis, coefficient_scales, maximise, penalty_of, penalty_scales
+from hidag.em.m_step import coefficient_scales, maximise, penalty_of, penalty_scales
+from hidag.em.problem import Problem
 from hidag.em.statistics import Statistics
 from hidag.kernels.coordinate_descent import RISING
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.penalties import Penalty
 
 Array = NDArray[np.float64]
-Observer = Callable[[int, int, float], None]
 #: Expected counts of states (S,) to the law they imply, shape (S,).
 LawStep = Callable[[Array], Array]
 
@@ -41,35 +40,6 @@ STRETCH_GROWTH = 1.3
 LARGEST_STRETCH = 5.0
 #: A probability below this does not take part in stretching: powers of ratios would overflow.
 NO_MASS = 1e-30
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long Stage I runs.
-
-    Attributes
-    ----------
-    max_iter : int
-    tolerance : float
-        EM ends when a step, and all steps to come by extrapolation, raise the penalised
-        log-likelihood by less than ``tolerance`` per row, counting at most 3000 rows;
-        SAEM when coefficients drift by less than 2/sqrt(N) of their scale in 20 steps.
-    burn_in : int
-        SAEM steps of size 1 before the Robbins-Monro average sets in.
-    decay : float
-        Step ``t`` after the burn-in has size ``t ** -decay``; between 1/2 and 1.
-    n_sweeps : int
-        Gibbs sweeps per SAEM step, the paper's C.
-    n_newton : int
-        Newton steps of an M-step.
-    """
-
-    max_iter: int = 200
-    tolerance: float = 1e-4
-    burn_in: int = 10
-    decay: float = 0.7
-    n_sweeps: int = 1
-    n_newton: int = 2
 
 
 @dataclass(frozen=True)
@@ -189,25 +159,33 @@ def _stretched(
 
 
 def run_em(
+    problem: Problem,
     parameters: MeasurementParameters,
     probabilities: Array,
-    data: WorkingData,
-    basis: Basis,
-    allowed: NDArray[np.uint8],
-    penalty: Penalty,
-    schedule: Schedule,
     *,
     law_step: LawStep = any_law,
-    n_threads: int = 1,
-    observer: Observer | None = None,
 ) -> Estimate:
-    """Return the estimate after penalised EM; the objective never decreases on the way.
+    """Return the penalised maximum likelihood estimate that EM reaches; the objective never falls.
 
-    ``law_step`` turns expected counts of states into a law of the kind that is wanted; to leave the
-    likelihood rising it must return the most likely law of that kind given the counts.
+    Parameters
+    ----------
+    problem : Problem
+    parameters : MeasurementParameters
+        Starting values on the working scale.
+    probabilities : ndarray, shape (S,)
+        Starting value of the latent distribution.
+    law_step : callable
+        M-step of the latent distribution: expected counts (S,) to probabilities (S,). The objective
+        is monotone if it returns the maximum likelihood distribution of its kind.
     """
+    data, schedule, allowed, penalty = (
+        problem.data,
+        problem.schedule,
+        problem.allowed,
+        problem.penalty,
+    )
     scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
-    features = np.ascontiguousarray(basis.features)
+    features = np.ascontiguousarray(problem.basis.features)
     trace: list[tuple[float, float]] = []
     objectives: list[float] = []
     least_gain = schedule.tolerance * min(data.n_counted, MOST_TOLERANT_ROWS)
@@ -217,7 +195,7 @@ def run_em(
     plain: tuple[MeasurementParameters, Array] | None = None
     while True:
         statistics, log_likelihood = expect(
-            parameters, probabilities, data, features, n_threads=n_threads
+            parameters, probabilities, data, features, n_threads=problem.n_threads
         )
         objective = log_likelihood - penalty_of(parameters, penalty, penalty_scale, allowed)
         if plain is not None and objective < previous:
@@ -226,15 +204,21 @@ def run_em(
             continue
         if trace:
             trace[-1] = (objective, trace[-1][1])
-            if observer is not None:
-                observer(len(trace), schedule.max_iter, objective)
+            if problem.observer is not None:
+                problem.observer(len(trace), schedule.max_iter, objective)
         objectives.append(objective)
         converged = nearly_converged(objectives, least_gain)
         if converged or len(trace) >= schedule.max_iter:
             break
         previous = objective
         fresh = maximise(
-            parameters, statistics, data, basis, allowed, penalty, n_newton=schedule.n_newton
+            parameters,
+            statistics,
+            data,
+            problem.basis,
+            allowed,
+            penalty,
+            n_newton=schedule.n_newton,
         )
         law = law_step(statistics.count)
         trace.append((np.nan, largest_move(parameters, fresh, scale)))

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import expect, log_probabilities
-from hidag.em.em import Estimate, Observer, Schedule, largest_move
+from hidag.em.em import Estimate, largest_move
 from hidag.em.layout import ItemLayout
-from hidag.em.m_step import Basis, coefficient_scales, maximise, penalty_of, penalty_scales
+from hidag.em.m_step import coefficient_scales, maximise, penalty_of, penalty_scales
+from hidag.em.problem import Problem
 from hidag.em.statistics import Statistics
 from hidag.kernels import gibbs
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.penalties import Penalty
 
 # --- The Gibbs E-step: latent states sampled row by row, statistics tallied from the sample
 
@@ -120,27 +120,29 @@ DRIFT_STEPS = 20
 
 
 def run_saem(
+    problem: Problem,
     parameters: MeasurementParameters,
     probabilities: Array,
-    data: WorkingData,
-    basis: Basis,
-    allowed: NDArray[np.uint8],
-    penalty: Penalty,
-    schedule: Schedule,
-    *,
-    space: StateSpace,
     rng: np.random.Generator,
+    *,
     judge: bool = True,
-    n_threads: int = 1,
-    observer: Observer | None = None,
 ) -> Estimate:
     """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2).
 
-    Without ``judge`` it comes without a likelihood, with statistics as sampled: for steps that only
-    lead to others.
+    Parameters
+    ----------
+    problem : Problem
+    parameters : MeasurementParameters
+        Starting values on the working scale.
+    probabilities : ndarray, shape (S,)
+        Starting value of the latent distribution.
+    rng : Generator
+    judge : bool
+        Whether the likelihood and the statistics are those of a final exact E-step. Without it the
+        likelihood is NaN and the statistics are the sampled averages.
     """
-    scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
-    features = np.ascontiguousarray(basis.features)
+    data, space, schedule = problem.data, problem.space, problem.schedule
+    scale, n_threads = coefficient_scales(data), problem.n_threads
     states = rng.choice(space.n_states, size=data.n_samples, p=probabilities / probabilities.sum())
     sampler = GibbsSampler(data, space, states, int(rng.integers(1 << 62)))
     sampler.draw(parameters, probabilities, n_sweeps=5, n_threads=n_threads)
@@ -155,13 +157,15 @@ def run_saem(
         after = len(trace) - schedule.burn_in
         step = 1.0 if after < 0 or averaged is None else (after + 1.0) ** -schedule.decay
         averaged = fresh if averaged is None else averaged.blend(fresh, step)
-        moved = maximise(parameters, averaged, data, basis, allowed, penalty, n_newton=1)
+        moved = maximise(
+            parameters, averaged, data, problem.basis, problem.allowed, problem.penalty, n_newton=1
+        )
         change = largest_move(parameters, moved, scale)
         parameters = moved
         probabilities = (averaged.count + even) / (data.n_counted + SAMPLER_MASS)
         trace.append((np.nan, change))
-        if observer is not None:
-            observer(len(trace), schedule.max_iter, np.nan)
+        if problem.observer is not None:
+            problem.observer(len(trace), schedule.max_iter, np.nan)
         if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
             # A drift well inside the statistical error of a coefficient is not worth more steps.
             drift = largest_move(anchor, parameters, scale)
@@ -170,14 +174,16 @@ def run_saem(
             anchor = parameters
     statistics, log_likelihood = averaged or sampler.statistics(), np.nan
     if judge:
+        features = np.ascontiguousarray(problem.basis.features)
         statistics, log_likelihood = expect(
             parameters, probabilities, data, features, n_threads=n_threads
         )
+    cost = penalty_of(parameters, problem.penalty, penalty_scales(data), problem.allowed)
     return Estimate(
         parameters,
         probabilities,
         log_likelihood,
-        log_likelihood - penalty_of(parameters, penalty, penalty_scale, allowed),
+        log_likelihood - cost,
         len(trace),
         converged,
         np.array(trace).reshape(-1, 2),

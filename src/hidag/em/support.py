@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData, noise_told_by
-from hidag.em.em import Estimate, LawStep, Observer, Schedule, any_law, continued, run_em
+from hidag.em.em import Estimate, LawStep, any_law, continued, run_em
 from hidag.em.information import observed_information
 from hidag.em.m_step import Basis, at_a_cost, coefficient_scales, penalty_of, penalty_scales
+from hidag.em.problem import Problem
 from hidag.kernels.coordinate_descent import FREE, RISING, ZERO
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
@@ -281,17 +282,7 @@ def _propose(
 
 
 def select_support(
-    estimate: Estimate,
-    data: WorkingData,
-    basis: Basis,
-    allowed: NDArray[np.uint8],
-    penalty: Penalty,
-    schedule: Schedule,
-    *,
-    adapt: bool = True,
-    law_step: LawStep = any_law,
-    n_threads: int = 1,
-    observer: Observer | None = None,
+    problem: Problem, estimate: Estimate, *, adapt: bool = True, law_step: LawStep = any_law
 ) -> tuple[Estimate, Penalty]:
     """Return an estimate whose support was judged by the observed data, and the penalty used.
 
@@ -300,6 +291,12 @@ def select_support(
     penalty the objective never gets worse. What the estimate says of items with little noise makes
     the penalty's threshold narrower, else false loadings of theirs would cost next to nothing.
     """
+    data, basis, allowed, penalty = (
+        problem.data,
+        problem.basis,
+        problem.allowed,
+        problem.penalty,
+    )
     if penalty.name is None:
         return estimate, penalty
     judged = _judge(estimate, data, basis)
@@ -307,6 +304,7 @@ def select_support(
         penalty = adapt_penalty(judged, data.n_counted, penalty)
     scale = coefficient_scales(data)
     data = replace(data, told_noise=noise_told_by(judged[2][:, 0, 0], scale, data))
+    problem = replace(problem, data=data, penalty=penalty)
     cost = penalty_of(estimate.parameters, penalty, penalty_scales(data), allowed)
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
     for _ in range(MAX_ROUNDS):
@@ -314,18 +312,7 @@ def select_support(
         pairs = zip(proposal.loadings != 0, estimate.parameters.loadings != 0, strict=True)
         if all(same_model(new, old, proposal.terms) for new, old in pairs):
             break
-        again = run_em(
-            proposal,
-            estimate.probabilities,
-            data,
-            basis,
-            allowed,
-            penalty,
-            schedule,
-            law_step=law_step,
-            n_threads=n_threads,
-            observer=observer,
-        )
+        again = run_em(problem, proposal, estimate.probabilities, law_step=law_step)
         if again.objective <= estimate.objective:
             break
         estimate = continued(estimate, again)

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 from hidag.data.missingness_patterns import SeenRows
 from hidag.data.sample_weights import UNANSWERED, scaled_to_effective, weighted_rows
 from hidag.data.table import Observations
-from hidag.em.em import Schedule
 from hidag.em.m_step import ended_smallest
+from hidag.em.problem import Schedule
 from hidag.exceptions import ConvergenceWarning, KnowledgeWarning
 from hidag.fitting.fit_warnings import NOISELESS_SETTING as NOISELESS
 from hidag.fitting.fit_warnings import (

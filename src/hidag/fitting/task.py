@@ -17,7 +17,7 @@ from hidag.data.q_matrix import QSpec, read_q_matrix
 from hidag.data.sample_weights import rows_with_answers, warn_of_unanswered, weighted_rows
 from hidag.data.table import Observations
 from hidag.data.value_checks import check_values, warn_of_codes, warn_of_values
-from hidag.em.em import Schedule
+from hidag.em.problem import Schedule
 from hidag.exceptions import HidagWarning, IdentifiabilityWarning, KnowledgeWarning, SettingError
 from hidag.fitting.graph_stage import effective_share
 from hidag.fitting.settings import (

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, LawStep, Schedule, any_law, run_em
+from hidag.em.em import Estimate, LawStep, any_law, run_em
 from hidag.em.m_step import Basis
+from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import run_saem
 from hidag.initialization.common_factors import KEPT_SHARE, anchored_start, network_start
 from hidag.initialization.spectral import mostly_binary, predictors, spectral_start
@@ -126,19 +127,8 @@ def warm_start(
     sampled steps do that at a fraction of the cost of exact ones, and leave the law less sharp.
     """
     support = np.hstack([np.ones((data.n_items, 1)), point.parameters.loadings != 0])
-    found = run_saem(
-        point.parameters,
-        point.probabilities,
-        data,
-        basis,
-        support.astype(np.uint8),
-        NO_SPARSITY,
-        WARM_UP,
-        space=space,
-        rng=rng,
-        judge=False,
-        n_threads=n_threads,
-    )
+    problem = Problem(data, space, basis, support.astype(np.uint8), NO_SPARSITY, WARM_UP, n_threads)
+    found = run_saem(problem, point.parameters, point.probabilities, rng, judge=False)
     return found.parameters, spread_law(found.probabilities)
 
 
@@ -163,14 +153,5 @@ def on_own_support(
     """
     own = np.hstack([np.ones((data.n_items, 1)), items.loadings != 0]).astype(np.uint8)
     even = np.full(space.n_states, 1.0 / space.n_states)
-    return run_em(
-        items,
-        even,
-        data,
-        basis,
-        own,
-        NO_SPARSITY,
-        schedule,
-        law_step=law_step,
-        n_threads=n_threads,
-    )
+    problem = Problem(data, space, basis, own, NO_SPARSITY, schedule, n_threads)
+    return run_em(problem, items, even, law_step=law_step)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule
 from hidag.em.m_step import Basis, permissions
+from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
 from hidag.initialization.start_points import StartPoint
 from hidag.latent.laws import is_any_law

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hidag.data.missingness_patterns import canonical_order
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule
+from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
 from hidag.initialization.start_points import StartPoint, main_effects_only
 from hidag.latent.state_space import StateSpace

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, Schedule, any_law, continued, run_em
+from hidag.em.em import Estimate, any_law, continued, run_em
 from hidag.em.m_step import Basis
+from hidag.em.problem import Problem, Schedule
 from hidag.exceptions import DataError
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent.laws import Parents, is_any_law
@@ -102,16 +103,9 @@ def under_hierarchy(
 
     def fitted(now: Estimate) -> Estimate:
         basis, allowed = _held(now.parameters, space, effects)
+        problem = Problem(data, space, basis, allowed, NO_SPARSITY, plan, n_threads)
         found = run_em(
-            now.parameters,
-            only_possible(now.probabilities),
-            data,
-            basis,
-            allowed,
-            NO_SPARSITY,
-            plan,
-            law_step=only_possible,
-            n_threads=n_threads,
+            problem, now.parameters, only_possible(now.probabilities), law_step=only_possible
         )
         return continued(now, found)
 

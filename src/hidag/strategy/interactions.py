@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, LawStep, Schedule, any_law, continued, run_em
+from hidag.em.em import Estimate, LawStep, any_law, continued, run_em
 from hidag.em.m_step import Basis, coefficient_scales, penalty_of
+from hidag.em.problem import Problem, Schedule
 from hidag.em.support import select_support
 from hidag.initialization.initializers import generators_of, levels_are_guessed, points_under_graph
 from hidag.initialization.levels import with_better_levels
@@ -88,28 +89,11 @@ def fitted_in(
     n_threads: int,
 ) -> Estimate:
     """Return the estimate with the room's terms, the kind of law as it is."""
-    found = run_em(
-        _started(now.parameters, room),
-        now.probabilities,
-        data,
-        room.basis,
-        room.allowed,
-        room.penalty,
-        schedule,
-        law_step=law_step,
-        n_threads=n_threads,
-    )
-    chosen, _ = select_support(
-        found,
-        data,
-        room.basis,
-        room.allowed,
-        room.penalty,
-        schedule,
-        adapt=False,
-        law_step=law_step,
-        n_threads=n_threads,
-    )
+    space = StateSpace(room.terms.levels)
+    problem = Problem(data, space, room.basis, room.allowed, room.penalty, schedule, n_threads)
+    started = _started(now.parameters, room)
+    found = run_em(problem, started, now.probabilities, law_step=law_step)
+    chosen, _ = select_support(problem, found, adapt=False, law_step=law_step)
     return continued(now, chosen)
 
 
@@ -359,16 +343,8 @@ def _best_of_starts(
         room = room_for(
             items, items.support.astype(np.int8), space, effects, penalty, data.n_counted
         )
-        warm = run_em(
-            items.with_terms(room.terms),
-            law,
-            some,
-            room.basis,
-            room.allowed,
-            NO_SPARSITY,
-            brief,
-            n_threads=n_threads,
-        )
+        problem = Problem(some, space, room.basis, room.allowed, NO_SPARSITY, brief, n_threads)
+        warm = run_em(problem, items.with_terms(room.terms), law)
         return fitted(warm)
 
     for point in points_under_graph(data, space, main, q_entries, generators):

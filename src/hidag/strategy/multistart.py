@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import MOST_TOLERANT_ROWS, Estimate, Observer, Schedule, continued, run_em
+from hidag.em.em import MOST_TOLERANT_ROWS, Estimate, continued, run_em
 from hidag.em.m_step import Basis, permissions
+from hidag.em.problem import Observer, Problem, Schedule
 from hidag.em.saem import run_saem
 from hidag.em.support import select_support
 from hidag.initialization.initializers import (
@@ -235,6 +236,7 @@ def estimate_from_starts(
     known = bool((q_entries >= 0).all())
     if known:
         penalty = NO_SPARSITY
+    problem = Problem(data, space, basis, allowed, penalty, schedule, n_threads)
     generators = generators_of(seed, n_starts)
     renewing = known and begin is None and method == "em" and n_starts >= SCREENED_FROM
     n_fresh = fresh_starts(n_starts) if renewing else n_starts
@@ -245,32 +247,11 @@ def estimate_from_starts(
         points = [replace(begin, probabilities=spread_law(begin.probabilities))] * n_starts
 
     def run(index: int, begin: tuple[MeasurementParameters, Array], plan: Schedule) -> Estimate:
-        parameters, law = begin
+        observer = observer_of(progress, index, n_starts)
+        planned = replace(problem, schedule=plan, observer=observer)
         if method == "em":
-            return run_em(
-                parameters,
-                law,
-                data,
-                basis,
-                allowed,
-                penalty,
-                plan,
-                n_threads=n_threads,
-                observer=observer_of(progress, index, n_starts),
-            )
-        return run_saem(
-            parameters,
-            law,
-            data,
-            basis,
-            allowed,
-            penalty,
-            plan,
-            space=space,
-            rng=generators[index],
-            n_threads=n_threads,
-            observer=observer_of(progress, index, n_starts),
-        )
+            return run_em(planned, *begin)
+        return run_saem(planned, *begin, generators[index])
 
     first = [(point.parameters, point.probabilities) for point in points]
     if method == "em" and penalty.name is not None:
@@ -344,7 +325,5 @@ def estimate_from_starts(
         settled = winner.converged or polished.converged
         winner = replace(continued(winner, polished), converged=settled)
     if method == "em":
-        winner, penalty = select_support(
-            winner, data, basis, allowed, penalty, schedule, adapt=adapt, n_threads=n_threads
-        )
+        winner, penalty = select_support(problem, winner, adapt=adapt)
     return StageOne(winner, records, reached, method, penalty)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Schedule
 from hidag.em.layout import FamilyLayout, ItemLayout
 from hidag.em.m_step import coefficient_scales, permissions
+from hidag.em.problem import Schedule
 from hidag.initialization.common_factors import independent_law, network_start
 from hidag.latent.laws import NetworkLaw, Parents
 from hidag.measurement.parameters import MeasurementParameters

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import expect_states
-from hidag.em.em import Estimate, Observer, Schedule, continued, freed_law, run_em
+from hidag.em.em import Estimate, continued, freed_law, run_em
 from hidag.em.m_step import Basis
 from hidag.em.posterior import information_ratio
+from hidag.em.problem import Observer, Problem, Schedule
 from hidag.em.support import select_support
 from hidag.latent.conditional_tables import law_price
 from hidag.latent.laws import Parents, SaturatedLaw, equivalent, factorised
@@ -136,17 +137,9 @@ def initial_structure_step(
     """
     parents = learn_parents(saturated.parameters, saturated.probabilities, data, n_steps)
     law_step = partial(factorised, parents=parents, space=space)
+    problem = Problem(data, space, basis, allowed, penalty, schedule, n_threads, observer)
     found = run_em(
-        saturated.parameters,
-        law_step(saturated.probabilities),
-        data,
-        basis,
-        allowed,
-        penalty,
-        schedule,
-        law_step=law_step,
-        n_threads=n_threads,
-        observer=observer,
+        problem, saturated.parameters, law_step(saturated.probabilities), law_step=law_step
     )
     price = law_complexity(found, parents, space, data.n_counted)
     both = continued(saturated, found)
@@ -206,30 +199,9 @@ def estimate_under_network(
                 break
             parents = found
         law_step = partial(factorised, parents=parents, space=space)
-        fitted = run_em(
-            estimate.parameters,
-            law_step(law),
-            data,
-            basis,
-            allowed,
-            penalty,
-            schedule,
-            law_step=law_step,
-            n_threads=n_threads,
-            observer=observer,
-        )
-        fitted, penalty = select_support(
-            fitted,
-            data,
-            basis,
-            allowed,
-            penalty,
-            schedule,
-            adapt=adapt,
-            law_step=law_step,
-            n_threads=n_threads,
-            observer=observer,
-        )
+        problem = Problem(data, space, basis, allowed, penalty, schedule, n_threads, observer)
+        fitted = run_em(problem, estimate.parameters, law_step(law), law_step=law_step)
+        fitted, penalty = select_support(problem, fitted, adapt=adapt, law_step=law_step)
         estimate = continued(estimate, fitted)
         so_far = SaturatedLaw(space, estimate.probabilities / estimate.probabilities.sum())
         law = freed_law(

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import MOST_TOLERANT_ROWS, Observer, Schedule, run_em
+from hidag.em.em import MOST_TOLERANT_ROWS, run_em
 from hidag.em.m_step import Basis, permissions
 from hidag.em.posterior import HARDLY_SEEN, information_ratio
+from hidag.em.problem import Observer, Schedule
 from hidag.initialization.initializers import (
     WARM_UP,
     generators_of,
@@ -147,7 +148,15 @@ def estimate_under_graph(
     terms = Terms.main(space.levels)
     basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
     problem = Problem(
-        data, space, basis, allowed, penalty, schedule, learn_parents, adapt, n_threads
+        data,
+        space,
+        basis,
+        allowed,
+        penalty,
+        schedule,
+        n_threads,
+        learn_parents=learn_parents,
+        adapt=adapt,
     )
     some = data.first_rows(ROWS_FOR_FIRST_STEPS)
     wanted = STARTS_IN_DOUBT if isinstance(n_starts, str) else n_starts
@@ -179,9 +188,7 @@ def estimate_under_graph(
             parameters, law = warm_start(point, some, space, basis, rng, n_threads)
         brief = replace(schedule, tolerance=BRIEF_TOLERANCE * schedule.tolerance)
         rough = replace(schedule, tolerance=ROUGH_TOLERANCE * schedule.tolerance)
-        saturated = run_em(
-            parameters, law, some, basis, allowed, penalty, brief, n_threads=n_threads
-        )
+        saturated = run_em(replace(problem, data=some, schedule=brief), parameters, law)
         return initial_structure_step(
             saturated,
             some,
@@ -276,16 +283,7 @@ def _with_better_levels(now: FirstLook, problem: Problem, observer: Observer) ->
     rough = replace(schedule, tolerance=ROUGH_TOLERANCE * schedule.tolerance)
 
     def looked(parameters: MeasurementParameters, law: Array) -> FirstLook:
-        saturated = run_em(
-            parameters,
-            law,
-            problem.data,
-            problem.basis,
-            problem.allowed,
-            problem.penalty,
-            brief,
-            n_threads=problem.n_threads,
-        )
+        saturated = run_em(replace(problem, schedule=brief), parameters, law)
         return initial_structure_step(
             saturated,
             problem.data,

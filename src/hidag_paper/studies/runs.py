@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hidag.em.em import Schedule
+from hidag.em.problem import Schedule
 from hidag.estimator import DCRL
 from hidag.exceptions import HidagError, HidagWarning
 from hidag.fitting.graph_stage import GraphFound, latent_graph

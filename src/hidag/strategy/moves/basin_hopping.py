@@ -27,7 +27,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.em import Estimate, Observer, Schedule, continued, run_em
+from hidag.em.em import Estimate, LawStep, any_law, continued, run_em
+from hidag.em.problem import Observer, Schedule
 from hidag.initialization.common_factors import MOST_START_PARENTS
 from hidag.initialization.start_points import spread_law
 from hidag.kernels.coordinate_descent import FREE
@@ -115,16 +116,11 @@ def after_hops(end: FirstLook, problem: Problem, observer: Observer) -> FirstLoo
 def with_law_begun_again(end: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
     """Return where it leads to begin with the end's items and a law in which all is possible."""
     n_states = problem.space.n_states
+    brief = so_many_steps(problem.schedule, STEPS_OF_LAW)
     free = run_em(
+        replace(problem, schedule=brief, observer=observer),
         end.estimate.parameters,
         np.full(n_states, 1.0 / n_states),
-        problem.data,
-        problem.basis,
-        problem.allowed,
-        problem.penalty,
-        so_many_steps(problem.schedule, STEPS_OF_LAW),
-        n_threads=problem.n_threads,
-        observer=observer,
     )
     parents = problem.learn_parents(
         free.parameters, free.probabilities, problem.data, max(free.n_iter, 1)
@@ -140,19 +136,16 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
     learned for other latents.
     """
     law_step = partial(factorised, parents=end.parents, space=problem.space)
-    run = partial(run_em, law_step=law_step, n_threads=problem.n_threads, observer=observer)
-    lifted = run(
+    unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
+    lifted = run_em(
+        replace(unpenalised, schedule=so_many_steps(problem.schedule, STEPS_LIFTED)),
         end.estimate.parameters,
         law_step(spread_law(end.estimate.probabilities)),
-        problem.data,
-        problem.basis,
-        problem.allowed,
-        NO_SPARSITY,
-        so_many_steps(problem.schedule, STEPS_LIFTED),
+        law_step=law_step,
     )
     found: list[FirstLook] = []
     for share in KEPT_SHARES:
-        settled = on_largest_loadings(lifted, share, problem, run)
+        settled = on_largest_loadings(lifted, share, unpenalised, law_step)
         steps = continued(continued(end.estimate, lifted), settled)
         found.append(taken_to_its_end(replace(end, estimate=steps), problem, observer))
         if found[-1].criterion > end.criterion + LEAST_GAIN:
@@ -163,7 +156,7 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
 
 
 def on_largest_loadings(
-    lifted: Estimate, share: float, problem: Problem, run: Callable[..., Estimate]
+    lifted: Estimate, share: float, problem: Problem, law_step: LawStep = any_law
 ) -> Estimate:
     """Return a few steps later, with the largest loadings of each item only.
 
@@ -174,8 +167,9 @@ def on_largest_loadings(
     share : float
         What a loading has at least of its item's largest.
     problem : Problem
-    run : callable
-        ``run_em`` with the law's step.
+        Without penalty.
+    law_step : callable
+        As in ``run_em``.
     """
     items = lifted.parameters
     means = lifted.probabilities @ problem.basis.features
@@ -184,14 +178,11 @@ def on_largest_loadings(
     own = problem.allowed.copy()
     own[:, 1:] *= items.loadings != 0
     brief = min(STEPS_ON_SUPPORT, problem.schedule.max_iter)
-    return run(
+    return run_em(
+        replace(problem, allowed=own, schedule=replace(problem.schedule, max_iter=brief)),
         items,
         lifted.probabilities,
-        problem.data,
-        problem.basis,
-        own,
-        NO_SPARSITY,
-        replace(problem.schedule, max_iter=brief),
+        law_step=law_step,
     )
 
 

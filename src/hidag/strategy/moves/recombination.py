@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betaln
 
-from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, Observer, Schedule, continued, run_em
+from hidag.em.em import Estimate, continued, run_em
 from hidag.em.information import log_evidence, observed_information
 from hidag.em.m_step import Basis, at_a_cost, coefficient_scales
+from hidag.em.problem import Observer
+from hidag.em.problem import Problem as EMProblem
 from hidag.kernels.coordinate_descent import PENALISED, RISING
 from hidag.latent.laws import factorised
-from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.penalties import Penalty
 from hidag.strategy.structural_em import (
     FirstLook,
     LearnParents,
@@ -71,19 +70,20 @@ def loading_similarity(one: MeasurementParameters, other: MeasurementParameters)
     return float(cosines[rows, columns].min())
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What all ends have in common: the arguments of ``run_em``, and how graphs are found."""
+@dataclass(frozen=True, kw_only=True)
+class Problem(EMProblem):
+    """An estimation problem whose latent distribution factorises over a graph to be learned.
 
-    data: WorkingData
-    space: StateSpace
-    basis: Basis
-    allowed: NDArray[np.uint8]
-    penalty: Penalty
-    schedule: Schedule
+    Attributes
+    ----------
+    learn_parents : callable
+        Finds the graph.
+    adapt : bool
+        Whether the penalty's strength is learned from the data.
+    """
+
     learn_parents: LearnParents
-    adapt: bool
-    n_threads: int
+    adapt: bool = True
 
 
 def ends_of(
@@ -200,16 +200,10 @@ def _crossed(
         tried[k].append(version)
         mixed = exchanged(best.estimate, partner, k, problem.basis)
         found = run_em(
+            replace(problem, schedule=plan, observer=observer),
             mixed,
             best.estimate.probabilities,
-            problem.data,
-            problem.basis,
-            problem.allowed,
-            problem.penalty,
-            plan,
             law_step=law_step,
-            n_threads=problem.n_threads,
-            observer=observer,
         )
         criterion = criterion_of(found, best.parents, problem)
         if criterion > best.criterion + LEAST_GAIN:

@@ -12,15 +12,15 @@ the same items, these are dealt out among both.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, Observer, continued, run_em
+from hidag.em.em import Estimate, continued, run_em
 from hidag.em.m_step import at_a_cost, coefficient_scales
+from hidag.em.problem import Observer
 from hidag.em.statistics import mean_and_spread
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.families.base import MeanFamily
@@ -261,10 +261,10 @@ def _taken_apart(
 ) -> FirstLook:
     """Return where it leads to take a latent apart."""
     items, law = begun_as_half(end.estimate, split, idle, problem)
-    run = partial(run_em, n_threads=problem.n_threads, observer=observer)
+    unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
     plan = so_many_steps(problem.schedule, STEPS_APART)
-    lifted = run(items, law, problem.data, problem.basis, problem.allowed, NO_SPARSITY, plan)
-    settled = on_largest_loadings(lifted, KEPT_SHARES[0], problem, run)
+    lifted = run_em(replace(unpenalised, schedule=plan), items, law)
+    settled = on_largest_loadings(lifted, KEPT_SHARES[0], unpenalised)
     steps = continued(lifted, settled)
     parents = problem.learn_parents(
         steps.parameters, steps.probabilities, problem.data, max(steps.n_iter, 1)

@@ -1,0 +1,76 @@
+"""The estimation problem that EM, SAEM and support selection solve, and how long they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.design_data import WorkingData
+from hidag.em.m_step import Basis
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.penalties import Penalty
+
+#: Called after every iteration with (iteration, max_iter, objective).
+Observer = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Number of iterations, convergence criterion and step sizes.
+
+    Attributes
+    ----------
+    max_iter : int
+    tolerance : float
+        EM converges when an iteration, and by extrapolation all further iterations together, raise
+        the penalised log-likelihood by less than ``tolerance`` per row, counting at most 3000 rows.
+        SAEM converges when coefficients drift by less than 2/sqrt(N) of their scale in 20
+        iterations.
+    burn_in : int
+        SAEM iterations of step size 1 before the Robbins-Monro average.
+    decay : float
+        Iteration ``t`` after the burn-in has step size ``t ** -decay``; between 1/2 and 1.
+    n_sweeps : int
+        Gibbs sweeps per SAEM iteration, the paper's C.
+    n_newton : int
+        Newton steps of an M-step.
+    """
+
+    max_iter: int = 200
+    tolerance: float = 1e-4
+    burn_in: int = 10
+    decay: float = 0.7
+    n_sweeps: int = 1
+    n_newton: int = 2
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A penalised likelihood to maximise over item parameters and the latent distribution.
+
+    Attributes
+    ----------
+    data : WorkingData
+    space : StateSpace
+    basis : Basis
+        The joint states as regressors.
+    allowed : ndarray of uint8, shape (J, 1 + T)
+        ZERO, PENALISED, FREE or RISING for each coefficient; the intercept, column 0, is free.
+    penalty : Penalty
+    schedule : Schedule
+    n_threads : int
+        Changes the running time, never the result.
+    observer : callable or None
+    """
+
+    data: WorkingData
+    space: StateSpace
+    basis: Basis
+    allowed: NDArray[np.uint8]
+    penalty: Penalty
+    schedule: Schedule
+    n_threads: int = 1
+    observer: Observer | None = None
