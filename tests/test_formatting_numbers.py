@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hidag.formatting import shown_in_cell, shown_number, shown_range, shown_row
+from hidag.formatting import format_cell, format_number, format_range, format_row
 
 
 @pytest.mark.parametrize(
@@ -20,36 +20,36 @@ from hidag.formatting import shown_in_cell, shown_number, shown_range, shown_row
     ],
 )
 def test_ordinary_numbers_have_decimals_and_others_significant_digits(value, text):
-    assert shown_number(value) == text
+    assert format_number(value) == text
 
 
-def test_digits_go_as_far_as_the_standard_error_tells():
-    assert shown_number(12.2063018, error=0.000218) == "12.20630"
-    assert shown_number(1.4712e-19, error=7.4e-21) == "1.471e-19"
-    assert shown_number(4478123.4, error=15472.3) == "4.478e+06"
-    assert shown_number(3.21, error=0.193) == "3.210"
+def test_the_standard_error_sets_the_number_of_digits():
+    assert format_number(12.2063018, error=0.000218) == "12.20630"
+    assert format_number(1.4712e-19, error=7.4e-21) == "1.471e-19"
+    assert format_number(4478123.4, error=15472.3) == "4.478e+06"
+    assert format_number(3.21, error=0.193) == "3.210"
 
 
 def test_no_zero_has_a_sign():
-    assert shown_number(-0.0001, error=0.05) == "0.000"
-    assert shown_in_cell(-0.000103) == "-0.0001"
-    assert shown_in_cell(-0.0) == "0.00"
+    assert format_number(-0.0001, error=0.05) == "0.000"
+    assert format_cell(-0.000103) == "-0.0001"
+    assert format_cell(-0.0) == "0.00"
 
 
 def test_a_range_of_one_number_is_written_once():
-    assert shown_range(0.5001, 0.5002) == "0.500"
-    assert shown_range(-1e-22, 5.2e-9) == "0 to 5.2e-09"
+    assert format_range(0.5001, 0.5002) == "0.500"
+    assert format_range(-1e-22, 5.2e-9) == "0 to 5.2e-09"
 
 
-def test_what_is_small_in_units_is_small_beside_its_row():
+def test_rounding_errors_are_relative_to_the_row():
     names = ("of", "estimate", "standard_error", "lower", "upper", "p_value", "residual")
     tiny = ("dna", 1.47e-19, 7.4e-21, 1.35e-19, 1.6e-19, 2e-15, -5e-18)
     texts = ["dna", "1.47e-19", "7.4e-21", "1.35e-19", "1.6e-19", "2e-15", "0"]
-    assert shown_row(names, tiny) == texts
-    assert shown_row(("least", "most"), (-1e-17, 0.5)) == ["0", "0.500"]
+    assert format_row(names, tiny) == texts
+    assert format_row(("least", "most"), (-1e-17, 0.5)) == ["0", "0.500"]
 
 
-def test_pages_set_thousands_apart():
-    assert shown_row(("n", "mean", "fine"), (12345, 12345.6, True), grouped=True) == [
+def test_grouped_numbers_have_commas():
+    assert format_row(("n", "mean", "fine"), (12345, 12345.6, True), grouped=True) == [
         *("12,345", "12,345.600", "yes")
     ]

@@ -19,9 +19,9 @@ from hidag.exceptions import DataError
 from hidag.fitting.settings import checked_count, plain_settings, root_seed
 from hidag.fitting.stages import fit_chosen_number, run_stages
 from hidag.fitting.task import read_task
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.parallel import Progress, told_to
+from hidag.parallel import Progress, make_observer
 from hidag.results import FitResult
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
@@ -381,9 +381,9 @@ class DCRL(FittedModel, TwoScores):
                 plain_settings(self.get_params()),
                 begin=self._begin(),
                 known_of=self._known_of,
-                progress=told_to(self.observer, verbose=bool(self.verbose)),
+                progress=make_observer(self.observer, verbose=bool(self.verbose)),
             )
-            self._tell(f"Stage I by method={result.method!r}, {counted(result.n_iter, 'step')}")
+            self._tell(f"Stage I by method={result.method!r}, {plural(result.n_iter, 'step')}")
         validate_data(self, X if table.named else table.values, skip_check_array=True)
         self._store(result)
         return self

@@ -1,4 +1,4 @@
-"""Work shared out over processes: results as they are ready, and no worker left behind."""
+"""Parallel execution over processes, and observers of the progress of a fit."""
 
 from __future__ import annotations
 
@@ -13,81 +13,75 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-#: Seconds between a worker's looks for the process that started it.
-_LOOK_FOR_PARENT = 1.0
+#: Seconds between a worker's checks that its parent process is alive.
+_PARENT_CHECK_SECONDS = 1.0
 
 
 def run_all(
-    run: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], *, workers: int
+    run: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], *, workers: int
 ) -> Iterator[Any]:
-    """Give ``run(*piece)`` of each piece: in turn by one worker, as they are ready by several.
+    """Yield ``run(*task)`` for each task: in order with one worker, else as they finish.
 
     Parameters
     ----------
     run : callable
-        A function of a module, as workers have to find it.
-    pieces : sequence of tuple
+        A module-level function, so that workers can import it.
+    tasks : sequence of tuple
     workers : int
-        Processes, never more than there are pieces; one is this process. Each has one thread.
+        Number of processes, at most one per task; 1 runs in this process. Each has one thread.
 
     Raises
     ------
     MemoryError
-        Also when a worker was ended from outside: want of memory is the common reason.
+        Also when a worker process was killed, because lack of memory is the usual reason.
     """
-    workers = min(workers, len(pieces))
+    workers = min(workers, len(tasks))
     if workers <= 1:
-        for piece in pieces:
-            yield _on_one_thread(run, piece)
+        for task in tasks:
+            yield _run_on_one_thread(run, task)
         return
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    settings = {"inner_max_num_threads": 1, "initializer": _leave_with_parent}
+    settings = {"inner_max_num_threads": 1, "initializer": _exit_with_parent}
     try:
         with parallel_config(backend="loky", **settings):
             pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-            # A worker may be gone before the next piece is handed out, which then raises here.
-            results: Any = pool(delayed(_on_one_thread)(run, piece) for piece in pieces)
+            # Raises here if a worker is killed before the next task is dispatched.
+            results: Any = pool(delayed(_run_on_one_thread)(run, task) for task in tasks)
         yield from results
     except TerminatedWorkerError as error:
-        raise MemoryError("a worker process was ended from outside") from error
+        raise MemoryError("a worker process was killed") from error
 
 
-def _on_one_thread(run: Callable[..., Any], piece: tuple[Any, ...]) -> Any:
+def _run_on_one_thread(run: Callable[..., Any], task: tuple[Any, ...]) -> Any:
     with threadpool_limits(limits=1):
-        return run(*piece)
+        return run(*task)
 
 
-def _leave_with_parent() -> None:
-    """End this worker soon after the process that started it: nobody would take its results.
-
-    A process that is killed cannot tell its workers, and they would stay for minutes.
-    """
+def _exit_with_parent() -> None:
+    """End this worker soon after its parent: a killed parent leaves workers running for minutes."""
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(_LOOK_FOR_PARENT)
+            time.sleep(_PARENT_CHECK_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-# --- Progress as an observer: what a long fit tells whoever listens
-
-
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit is.
+    """The progress of a fit.
 
     Attributes
     ----------
     start, n_starts : int
-        Which start (from 0) of how many.
+        Index of the current start, from 0, and their number.
     iteration, max_iter : int
     objective : float
-        Penalised log-likelihood so far; NaN while a sampler runs.
+        Current penalised log-likelihood; NaN while a sampler runs.
     """
 
     start: int
@@ -98,14 +92,14 @@ class Progress:
 
 
 class StderrProgress:
-    """Write a line to standard error about once a second."""
+    """Observer that writes a line to standard error at most once every ``every`` seconds."""
 
     def __init__(self, every: float = 1.0) -> None:
         self._every = every
         self._last = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Write where the fit is, unless a line was written just now."""
+        """Write the progress unless a line was written less than ``every`` seconds ago."""
         now = time.monotonic()
         if now - self._last < self._every:
             return
@@ -117,23 +111,21 @@ class StderrProgress:
         )
 
 
-def told_to(
+def make_observer(
     observer: Callable[[Progress], None] | None, *, verbose: bool
 ) -> Callable[[int, int, int, int, float], None] | None:
-    """Return what a fit calls after every step, for an observer and, if verbose, standard error.
+    """Return the function that a fit calls after every iteration; None without listeners.
 
-    None when nobody listens.
+    It passes a :class:`Progress` to ``observer`` and, if verbose, writes to standard error.
     """
-    listeners: list[Callable[[Progress], None]] = []
-    if observer is not None:
-        listeners.append(observer)
+    listeners = [] if observer is None else [observer]
     if verbose:
         listeners.append(StderrProgress())
     if not listeners:
         return None
 
-    def tell(start: int, n_starts: int, iteration: int, last: int, value: float) -> None:
+    def notify(start: int, n_starts: int, iteration: int, max_iter: int, objective: float) -> None:
         for listener in listeners:
-            listener(Progress(start, n_starts, iteration, last, value))
+            listener(Progress(start, n_starts, iteration, max_iter, objective))
 
-    return tell
+    return notify

@@ -11,7 +11,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from hidag.exceptions import HidagWarning
-from hidag.formatting import visible
+from hidag.formatting import replace_hidden
 
 if TYPE_CHECKING:
     from hidag.parallel import Progress
@@ -23,7 +23,7 @@ _PATIENCE = 0.7
 
 def clean(text: str) -> str:
     """Return text without characters that could steer the reader's terminal or turn its lines."""
-    return visible(text, keep="\n")
+    return replace_hidden(text, keep="\n")
 
 
 def one_line(text: str) -> str:

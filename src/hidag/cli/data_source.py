@@ -26,7 +26,7 @@ from hidag.data.readers import (
 from hidag.data.sample_weights import effective_number, rows_with_answers, scaled_to_effective
 from hidag.data.table import read_table
 from hidag.exceptions import DataError, FileError, SettingError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.identifiability.findings import listed
 
 # --- Weights of rows, as surveys give them: a column beside the items
@@ -131,7 +131,7 @@ def survey_weights(cells: Sequence[Any], name: str, answered: NDArray[np.bool_])
 def weights_in_words(weights: Array, name: str) -> str:
     """Return what a fit is told about its rows' weights."""
     return (
-        f"weights from column {name}: {counted(int((weights > 0).sum()), 'row')} tell as much as "
+        f"weights from column {name}: {plural(int((weights > 0).sum()), 'row')} tell as much as "
         f"{weights.sum():,.0f} of equal weight"
     )
 

@@ -12,7 +12,7 @@ from hidag.data.nonnumeric_cells import BadCellError
 from hidag.exceptions import DataError, HidagError
 from hidag.fitting.fit_warnings import CURE, OVERDISPERSED_SIGN, overdispersion_sentence
 from hidag.fitting.fit_warnings import OVERDISPERSED_SETTING as OVERDISPERSED
-from hidag.formatting import counted, hidden
+from hidag.formatting import is_hidden, plural
 from hidag.inference.fitted_rows import MissingWeightsError
 from hidag.results import FitResult
 
@@ -118,7 +118,8 @@ def as_typed(words: Iterable[str]) -> str:
     """Return a command as it can be typed again, hidden characters written out as bash has them."""
     # All that is hidden stands inside the quotes that the shell needs, which are ended for it.
     return "".join(
-        f"'$'\\u{ord(letter):04x}''" if hidden(letter) else letter for letter in shlex.join(words)
+        f"'$'\\u{ord(letter):04x}''" if is_hidden(letter) else letter
+        for letter in shlex.join(words)
     )
 
 
@@ -137,7 +138,7 @@ def options_for_settings(text: str) -> str:
 
 
 def _too_few_rows(found: re.Match[str]) -> str:
-    rows = counted(int(found[1]), "row")
+    rows = plural(int(found[1]), "row")
     return f"the table has {rows} below the names, but at least {found[2]} are needed"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hidag.cli.console import columns, say
 from hidag.data.type_inference import AS_SCORES
-from hidag.formatting import counted, shortened, shown_number
+from hidag.formatting import format_number, plural, shorten
 from hidag.identifiability.findings import listed
 from hidag.reporting.fit_description import edges_in_words, family_counts
 from hidag.reporting.model_description import (
@@ -82,7 +82,7 @@ def say_effects(result: FitResult) -> None:
         rows = [["  item", "interaction", "coefficient", "rarest combination"]]
         names = cut_apart([one.item for one in found[:_SHOWN_ITEMS]])
         rows += [
-            [f"  {name}", one.term, shown_number(one.coefficient), one.rarest_in_words()]
+            [f"  {name}", one.term, format_number(one.coefficient), one.rarest_in_words()]
             for name, one in zip(names, found, strict=False)
         ]
         for line in columns(rows, right=(2, 3)):
@@ -98,7 +98,7 @@ def say_q(result: FitResult, *, heading: str = "Q (which latent drives which ite
     if q.shape[0] > _SHOWN_ITEMS or q.shape[1] > _SHOWN_LATENTS:
         say(f"{heading}: {int(q.sum()):,} of {q.size:,} entries")
         rows = [
-            [f"  {name}", counted(int(q[:, k].sum()), "item")]
+            [f"  {name}", plural(int(q[:, k].sum()), "item")]
             for k, name in enumerate(cut_apart(names))
         ]
         for line in columns(rows, right=(1,)):
@@ -167,7 +167,7 @@ def cut_apart(names: Sequence[str]) -> list[str]:
     longest = dict.fromkeys(names, _LONGEST_NAME)
     while True:
         # Points, as not every terminal has the letter for them.
-        texts = {name: shortened(name, length, "...") for name, length in longest.items()}
+        texts = {name: shorten(name, length, "...") for name, length in longest.items()}
         seen = Counter(texts.values())
         alike = [name for name, text in texts.items() if seen[text] > 1]
         if not alike:

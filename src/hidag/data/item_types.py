@@ -15,7 +15,7 @@ from hidag.data.table import Observations
 from hidag.data.type_inference import Guess, infer_family
 from hidag.data.value_checks import check_values, code_hint
 from hidag.exceptions import DataError, SettingError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.measurement.families.base import Family
 from hidag.measurement.families.registry import KINDS, family_named, shown_names, split_name
 from hidag.measurement.nominal import CATEGORICAL, Categorical, categorical_named
@@ -58,7 +58,7 @@ def doubt_sentence(
             if name not in doubtful
         )
         if positive:
-            others = counted(positive, "other positive item")
+            others = plural(positive, "other positive item")
             lines.append(f"  ({others} would be taken as gaussian)")
     # A setting to paste would turn names of rows and dates into items, and yes/no items with a
     # code would be refused.
@@ -295,7 +295,7 @@ def _per_item(
     if len(listed) != len(names):
         raise SettingError(
             "family must have one entry per item, but got "
-            f"{counted(len(listed), 'entry', 'entries')} for {counted(len(names), 'item')}"
+            f"{plural(len(listed), 'entry', 'entries')} for {plural(len(names), 'item')}"
         )
     return _families_named(listed, names)
 

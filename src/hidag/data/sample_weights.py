@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, HidagWarning
-from hidag.formatting import counted as with_noun
+from hidag.formatting import plural
 
 Floats = NDArray[np.float64]
 
@@ -185,7 +185,7 @@ def scaled_to_effective(weights: Floats) -> Floats:
 def rows_in_words(n_rows: int, n_effective: float) -> str:
     """Return how many rows there are, and how many equal ones they are worth if that differs."""
     worth = f" (worth {n_effective:,.1f} of equal weight)" if n_effective != n_rows else ""
-    return f"{with_noun(n_rows, 'row')}{worth}"
+    return f"{plural(n_rows, 'row')}{worth}"
 
 
 def mean_and_spread(x: Floats, weights: Floats) -> tuple[float, float]:

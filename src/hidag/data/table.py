@@ -16,7 +16,7 @@ from scipy import sparse
 from hidag.data.csv_text import BadCells, has_leading_zeros, numbers_from_cells, shorten
 from hidag.data.nonnumeric_cells import BadCellError
 from hidag.exceptions import DataError
-from hidag.formatting import counted
+from hidag.formatting import plural
 
 # --- Data frames of any library, opened through narwhals; none of the libraries is imported
 
@@ -441,8 +441,8 @@ def _given_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:
     given = tuple(str(name) for name in names)
     if len(given) != n_items:
         raise DataError(
-            f"names must have one name per column, but got {counted(len(given), 'name')} for "
-            f"{counted(n_items, 'column')}"
+            f"names must have one name per column, but got {plural(len(given), 'name')} for "
+            f"{plural(n_items, 'column')}"
         )
     return given
 

@@ -51,7 +51,7 @@ from hidag.data.value_checks import (
     code_in_words,
     suspected_code,
 )
-from hidag.formatting import shown_value
+from hidag.formatting import format_value
 
 # --- Scores, shares in percent and ages told from counts: whole numbers that fill a range
 
@@ -282,7 +282,7 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         low, high = distinct
         return Guess(
             None,
-            f"holds only {shown_value(low)} and {shown_value(high)}: recode it as 0 and 1 for a "
+            f"holds only {format_value(low)} and {format_value(high)}: recode it as 0 and 1 for a "
             "binary item, or take it as two categories",
             # What can be said without recoding; other families refuse such values.
             "categorical",
@@ -296,7 +296,7 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         return Guess(None, f"holds {code_in_words(values, code)}", suggestion, code)
     if distinct[0] < 0:
         return Guess(
-            "gaussian", f"holds whole numbers down to {shown_value(distinct[0])}", "gaussian"
+            "gaussian", f"holds whole numbers down to {format_value(distinct[0])}", "gaussian"
         )
     if seem_to_name_rows(distinct, len(values)):
         return Guess(
@@ -338,7 +338,7 @@ def _infer_counts(
 ) -> Guess:
     """Return poisson, or a refusal when grades or rounded measurements are as plausible."""
     low, top = distinct[0], distinct[-1]
-    ends = f"{shown_value(low)} to {shown_value(top)}"
+    ends = f"{format_value(low)} to {format_value(top)}"
     span = f"holds whole numbers from {ends} ({len(distinct)} different)"
     step = int(np.gcd.reduce(distinct.astype(np.int64))) if top < 2**53 else 1
     if step > 1:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.data.csv_text import import_arrow, read_number
 from hidag.data.table import Observations, frame_labels, open_frame, read_table, refuse_duplicates
 from hidag.exceptions import DataError, HidagWarning, SettingError
-from hidag.formatting import counted, shown_value
+from hidag.formatting import format_value, plural
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.nominal import categorical_named
 
@@ -78,7 +78,7 @@ def code_in_words(values: NDArray[np.float64], code: float) -> str:
     rest = values[values != code]
     return (
         f"{code:g} in {len(values) - len(rest)} of {len(values)} cells, apart from the other "
-        f"values ({shown_value(rest.min())} to {shown_value(rest.max())}): replace it "
+        f"values ({format_value(rest.min())} to {format_value(rest.max())}): replace it "
         "with NaN if it stands for a missing answer"
     )
 
@@ -177,8 +177,8 @@ def check_values(
     if len(families) != observations.n_items:
         raise SettingError(
             "there must be one family per item, but got "
-            f"{counted(len(families), 'family', 'families')} for "
-            f"{counted(observations.n_items, 'item')}"
+            f"{plural(len(families), 'family', 'families')} for "
+            f"{plural(observations.n_items, 'item')}"
         )
     for family in dict.fromkeys(families):
         kind = categorical_named(family) or family_named(family)
@@ -260,7 +260,7 @@ def _refuse_constant(observations: Observations) -> None:
         name, value = next(iter(constant.items()))
         raise DataError(
             f"each item needs at least two different values, but item {name!r} is "
-            f"{shown_value(value)} in all observed rows ({len(constant)} of "
+            f"{format_value(value)} in all observed rows ({len(constant)} of "
             f"{observations.n_items} items); drop the column"
         )
 
@@ -298,8 +298,8 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
     table = read_table(X, allow_empty_items=True)
     if table.n_items != len(names):
         raise DataError(
-            f"the table must have the {counted(len(names), 'item')} of the fit, but it has "
-            f"{counted(table.n_items, 'column')}; give the table that was fitted, or "
+            f"the table must have the {plural(len(names), 'item')} of the fit, but it has "
+            f"{plural(table.n_items, 'column')}; give the table that was fitted, or "
             "one with the same columns"
         )
     # Sentences about cells speak of the fit's items, also where the table has no names.

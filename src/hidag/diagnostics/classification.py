@@ -14,7 +14,7 @@ from hidag.data.sample_weights import rows_with_answers, unanswered_in_words
 from hidag.diagnostics.fit_statistics import largest_doubt
 from hidag.em.posterior import state_posteriors
 from hidag.exceptions import DataError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.fitted_rows import canonical_rows, drawn_answers, was_weighted
 from hidag.inference.information.posterior_tables import MOST_STATES
 from hidag.inference.result_tables import Table
@@ -411,8 +411,8 @@ class Classification:
         caption, common = self.common_profiles(n_shown)
         return "\n".join(
             [
-                f"{counted(len(self.ids), 'row')} placed on "
-                f"{counted(len(self.latent_names), 'latent')}",
+                f"{plural(len(self.ids), 'row')} placed on "
+                f"{plural(len(self.latent_names), 'latent')}",
                 *self.quality.lines(),
                 "",
                 caption,
@@ -478,7 +478,7 @@ def classify(
     if placed.n_drawn:
         notes.append(
             f"{placed.untold}, so that pairs of rows do not tell how alike those of a profile are "
-            f"placed: consistency is that of {counted(placed.n_drawn, 'row')} with second tables "
+            f"placed: consistency is that of {plural(placed.n_drawn, 'row')} with second tables "
             "drawn from where the model sees them"
         )
     if not placed.joint:

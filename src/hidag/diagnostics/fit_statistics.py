@@ -21,7 +21,7 @@ from hidag.fitting.information_criteria import (
     log_number_of_q,
 )
 from hidag.fitting.settings import checked_count, root_seed
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.fitted_rows import (
     can_sum_states,
     canonical_rows,
@@ -179,7 +179,7 @@ class FitStatistics:
             edge = f" ({c.n_at_edge} at the edge)" if c.n_at_edge else ""
             lines += [
                 f"{rows_in_words(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells, "
-                f"{counted(c.n_parameters, 'parameter')}{edge}",
+                f"{plural(c.n_parameters, 'parameter')}{edge}",
                 f"log-likelihood {c.log_likelihood:,.2f}, AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC "
                 f"{c.ebic:,.2f}, entropy {c.entropy:.3f}",
             ]

@@ -23,7 +23,7 @@ from hidag.diagnostics.moment_tests import (
     item_second_moments,
     telling_columns,
 )
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.fitted_rows import NOT_BEYOND
 from hidag.inference.information.free_parameters import FreeParameters, LawBlock
 from hidag.inference.information.item_derivatives import STEP
@@ -199,7 +199,7 @@ class LimitedInformation:
         low, high = self.interval
         rows = rows_in_words(self.n_rows, self.n_effective)
         return (
-            f"M2 {self.m2:.2f} on {counted(self.degrees, 'degree')} of freedom "
+            f"M2 {self.m2:.2f} on {plural(self.degrees, 'degree')} of freedom "
             f"(p {self.p_value:.3g}), RMSEA2 {self.rmsea:.4f} (90 % interval {low:.4f} to "
             f"{high:.4f}), SRMSR {self.srmsr:.4f}; {self.n_items} categorical items, {rows} "
             "without a missing cell"

@@ -25,7 +25,7 @@ from hidag.diagnostics.q_entry_tests import (
 from hidag.estimator import DCRL
 from hidag.exceptions import DataError, HidagWarning, SettingError
 from hidag.fitting.settings import root_seed
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, need_weights
 from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.refit import remembered_settings
@@ -127,7 +127,7 @@ def _same_latents(result: FitResult, q: QSpec) -> tuple[list[int], str]:
     """Return which latent of a fit each column of a Q is; none, and why, if that is not clear."""
     ours = result.latent_names
     if q.n_latents != len(ours):
-        return [], f"the provisional Q has {counted(q.n_latents, 'latent')}, the fit {len(ours)}"
+        return [], f"the provisional Q has {plural(q.n_latents, 'latent')}, the fit {len(ours)}"
     if q.named:
         if set(q.latent_names) == set(ours):
             return [ours.index(name) for name in q.latent_names], ""
@@ -148,7 +148,7 @@ def _known_q(q: QSpec) -> QSpec:
     if not q.fully_known:
         raise DataError(
             "the provisional Q must be 1 and 0 throughout to be held against the data, but it has "
-            f"{counted(int((q.entries < 0).sum()), 'entry', 'entries')} to be estimated; fit it "
+            f"{plural(int((q.entries < 0).sum()), 'entry', 'entries')} to be estimated; fit it "
             "and validate the Q that comes back"
         )
     return q
@@ -252,7 +252,7 @@ class QValidation:
             return []
         more = ", ..." if len(names) > _NAMED else ""
         return [
-            f"prerequisites leave {counted(len(names), 'entry', 'entries')} not judged and as they "
+            f"prerequisites leave {plural(len(names), 'entry', 'entries')} not judged and as they "
             f"were, because nobody is in a state in which they make a difference: "
             f"{', '.join(names[:_NAMED])}{more}"
         ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.em.m_step import BOUND_SHARE
 from hidag.exceptions import IdentifiabilityWarning, MisfitWarning
 from hidag.fitting.information_criteria import free_terms, n_free_loadings
-from hidag.formatting import shown_value
+from hidag.formatting import format_value
 from hidag.identifiability.certificate import Certificate
 from hidag.identifiability.findings import Finding
 from hidag.latent.laws import LatentLaw, NetworkLaw, n_free_probabilities
@@ -334,7 +334,7 @@ def overdispersion_sentence(
 
 def _rounded(ratio: float) -> str:
     """Return two digits of a ratio, with zeros after them in place of a power of ten."""
-    return shown_value(float(f"{ratio:.2g}"))
+    return format_value(float(f"{ratio:.2g}"))
 
 
 def _family_setting(ratios: Mapping[str, float], n_items: int) -> str:

@@ -57,7 +57,7 @@ from hidag.fitting.penalty_strength import (
     bic_at,
     refit_at_common_strength,
 )
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.initialization.factor_count import FactorCount, count_factors
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.nominal import Responses
@@ -513,7 +513,7 @@ def choose_number(
     if isnan(fits[high][0].bic):
         chosen = count.by_parallel_analysis
         return NumberChoice(
-            chosen, f"{said}; fits of {counted(high, 'latent')} have no likelihood to compare"
+            chosen, f"{said}; fits of {plural(high, 'latent')} have no likelihood to compare"
         )
     compared = Comparison(high, fits)
     neighbours = None
@@ -542,7 +542,7 @@ def choose_number(
             place = f"are, of those within {NO_EVIDENCE:g} of the best, the largest"
         found = (
             f"items carry {compared.ratio:.0%} of the latents' information, where fits count for "
-            f"more than correlations; by BIC at that share of the rows {counted(chosen, 'latent')} "
+            f"more than correlations; by BIC at that share of the rows {plural(chosen, 'latent')} "
             f"with at least {LEAST_ITEMS} items {place} (the best: {ranking})"
         )
     else:

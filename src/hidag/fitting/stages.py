@@ -39,8 +39,7 @@ from hidag.fitting.number_of_latents import (
 )
 from hidag.fitting.settings import plain_value
 from hidag.fitting.task import FitTask
-from hidag.formatting import counted
-from hidag.formatting import counted as with_noun
+from hidag.formatting import plural
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.overdispersion import count_dispersion
 from hidag.results import FitResult, versions_used
@@ -157,7 +156,7 @@ def _warn_unsettled(result: FitResult, schedule: Schedule) -> None:
     # What comes after the starts may settle all the same, but nobody knows at the best of them.
     what = "the starts of Stage I" if result.converged else "Stage I"
     warnings.warn(
-        f"{what} had not settled after max_iter={counted(schedule.max_iter, 'step')}; {advice}",
+        f"{what} had not settled after max_iter={plural(schedule.max_iter, 'step')}; {advice}",
         ConvergenceWarning,
         stacklevel=_STACK,
     )
@@ -302,7 +301,7 @@ def fit_chosen_number(
     if choice is None:
         count = count_in_table(counted, settings["family"], weights)
         choice = choose_number(count, fit_of, counted.values, weights)
-    tell(f"{with_noun(choice.n_latents, 'latent')}: {choice.reason}")
+    tell(f"{plural(choice.n_latents, 'latent')}: {choice.reason}")
     if choice.n_latents not in fits:
         fit_of(choice.n_latents, None)
     result, caught = fits[choice.n_latents]

@@ -29,7 +29,7 @@ from hidag.fitting.settings import (
     root_seed,
     thread_count,
 )
-from hidag.formatting import counted as with_noun
+from hidag.formatting import plural
 from hidag.latent.counts import resampled_rows
 from hidag.measurement.nominal import Responses
 from hidag.measurement.penalties import Penalty
@@ -195,7 +195,7 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
 
 def _check_number(n_latents: int, n_items: int) -> None:
     """Refuse more latents than items, warn of more than the items can identify."""
-    items, fewer = with_noun(n_items, "item"), (n_items - 1) // 2
+    items, fewer = plural(n_items, "item"), (n_items - 1) // 2
     if n_latents > n_items:
         advice = (
             f"ask for {fewer}, the most that {items} can identify"
@@ -214,7 +214,7 @@ def _check_number(n_latents: int, n_items: int) -> None:
             else f"at least {least_items(1)} are needed"
         )
         warnings.warn(
-            f"{with_noun(n_latents, 'latent')} cannot be identified from {items}: {blocks}; "
+            f"{plural(n_latents, 'latent')} cannot be identified from {items}: {blocks}; "
             f"{'ask for fewer latents or ' if fewer else ''}add items",
             IdentifiabilityWarning,
             stacklevel=_STACK,

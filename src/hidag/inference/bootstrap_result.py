@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hidag.exceptions import HidagError, SettingError
 from hidag.fitting.information_criteria import coefficients_in_sum
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.intervals import LEVEL, interval_cautions, percentile_interval
 from hidag.inference.refit import (
     MOST_JOINT_STATES,
@@ -94,7 +94,7 @@ def sums_in_words(found: BootstrapResult) -> list[str]:
         return []
     more = ", ..." if len(names) > _NAMED else ""
     return [
-        f"prerequisites leave {counted(len(names), 'parameter')} known in sum only, and so without "
+        f"prerequisites leave {plural(len(names), 'parameter')} known in sum only, and so without "
         f"an interval: {', '.join(names[:_NAMED])}{more}"
     ]
 
@@ -102,7 +102,7 @@ def sums_in_words(found: BootstrapResult) -> list[str]:
 def in_words(found: BootstrapResult) -> list[str]:
     """Return a few lines to read: refits, what went wrong, whether latents came back, edges."""
     rows = "rows drawn again" if found.kind == "nonparametric" else "rows drawn from the fit"
-    lines = [f"{counted(found.n_refits, 'refit')} of {found.n_rows:,} {rows}"]
+    lines = [f"{plural(found.n_refits, 'refit')} of {found.n_rows:,} {rows}"]
     if found.failures:
         lines.append(
             f"{len(found.failures)} of {found.n_resamples} resamples could not be fitted, for "
@@ -110,14 +110,14 @@ def in_words(found: BootstrapResult) -> list[str]:
         )
     unsettled = int((~found.converged).sum())
     if unsettled:
-        lines.append(f"{counted(unsettled, 'refit')} had not settled")
+        lines.append(f"{plural(unsettled, 'refit')} had not settled")
     if found.start == "fitted":
         lines.append("refits began at the fit: other optima were not looked for")
     lines += interval_cautions(found.n_refits, found.q_given)
     lines += sums_in_words(found)
     lines.append(
         f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
-        f"{found.same_latents.mean():.0%} of refits; {counted(int(found.moved.sum()), 'refit')} "
+        f"{found.same_latents.mean():.0%} of refits; {plural(int(found.moved.sum()), 'refit')} "
         "had latents renamed or reversed to match"
     )
     others = int((~found.same_latents).sum())

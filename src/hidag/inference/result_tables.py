@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hidag.formatting import shortened, shown_row
+from hidag.formatting import format_row, shorten
 
 #: Letters of a cell in lines of text; files have all of them.
 LONGEST_CELL = 32
@@ -85,9 +85,9 @@ class Table:
         Long names are cut, or a single one would make every line too wide to read.
         """
         shown = self.rows if n_shown is None else self.rows[:n_shown]
-        texts = [shown_row(self.columns, row, decimals=digits) for row in shown]
+        texts = [format_row(self.columns, row, decimals=digits) for row in shown]
         cells = [
-            [shortened(cell, LONGEST_CELL, "...") for cell in row] for row in (self.columns, *texts)
+            [shorten(cell, LONGEST_CELL, "...") for cell in row] for row in (self.columns, *texts)
         ]
         number = [
             all(not isinstance(row[c], str) for row in shown) for c in range(len(self.columns))

@@ -16,7 +16,7 @@ from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import SettingError
 from hidag.fitting.information_criteria import count_parameters
-from hidag.formatting import counted as with_noun
+from hidag.formatting import plural
 from hidag.inference.fitted_rows import need_weights
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import STEP, auxiliary_of, moved, moves
@@ -271,7 +271,7 @@ class StandardErrors:
         }[self.kind]
         lines = [
             f"standard errors for this Q, by the {how}: {self.n_rows:,.6g} rows, "
-            f"{with_noun(self.n_parameters, 'parameter')}, {self.level:.0%} intervals",
+            f"{plural(self.n_parameters, 'parameter')}, {self.level:.0%} intervals",
             *self.table.lines(n_shown),
         ]
         for names, words in (
@@ -280,7 +280,7 @@ class StandardErrors:
         ):
             if names:
                 more = ", ..." if len(names) > 5 else ""
-                said = words.format(with_noun(len(names), "parameter"))
+                said = words.format(plural(len(names), "parameter"))
                 lines.append(f"{said}: {', '.join(names[:5])}{more}")
         if self.distance > 1.0:
             lines.append(

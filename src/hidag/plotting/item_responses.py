@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hidag.causal.item_outcomes import MEAN, Outcome, item_outcomes
 from hidag.exceptions import DataError, SettingError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.plotting import style
 from hidag.plotting.figure import Size, axes_points, grays, name_rows, new_axes, plain_frame
 from hidag.plotting.latent_distribution import MOST_PROFILES, common_profiles
@@ -84,7 +84,7 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
     names = ", ".join(style.shown_name(result.latent_names[k], 16) for k in latents)
     words = f"levels of {names}" if latents else "no latent drives the item"
     if n_left_out:
-        words += f"\n{counted(n_left_out, 'state')} ruled out by the hierarchy"
+        words += f"\n{plural(n_left_out, 'state')} ruled out by the hierarchy"
     ax.set_xlabel(words, fontsize=style.SMALL_FONT_SIZE, color=style.INK, parse_math=False)
     ax.set_title(
         style.shown_name(result.item_names[j]),

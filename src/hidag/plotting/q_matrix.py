@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import DataError
-from hidag.formatting import shown_in_cell
+from hidag.formatting import format_cell
 from hidag.measurement.families.registry import family_named, split_name
 from hidag.measurement.nominal import categorical_named
 from hidag.plotting import style
@@ -197,7 +197,7 @@ def plot_q(
             ax.text(
                 k,
                 j,
-                shown_in_cell(float(strength[j, k])),
+                format_cell(float(strength[j, k])),
                 ha="center",
                 va="center",
                 fontsize=style.SMALL_FONT_SIZE - 0.5,

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hidag.formatting import shortened, visible
+from hidag.formatting import replace_hidden, shorten
 
 #: Okabe and Ito's colours, which readers with any common colour blindness can tell apart.
 INK = "#1b2a41"
@@ -33,7 +33,7 @@ LONGEST_LINE = 22
 def shown_name(name: str, longest: int = LONGEST_NAME) -> str:
     """Return a name as figures show it: one line, no hidden characters, not too long."""
     spaced = "".join(" " if letter.isspace() else letter for letter in name)
-    return shortened(visible(spaced), longest)
+    return shorten(replace_hidden(spaced), longest)
 
 
 def name_in_lines(name: str, longest: int = LONGEST_LINE) -> str:

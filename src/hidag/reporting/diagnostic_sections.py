@@ -13,7 +13,7 @@ from hidag.data.sample_weights import rows_in_words
 from hidag.diagnostics.classification import Classification
 from hidag.diagnostics.fit_statistics import LEVEL, FitStatistics, where_true
 from hidag.diagnostics.q_validation import QValidation
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.asymptotic_draws import draws_or_reason, why_no_draws
 from hidag.inference.bootstrap_result import BootstrapResult, sums_in_words
 from hidag.inference.intervals import FEWEST_FOR_INTERVALS, interval_cautions, level_reached
@@ -51,7 +51,7 @@ def fit_panel(found: FitStatistics) -> Panel:
         c = found.criteria
         rows = rows_in_words(c.n_rows, c.n_effective)
         words.append(
-            f"Log-likelihood {c.log_likelihood:,.2f} with {counted(c.n_parameters, 'parameter')}: "
+            f"Log-likelihood {c.log_likelihood:,.2f} with {plural(c.n_parameters, 'parameter')}: "
             f"AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC {c.ebic:,.2f}; {rows} and "
             f"{c.n_cells:,} observed cells were used."
         )
@@ -62,7 +62,7 @@ def fit_panel(found: FitStatistics) -> Panel:
         words.append(
             f"Means and pairs of the {a.n_items} categorical items: RMSEA2 {a.rmsea:.4f} (90 % "
             f"interval {a.interval[0]:.4f} to {a.interval[1]:.4f}), which is customarily called "
-            f"{verdict}; SRMSR {a.srmsr:.4f}; M2 {a.m2:,.1f} on {counted(a.degrees, 'degree')} of "
+            f"{verdict}; SRMSR {a.srmsr:.4f}; M2 {a.m2:,.1f} on {plural(a.degrees, 'degree')} of "
             f"freedom, p {a.p_value:.3g}; {rows} without a missing cell."
         )
     tables = []
@@ -120,7 +120,7 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
         else "drawn from the fitted model"
     )
     words = [
-        f"The model was fitted again to {counted(found.n_refits, 'table')} {kind}. All latents "
+        f"The model was fitted again to {plural(found.n_refits, 'table')} {kind}. All latents "
         f"were those of the fit in {found.same_latents.mean():.0%} of them."
     ]
     if found.start == "fitted":
@@ -155,7 +155,7 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
     if found.n_refits < FEWEST_FOR_INTERVALS:
         tables = [table for table in tables if table.name not in ("law_intervals", "intervals")]
     if not found.q_given:
-        entries = counted(len(unsure), "entry of Q is", "entries of Q are")
+        entries = plural(len(unsure), "entry of Q is", "entries of Q are")
         words.append(f"{entries} in 5 to 95 % of the refits.")
         tables.append(_of_rows("q_support", "Entries of Q that refits do not agree on", unsure))
     tables = [table for table in tables if table.rows]
@@ -208,12 +208,12 @@ def errors_panel(found: StandardErrors) -> tuple[Section, tuple[Table, ...]]:
     ]
     if found.flat:
         words.append(
-            f"The data say nothing of {counted(len(found.flat), 'parameter')}, for instance of "
+            f"The data say nothing of {plural(len(found.flat), 'parameter')}, for instance of "
             f"{found.flat[0]}."
         )
     if found.known_in_sum:
         words.append(
-            f"Prerequisites leave {counted(len(found.known_in_sum), 'parameter')} known in sum "
+            f"Prerequisites leave {plural(len(found.known_in_sum), 'parameter')} known in sum "
             f"only, for instance {found.known_in_sum[0]}: the states that would tell them apart do "
             "not occur."
         )

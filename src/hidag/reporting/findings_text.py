@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.posterior import HARDLY_SEEN
-from hidag.formatting import counted, shortened
+from hidag.formatting import plural, shorten
 from hidag.identifiability.findings import listed
 from hidag.plotting.q_matrix import strengths
 from hidag.structure.graphs import DAG
@@ -305,7 +305,7 @@ def _items(result: FitResult) -> list[str]:
     strength, q, _ = strengths(result)
     if len(result.latent_names) > _TOLD_LATENTS:
         few, many = int(q.sum(axis=0).min()), int(q.sum(axis=0).max())
-        span = f"{few} to {many} items" if few < many else counted(few, "item", "items")
+        span = f"{few} to {many} items" if few < many else plural(few, "item", "items")
         return [f"Each cause shows in {span}."]
     return [
         _one_latent(name, np.abs(strength[:, k]) * q[:, k], result.item_names)
@@ -320,8 +320,8 @@ def _one_latent(name: str, strength: NDArray[np.float64], items: Sequence[str]) 
     order = np.argsort(-strength, kind="stable")[: min(count, _STRONGEST_ITEMS)]
     names = listed([_cut(items[j]) for j in order.tolist()])
     most = ", most strongly in" if count > len(order) else ":"
-    return f"{_cut(name)} shows in {counted(count, 'item', 'items')}{most} {names}."
+    return f"{_cut(name)} shows in {plural(count, 'item', 'items')}{most} {names}."
 
 
 def _cut(name: str) -> str:
-    return shortened(name, _LONGEST_NAME)
+    return shorten(name, _LONGEST_NAME)

@@ -19,7 +19,7 @@ from hidag.fitting.fit_warnings import (
     noiseless_sentence,
     overdispersion_sentence,
 )
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.fitted_rows import NOT_SUMMED, was_weighted
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.nominal import categorical_named
@@ -85,7 +85,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
     n_starts = len(result.starts)
     best_of = f", best of {n_starts:,} starts" if n_starts > 1 else ""
     return [
-        f"A table of {result.n_samples:,} rows and {counted(n_items, 'item', 'items')}{missing} "
+        f"A table of {result.n_samples:,} rows and {plural(n_items, 'item', 'items')}{missing} "
         f"was explained by {latents_in_words(result)}.",
         *_unanswered(result),
         *_answers_in_words(result),
@@ -95,7 +95,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         effects_in_words(result),
         *least_cases_in_words(result),
         *knowledge_in_words(result),
-        f"The estimate comes from {steps}, {counted(result.n_iter, 'step')}{best_of}. {rows}",
+        f"The estimate comes from {steps}, {plural(result.n_iter, 'step')}{best_of}. {rows}",
     ]
 
 
@@ -168,12 +168,12 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     out += doubts_of_knowledge(result)
     if not result.converged:
         out.append(
-            f"the estimate had not settled after {counted(result.n_iter, 'step')}; fit again with "
+            f"the estimate had not settled after {plural(result.n_iter, 'step')}; fit again with "
             "a larger max_iter before reading the numbers"
         )
     elif result.all_starts_stopped:
         out.append(
-            f"no start had settled after {counted(result.settings['max_iter'], 'step')}, so that "
+            f"no start had settled after {plural(result.settings['max_iter'], 'step')}, so that "
             "the one that looked best may not be the best; fit again with a larger max_iter before "
             "reading the numbers"
         )
@@ -185,7 +185,7 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
         )
     if n_items < 2 * n_latents + 1:
         out.append(
-            f"{counted(n_latents, 'latent')} cannot be identified from {counted(n_items, 'item')}; "
+            f"{plural(n_latents, 'latent')} cannot be identified from {plural(n_items, 'item')}; "
             f"at least {2 * n_latents + 1} items are needed"
         )
     q = result.q_matrix
@@ -196,14 +196,14 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     ]
     if thin:
         out.append(
-            f"{counted(len(thin), 'latent is', 'latents are')} measured by fewer than "
+            f"{plural(len(thin), 'latent is', 'latents are')} measured by fewer than "
             f"{FEWEST_ITEMS} items ({_listed(thin)}) and may not be identified; "
             f"{'ask for fewer latents or ' if n_latents > 1 else ''}add items"
         )
     idle = [name for name, row in zip(result.item_names, q, strict=True) if not row.any()]
     if idle:
         out.append(
-            f"{counted(len(idle), 'item measures', 'items measure')} no latent ({_listed(idle)})"
+            f"{plural(len(idle), 'item measures', 'items measure')} no latent ({_listed(idle)})"
         )
     if n_latents > 1 and result.information_ratio < HARDLY_SEEN:
         # What ordinary tests leave in the dark is no concern: the search counts as many rows less.

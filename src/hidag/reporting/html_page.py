@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from hidag.exceptions import FileError, import_extra
-from hidag.formatting import shown_number, visible
+from hidag.formatting import format_number, replace_hidden
 
 # --- Names that run from right to left turn nothing around but themselves, and hidden ones
 
@@ -39,12 +39,12 @@ def keeper_of(names: Iterable[str]) -> Callable[[str], str]:
         Of items and latents, as texts may quote them.
     """
     # Longer ones first: a name may be part of another.
-    alone = {name for name in map(visible, names) if turns(name)}
+    alone = {name for name in map(replace_hidden, names) if turns(name)}
     turning = sorted(alone, key=lambda name: (-len(name), name))
     pattern = re.compile("|".join(map(re.escape, turning))) if turning else None
 
     def keep(text: str) -> str:
-        text = visible(text)
+        text = replace_hidden(text)
         if text in alone or pattern is None:
             return text
         return pattern.sub(lambda m: _FIRST_STRONG + m[0] + _END_OF_ISOLATE, text)
@@ -100,8 +100,8 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
         finalize=finalize,
     )
     # For what is to be copied: hidden characters are seen, and nothing is put around names.
-    environment.filters["visible"] = visible
-    environment.filters["number"] = partial(shown_number, grouped=True)
+    environment.filters["visible"] = replace_hidden
+    environment.filters["number"] = partial(format_number, grouped=True)
     return environment.get_template(template).render(**content)
 
 

@@ -12,7 +12,7 @@ from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from hidag.diagnostics.fit_statistics import LEVEL
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.result_tables import N_EFFECTIVE
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def misfits(found: FitStatistics) -> tuple[str, ...]:
     if pairs:
         worst = pairs[0]
         out.append(
-            f"{counted(len(pairs), 'pair of items goes', 'pairs of items go')} together otherwise "
+            f"{plural(len(pairs), 'pair of items goes', 'pairs of items go')} together otherwise "
             f"than the model says, {_most_of_all(pairs)}{worst['first']} and {worst['second']} (a "
             f"residual correlation of {worst['residual']:.2f})"
         )
@@ -59,7 +59,7 @@ def misfits(found: FitStatistics) -> tuple[str, ...]:
     if items:
         worst = items[0]
         out.append(
-            f"{counted(len(items), 'item does', 'items do')} not behave as the model says given "
+            f"{plural(len(items), 'item does', 'items do')} not behave as the model says given "
             f"the other items, {_most_of_all(items)}{worst['item']} (off by {worst['rmsd']:.2f} "
             "over the latents' states)"
         )

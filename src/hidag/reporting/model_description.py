@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.latent.state_space import MAX_LISTED_STATES
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.terms import ALL_ORDERS, Effects
@@ -33,8 +33,8 @@ def latents_in_words(result: FitResult) -> str:
     """Return how many hidden causes there are and how many levels they have."""
     levels = result.terms.levels
     if all_binary(result):
-        return counted(len(levels), "hidden yes/no cause", "hidden yes/no causes")
-    causes = counted(len(levels), "hidden cause", "hidden causes")
+        return plural(len(levels), "hidden yes/no cause", "hidden yes/no causes")
+    causes = plural(len(levels), "hidden cause", "hidden causes")
     if len(set(levels)) == 1:
         return f"{causes} with {levels[0]} levels{' each' if len(levels) > 1 else ''}"
     parts = [f"{count} with {m} levels" for m, count in sorted(Counter(levels).items())]
@@ -63,9 +63,7 @@ def effects_in_words(result: FitResult) -> str:
             f"Interactions {limit} inside an item's causes were allowed; none was worth its price."
         )
     n_items = len({one.item for one in found})
-    kept = (
-        f"{counted(len(found), 'is', 'are')} in the model, in {counted(n_items, 'item', 'items')}"
-    )
+    kept = f"{plural(len(found), 'is', 'are')} in the model, in {plural(n_items, 'item', 'items')}"
     given = result.q_given is not None and bool((result.q_given >= 0).all())
     why = "all are fitted with a given Q-matrix" if given else "those worth their price are kept"
     return f"Interactions {limit} inside an item's causes were allowed ({why}); {kept}."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.exceptions import FileError
-from hidag.formatting import shown_row
+from hidag.formatting import format_row
 from hidag.results import without_nan
 
 # --- Headings of parts of the report: a part is found, replaced or missed by its heading
@@ -91,7 +91,7 @@ def shown_table(table: Table) -> dict[str, Any]:
             for c in range(len(table.header))
         ],
         "rows": [
-            shown_row(table.header, row, decimals=table.decimals, grouped=True)
+            format_row(table.header, row, decimals=table.decimals, grouped=True)
             for row in table.rows[:MOST_TABLE_ROWS]
         ],
         "n_rows": len(table.rows),

@@ -35,7 +35,7 @@ from hidag.diagnostics.person_fit import person_fit
 from hidag.diagnostics.q_validation import validate_q
 from hidag.estimator import DCRL
 from hidag.exceptions import FileError, HidagError, SettingError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.inference.result_tables import Table
 from hidag.inference.standard_errors import standard_errors
 from hidag.results import FitResult
@@ -70,7 +70,7 @@ def run_errors(
     if patterns is not None:
         _keep(found.patterns, patterns)
         if not as_json:
-            say(f"\nwrote {counted(len(found.patterns), 'row')} into {patterns}")
+            say(f"\nwrote {plural(len(found.patterns), 'row')} into {patterns}")
 
 
 def run_goodness(
@@ -235,7 +235,7 @@ def _answer(table: Table, out: Path | None, told: str | list[dict[str, Any]]) ->
     if isinstance(told, str):
         say(told)
         if out is not None:
-            say(f"\nwrote {counted(len(table), 'row')} into {out}")
+            say(f"\nwrote {plural(len(table), 'row')} into {out}")
     else:
         say(json.dumps(jsonable(told), indent=1))
 

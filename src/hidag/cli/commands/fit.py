@@ -30,7 +30,7 @@ from hidag.data.sample_weights import MANY_UNANSWERED, UNANSWERED, unanswered_in
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import FileError, HidagError, SettingError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.reporting.fit_description import concerns
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge
@@ -154,7 +154,7 @@ def run_fit(order: FitOrder) -> None:
     result, values, warnings = fit_source(source, n_latents, order.family, settings)
     result = with_reading(result, order.reading)
     say(
-        f"{order.table}: {result.n_samples:,} rows, {counted(len(result.item_names), 'item')}, "
+        f"{order.table}: {result.n_samples:,} rows, {plural(len(result.item_names), 'item')}, "
         f"{result.missing_share:.1%} of the cells missing"
     )
     n_empty = result.settings.get(UNANSWERED, 0)

@@ -16,7 +16,7 @@ from hidag.cli.messages import in_options
 from hidag.cli.output_files import number, write_csv
 from hidag.cli.read_options import Reading
 from hidag.exceptions import HidagError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.model_selection.selection import COLUMNS, Selection
 from hidag.model_selection.selection import select as select_latents
 from hidag.plotting.figure import render_figure
@@ -143,7 +143,7 @@ def _say_selection(found: Selection) -> None:
         say(line)
     for one in found.candidates:
         if one.reason is not None:
-            say(f"  {counted(one.n_latents, 'latent')} could not be fitted: {one.reason}")
+            say(f"  {plural(one.n_latents, 'latent')} could not be fitted: {one.reason}")
     say(f"\nrecommended: {found.verdict()}")
 
 

@@ -12,7 +12,7 @@ from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.messages import in_options
 from hidag.cli.output_files import write_csv
 from hidag.exceptions import HidagError
-from hidag.formatting import counted
+from hidag.formatting import plural
 from hidag.reporting.fit_description import edges_in_words
 from hidag.simulation.designs import design
 from hidag.simulation.truth import Simulation, write_truth
@@ -45,8 +45,8 @@ def run_simulate(
     fill_folder(out, simulation_files(data), SIMULATION_FILES)
     many = _levels_in_words(truth.law.space.levels)
     say(
-        f"{counted(rows, 'row')}, {counted(truth.n_items, 'item')}, "
-        f"{counted(truth.n_latents, 'latent')} of {model}, {q}, {family}"
+        f"{plural(rows, 'row')}, {plural(truth.n_items, 'item')}, "
+        f"{plural(truth.n_latents, 'latent')} of {model}, {q}, {family}"
         + ("" if many is None else f", levels {many}")
     )
     say(f"true graph: {', '.join(edges_in_words(truth.cpdag)) or 'no edges'}")

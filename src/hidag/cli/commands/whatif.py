@@ -21,7 +21,7 @@ from hidag.cli.output_files import check_file, jsonable, number, write_csv
 from hidag.cli.result_text import cut_apart
 from hidag.data.csv_text import TRUTH_WORDS
 from hidag.exceptions import FileError, SettingError
-from hidag.formatting import shown_number, shown_range, shown_row
+from hidag.formatting import format_number, format_range, format_row
 from hidag.identifiability.findings import listed
 from hidag.inference.asymptotic_draws import draws_or_reason
 from hidag.measurement.families.registry import family_named
@@ -163,8 +163,8 @@ def _say_changes(
     shown = chosen[:_SHOWN_ROWS]
     lines = [[heading, "", "before", "after"]]
     for name, row in zip(cut_apart([row["name"] for row in shown]), shown, strict=True):
-        after = "not known" if np.isnan(row["low"]) else shown_range(row["low"], row["high"])
-        lines.append([f"  {name}", row["what"], shown_number(row["before"]), after])
+        after = "not known" if np.isnan(row["low"]) else format_range(row["low"], row["high"])
+        lines.append([f"  {name}", row["what"], format_number(row["before"]), after])
     for text in columns(lines, right=(2,)):
         say(text)
     if len(chosen) > len(shown):
@@ -185,7 +185,7 @@ def _say_expected(rows: list[dict[str, Any]], heading: str) -> None:
     shown = rows[:_SHOWN_ROWS]
     lines = [[heading, "", "expected"]]
     for name, row in zip(cut_apart([row["name"] for row in shown]), shown, strict=True):
-        lines.append([f"  {name}", row["what"], shown_number(row["before"])])
+        lines.append([f"  {name}", row["what"], format_number(row["before"])])
     for text in columns(lines, right=(2,)):
         say(text)
     if len(rows) > len(shown):
@@ -265,7 +265,7 @@ def _amount_and_interval(row: Mapping[str, Any]) -> tuple[str, str]:
     names = ["low", "high", *(name for name in ("lower", "upper") if name in row)]
     # Ranges are no intervals: only lower and upper tell how many digits are known.
     heads = ["least", "most", "lower", "upper"][: len(names)]
-    texts = shown_row(heads, [row[name] for name in names])
+    texts = format_row(heads, [row[name] for name in names])
     amount = texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
     if len(texts) == 2:
         return amount, ""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.formatting import shown_value
+from hidag.formatting import format_value
 
 # --- A search along one line, for many items at once, that never goes down
 
@@ -384,8 +384,8 @@ def found_elsewhere(x: Array, other: NDArray[np.bool_]) -> str:
     odd = x[other]
     cells = f"in {len(odd)} of {len(x)} cells"
     if (odd == odd[0]).all():
-        return f"{shown_value(odd[0])} {cells}"
-    return f"something else {cells}, such as {shown_value(odd[0])}"
+        return f"{format_value(odd[0])} {cells}"
+    return f"something else {cells}, such as {format_value(odd[0])}"
 
 
 def find_counts(x: Array) -> Finding:
@@ -423,7 +423,7 @@ def find_grades(x: Array, lowest: int, n_grades: int) -> Finding:
     if (x == np.floor(x)).all():
         low, high = min(int(x.min()), lowest), max(int(x.max()), top)
         return (
-            f"values from {shown_value(x.min())} to {shown_value(x.max())}",
+            f"values from {format_value(x.min())} to {format_value(x.max())}",
             f"write 'ordinal({low}..{high})' if these are all grades, or recode the item",
         )
     return (
