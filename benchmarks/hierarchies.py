@@ -26,7 +26,7 @@ from hidag.latent import NetworkLaw, StateSpace
 from hidag.metrics import evaluate_graph
 from hidag.simulation import Truth, simulate
 from hidag.structure import CPDAG, DAG, discover
-from hidag.structure.knowledge import directed_further
+from hidag.structure.knowledge import orient_by_knowledge
 
 K, ITEMS_EACH, FURTHER = 5, 5, 3
 NAMES = tuple(f"Z{k + 1}" for k in range(K))
@@ -74,7 +74,7 @@ def skills(
 
 def wanted(law: NetworkLaw, known: Knowledge) -> CPDAG:
     """Return what can be told of the law's graph by one who knows the hierarchy."""
-    told = directed_further(DAG.from_parents(law.parents).to_cpdag().adjacency, known.rules(NAMES))
+    told = orient_by_knowledge(DAG.from_parents(law.parents).to_cpdag().adjacency, known.constraints(NAMES))
     return CPDAG(told, NAMES)
 
 

@@ -21,7 +21,7 @@ from hidag import DCRL, evaluate
 from hidag.metrics import evaluate_graph
 from hidag.simulation import random_dag, random_law, random_q, rich_truth, simulate
 from hidag.structure import discover
-from hidag.structure.graph_search import score_for
+from hidag.structure.graph_search import choose_score
 
 K, J, N = 4, 20, 10_000
 LEVELS = ((2, 2, 2, 2), (3, 3, 3, 3), (2, 3, 4, 2), (4, 4, 4, 4))
@@ -42,7 +42,7 @@ def run(levels, effects: str, family: str, seed: int) -> tuple[float, ...]:
         model = DCRL(K, levels=levels, effects=asked, family=family, random_state=seed).fit(data.X)
     seconds = time.process_time() - begin
     found = evaluate(model, truth)
-    known = discover(data.states, levels=levels, score=score_for(levels))
+    known = discover(data.states, levels=levels, score=choose_score(levels))
     matched = [model.latent_law_.space.levels[k] for k in found.permutation]
     return (
         found.shd_q,

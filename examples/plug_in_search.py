@@ -19,7 +19,7 @@ def hill_climbing(
 ) -> np.ndarray:
     """Return the adjacency, shape (K, K), of a DAG that no single edge change improves."""
     knowledge = knowledge or Knowledge()
-    forbidden = knowledge.rules(names) & 1
+    forbidden = knowledge.constraints(names) & 1
     required = knowledge.required_adjacency(names)
     graph = required.astype(int)
 

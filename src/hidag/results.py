@@ -19,7 +19,7 @@ from hidag.data.missingness_patterns import SeenRows
 from hidag.data.value_checks import read_known_items
 from hidag.exceptions import FileError, SettingError
 from hidag.identifiability.certificate import Certificate
-from hidag.identifiability.fit_certificate import certificate_of_fit, certificate_of_q
+from hidag.identifiability.fit_certificate import certify_q_matrix, certify_result
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.registry import family_named
@@ -342,7 +342,7 @@ class FitResult:
     @cached_property
     def identifiability(self) -> Certificate:
         """What this Q lets be identified, condition by condition (print it)."""
-        return certificate_of_q(self)
+        return certify_q_matrix(self)
 
     def certify(self, *, information: bool = True) -> Certificate:
         """Return the certificate of the fitted coefficients and law too, not of Q alone.
@@ -351,7 +351,7 @@ class FitResult:
         the Fisher information and the directions that are flat, up to 2^13 joint states; beyond,
         states are compared item by item only.
         """
-        return certificate_of_fit(self, information=information)
+        return certify_result(self, information=information)
 
     @property
     def all_starts_stopped(self) -> bool:

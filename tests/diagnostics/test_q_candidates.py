@@ -105,8 +105,8 @@ def test_latents_are_found_by_name_in_any_order(rows, told):
     assert said == []
     assert moved.latent_names == ("C", "A", "B")
     known = Knowledge.from_dict(moved.settings["knowledge"])
-    wanted = TOLD.rules(told.latent_names)[np.ix_(order, order)]
-    np.testing.assert_array_equal(known.rules(moved.latent_names), wanted)
+    wanted = TOLD.constraints(told.latent_names)[np.ix_(order, order)]
+    np.testing.assert_array_equal(known.constraints(moved.latent_names), wanted)
     cube = told.ruled_out.reshape(2, 2, 2).transpose(order)
     np.testing.assert_array_equal(moved.ruled_out, cube.ravel())
 

@@ -89,7 +89,11 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.strategy.moves import split_moves as splits
     from hidag.strategy.observed_likelihood import edge_tests, likelihood_search
     from hidag.strategy.observed_likelihood import likelihood_search as single_changes
-    from hidag.structure.graph_search import FEW_VARIABLES, MOST_LEAN_STATES, PRIOR_WEIGHTS
+    from hidag.structure.graph_search import (
+        EQUIVALENT_SAMPLE_SIZES,
+        MAX_EXACT_LEAN_VARIABLES,
+        MAX_LEAN_STATES,
+    )
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
     words = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
@@ -150,11 +154,12 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
         f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
         f"on up to {levels.ROWS_FOR_LEVELS:,} rows. The assignment",
-        f"the weights {', '.join(f'{w:g}' for w in PRIOR_WEIGHTS[:-1])} and {PRIOR_WEIGHTS[-1]:g}",
+        f"the weights {', '.join(f'{w:g}' for w in EQUIVALENT_SAMPLE_SIZES[:-1])} "
+        f"and {EQUIVALENT_SAMPLE_SIZES[-1]:g}",
         f"({exchange_levels.MOST_EXCHANGES} exchanges at the most)",
         f"if it gains, for up to {words[exchange_levels.MOST_ROUNDS]} rounds",
-        f'With at most {FEW_VARIABLES} latents `search="xges"` therefore',
-        f"more than 2^{MOST_LEAN_STATES.bit_length() - 1} joint states, and while latents are",
+        f'With at most {MAX_EXACT_LEAN_VARIABLES} latents `search="xges"` therefore',
+        f"more than 2^{MAX_LEAN_STATES.bit_length() - 1} joint states, and while latents are",
         f"on up to {effects.ROWS_FOR_STARTS:,} rows under a saturated law",
         f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
         f"those of {factor_count.N_SHUFFLES} tables whose columns were shuffled",

@@ -15,7 +15,7 @@ from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.reporting import render_report
 from hidag.reporting.fit_description import concerns
 from hidag.simulation import make_truth, simulate
-from hidag.structure.knowledge import any_law_obeys
+from hidag.structure.knowledge import admits_complete_dag
 
 NAMES = ("A", "B", "C", "D")
 Q = np.repeat(np.eye(4, dtype=int), 3, axis=0)
@@ -158,10 +158,10 @@ def test_sampled_latents_say_nothing_of_knowledge_that_the_data_can_live_with(ro
 
 
 def test_any_law_obeys_unless_pairs_are_apart_or_directions_go_round_in_a_circle():
-    assert any_law_obeys(Knowledge(), NAMES)
-    assert any_law_obeys(Knowledge(tiers=[["A", "B"], ["C"]], required=[("D", "A")]), NAMES)
-    assert any_law_obeys(Knowledge(hierarchy=[("A", "B"), ("B", "C")]), NAMES)
-    assert any_law_obeys(Knowledge(forbidden=[("A", "B"), ("B", "C")]), NAMES)
-    assert not any_law_obeys(Knowledge(forbidden=[("A", "B"), ("B", "C"), ("C", "A")]), NAMES)
-    assert not any_law_obeys(Knowledge(forbidden=[("A", "B")], tiers=[["A"], ["B"]]), NAMES)
-    assert not any_law_obeys(FIRST, NAMES)
+    assert admits_complete_dag(Knowledge(), NAMES)
+    assert admits_complete_dag(Knowledge(tiers=[["A", "B"], ["C"]], required=[("D", "A")]), NAMES)
+    assert admits_complete_dag(Knowledge(hierarchy=[("A", "B"), ("B", "C")]), NAMES)
+    assert admits_complete_dag(Knowledge(forbidden=[("A", "B"), ("B", "C")]), NAMES)
+    assert not admits_complete_dag(Knowledge(forbidden=[("A", "B"), ("B", "C"), ("C", "A")]), NAMES)
+    assert not admits_complete_dag(Knowledge(forbidden=[("A", "B")], tiers=[["A"], ["B"]]), NAMES)
+    assert not admits_complete_dag(FIRST, NAMES)

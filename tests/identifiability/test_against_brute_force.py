@@ -143,7 +143,7 @@ def test_the_advice_is_enough_and_nothing_smaller_is(effects) -> None:
 
 
 def with_additions(q: np.ndarray, found: Certificate) -> np.ndarray:
-    names = found.asked.latent_names
+    names = found.design.latent_names
     return np.vstack([q, *([int(name in new) for name in names] for new in found.additions)])
 
 

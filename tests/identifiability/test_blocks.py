@@ -64,7 +64,7 @@ def test_thousands_of_items_and_fifty_latents() -> None:
         found = check_identifiability(q, effects="all", families="bernoulli")
         assert found.generic is not None
         larger = np.vstack(
-            [q, *([name in new for name in found.asked.latent_names] for new in found.additions)]
+            [q, *([name in new for name in found.design.latent_names] for new in found.additions)]
         )
         assert check_identifiability(larger, effects="all").generic is True
     assert "and 43 more" in check_identifiability(np.zeros((3, 50))).summary()

@@ -9,6 +9,7 @@ import pytest
 
 from hidag.exceptions import DataError
 from hidag.identifiability import certify_fit, information_rank
+from hidag.identifiability.design import read_design
 from hidag.identifiability.fitted_conditions import (
     item_designs,
     items_with_ties,
@@ -16,7 +17,6 @@ from hidag.identifiability.fitted_conditions import (
     not_highest_at_the_top,
     own_tables,
 )
-from hidag.identifiability.question import read_question
 from hidag.identifiability.strict_conditions import latents_not_shown, same_predictors
 from hidag.latent import StateSpace
 
@@ -101,7 +101,7 @@ def test_the_ordered_assumption_word_for_word() -> None:
     seen = {True: 0, False: 0}
     for _ in range(300):
         q = rng.random((1, 3)) < 0.6
-        designs, _ = item_designs(read_question(q.astype(int), levels=levels, effects="all"))
+        designs, _ = item_designs(read_design(q.astype(int), levels=levels, effects="all"))
         b = rng.normal(0.6, 0.5, designs[0].shape[1])
         eta = (designs[0] @ b)[None, :]
         tables = own_tables(eta, q, levels)
@@ -160,7 +160,7 @@ def bernoulli_distribution(eta: np.ndarray, law: np.ndarray) -> np.ndarray:
 def test_the_rank_is_that_of_the_distribution_s_derivative(q, rank) -> None:
     rng = np.random.default_rng(5)
     q = np.array(q)
-    asked = read_question(q)
+    asked = read_design(q)
     designs, names = item_designs(asked)
     b = [rng.normal(0.8, 0.3, d.shape[1]) for d in designs]
     law = any_law(2 ** q.shape[1], rng)
@@ -240,7 +240,7 @@ def test_more_levels_and_interactions() -> None:
     rng = np.random.default_rng(8)
     levels = (3, 2)
     q = np.vstack([np.eye(2, dtype=int)] * 5 + [np.ones((1, 2), dtype=int)])
-    asked = read_question(q, levels=levels, effects="all")
+    asked = read_design(q, levels=levels, effects="all")
     designs, names = item_designs(asked)
     assert names[-1] == [
         "intercept",

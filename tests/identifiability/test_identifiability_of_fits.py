@@ -29,8 +29,8 @@ def test_a_fit_of_a_good_design_is_certified_and_silent(tmp_path):
     found = model.result_.identifiability
     assert found.generic is True
     assert found.strict is True
-    assert found.asked.item_names == model.result_.item_names
-    assert found.asked.families == ("gaussian",) * 9
+    assert found.design.item_names == model.result_.item_names
+    assert found.design.families == ("gaussian",) * 9
     again = load(model.result_.save(tmp_path / "fit.npz"))
     assert again.identifiability.summary() == found.summary()
 
@@ -56,9 +56,9 @@ def test_effects_and_levels_of_the_fit_are_what_is_certified():
     settings = {"family": "gaussian", "q_matrix": q, "random_state": 0}
     main = DCRL(2, **settings).fit(table(q)).result_.identifiability
     every = DCRL(2, effects="all", **settings).fit(table(q)).result_.identifiability
-    assert (main.asked.order, every.asked.order) == (1, 2)
+    assert (main.design.order, every.design.order) == (1, 2)
     three = DCRL(2, levels=[3, 2], **settings).fit(table(q)).result_.identifiability
-    assert three.asked.levels == (3, 2)
+    assert three.design.levels == (3, 2)
     assert three.strict is None
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from hidag.identifiability import check_identifiability
 from hidag.identifiability.assumptions import Fitted
-from hidag.identifiability.fit_certificate import certificate_of_fitted
+from hidag.identifiability.design import MeasurementDesign
+from hidag.identifiability.fit_certificate import certify_parameters
 from hidag.identifiability.fitted_conditions import n_told_apart, only_told
-from hidag.identifiability.question import Question
 from hidag.latent import SaturatedLaw, StateSpace
 
 Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=bool)
@@ -23,7 +23,7 @@ def question(q=Q, ruled_out=LINE, order=None, **more):
     items = tuple(f"item_{j}" for j in range(len(q)))
     latents = tuple("ABC"[: q.shape[1]])
     families = ("bernoulli",) * len(q)
-    return Question.about(
+    return MeasurementDesign.about(
         q, items, latents, (2,) * q.shape[1], order, families, ruled_out=ruled_out, **more
     )
 
@@ -85,7 +85,7 @@ def test_a_fit_is_certified_by_states_that_may_occur(unknown):
     law = SaturatedLaw(StateSpace((2, 2)), np.array([0.3, 0.0, 0.3, 0.4]))
     tables = [line.reshape(2, 2)[tuple(slice(None) if own else 0 for own in row)]
               for line, row in zip(eta, Q, strict=True)]  # fmt: skip
-    found = certificate_of_fitted(asked, Fitted(only_told(asked, tables), law, eta))
+    found = certify_parameters(asked, Fitted(only_told(asked, tables), law, eta))
     assert found.finding("monotone").holds
     assert found.finding("distinct-states").holds
     # The law's two, and every sum once.
@@ -93,7 +93,7 @@ def test_a_fit_is_certified_by_states_that_may_occur(unknown):
     assert found.finding("positive-law").witness == {"states": ["01"], "ruled_out": ["01"]}
     empty = SaturatedLaw(StateSpace((2, 2)), np.array([0.6, 0.0, 0.0, 0.4]))
     fitted = Fitted(only_told(asked, tables), empty, eta)
-    found = certificate_of_fitted(asked, fitted, information=False)
+    found = certify_parameters(asked, fitted, information=False)
     assert found.finding("positive-law").sentence.endswith(
         "; besides, state 10 has no probability in the fit"
     )

@@ -62,7 +62,7 @@ def test_a_q_matrix_that_was_read_for_a_fit_is_taken() -> None:
         named(np.vstack([EYE] * 3)), [f"x{j}" for j in range(1, 10)]
     )
     found = check_identifiability(spec)
-    assert found.asked.latent_names == ("Z1", "Z2", "Z3")
+    assert found.design.latent_names == ("Z1", "Z2", "Z3")
     assert found.generic is True
 
 

@@ -11,7 +11,7 @@ import pytest
 from hidag.exceptions import GraphError
 from hidag.kernels import equivalence_classes
 from hidag.structure import DAG
-from hidag.structure.greedy_search import from_words, to_words
+from hidag.structure.greedy_search import from_bitsets, to_bitsets
 from hidag.structure.knowledge import FORBIDDEN, direct_by_rules
 
 
@@ -99,8 +99,8 @@ def test_compiled_completion_agrees(classes) -> None:
     for members in classes:
         for member in members:
             out = np.zeros((5, 4, 1), dtype=np.uint64)
-            equivalence_classes.complete(to_words(member.adjacency.T), out)
-            assert np.array_equal(from_words(out[1] | out[2], 4), member.to_cpdag().adjacency)
+            equivalence_classes.complete(to_bitsets(member.adjacency.T), out)
+            assert np.array_equal(from_bitsets(out[1] | out[2], 4), member.to_cpdag().adjacency)
 
 
 def random_dag(rng: np.random.Generator, n: int, share: float) -> DAG:
@@ -117,9 +117,9 @@ def test_compiled_completion_agrees_across_words(n) -> None:
     for share in (1.5 / n, 4 / n):
         dag = random_dag(rng, n, share)
         out = np.zeros((5, n, (n + 63) // 64), dtype=np.uint64)
-        equivalence_classes.complete(to_words(dag.adjacency.T), out)
+        equivalence_classes.complete(to_bitsets(dag.adjacency.T), out)
         plain = dag.to_cpdag()
-        assert np.array_equal(from_words(out[1] | out[2], n), plain.adjacency)
+        assert np.array_equal(from_bitsets(out[1] | out[2], n), plain.adjacency)
         assert plain.is_valid()
 
 
@@ -149,9 +149,9 @@ def test_knowledge_directs_what_all_obeying_members_share(classes) -> None:
                 plain = direct_by_rules(graph, rules)
                 np.testing.assert_array_equal(plain, union)
                 compiled = np.zeros((5, 4, 1), dtype=np.uint64)
-                equivalence_classes.complete(to_words(member.adjacency.T), compiled)
+                equivalence_classes.complete(to_bitsets(member.adjacency.T), compiled)
                 assert equivalence_classes.direct_by_rules(compiled, rules)
-                np.testing.assert_array_equal(from_words(compiled[1] | compiled[2], 4), union)
+                np.testing.assert_array_equal(from_bitsets(compiled[1] | compiled[2], 4), union)
 
 
 def test_rules_without_an_obeying_member_are_found_out() -> None:

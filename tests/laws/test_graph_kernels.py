@@ -59,9 +59,9 @@ def test_variables_below(n) -> None:
         dag = np.zeros((n, n), dtype=np.int8)
         dag[np.ix_(order, order)] = np.triu(rng.random((n, n)) < 3 / n, 1)
         graph = np.zeros((5, n, (n + 63) // 64), dtype=np.uint64)
-        equivalence_classes.complete(greedy_search.to_words(dag.T), graph)
-        adjacency = greedy_search.from_words(graph[1] | graph[2], n)
-        found = greedy_search.from_words(graph[4], n)
+        equivalence_classes.complete(greedy_search.to_bitsets(dag.T), graph)
+        adjacency = greedy_search.from_bitsets(graph[1] | graph[2], n)
+        found = greedy_search.from_bitsets(graph[4], n)
         for y in range(n):
             assert set(np.flatnonzero(found[y])) == below(adjacency, y)
             assert y not in below(adjacency, y)

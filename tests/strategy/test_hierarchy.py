@@ -108,14 +108,14 @@ def test_the_graph_of_the_law_obeys_while_it_is_estimated(method):
     told = json.loads(json.dumps(model.result_.settings["knowledge"]))
     again = Knowledge.from_dict(told)
     names = model.latent_names_
-    np.testing.assert_array_equal(again.rules(names), known.rules(names))
+    np.testing.assert_array_equal(again.constraints(names), known.constraints(names))
 
 
 def test_what_is_known_of_latents_without_items_is_set_aside():
     known = Knowledge(
         required=[("a", "b"), ("b", "d")], tiers=[["c"], ["a", "d"]], hierarchy=[("d", "c")]
     )
-    left = known.among("abcd", [3, 0, 1])
+    left = known.reindex("abcd", [3, 0, 1])
     assert left == Knowledge(required=((1, 2), (2, 0)), tiers=((), (1, 0)))
 
 

@@ -21,7 +21,7 @@ from hidag.strategy.observed_likelihood.likelihood_search import (
     use_likelihood_search,
 )
 from hidag.structure import DAG, Knowledge, SearchResult
-from hidag.structure.graph_io import adjacency_of_parents
+from hidag.structure.graph_io import parents_to_adjacency
 from hidag.structure.scores import CountScore
 
 from .tables import CHAIN, EMPTY, FULL, SPACE, bent_law, chain_law, observed_chain
@@ -87,8 +87,8 @@ def test_the_chain_is_found_from_anywhere(weak, begin):
 def test_what_is_known_is_kept_to(weak):
     apart = Knowledge(forbidden=[("a", "b"), ("b", "a")], required=[("a", "c")])
     begin = ((), (), (0,))
-    best = LikelihoodSearch(weak, SingleChanges(apart.rules(NAMES))).best_from(begin)
-    adjacency = adjacency_of_parents(best.parents)
+    best = LikelihoodSearch(weak, SingleChanges(apart.constraints(NAMES))).best_from(begin)
+    adjacency = parents_to_adjacency(best.parents)
     assert adjacency[0, 2]
     assert not adjacency[0, 1]
     assert not adjacency[1, 0]

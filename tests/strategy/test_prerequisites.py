@@ -94,7 +94,7 @@ def test_graphs_by_likelihood_pay_for_possible_states_only(seen) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_estimates_of_changes_are_near_what_fits_say_under_prerequisites(seed) -> None:
     table = observed(1.5, 4000, 0.3, seed)
-    search = LikelihoodSearch(table, SingleChanges(STEP.rules(NAMES)))
+    search = LikelihoodSearch(table, SingleChanges(STEP.constraints(NAMES)))
     true, without = (search.fitted(parents, table.law) for parents in (TRUE, WITHOUT))
     worth = true.log_likelihood - without.log_likelihood
     joined = move_estimates(table, WITHOUT, without.law)
@@ -120,5 +120,5 @@ def test_known_probabilities_have_no_part_in_the_other_estimates(seen) -> None:
 @pytest.mark.parametrize("begin", [WITHOUT, MORE])
 def test_a_cause_beside_the_prerequisite_is_found(begin) -> None:
     table = observed(1.2, 4000, 0.6, 5)
-    search = LikelihoodSearch(table, SingleChanges(STEP.rules(NAMES)))
+    search = LikelihoodSearch(table, SingleChanges(STEP.constraints(NAMES)))
     assert search.best_from(begin).parents == TRUE

@@ -144,7 +144,7 @@ def test_knowledge_is_honoured(search) -> None:
         rows = rows[:, rng.permutation(n)]
         knowledge = random_knowledge(rng, n)
         names = [f"Z{k + 1}" for k in range(n)]
-        rules, required = knowledge.rules(names), knowledge.required_adjacency(names)
+        rules, required = knowledge.constraints(names), knowledge.required_adjacency(names)
         found = search_graph(rows, knowledge=knowledge, search=search)
         graph = found.graph
         assert graph.is_closed()
@@ -163,7 +163,7 @@ def test_exact_is_the_best_of_all_that_obey() -> None:
     for _ in range(10):
         rows = np.cumsum(rng.random((150, 4)) < 0.4, axis=1) % 2
         knowledge = random_knowledge(rng, 4)
-        rules, required = knowledge.rules(NAMES), knowledge.required_adjacency(NAMES)
+        rules, required = knowledge.constraints(NAMES), knowledge.required_adjacency(NAMES)
         score = CountScore(LatentCounts.from_rows(rows))
         best = -np.inf
         for code in range(3**6):
@@ -226,18 +226,18 @@ def test_no_knowledge_changes_nothing() -> None:
     ],
 )
 def test_chains_through_variables_that_are_left_out_remain(known, left):
-    found = known.among(NAMES, [0, 2, 3])
+    found = known.reindex(NAMES, [0, 2, 3])
     assert found == left
-    found.rules(["a", "c", "d"])
+    found.constraints(["a", "c", "d"])
 
 
 def test_chains_through_several_that_are_left_out_remain():
     known = Knowledge(required=[("a", "b"), ("b", "c"), ("c", "d")])
-    assert known.among(NAMES, [3, 0]) == Knowledge(required=((1, 0),))
+    assert known.reindex(NAMES, [3, 0]) == Knowledge(required=((1, 0),))
 
 
 def test_what_is_known_of_all_is_left_as_it_is():
     known = Knowledge(
         required=((2, 1), (1, 0)), forbidden=((0, 3),), tiers=((2,), (3, 0)), hierarchy=((2, 3),)
     )
-    assert known.among(NAMES) == known
+    assert known.reindex(NAMES) == known

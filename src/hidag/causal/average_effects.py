@@ -14,7 +14,7 @@ from hidag.causal.item_outcomes import MEAN, Outcome, expected_outcomes
 from hidag.causal.possible_parents import MOST_CHOICES, parent_choices
 from hidag.causal.unidentified_effects import REASON
 from hidag.exceptions import SettingError
-from hidag.identifiability.findings import listed
+from hidag.identifiability.findings import join_names
 from hidag.inference.asymptotic_draws import LawDraws
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.information.expected_information import NO_INTERVAL, Nudges
@@ -94,8 +94,8 @@ class AverageEffects:
             return None
         many = len(self.cut) > 1
         return (
-            f"the graph leaves {listed(list(self.cut))} more sets of parents than were looked at: "
-            f"the least and the most effect of {'these' if many else 'this latent'} may lie "
+            f"the graph leaves {join_names(list(self.cut))} more sets of parents than were looked "
+            f"at: the least and the most effect of {'these' if many else 'this latent'} may lie "
             "further out; give average_effects a higher limit"
         )
 
@@ -113,8 +113,8 @@ class AverageEffects:
         if n_untold > 1:
             have = "effects that depend on them have"
         return (
-            f"of all people {listed(shares)} would come into states that prerequisites rule out; "
-            f"no data tell what follows there, and {n_untold} {have} no number"
+            f"of all people {join_names(shares)} would come into states that prerequisites rule "
+            f"out; no data tell what follows there, and {n_untold} {have} no number"
         )
 
     def rows(self) -> list[dict[str, Any]]:

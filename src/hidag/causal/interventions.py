@@ -21,7 +21,7 @@ from hidag.causal.probability_queries import Beliefs, DrawnLaw, beliefs, beliefs
 from hidag.causal.unidentified_effects import REASON, Prerequisites, Untold
 from hidag.exceptions import DataError, SettingError
 from hidag.fitting.settings import checked_count
-from hidag.identifiability.findings import listed
+from hidag.identifiability.findings import join_names
 from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
 from hidag.results import FitResult, as_result
@@ -104,7 +104,7 @@ class WhatIf:
         share = low if low == high else f"{low} to {high}"
         return (
             f"this puts {share} of all people into states that prerequisites rule out; no data "
-            f"tell what follows there, and what depends on it has no number: {listed(names)}"
+            f"tell what follows there, and what depends on it has no number: {join_names(names)}"
         )
 
     def latent(self, name: str) -> tuple[Array, Array, Array]:

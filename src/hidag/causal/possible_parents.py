@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.structure.graphs import CPDAG, DAG
-from hidag.structure.orientation import MixedGraph, bits, close, extend, v_structure_triples
+from hidag.structure.orientation import (
+    MixedGraph,
+    apply_meek_rules,
+    bits,
+    extend_to_dag,
+    find_v_structures,
+)
 
 #: Members are counted one by one up to this many.
 COUNTED_MEMBERS = 5000
@@ -79,8 +85,8 @@ def parent_choices(
         Whether the members behind each are wanted.
     """
     graph.to_dag()  # refuses a graph without members
-    start = close(MixedGraph.from_adjacency(graph.adjacency))
-    told = v_structure_triples(MixedGraph.from_adjacency(graph.to_dag().adjacency))
+    start = apply_meek_rules(MixedGraph.from_adjacency(graph.adjacency))
+    told = find_v_structures(MixedGraph.from_adjacency(graph.to_dag().adjacency))
     found: list[tuple[MixedGraph, NDArray[np.int8]]] = []
     complete = True
     for branch in _branches(start, list(targets), told):
@@ -107,7 +113,7 @@ def _branches(
 ) -> Iterator[tuple[MixedGraph, NDArray[np.int8]]]:
     """Yield graphs in which the targets' edges are directed, each with one of its members."""
     if not targets:
-        dag = extend(graph)
+        dag = extend_to_dag(graph)
         if dag is not None:
             yield graph, dag
         return
@@ -119,10 +125,10 @@ def _branches(
                 branch.orient(other, target)
             else:
                 branch.orient(target, other)
-        close(branch)
-        dag = extend(branch)
+        apply_meek_rules(branch)
+        dag = extend_to_dag(branch)
         # Directions that force a new collider or a cycle belong to no member.
-        if dag is not None and v_structure_triples(MixedGraph.from_adjacency(dag)) == told:
+        if dag is not None and find_v_structures(MixedGraph.from_adjacency(dag)) == told:
             yield from _branches(branch, targets[1:], told)
 
 

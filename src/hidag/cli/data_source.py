@@ -27,7 +27,7 @@ from hidag.data.sample_weights import effective_number, rows_with_answers, scale
 from hidag.data.table import read_table
 from hidag.exceptions import DataError, FileError, SettingError
 from hidag.formatting import plural
-from hidag.identifiability.findings import listed
+from hidag.identifiability.findings import join_names
 
 # --- Weights of rows, as surveys give them: a column beside the items
 
@@ -219,11 +219,11 @@ def read_source(
         notes.append(weights_in_words(weights, said.weights_column))
     truths = truth_columns(found.table)
     if truths:
-        shown = listed(truths, limit=_SHOWN_NAMES)
+        shown = join_names(truths, limit=_SHOWN_NAMES)
         notes.append(f"yes or true is read as 1 and no or false as 0 in {shown}")
     for one in dict.fromkeys(answers.values()):
         alike = [name for name in items if answers.get(name) == one]
-        notes.append(f"{numbered(one.words)} in {listed(alike, limit=_SHOWN_NAMES)}")
+        notes.append(f"{numbered(one.words)} in {join_names(alike, limit=_SHOWN_NAMES)}")
     words, matrix = found.types, found.q
     if words is not None and types is None:
         if use_folder_types:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hidag.cli.console import columns, say
 from hidag.data.type_inference import AS_SCORES
 from hidag.formatting import format_number, plural, shorten
-from hidag.identifiability.findings import listed
+from hidag.identifiability.findings import join_names
 from hidag.reporting.fit_description import edges_in_words, family_counts
 from hidag.reporting.model_description import (
     all_binary,
@@ -47,7 +47,7 @@ def say_types(result: FitResult) -> None:
     if scores:
         # The one guess that stands between two families of which either could be meant.
         say(
-            f"  whole numbers {AS_SCORES}: {listed(scores, limit=_SHOWN_NAMES)}; say --family "
+            f"  whole numbers {AS_SCORES}: {join_names(scores, limit=_SHOWN_NAMES)}; say --family "
             "ITEM=poisson if an item counts something"
         )
 

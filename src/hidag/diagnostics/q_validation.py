@@ -103,7 +103,7 @@ def _like(result: FitResult, q: QSpec) -> DCRL:
         return DCRL(**settings | {
             "levels": [levels[k] for k in place],
             "latent_names": [result.latent_names[k] for k in place],
-            "knowledge": None if known is None else known.among(result.latent_names, place),
+            "knowledge": None if known is None else known.reindex(result.latent_names, place),
         })  # fmt: skip
     if len(set(levels)) > 1:
         raise SettingError(

@@ -22,7 +22,7 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.overdispersion import CountDispersion
 from hidag.results import FitResult
 from hidag.strategy.observed_likelihood.edge_tests import KnowledgeCost
-from hidag.structure.knowledge import Knowledge, any_law_obeys
+from hidag.structure.knowledge import Knowledge, admits_complete_dag
 
 #: Below this share of the latents' pairwise information a graph is not to be trusted.
 LITTLE_INFORMATION = 0.05
@@ -427,7 +427,7 @@ def _price(result: FitResult, cost: Mapping[str, Any]) -> str:
 def _law_in_words(result: FitResult) -> str:
     """Return that the law does not obey, where it does not; the graph always does."""
     known = Knowledge.from_dict(result.settings["knowledge"])
-    if isinstance(result.law, NetworkLaw) or any_law_obeys(known, result.latent_names):
+    if isinstance(result.law, NetworkLaw) or admits_complete_dag(known, result.latent_names):
         return ""
     return "; the saturated law that was asked for does not obey it, the graph does"
 

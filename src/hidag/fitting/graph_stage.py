@@ -25,13 +25,13 @@ from hidag.strategy.observed_likelihood.edge_tests import (
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit, use_likelihood_search
 from hidag.structure.graph_search import (
     SearchResult,
+    choose_sample_size,
+    choose_score,
     make_score,
-    prior_weight,
-    score_for,
     search_graph,
 )
 from hidag.structure.graphs import CPDAG
-from hidag.structure.knowledge import Knowledge, any_law_obeys
+from hidag.structure.knowledge import Knowledge, admits_complete_dag
 from hidag.structure.scores import ScoreCache
 
 Array = NDArray[np.float64]
@@ -107,8 +107,8 @@ def find_graph(
         return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
 
     if isinstance(score, str) and score == "auto":
-        score = score_for(counts.levels)
-    weight = prior_weight(counts, equivalent_sample_size, score, knowledge)
+        score = choose_score(counts.levels)
+    weight = choose_sample_size(counts, equivalent_sample_size, score, knowledge)
     made = make_score(score, counts, weight, knowledge)
 
     # The searches without one of the edges ask for much the same scores.
@@ -207,7 +207,9 @@ def latent_graph(
     busy = np.setdiff1d(np.arange(len(names)), idle)
     if len(busy) == 0:
         return _with_law(measurement, Confirmed(CPDAG(adjacency, names), (), None), 0.0, 0.0)
-    obey = law != "saturated" and knowledge is not None and not any_law_obeys(knowledge, names)
+    obey = (
+        law != "saturated" and knowledge is not None and not admits_complete_dag(knowledge, names)
+    )
     part = measurement.restricted(busy) if len(idle) else measurement
     ratio = part.information_ratio()
     kept = tuple(names[k] for k in busy)
@@ -231,7 +233,7 @@ def latent_graph(
         score=score,
         equivalent_sample_size=equivalent_sample_size,
         search=search,
-        knowledge=None if knowledge is None else knowledge.among(names, busy.tolist()),
+        knowledge=None if knowledge is None else knowledge.reindex(names, busy.tolist()),
         observed=tested,
         n_rows=ratio * part.n_samples,
         calibrated=isinstance(rule, str) and rule == "expected" and effective_size == "auto",

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 from hidag.exceptions import SettingError
 from hidag.measurement.penalties import Penalty, default_penalty
-from hidag.structure.exact_search import check_number
-from hidag.structure.knowledge import Knowledge, checked_knowledge
+from hidag.structure.exact_search import check_exact_size
+from hidag.structure.knowledge import Knowledge, check_knowledge
 
 #: Levels are stored in a byte.
 MOST_LEVELS = 255
@@ -167,7 +167,7 @@ def check_search(
     if not callable(search) and search not in NAMED_SEARCHES:
         raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
     if isinstance(search, str) and search == "exact":
-        check_number(len(names))
+        check_exact_size(len(names))
     if not hasattr(score, "local") and score not in NAMED_SCORES:
         raise SettingError(
             f"score must be 'auto', 'bdeu', 'bic', 'lean' or a local score, got {score!r}"
@@ -177,6 +177,6 @@ def check_search(
         raise SettingError(
             f"equivalent_sample_size must be a positive number or 'auto', got {sample_size!r}"
         )
-    known = checked_knowledge(knowledge)
+    known = check_knowledge(knowledge)
     if known is not None:
-        known.rules(names)
+        known.constraints(names)

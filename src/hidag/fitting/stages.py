@@ -142,7 +142,7 @@ def _measure(
         law=task.law,
         effects=task.effects,
         begin=begin,
-        knowledge=None if task.knowledge is None else task.knowledge.among(task.latent_names),
+        knowledge=None if task.knowledge is None else task.knowledge.reindex(task.latent_names),
         weights=task.weights,
         n_threads=task.n_threads,
         progress=progress,

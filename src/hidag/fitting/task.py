@@ -231,7 +231,7 @@ def _warn_of_nameless(
     """
     if knowledge is None or knowledge.hierarchy or len(names) < 2:
         return
-    rules = knowledge.rules(names)
+    rules = knowledge.constraints(names)
     pairs = rules[~np.eye(len(names), dtype=bool)]
     if (pairs == pairs[0]).all():
         return

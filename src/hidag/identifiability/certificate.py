@@ -17,7 +17,8 @@ from hidag.identifiability.assumptions import (
     positive_law,
 )
 from hidag.identifiability.blocks import Blocks, items_per_block
-from hidag.identifiability.findings import Finding, counted, listed, new_items, sentence_case
+from hidag.identifiability.design import MeasurementDesign, read_design
+from hidag.identifiability.findings import Finding, counted, join_names, new_items, sentence_case
 from hidag.identifiability.fitted_conditions import known_in_sum
 from hidag.identifiability.generic_conditions import (
     Additions,
@@ -27,7 +28,6 @@ from hidag.identifiability.generic_conditions import (
     generic_theorem,
     no_contained_column,
 )
-from hidag.identifiability.question import Question, read_question
 from hidag.identifiability.strict_conditions import (
     effects_of_their_own,
     rest_tells_states_apart,
@@ -72,7 +72,7 @@ _WIDTH = 96
 
 def certificate_text(certificate: Certificate) -> str:
     """Return the verdict, every finding, and what to add."""
-    lines = [_headline(certificate.asked), ""]
+    lines = [_headline(certificate.design), ""]
     for head, sentences in verdict_sentences(certificate):
         lines += _wrapped(head, sentences)
     lines.append("")
@@ -83,25 +83,25 @@ def certificate_text(certificate: Certificate) -> str:
     return "\n".join(lines)
 
 
-def _headline(asked: Question) -> str:
-    levels = sorted(set(asked.levels))
-    if asked.binary:
-        latents = counted(asked.n_latents, "binary latent")
+def _headline(design: MeasurementDesign) -> str:
+    levels = sorted(set(design.levels))
+    if design.binary:
+        latents = counted(design.n_latents, "binary latent")
     elif len(levels) == 1:
-        latents = f"{counted(asked.n_latents, 'latent')} with {levels[0]} levels"
+        latents = f"{counted(design.n_latents, 'latent')} with {levels[0]} levels"
     else:
-        latents = f"{counted(asked.n_latents, 'latent')} with {levels[0]} to {levels[-1]} levels"
+        latents = f"{counted(design.n_latents, 'latent')} with {levels[0]} to {levels[-1]} levels"
     effects = {1: "main effects", None: "all effects"}.get(
-        asked.asked_order, f"effects up to order {asked.asked_order}"
+        design.requested_order, f"effects up to order {design.requested_order}"
     )
-    if asked.conjunctive:
+    if design.conjunctive:
         effects = "DINA or DINO items"
-    return f"Identifiability of {counted(asked.n_items, 'item')} on {latents}, {effects}"
+    return f"Identifiability of {counted(design.n_items, 'item')} on {latents}, {effects}"
 
 
 def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
     """Return what is guaranteed, as pairs of a head, such as "generic: ", and sentences."""
-    asked = certificate.asked
+    design = certificate.design
     given = "given the assumptions marked ? below"
     generic = {
         True: f"guaranteed ({_granting(certificate)}), {given}. The data determine all but "
@@ -110,15 +110,15 @@ def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
         None: f"open, as {_because(certificate, 'generic')}.",
     }[certificate.generic]
     strict = {
-        True: f"guaranteed ({strict_theorem(asked)}), {given}. The data determine all parameters, "
+        True: f"guaranteed ({strict_theorem(design)}), {given}. The data determine all parameters, "
         "without exceptions.",
         False: f"no guarantee, as {_because(certificate, 'strict')}.",
         None: f"open, as {_because(certificate, 'strict')}."
-        if asked.binary
+        if design.binary
         else "the paper has no theorem for latents with more than two levels.",
     }[certificate.strict]
     said = [("generic: ", generic), ("strict:  ", strict)]
-    if certificate.generic and (asked.truncated and not (asked.binary and asked.main_effects)):
+    if certificate.generic and (design.truncated and not (design.binary and design.main_effects)):
         said.append(
             (
                 "",
@@ -157,22 +157,24 @@ def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
 
 def _granting(certificate: Certificate) -> str:
     """Return the theorem that the generic guarantee rests on."""
-    asked = certificate.asked
-    names = ["blocks", *(["analytic-families"] if asked.families is not None else [])]
+    design = certificate.design
+    names = ["blocks", *(["analytic-families"] if design.families is not None else [])]
     by_itself = all(certificate.finding(name).status == "holds" for name in names)
-    return generic_theorem(asked) if by_itself or not certificate.strict else strict_theorem(asked)
+    return (
+        generic_theorem(design) if by_itself or not certificate.strict else strict_theorem(design)
+    )
 
 
 def _because(certificate: Certificate, claim: Literal["generic", "strict"]) -> str:
     """Return which conditions stand against a guarantee, as the end of a sentence."""
     found = certificate.reasons(claim)
-    titles = listed([f'"{_TITLES[finding.name]}"' for finding in found])
+    titles = join_names([f'"{_TITLES[finding.name]}"' for finding in found])
     if found and found[0].status == "fails":
         return f"{titles} {'fails' if len(found) == 1 else 'fail'}"
     return f"{titles} {'is' if len(found) == 1 else 'are'} open"
 
 
-def finding_in_words(found: Finding) -> tuple[str, str]:
+def describe_finding(found: Finding) -> tuple[str, str]:
     """Return the title of a condition, and what became of it in a few words."""
     status = _STATUS_WORDS[found.status]
     if found.status == "undecided":
@@ -182,14 +184,14 @@ def finding_in_words(found: Finding) -> tuple[str, str]:
     return _TITLES[found.name], status
 
 
-def mark_of(found: Finding) -> str:
+def status_mark(found: Finding) -> str:
     """Return the mark that verdicts refer to: + holds, - fails, ? is open or assumed."""
     return _MARKS[found.status]
 
 
 def _finding_lines(found: Finding) -> list[str]:
-    title, status = finding_in_words(found)
-    lines = [f"{mark_of(found)} {title}: {status} [{found.source}]"]
+    title, status = describe_finding(found)
+    lines = [f"{status_mark(found)} {title}: {status} [{found.source}]"]
     lines += _wrapped("    ", sentence_case(found.sentence) + ".")
     if found.name == "blocks" and found.status == "holds":
         lines += _block_lines(found)
@@ -254,7 +256,7 @@ class Certificate:
         no others; empty if none is needed.
     fewest : bool
         Whether no smaller number of new items would do.
-    asked : Question
+    design : MeasurementDesign
         The design, as it was read.
     """
 
@@ -264,7 +266,7 @@ class Certificate:
     blocks: Blocks | None
     additions: tuple[tuple[str, ...], ...]
     fewest: bool
-    asked: Question
+    design: MeasurementDesign
 
     def finding(self, name: str) -> Finding:
         """Return the finding of that name."""
@@ -347,13 +349,11 @@ def check_identifiability(
         `strict`, `generic`, `findings`, `summary()`. The verdict takes for granted what neither Q
         nor the families can show (positive law, faithful graph, monotone items).
     """
-    return assemble(
-        read_question(q_matrix, effects=effects, levels=levels, families=families), None
-    )
+    return assemble(read_design(q_matrix, effects=effects, levels=levels, families=families), None)
 
 
 def assemble(
-    asked: Question,
+    design: MeasurementDesign,
     fitted: Fitted | None,
     *,
     distinct: Finding | None = None,
@@ -363,41 +363,41 @@ def assemble(
 
     Parameters
     ----------
-    asked : Question
+    design : MeasurementDesign
     fitted : Fitted or None
     distinct : Finding, optional
         What a fit says about states that look alike, in place of what Q says.
     extra : sequence of Finding
         Findings that are shown but do not bear on the verdict.
     """
-    covered = every_latent_has_an_item(asked)
-    answers = enough_answers(asked)
-    identity = two_identity_blocks(asked)
-    distinct = distinct or rest_tells_states_apart(asked)
-    blocks, search = blocks_and_rest(asked)
-    subset = no_contained_column(asked)
-    law, monotone = positive_law(asked, fitted), monotone_items(asked, fitted)
-    families = analytic_families(asked, fitted)
-    assumptions = [law, faithful_graph(asked), monotone, families]
-    in_sum = known_in_sum(asked)
-    own = [found for found in (effects_of_their_own(asked),) if found is not None]
+    covered = every_latent_has_an_item(design)
+    answers = enough_answers(design)
+    identity = two_identity_blocks(design)
+    distinct = distinct or rest_tells_states_apart(design)
+    blocks, search = blocks_and_rest(design)
+    subset = no_contained_column(design)
+    law, monotone = positive_law(design, fitted), monotone_items(design, fitted)
+    families = analytic_families(design, fitted)
+    assumptions = [law, faithful_graph(design), monotone, families]
+    in_sum = known_in_sum(design)
+    own = [found for found in (effects_of_their_own(design),) if found is not None]
     structure = [covered, *([] if answers is None else [answers]), *own]
     # What a fit contradicts is not taken for granted; what nothing was said about is.
     refuted = [found for found in (law, monotone) if found.status == "fails"]
     strict = _unless_bad([covered, *own])
-    if asked.binary:
+    if design.binary:
         strict = _all([covered, *own, identity, distinct, *refuted])
     needed = [covered, *own, blocks, *([subset] if subset.required else []), *refuted]
-    generic = _all([*needed, *([] if asked.families is None else [families])])
+    generic = _all([*needed, *([] if design.families is None else [families])])
     if strict:
         generic = True
-    new = Additions(asked.q[:0], True)
+    new = Additions(design.q[:0], True)
     # No theorem is about conjunctive items, so no items give its guarantee.
     if not own and False in (blocks.holds, subset.holds if subset.required else None):
         new = fewest_additions(
-            asked.q, items_per_block(asked.levels), search, subset=subset.required
+            design.q, items_per_block(design.levels), search, subset=subset.required
         )
-    shown = [identity, distinct] if asked.binary else []
+    shown = [identity, distinct] if design.binary else []
     return Certificate(
         strict=strict,
         generic=generic,
@@ -407,14 +407,14 @@ def assemble(
             blocks,
             subset,
             *assumptions,
-            disentangled(asked, fitted, monotone.holds),
+            disentangled(design, fitted, monotone.holds),
             *([] if in_sum is None else [in_sum]),
             *extra,
         ),
         blocks=search.blocks,
-        additions=tuple(tuple(asked.latents(row.nonzero()[0])) for row in new.loads),
+        additions=tuple(tuple(design.latents(row.nonzero()[0])) for row in new.loads),
         fewest=new.exact,
-        asked=asked,
+        design=design,
     )
 
 
@@ -432,5 +432,5 @@ def _unless_bad(findings: Sequence[Finding]) -> bool | None:
 def generic_names(certificate: Certificate) -> tuple[str, ...]:
     """Return the names of the findings that the generic guarantee rests on."""
     subset = ("subset",) if certificate.finding("subset").required else ()
-    families = () if certificate.asked.families is None else ("analytic-families",)
+    families = () if certificate.design.families is None else ("analytic-families",)
     return ("covered", "own-items", "blocks", *subset, *families, *GRANTED)

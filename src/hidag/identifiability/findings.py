@@ -54,7 +54,7 @@ class Finding:
         return {"holds": True, "fails": False, "undecided": None}[self.status]
 
 
-def listed(names: Sequence[str], *, last: str = "and", limit: int = LISTED) -> str:
+def join_names(names: Sequence[str], *, last: str = "and", limit: int = LISTED) -> str:
     """Return names as a phrase: "a, b and c", or "a, b, c and 9 more"."""
     if len(names) > limit:
         return f"{', '.join(names[: limit - 1])} {last} {len(names) - limit + 1} more"
@@ -71,14 +71,14 @@ def counted(number: int, noun: str) -> str:
 
 def latents_phrase(names: Sequence[str]) -> str:
     """Return "latent a" or "latents a and b"."""
-    return f"latent{'' if len(names) == 1 else 's'} {listed(names)}"
+    return f"latent{'' if len(names) == 1 else 's'} {join_names(names)}"
 
 
 def items_phrase(names: Sequence[str]) -> str:
     """Return "no item", "item a" or "items a and b"."""
     if not names:
         return "no item"
-    return f"item{'' if len(names) == 1 else 's'} {listed(names)}"
+    return f"item{'' if len(names) == 1 else 's'} {join_names(names)}"
 
 
 def sentence_case(text: str) -> str:
@@ -91,5 +91,5 @@ def new_items(loads: Sequence[Sequence[str]]) -> str:
     kinds: dict[tuple[str, ...], int] = {}
     for names in loads:
         kinds[tuple(names)] = kinds.get(tuple(names), 0) + 1
-    parts = [f"{counted(times, 'item')} on {listed(names)}" for names, times in kinds.items()]
-    return f"add {counted(len(loads), 'item')}: {listed(parts)}"
+    parts = [f"{counted(times, 'item')} on {join_names(names)}" for names, times in kinds.items()]
+    return f"add {counted(len(loads), 'item')}: {join_names(parts)}"

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from hidag.exceptions import DataError, SettingError
 from hidag.identifiability.assumptions import Fitted
 from hidag.identifiability.certificate import Certificate, assemble, check_identifiability
-from hidag.identifiability.findings import Finding, counted, listed
+from hidag.identifiability.design import MeasurementDesign, read_design
+from hidag.identifiability.findings import Finding, counted, join_names
 from hidag.identifiability.fitted_conditions import only_told, own_tables, told_designs
 from hidag.identifiability.information import information_rank
-from hidag.identifiability.question import Question, read_question
 from hidag.identifiability.strict_conditions import (
     latents_not_shown,
     outside_identity_blocks,
@@ -77,19 +77,19 @@ def certify_fit(
     DataError
         If the tables do not fit each other, or a predictor depends on a latent that Q denies it.
     """
-    asked = read_question(q_matrix, effects=effects, levels=levels, families=families)
+    design = read_design(q_matrix, effects=effects, levels=levels, families=families)
     given = [None if a is None else np.asarray(a, float) for a in (dispersion, cutpoints)]
-    return certificate_of_fitted(
-        asked,
-        _read_fit(asked, eta, probabilities),
+    return certify_parameters(
+        design,
+        _read_fit(design, eta, probabilities),
         *given,
         information=information,
         random_state=random_state,
     )
 
 
-def certificate_of_fitted(
-    asked: Question,
+def certify_parameters(
+    design: MeasurementDesign,
     fitted: Fitted,
     dispersion: NDArray[np.float64] | None = None,
     cutpoints: NDArray[np.float64] | None = None,
@@ -99,40 +99,41 @@ def certificate_of_fitted(
 ) -> Certificate:
     """Return what `certify_fit` returns, for parts of a fit that go together."""
     extra = []
-    if information and asked.families is not None:
-        extra.append(full_rank(asked, fitted, dispersion, cutpoints, random_state=random_state))
-    return assemble(asked, fitted, distinct=fitted_states_differ(asked, fitted), extra=extra)
+    if information and design.families is not None:
+        extra.append(full_rank(design, fitted, dispersion, cutpoints, random_state=random_state))
+    return assemble(design, fitted, distinct=fitted_states_differ(design, fitted), extra=extra)
 
 
-def fitted_states_differ(asked: Question, fitted: Fitted) -> Finding:
+def fitted_states_differ(design: MeasurementDesign, fitted: Fitted) -> Finding:
     """Return whether fitted items outside the identity blocks tell all states apart."""
-    by_q = rest_tells_states_apart(asked)
+    by_q = rest_tells_states_apart(design)
     if by_q.status == "fails":
         return by_q
-    source = f"{strict_theorem(asked)} (ii)"
-    rest = outside_identity_blocks(asked.q)
+    source = f"{strict_theorem(design)} (ii)"
+    rest = outside_identity_blocks(design.q)
     alike = None
     if fitted.eta is not None:
-        possible = _possible(asked, fitted.eta.shape[1])
+        possible = _possible(design, fitted.eta.shape[1])
         alike = same_predictors(fitted.eta[np.ix_(rest, possible)])
         if alike is not None:
             alike = int(possible[alike[0]]), int(possible[alike[1]])
     else:
         tables = [fitted.tables[j] for j in np.flatnonzero(rest)]
-        hidden = latents_not_shown(tables, asked.q[rest])
+        hidden = latents_not_shown(tables, design.q[rest])
         if len(hidden):
-            names = asked.latents(hidden)
+            names = design.latents(hidden)
             return Finding(
                 "distinct-states",
                 source,
                 "undecided",
                 f"outside the two blocks no item by itself shows every difference in "
-                f"{listed(names)}, and {fitted.law.space.count_in_words()} joint states are too "
+                f"{join_names(names)}, and {fitted.law.space.count_in_words()} joint states are "
+                f"too "
                 "many to compare in all items together",
                 {"latents": names},
-                f"add an item that loads on one latent alone, for {listed(names)}",
+                f"add an item that loads on one latent alone, for {join_names(names)}",
             )
-    occurring = "" if asked.ruled_out is None else " that may occur"
+    occurring = "" if design.ruled_out is None else " that may occur"
     if alike is None:
         return Finding(
             "distinct-states",
@@ -141,7 +142,7 @@ def fitted_states_differ(asked: Question, fitted: Fitted) -> Finding:
             f"with the fitted coefficients any two states{occurring} differ in an item outside the "
             "two blocks",
         )
-    names = [_state_name(asked, state) for state in alike]
+    names = [_state_name(design, state) for state in alike]
     return Finding(
         "distinct-states",
         source,
@@ -154,7 +155,7 @@ def fitted_states_differ(asked: Question, fitted: Fitted) -> Finding:
 
 
 def full_rank(
-    asked: Question,
+    design: MeasurementDesign,
     fitted: Fitted,
     dispersion: NDArray[np.float64] | None = None,
     cutpoints: NDArray[np.float64] | None = None,
@@ -169,19 +170,19 @@ def full_rank(
             "to compute; it was not checked"
         )
         return Finding("information", source, "undecided", sentence, required=False)
-    designs, feature_names = told_designs(asked)
-    possible = _possible(asked, fitted.eta.shape[1])
+    designs, feature_names = told_designs(design)
+    possible = _possible(design, fitted.eta.shape[1])
     try:
         found = information_rank(
             fitted.eta[:, possible],
             designs,
             np.asarray(fitted.law.probabilities)[possible],
-            levels=asked.levels,
-            state_names=[_state_name(asked, int(state)) for state in possible],
-            families=asked.families or (),
+            levels=design.levels,
+            state_names=[_state_name(design, int(state)) for state in possible],
+            families=design.families or (),
             dispersion=dispersion,
             cutpoints=cutpoints,
-            item_names=asked.item_names,
+            item_names=design.item_names,
             feature_names=feature_names,
             random_state=random_state,
         )
@@ -216,11 +217,11 @@ def full_rank(
     )
 
 
-def _read_fit(asked: Question, eta: ArrayLike, probabilities: ArrayLike) -> Fitted:
+def _read_fit(design: MeasurementDesign, eta: ArrayLike, probabilities: ArrayLike) -> Fitted:
     table = np.asarray(eta, dtype=np.float64)
     law = np.asarray(probabilities, dtype=np.float64)
-    space = StateSpace(asked.levels)
-    expected = (asked.n_items, space.n_states)
+    space = StateSpace(design.levels)
+    expected = (design.n_items, space.n_states)
     if table.shape != expected or law.shape != expected[1:]:
         raise DataError(
             f"eta must have shape {expected} (items, joint states) and probabilities "
@@ -231,28 +232,28 @@ def _read_fit(asked: Question, eta: ArrayLike, probabilities: ArrayLike) -> Fitt
             "eta must be finite, and probabilities must not be negative and must add up to 1, but "
             f"they add up to {law.sum():g}"
         )
-    grid = table.reshape(asked.n_items, *asked.levels)
+    grid = table.reshape(design.n_items, *design.levels)
     span = np.ptp(table, axis=1)
-    for k, name in enumerate(asked.latent_names):
-        moves = np.ptp(grid, axis=1 + k).reshape(asked.n_items, -1).max(axis=1)
-        wrong = np.flatnonzero(~asked.q[:, k] & (moves > _RELATIVE * np.maximum(span, 1e-300)))
+    for k, name in enumerate(design.latent_names):
+        moves = np.ptp(grid, axis=1 + k).reshape(design.n_items, -1).max(axis=1)
+        wrong = np.flatnonzero(~design.q[:, k] & (moves > _RELATIVE * np.maximum(span, 1e-300)))
         if len(wrong):
             raise DataError(
-                f"Q says that item {asked.item_names[wrong[0]]!r} does not depend on latent "
+                f"Q says that item {design.item_names[wrong[0]]!r} does not depend on latent "
                 f"{name!r}, but its predictor does; give the Q-matrix of the same fit"
             )
-    tables = own_tables(table, asked.q, asked.levels)
+    tables = own_tables(table, design.q, design.levels)
     return Fitted(tables, SaturatedLaw(space, law), table)
 
 
-def _possible(asked: Question, n_states: int) -> NDArray[np.intp]:
+def _possible(design: MeasurementDesign, n_states: int) -> NDArray[np.intp]:
     """Return the numbers of the joint states that were not ruled out."""
     every = np.arange(n_states)
-    return every if asked.ruled_out is None else every[~asked.ruled_out]
+    return every if design.ruled_out is None else every[~design.ruled_out]
 
 
-def _state_name(asked: Question, state: int) -> str:
-    return "".join(map(str, np.unravel_index(state, asked.levels)))
+def _state_name(design: MeasurementDesign, state: int) -> str:
+    return "".join(map(str, np.unravel_index(state, design.levels)))
 
 
 # --- What a fit lets be identified: by its Q alone, or by its coefficients and its law too
@@ -262,24 +263,24 @@ def _state_name(asked: Question, state: int) -> str:
 MOST_LISTED_STATES = 1 << 13
 
 
-def certificate_of_q(fit: FitResult) -> Certificate:
+def certify_q_matrix(fit: FitResult) -> Certificate:
     """Return what the fit's Q lets be identified, whatever its coefficients are."""
     return check_identifiability(_question(fit, fit.q_matrix, fit.families))
 
 
-def certificate_of_fit(fit: FitResult, *, information: bool = True) -> Certificate:
+def certify_result(fit: FitResult, *, information: bool = True) -> Certificate:
     """Return what the fitted coefficients and the law let be identified.
 
     With ``information``, the rank of the Fisher information too.
     """
     # A nominal item stands in the blocks once, by its first response: more would count twice.
     items = fit.parameters.reordered(items=fit.responses.starts)
-    asked = _question(fit, items.q_matrix, items.families)
+    design = _question(fit, items.q_matrix, items.families)
     space = fit.law.space
     eta = items.predictors(space.states()) if space.n_states <= MOST_LISTED_STATES else None
-    return certificate_of_fitted(
-        asked,
-        Fitted(only_told(asked, _own_tables(items, asked.q, space.levels)), fit.law, eta),
+    return certify_parameters(
+        design,
+        Fitted(only_told(design, _own_tables(items, design.q, space.levels)), fit.law, eta),
         items.dispersion,
         items.cutpoints,
         information=information,
@@ -300,9 +301,9 @@ def _own_tables(
     return tuple(out)
 
 
-def _question(fit: FitResult, q: NDArray[np.int8], families: tuple[str, ...]) -> Question:
+def _question(fit: FitResult, q: NDArray[np.int8], families: tuple[str, ...]) -> MeasurementDesign:
     effects = Effects.of(fit.settings.get("effects", "main"))
-    return Question.about(
+    return MeasurementDesign.about(
         q == 1,
         fit.item_names,
         fit.latent_names,

@@ -12,9 +12,9 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.identifiability.design import MeasurementDesign
 from hidag.identifiability.findings import Finding, items_phrase
 from hidag.identifiability.flow import Bools, Ints
-from hidag.identifiability.question import Question
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 
@@ -23,36 +23,36 @@ from hidag.latent.state_space import StateSpace
 Array = NDArray[np.float64]
 
 
-def item_designs(asked: Question) -> tuple[list[Array], list[list[str]]]:
+def item_designs(design: MeasurementDesign) -> tuple[list[Array], list[list[str]]]:
     """Return, for each item, its features in every joint state, shape (S, P_j), and their names.
 
     The features are one, 1{Z_k >= u} for each latent of the item and each threshold u = 1, ...,
-    M_k - 1, and products of such indicators of different latents up to the order asked for.
+    M_k - 1, and products of such indicators of different latents up to the order design for.
     """
-    states = StateSpace(asked.levels).states()
-    found = [item_design(asked, row, states) for row in asked.q]
-    return [design for design, _ in found], [words for _, words in found]
+    states = StateSpace(design.levels).states()
+    found = [item_design(design, row, states) for row in design.q]
+    return [features for features, _ in found], [words for _, words in found]
 
 
 def item_design(
-    asked: Question, row: NDArray[np.bool_], states: NDArray[np.integer]
+    design: MeasurementDesign, row: NDArray[np.bool_], states: NDArray[np.integer]
 ) -> tuple[Array, list[str]]:
     """Return the features of an item with a row of Q (K,) in states (n, K), (n, P), and names."""
     columns, words = [np.ones(len(states))], ["intercept"]
-    for size in range(1, asked.order + 1):
+    for size in range(1, design.order + 1):
         for latents in combinations(np.flatnonzero(row).tolist(), size):
-            for steps in product(*(range(1, asked.levels[k]) for k in latents)):
+            for steps in product(*(range(1, design.levels[k]) for k in latents)):
                 reached = states[:, latents] >= np.array(steps)
                 columns.append(np.asarray(reached.all(axis=1), dtype=np.float64))
                 words.append(
-                    "*".join(_word(asked, k, u) for k, u in zip(latents, steps, strict=True))
+                    "*".join(_word(design, k, u) for k, u in zip(latents, steps, strict=True))
                 )
     return np.column_stack(columns), words
 
 
-def _word(asked: Question, latent: int, step: int) -> str:
-    name = asked.latent_names[latent]
-    return name if asked.levels[latent] == 2 else f"{name}>={step}"
+def _word(design: MeasurementDesign, latent: int, step: int) -> str:
+    name = design.latent_names[latent]
+    return name if design.levels[latent] == 2 else f"{name}>={step}"
 
 
 # ---
@@ -159,36 +159,36 @@ def items_with_ties(tables: Sequence[Array], relative: float = 1e-9) -> Ints:
 _ROUNDING = 1e-9
 
 
-def possible_states(asked: Question) -> Ints:
+def possible_states(design: MeasurementDesign) -> Ints:
     """Return the joint states that may occur, shape (n, K)."""
-    states = StateSpace(asked.levels).states()
-    return states if asked.ruled_out is None else states[~asked.ruled_out]
+    states = StateSpace(design.levels).states()
+    return states if design.ruled_out is None else states[~design.ruled_out]
 
 
-def n_told_apart(asked: Question) -> int:
+def n_told_apart(design: MeasurementDesign) -> int:
     """Return how many coefficients of all items states that occur tell apart, intercepts too."""
-    states = possible_states(asked)
+    states = possible_states(design)
     return sum(
-        int(np.linalg.matrix_rank(item_design(asked, row, own)[0]))
-        for row, own in zip(asked.q, _own_patterns(asked, states), strict=True)
+        int(np.linalg.matrix_rank(item_design(design, row, own)[0]))
+        for row, own in zip(design.q, _own_patterns(design, states), strict=True)
     )
 
 
-def known_in_sum(asked: Question) -> Finding | None:
+def known_in_sum(design: MeasurementDesign) -> Finding | None:
     """Return whether states that occur tell all coefficients apart; None where all states do."""
-    if asked.ruled_out is None:
+    if design.ruled_out is None:
         return None
     source = "states that prerequisites rule out"
     items = []
-    for j, own in enumerate(_own_patterns(asked, possible_states(asked))):
-        design, _ = item_design(asked, asked.q[j], own)
+    for j, own in enumerate(_own_patterns(design, possible_states(design))):
+        features, _ = item_design(design, design.q[j], own)
         # An item that answers to all of its latents together has one coefficient.
-        if not asked.conjunctive and np.linalg.matrix_rank(design) < design.shape[1]:
+        if not design.conjunctive and np.linalg.matrix_rank(features) < features.shape[1]:
             items.append(j)
     if not items:
         sentence = "the states that occur tell the coefficients of every item apart"
         return Finding("known-in-sum", source, "holds", sentence, required=False)
-    names = asked.items(items)
+    names = design.items(items)
     return Finding(
         "known-in-sum",
         source,
@@ -202,42 +202,42 @@ def known_in_sum(asked: Question) -> Finding | None:
     )
 
 
-def only_told(asked: Question, tables: Sequence[Array]) -> tuple[Array, ...]:
+def only_told(design: MeasurementDesign, tables: Sequence[Array]) -> tuple[Array, ...]:
     """Return items' predictors with NaN where they do not follow from states that occur.
 
     Parameters
     ----------
-    asked : Question
+    design : MeasurementDesign
     tables : sequence of J ndarrays
         An axis for each of an item's own latents.
     """
-    if asked.ruled_out is None:
+    if design.ruled_out is None:
         return tuple(tables)
     out = []
-    patterns = _own_patterns(asked, possible_states(asked))
-    for row, own, table in zip(asked.q, patterns, tables, strict=True):
-        every = np.zeros((table.size, asked.n_latents), dtype=np.int64)
+    patterns = _own_patterns(design, possible_states(design))
+    for row, own, table in zip(design.q, patterns, tables, strict=True):
+        every = np.zeros((table.size, design.n_latents), dtype=np.int64)
         every[:, row] = np.indices(table.shape).reshape(table.ndim, table.size).T
-        _, sizes, turned = np.linalg.svd(item_design(asked, row, own)[0])
+        _, sizes, turned = np.linalg.svd(item_design(design, row, own)[0])
         idle = turned[int((sizes > _ROUNDING * sizes[0]).sum()) :]
-        moved = item_design(asked, row, every)[0] @ idle.T
+        moved = item_design(design, row, every)[0] @ idle.T
         told = (moved**2).sum(axis=1) <= _ROUNDING
         out.append(np.where(told.reshape(table.shape), table, np.nan))
     return tuple(out)
 
 
-def told_designs(asked: Question) -> tuple[list[Array], list[list[str]]]:
+def told_designs(design: MeasurementDesign) -> tuple[list[Array], list[list[str]]]:
     """Return `item_designs` in states that occur, without features that follow from earlier ones.
 
     So a sum of coefficients that is known is counted once.
     """
-    designs, names = item_designs(asked)
-    if asked.ruled_out is None:
+    designs, names = item_designs(design)
+    if design.ruled_out is None:
         return designs, names
-    possible = [design[~asked.ruled_out] for design in designs]
-    kept = [_independent(design) for design in possible]
+    possible = [features[~design.ruled_out] for features in designs]
+    kept = [_independent(features) for features in possible]
     return (
-        [design[:, columns] for design, columns in zip(possible, kept, strict=True)],
+        [features[:, columns] for features, columns in zip(possible, kept, strict=True)],
         [[words[c] for c in columns] for words, columns in zip(names, kept, strict=True)],
     )
 
@@ -251,9 +251,9 @@ def _independent(design: Array) -> list[int]:
     return out
 
 
-def _own_patterns(asked: Question, states: Ints) -> list[Ints]:
+def _own_patterns(design: MeasurementDesign, states: Ints) -> list[Ints]:
     """Return for each item the patterns of its own latents that occur, others at 0, (n_j, K)."""
-    rows, place = np.unique(asked.q, axis=0, return_inverse=True)
+    rows, place = np.unique(design.q, axis=0, return_inverse=True)
     found = [_distinct(states, row) for row in rows]
     return [found[number] for number in place.ravel()]
 

@@ -93,7 +93,7 @@ def in_want(loads: Bools, given: Ints, short: Bools) -> Bools:
     given : ndarray of int, shape (T, K)
         A maximum flow.
     short : ndarray of bool, shape (K,)
-        Latents that did not get what they asked for.
+        Latents that did not get what they design for.
     """
     reached = short
     while True:

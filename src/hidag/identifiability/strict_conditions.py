@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.identifiability.findings import Finding, counted, listed
+from hidag.identifiability.design import MeasurementDesign
+from hidag.identifiability.findings import Finding, counted, join_names
 from hidag.identifiability.flow import Bools, Ints, Programme
-from hidag.identifiability.question import Question
 
 # --- Conditions of the strict theorems: two identity blocks, and states that the rest tells
 
@@ -238,17 +238,17 @@ def latents_not_shown(
 # ---
 
 
-def strict_theorem(asked: Question) -> str:
+def strict_theorem(design: MeasurementDesign) -> str:
     """Return the name of the theorem on strict identifiability that is about such a design."""
-    return "Corollary 1" if asked.main_effects else "strict theorem"
+    return "Corollary 1" if design.main_effects else "strict theorem"
 
 
-def two_identity_blocks(asked: Question) -> Finding:
+def two_identity_blocks(design: MeasurementDesign) -> Finding:
     """Return whether every latent has two items of its own (strict theorems, condition (i))."""
-    source = f"{strict_theorem(asked)} (i)"
-    own = pure_items(asked.q)
+    source = f"{strict_theorem(design)} (i)"
+    own = pure_items(design.q)
     short = [k for k, items in enumerate(own) if len(items) < 2]
-    witness = {asked.latent_names[k]: asked.items(items[:2]) for k, items in enumerate(own)}
+    witness = {design.latent_names[k]: design.items(items[:2]) for k, items in enumerate(own)}
     if not short:
         return Finding(
             "identity-blocks",
@@ -257,69 +257,73 @@ def two_identity_blocks(asked: Question) -> Finding:
             "every latent has at least two items that load on it alone",
             witness,
         )
-    names = asked.latents(short)
+    names = design.latents(short)
     bare = [k for k in short if not own[k]]
     have = [
-        f"{asked.latent_names[k]} has only {asked.item_names[own[k][0]]}" for k in short if own[k]
+        f"{design.latent_names[k]} has only {design.item_names[own[k][0]]}" for k in short if own[k]
     ]
     if bare:
-        have.append(f"{listed(asked.latents(bare))} {'has' if len(bare) == 1 else 'have'} none")
+        have.append(
+            f"{join_names(design.latents(bare))} {'has' if len(bare) == 1 else 'have'} none"
+        )
     missing = sum(2 - len(own[k]) for k in short)
     return Finding(
         "identity-blocks",
         source,
         "fails",
-        f"every latent needs two items that load on it and on nothing else, but {listed(have)}",
+        f"every latent needs two items that load on it and on nothing else, but {join_names(have)}",
         {"latents": names, **{name: witness[name] for name in names}},
         f"add {counted(missing, 'item')} that load{'s' if missing == 1 else ''} on one latent "
-        f"alone, so that each of these has two: {listed(names)}",
+        f"alone, so that each of these has two: {join_names(names)}",
     )
 
 
-def rest_tells_states_apart(asked: Question) -> Finding:
+def rest_tells_states_apart(design: MeasurementDesign) -> Finding:
     """Return whether items outside the identity blocks tell all states apart (condition (ii))."""
-    source = f"{strict_theorem(asked)} (ii)"
-    rest = asked.q[outside_identity_blocks(asked.q)]
+    source = f"{strict_theorem(design)} (ii)"
+    rest = design.q[outside_identity_blocks(design.q)]
     unseen = np.flatnonzero(~rest.any(axis=0))
     if len(unseen):
-        names = asked.latents(unseen)
+        names = design.latents(unseen)
         return Finding(
             "distinct-states",
             source,
             "fails",
-            f"besides two items of its own per latent, no item loads on {listed(names)}: outside "
+            f"besides two items of its own per latent, no item loads on {join_names(names)}: "
+            f"outside "
             "the two blocks, states that differ there look alike",
             {"latents": names},
-            f"add an item that loads on {listed(names)}",
+            f"add an item that loads on {join_names(names)}",
         )
-    if asked.main_effects:
-        return _by_main_effects(asked, rest)
-    return _by_conjunctions(asked, rest) if asked.conjunctive else _by_all_effects(asked, rest)
+    if design.main_effects:
+        return _by_main_effects(design, rest)
+    return _by_conjunctions(design, rest) if design.conjunctive else _by_all_effects(design, rest)
 
 
-def _by_main_effects(asked: Question, rest: np.ndarray) -> Finding:
-    source = f"{strict_theorem(asked)} (ii)"
+def _by_main_effects(design: MeasurementDesign, rest: np.ndarray) -> Finding:
+    source = f"{strict_theorem(design)} (ii)"
     hidden = undecided_latents(rest)
     if not len(hidden):
         return _surely_apart(source)
-    names = asked.latents(hidden)
+    names = design.latents(hidden)
     own, fewest = fewest_deciding_items(rest)
     return Finding(
         "distinct-states",
         source,
         "undecided",
         f"depends on the coefficients: outside the two blocks every item loads on none or on "
-        f"several of {listed(names)}, so effects could cancel exactly; for almost all coefficients "
+        f"several of {join_names(names)}, so effects could cancel exactly; for almost all "
+        f"coefficients "
         "they do not",
         {"latents": names},
         "have fitted coefficients checked; or, to be certain whatever they are, add "
-        f"{counted(len(own), 'item')} with one latent only, on {listed(asked.latents(own))}"
+        f"{counted(len(own), 'item')} with one latent only, on {join_names(design.latents(own))}"
         + (" (no smaller number will do)" if fewest else ""),
     )
 
 
-def _by_all_effects(asked: Question, rest: np.ndarray) -> Finding:
-    source = f"{strict_theorem(asked)} (ii)"
+def _by_all_effects(design: MeasurementDesign, rest: np.ndarray) -> Finding:
+    source = f"{strict_theorem(design)} (ii)"
     pair = undecided_states(rest)
     if pair is None:
         return _surely_apart(source)
@@ -340,20 +344,20 @@ def _by_all_effects(asked: Question, rest: np.ndarray) -> Finding:
         "coefficients one does",
         {"states": [one, other]},
         "have fitted coefficients checked; or, to be certain whatever they are, add an item that "
-        f"loads on {asked.latent_names[int(np.flatnonzero(pair[0] != pair[1])[0])]} alone (more "
+        f"loads on {design.latent_names[int(np.flatnonzero(pair[0] != pair[1])[0])]} alone (more "
         "may be needed)",
     )
 
 
-def effects_of_their_own(asked: Question) -> Finding | None:
+def effects_of_their_own(design: MeasurementDesign) -> Finding | None:
     """Return whether latents show by themselves where items need all of theirs (DINA, DINO).
 
     The theorems ask for main effects that are not zero; such items have none.
     """
-    if not asked.conjunctive or asked.main_effects:
+    if not design.conjunctive or design.main_effects:
         return None
     source = "necessary for DINA and DINO"
-    bare = [k for k, items in enumerate(pure_items(asked.q)) if not items]
+    bare = [k for k, items in enumerate(pure_items(design.q)) if not items]
     if not bare:
         return Finding(
             "own-items",
@@ -362,57 +366,60 @@ def effects_of_their_own(asked: Question) -> Finding | None:
             "every latent has an item that loads on it alone; the paper's theorems are about items "
             "in which each latent has an effect of its own, and DINA and DINO items are none",
         )
-    certain = [k for k in bare if _by_itself(asked, k)]
+    certain = [k for k in bare if _by_itself(design, k)]
     if not certain:
         return Finding(
             "own-items",
             source,
             "undecided",
-            f"no item loads on {listed(asked.latents(bare), last='or')} alone, and whether that "
+            f"no item loads on {join_names(design.latents(bare), last='or')} alone, and whether "
+            f"that "
             "loses anything hangs on the states that prerequisites leave; the paper's theorems are "
             "not about DINA and DINO items",
         )
-    names = asked.latents(certain)
+    names = design.latents(certain)
     one = len(certain) == 1
     return Finding(
         "own-items",
         source,
         "fails",
-        f"no item loads on {listed(names, last='or')} alone, so DINA and DINO items answer alike "
+        f"no item loads on {join_names(names, last='or')} alone, so DINA and DINO items answer "
+        f"alike "
         f"whether {'it' if one else 'one of these'} is the only latent present (absent) or none "
         "is, and other laws give the same distribution of the data",
         {"latents": names},
-        f"add an item that loads on {listed(names)} alone"
+        f"add an item that loads on {join_names(names)} alone"
         if one
-        else f"add an item for each of {listed(names)} that loads on it alone",
+        else f"add an item for each of {join_names(names)} that loads on it alone",
         provably_bad=True,
     )
 
 
-def _by_itself(asked: Question, latent: int) -> bool:
+def _by_itself(design: MeasurementDesign, latent: int) -> bool:
     """Return whether a latent may be the only one present, and the only one absent."""
-    if asked.ruled_out is None:
+    if design.ruled_out is None:
         return True
-    top = np.array(asked.levels) - 1
-    alone = np.where(np.arange(asked.n_latents) == latent, top, 0)
-    both = np.ravel_multi_index(tuple(np.stack([alone, top - alone], axis=1)), asked.levels)
-    return not asked.ruled_out[both].any()
+    top = np.array(design.levels) - 1
+    alone = np.where(np.arange(design.n_latents) == latent, top, 0)
+    both = np.ravel_multi_index(tuple(np.stack([alone, top - alone], axis=1)), design.levels)
+    return not design.ruled_out[both].any()
 
 
-def _by_conjunctions(asked: Question, rest: np.ndarray) -> Finding:
-    source = f"{strict_theorem(asked)} (ii)"
+def _by_conjunctions(design: MeasurementDesign, rest: np.ndarray) -> Finding:
+    source = f"{strict_theorem(design)} (ii)"
     bare = [k for k, items in enumerate(pure_items(rest)) if not items]
     if not bare:
         return _surely_apart(source)
-    names = asked.latents(bare)
+    names = design.latents(bare)
     return Finding(
         "distinct-states",
         source,
         "fails",
-        f"outside the two blocks no item loads on {listed(names, last='or')} alone, and DINA and "
+        f"outside the two blocks no item loads on {join_names(names, last='or')} alone, and "
+        f"DINA and "
         "DINO items with several latents do not tell whether it is the only one present (absent)",
         {"latents": names},
-        f"add an item that loads on one latent alone for {listed(names)}",
+        f"add an item that loads on one latent alone for {join_names(names)}",
     )
 
 

@@ -276,7 +276,7 @@ def matched(refit: Parts, fit: FitResult) -> Matching:
     if known is None:
         return matching
     # "Nobody has the skill without the prerequisite" says which way round its latents are.
-    skills = {k for pair in known.among(fit.latent_names).hierarchy for k in pair}
+    skills = {k for pair in known.reindex(fit.latent_names).hierarchy for k in pair}
     flips = tuple(flip and k not in skills for k, flip in enumerate(matching.flips))
     return replace(matching, flips=flips)
 
@@ -293,9 +293,9 @@ def _exchangeable(known: Knowledge, names: tuple[str, ...]) -> NDArray[np.bool_]
     With a given Q the law obeys what is known about its columns while it is estimated. A refit's
     latent that was taken for another one afterwards would break what it obeyed before.
     """
-    rules = known.rules(names).astype(np.int64)
+    rules = known.constraints(names).astype(np.int64)
     before = np.zeros_like(rules)
-    for i, j in known.among(names).hierarchy:
+    for i, j in known.reindex(names).hierarchy:
         before[int(i), int(j)] = 1
     out = np.eye(len(names), dtype=bool)
     for i, j in combinations(range(len(names)), 2):
@@ -356,7 +356,7 @@ class KnownInFit:
             fit,
         )
         standing_for = np.argsort(self.matching.permutation)
-        return self.known.among(fit.latent_names, standing_for.tolist())
+        return self.known.reindex(fit.latent_names, standing_for.tolist())
 
 
 @dataclass(frozen=True)

@@ -262,7 +262,7 @@ def _relabelled_settings(
         out["levels"] = [out["levels"][k] for k in order]
     told = out.get("knowledge")
     if isinstance(told, Mapping):
-        known = Knowledge.from_dict(told).among(result.latent_names, order.tolist())
+        known = Knowledge.from_dict(told).reindex(result.latent_names, order.tolist())
         for k in sorted({int(k) for pair in known.hierarchy for k in pair}):
             # Reversed, "nobody has the skill without the prerequisite" is no hierarchy any more.
             if flips[k]:

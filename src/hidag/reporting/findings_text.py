@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hidag.em.posterior import HARDLY_SEEN
 from hidag.formatting import plural, shorten
-from hidag.identifiability.findings import listed
+from hidag.identifiability.findings import join_names
 from hidag.plotting.q_matrix import strengths
 from hidag.structure.graphs import DAG
-from hidag.structure.knowledge import Knowledge, pairs_kept_apart
+from hidag.structure.knowledge import Knowledge, nonadjacent_pairs
 
 if TYPE_CHECKING:
     from hidag.results import FitResult
@@ -81,7 +81,7 @@ class SortedEdges:
             told,
             tuple(
                 (graph.names[i], graph.names[j])
-                for i, j in pairs_kept_apart(knowledge, graph.names)
+                for i, j in nonadjacent_pairs(knowledge, graph.names)
             ),
         )
 
@@ -298,7 +298,7 @@ def _the_two(edges: SortedEdges) -> str:
 
 
 def _arrows(edges: Sequence[tuple[str, str]]) -> str:
-    return listed([f"{_cut(a)} causes {_cut(b)}" for a, b in edges], limit=_TOLD_EDGES)
+    return join_names([f"{_cut(a)} causes {_cut(b)}" for a, b in edges], limit=_TOLD_EDGES)
 
 
 def _items(result: FitResult) -> list[str]:
@@ -318,7 +318,7 @@ def _one_latent(name: str, strength: NDArray[np.float64], items: Sequence[str]) 
     if not count:
         return f"{_cut(name)} shows in no item."
     order = np.argsort(-strength, kind="stable")[: min(count, _STRONGEST_ITEMS)]
-    names = listed([_cut(items[j]) for j in order.tolist()])
+    names = join_names([_cut(items[j]) for j in order.tolist()])
     most = ", most strongly in" if count > len(order) else ":"
     return f"{_cut(name)} shows in {plural(count, 'item', 'items')}{most} {names}."
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hidag.identifiability.certificate import finding_in_words, mark_of, verdict_sentences
+from hidag.identifiability.certificate import describe_finding, status_mark, verdict_sentences
 from hidag.identifiability.findings import sentence_case
 from hidag.inference.fitted_rows import can_sum_states
 from hidag.plotting.convergence import SIZE as TRACE_SIZE
@@ -289,7 +289,7 @@ def render_report(
         contents=_contents(sections),
         verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],
         findings=[
-            (mark_of(found), *finding_in_words(found), found) for found in certificate.findings
+            (status_mark(found), *describe_finding(found), found) for found in certificate.findings
         ],
         command=parts.command,
         # The digest is that of the very text between the tags.

@@ -35,7 +35,7 @@ from hidag.strategy.measurement import (
 )
 from hidag.strategy.multistart import StartProgress
 from hidag.strategy.saem_network import SampledStageOne, estimate_by_sampling
-from hidag.structure.knowledge import Knowledge, any_law_obeys
+from hidag.structure.knowledge import Knowledge, admits_complete_dag
 
 Array = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def estimate_measurement(
     if q_entries is None:
         knowledge = None
     numbers = tuple(f"{k}" for k in range(n_latents))
-    if law == "auto" and knowledge is not None and not any_law_obeys(knowledge, numbers):
+    if law == "auto" and knowledge is not None and not admits_complete_dag(knowledge, numbers):
         law = "network"
     n_samples, n_items = values.shape
     entries = q_entries

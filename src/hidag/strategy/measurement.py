@@ -43,7 +43,7 @@ from hidag.strategy.saem_network import (
     sampled_information_ratio,
 )
 from hidag.strategy.structural_em import STEPS_FREE, LearnParents
-from hidag.structure.graph_search import score_for, search_graph
+from hidag.structure.graph_search import choose_score, search_graph
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
 
@@ -348,13 +348,13 @@ def parents_by_search(
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         ratio = information_ratio(parameters, law, data)
         counts = expected_counts(law, max(rows_worth(ratio, n_steps) * data.n_counted, 1.0), names)
-        found = search_graph(counts, score=score_for(space.levels), knowledge=knowledge)
+        found = search_graph(counts, score=choose_score(space.levels), knowledge=knowledge)
         observed = ObservedFit(
             data, parameters, space, np.asarray(law.probabilities), possible=possible
         )
         if not use_likelihood_search(observed, ratio):
             return found.dag.parents
-        rules = None if knowledge is None else knowledge.rules(names)
+        rules = None if knowledge is None else knowledge.constraints(names)
         return LikelihoodSearch(observed, SingleChanges(rules)).best_from(found.dag.parents).parents
 
     return learn

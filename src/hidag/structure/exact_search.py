@@ -13,7 +13,7 @@ from hidag.structure.scores import ScoreCache
 MAX_EXACT_VARIABLES = 12
 
 
-def check_number(n_variables: int) -> None:
+def check_exact_size(n_variables: int) -> None:
     """Refuse more variables than the tables have room for."""
     if n_variables > MAX_EXACT_VARIABLES:
         raise GraphError(
@@ -36,7 +36,7 @@ def best_dag(
     graph on the set without its last variable, and the best parents of that one in the rest
     (Silander and Myllymaki 2006).
     """
-    check_number(n_variables)
+    check_exact_size(n_variables)
     sets = np.arange(1 << n_variables, dtype=np.int64)
     sizes = np.array([int(s).bit_count() for s in sets])
     best = np.full((n_variables, len(sets)), -np.inf)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import GraphError, SettingError
-from hidag.structure.orientation import MixedGraph, find_cycle, v_structure_triples
+from hidag.structure.orientation import MixedGraph, find_cycle, find_v_structures
 
 # --- What all graphs share: names, a read-only adjacency, edges as pairs of names, equality
 
@@ -45,7 +45,7 @@ def _checked_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, 
     return out
 
 
-def adjacency_of_parents(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
+def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
     """Return the adjacency, shape (K, K), of a graph in which k has the parents ``parents[k]``."""
     out = np.zeros((len(parents), len(parents)), dtype=np.int8)
     for child, causes in enumerate(parents):
@@ -53,7 +53,7 @@ def adjacency_of_parents(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
     return out
 
 
-def adjacency_of_edges(
+def edges_to_adjacency(
     names: Sequence[str],
     directed: Iterable[tuple[str, str]],
     undirected: Iterable[tuple[str, str]],
@@ -139,7 +139,7 @@ class NamedGraph:
         """Triples (a, c, b) of names with a -> c <- b and a, b not joined, in index order."""
         return [
             (self._names[a], self._names[c], self._names[b])
-            for a, c, b in v_structure_triples(self._mixed)
+            for a, c, b in find_v_structures(self._mixed)
         ]
 
     def permute(self, order: Sequence[int]) -> Self:
@@ -221,7 +221,7 @@ class TextFormats(NamedGraph):
         names = [str(name) for name in content["names"]]
         directed = [(str(a), str(b)) for a, b in content["directed"]]
         undirected = [(str(a), str(b)) for a, b in content["undirected"]]
-        return cls(adjacency_of_edges(names, directed, undirected), names)
+        return cls(edges_to_adjacency(names, directed, undirected), names)
 
     def to_dot(self) -> str:
         """Return Graphviz text; undirected edges carry ``dir=none``."""
@@ -239,7 +239,7 @@ class TextFormats(NamedGraph):
         Subgraphs and ports are not read.
         """
         names, directed, undirected = _read_dot(text)
-        return cls(adjacency_of_edges(names, directed, undirected), names)
+        return cls(edges_to_adjacency(names, directed, undirected), names)
 
     def to_gml(self) -> str:
         """Return GML text of a directed graph; an undirected edge is written in both directions."""
@@ -260,8 +260,8 @@ class TextFormats(NamedGraph):
         names = [str(name) for name in graph.nodes]
         edges = [(str(a), str(b)) for a, b in graph.edges()]
         if graph.is_directed():
-            return cls(adjacency_of_edges(names, edges, ()), names)
-        return cls(adjacency_of_edges(names, (), edges), names)
+            return cls(edges_to_adjacency(names, edges, ()), names)
+        return cls(edges_to_adjacency(names, (), edges), names)
 
     def to_tetrad(self) -> str:
         """Return Tetrad's graph text: ``-->`` for directed and ``---`` for undirected edges."""
@@ -299,7 +299,7 @@ class TextFormats(NamedGraph):
                 undirected.append((a, b))
             else:
                 directed.append((a, b) if sign == "-->" else (b, a))
-        return cls(adjacency_of_edges(names, directed, undirected), names)
+        return cls(edges_to_adjacency(names, directed, undirected), names)
 
 
 def _dot_quote(name: str) -> str:
@@ -412,8 +412,8 @@ class ObjectFormats(NamedGraph):
         names = [str(node) for node in graph.nodes]
         edges = [(str(a), str(b)) for a, b in graph.edges()]
         if graph.is_directed():
-            return cls(adjacency_of_edges(names, edges, ()), names)
-        return cls(adjacency_of_edges(names, (), edges), names)
+            return cls(edges_to_adjacency(names, edges, ()), names)
+        return cls(edges_to_adjacency(names, (), edges), names)
 
     def to_frame(self, frame: str | None = None) -> Any:
         """Return the adjacency as a table: the row's variable causes the column's variable.
@@ -502,5 +502,5 @@ class ObjectFormats(NamedGraph):
         directed = getattr(graph, "directed_edges", None)
         pairs = graph.edges() if directed is None else directed
         return cls(
-            adjacency_of_edges(names, [(str(a), str(b)) for a, b in pairs], undirected), names
+            edges_to_adjacency(names, [(str(a), str(b)) for a, b in pairs], undirected), names
         )

@@ -20,7 +20,7 @@ from hidag.latent.state_space import StateSpace
 from hidag.structure.exact_search import best_dag
 from hidag.structure.graphs import CPDAG, DAG
 from hidag.structure.greedy_search import Engine, ges, xges
-from hidag.structure.knowledge import Knowledge, checked_knowledge, directed_further
+from hidag.structure.knowledge import Knowledge, check_knowledge, orient_by_knowledge
 from hidag.structure.scores import (
     KNOWN_SCORES,
     CountScore,
@@ -85,10 +85,10 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
 # --- Which score a search maximises: by its name, and over the joint states that may occur
 
 #: With more joint states than this lean tables would take too long to fit.
-MOST_LEAN_STATES = 1 << 13
+MAX_LEAN_STATES = 1 << 13
 
 
-def score_for(levels: tuple[int, ...]) -> str:
+def choose_score(levels: tuple[int, ...]) -> str:
     """Return the score that suits variables with so many ordered levels, by name.
 
     BDeu for binary ones. Free tables of more levels have so many cells that weak edges cannot pay
@@ -96,7 +96,7 @@ def score_for(levels: tuple[int, ...]) -> str:
     """
     if max(levels) == 2:
         return "bdeu"
-    return "lean" if math.prod(levels) <= MOST_LEAN_STATES else "bic"
+    return "lean" if math.prod(levels) <= MAX_LEAN_STATES else "bic"
 
 
 def make_score(
@@ -150,9 +150,9 @@ GraphSearch = Callable[
 ]
 
 #: So many variables are searched one and all where equivalent graphs need not score alike.
-FEW_VARIABLES = 6
+MAX_EXACT_LEAN_VARIABLES = 6
 #: Weights of BDeu's prior, in rows, that are tried when the data are to choose one.
-PRIOR_WEIGHTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+EQUIVALENT_SAMPLE_SIZES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -266,18 +266,18 @@ def search_graph(
     ``cache`` holds local scores of the same score and counts, for searches that ask for the same.
     """
     counts = as_counts(data, weights=weights, levels=levels, names=names)
-    knowledge = checked_knowledge(knowledge)
+    knowledge = check_knowledge(knowledge)
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
         raise SettingError(f"max_parents must be a whole number >= 0 or None, got {max_parents!r}")
-    weight = prior_weight(counts, equivalent_sample_size, score, knowledge, max_parents)
+    weight = choose_sample_size(counts, equivalent_sample_size, score, knowledge, max_parents)
     made = make_score(score, counts, weight, knowledge)
     n = counts.n_variables
-    rules = None if knowledge is None else knowledge.rules(counts.names)
+    rules = None if knowledge is None else knowledge.constraints(counts.names)
     required = None if knowledge is None else knowledge.required_adjacency(counts.names)
     cache = ScoreCache(made, n) if cache is None else cache
     n_steps, n_known = 0, cache.n_scores
     member: DAG | None = None
-    if isinstance(made, LeanScore) and search == "xges" and n <= FEW_VARIABLES:
+    if isinstance(made, LeanScore) and search == "xges" and n <= MAX_EXACT_LEAN_VARIABLES:
         # Steps between classes look at one member of each, and another may score better.
         search = "exact"
     if callable(search):
@@ -285,7 +285,7 @@ def search_graph(
     elif search == "exact":
         dag = best_dag(cache, n, rules=rules, required=required, max_parents=max_parents)
         member = DAG(dag)
-        adjacency = directed_further(member.to_cpdag().adjacency, rules)
+        adjacency = orient_by_knowledge(member.to_cpdag().adjacency, rules)
     elif search in ("ges", "xges"):
         engine = Engine(made, n, rules, max_parents, cache)
         state = (ges if search == "ges" else xges)(engine, required)
@@ -301,7 +301,7 @@ def search_graph(
     )
 
 
-def prior_weight(
+def choose_sample_size(
     counts: LatentCounts,
     given: float | str = "auto",
     score: str | LocalScore = "bdeu",
@@ -330,9 +330,9 @@ def prior_weight(
             knowledge=knowledge,
             max_parents=max_parents,
         ).score
-        for weight in PRIOR_WEIGHTS
+        for weight in EQUIVALENT_SAMPLE_SIZES
     ]
-    return PRIOR_WEIGHTS[int(np.argmax(found))]
+    return EQUIVALENT_SAMPLE_SIZES[int(np.argmax(found))]
 
 
 def _own_search(
@@ -346,7 +346,7 @@ def _own_search(
         raise GraphError(
             f"the search returned a graph of shape {adjacency.shape} for {len(names)} variables"
         )
-    return directed_further(CPDAG(adjacency, names).to_dag().to_cpdag().adjacency, rules)
+    return orient_by_knowledge(CPDAG(adjacency, names).to_dag().to_cpdag().adjacency, rules)
 
 
 __all__ = ["GraphSearch", "SearchResult", "discover", "search_graph"]

@@ -13,10 +13,17 @@ from hidag.exceptions import GraphError
 from hidag.structure.graph_io import (
     ObjectFormats,
     TextFormats,
-    adjacency_of_edges,
-    adjacency_of_parents,
+    edges_to_adjacency,
+    parents_to_adjacency,
 )
-from hidag.structure.orientation import MixedGraph, bits, close, complete, extend, topological_order
+from hidag.structure.orientation import (
+    MixedGraph,
+    apply_meek_rules,
+    bits,
+    dag_to_cpdag,
+    extend_to_dag,
+    topological_order,
+)
 
 # --- Members of a partially directed graph: list, count and draw the DAGs it stands for
 
@@ -37,13 +44,13 @@ def _walk(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:
         for a, b in (edge[::-1], edge):
             branch = at.copy()
             branch.orient(a, b)
-            waiting.append(close(branch))
+            waiting.append(apply_meek_rules(branch))
 
 
 def list_members(graph: MixedGraph, limit: int | None) -> list[NDArray[np.int8]]:
     """Return the adjacencies, each (K, K), of at most ``limit`` members."""
     everyone = (1 << graph.n) - 1
-    return [at.adjacency() for at in islice(_walk(close(graph.copy()), everyone), limit)]
+    return [at.adjacency() for at in islice(_walk(apply_meek_rules(graph.copy()), everyone), limit)]
 
 
 def _components(neighbours: list[int], inside: int) -> list[int]:
@@ -71,7 +78,7 @@ def _rooted(graph: MixedGraph, component: int, root: int) -> MixedGraph:
     )
     for j in bits(inner.neighbours[root]):
         inner.orient(root, j)
-    return close(inner)
+    return apply_meek_rules(inner)
 
 
 def _count_component(graph: MixedGraph, component: int, known: dict[int, int]) -> int:
@@ -107,7 +114,7 @@ def count_members(graph: MixedGraph, *, completed: bool) -> int:
     ways are walked through.
     """
     known: dict[int, int] = {}
-    closed = close(graph.copy())
+    closed = apply_meek_rules(graph.copy())
     total = 1
     for component in _components(closed.neighbours, (1 << graph.n) - 1):
         if completed:
@@ -136,7 +143,7 @@ def sample_member(
     graph: MixedGraph, rng: np.random.Generator, *, completed: bool
 ) -> NDArray[np.int8]:
     """Return the adjacency, shape (K, K), of a member drawn with equal probabilities."""
-    out = close(graph.copy())
+    out = apply_meek_rules(graph.copy())
     if not completed:
         for component in _components(out.neighbours, (1 << graph.n) - 1):
             directed = list(_walk(out, component))
@@ -198,14 +205,14 @@ class DAG(TextFormats, ObjectFormats):
     @classmethod
     def from_edges(cls, names: Sequence[str], edges: Iterable[tuple[str, str]]) -> DAG:
         """Return the graph with these names, length K, and (cause, effect) pairs of names."""
-        return cls(adjacency_of_edges(names, edges, ()), names)
+        return cls(edges_to_adjacency(names, edges, ()), names)
 
     @classmethod
     def from_parents(
         cls, parents: Sequence[Sequence[int]], names: Sequence[str] | None = None
     ) -> DAG:
         """Return the graph in which variable k has the parents ``parents[k]``, counting from 0."""
-        return cls(adjacency_of_parents(parents), names)
+        return cls(parents_to_adjacency(parents), names)
 
     @property
     def edges(self) -> list[tuple[str, str]]:
@@ -225,7 +232,7 @@ class DAG(TextFormats, ObjectFormats):
 
     def to_cpdag(self) -> CPDAG:
         """Return the completed graph of the Markov equivalence class of this graph."""
-        return CPDAG(complete(self.adjacency), self.names)
+        return CPDAG(dag_to_cpdag(self.adjacency), self.names)
 
     def __repr__(self) -> str:
         return f"DAG({self.n_variables} variables, {self.n_edges} edges)"
@@ -261,12 +268,12 @@ class CPDAG(TextFormats, ObjectFormats):
         undirected: Iterable[tuple[str, str]] = (),
     ) -> CPDAG:
         """Return the graph with these names, length K, and edges given as pairs of names."""
-        return cls(adjacency_of_edges(names, directed, undirected), names)
+        return cls(edges_to_adjacency(names, directed, undirected), names)
 
     def is_valid(self) -> bool:
         """Return whether this is the completed graph of some Markov equivalence class."""
-        dag = extend(self._mixed)
-        return dag is not None and np.array_equal(complete(dag), self.adjacency)
+        dag = extend_to_dag(self._mixed)
+        return dag is not None and np.array_equal(dag_to_cpdag(dag), self.adjacency)
 
     def is_closed(self) -> bool:
         """Return whether it has a member and Meek's rules direct no further edge.
@@ -275,8 +282,8 @@ class CPDAG(TextFormats, ObjectFormats):
         passes it too.
         """
         return (
-            extend(self._mixed) is not None
-            and close(self._mixed.copy()).neighbours == self._mixed.neighbours
+            extend_to_dag(self._mixed) is not None
+            and apply_meek_rules(self._mixed.copy()).neighbours == self._mixed.neighbours
         )
 
     def to_dag(self) -> DAG:
@@ -285,7 +292,7 @@ class CPDAG(TextFormats, ObjectFormats):
         Which member depends on the order of the variables; use :meth:`sample_member` for one
         that does not.
         """
-        dag = extend(self._mixed)
+        dag = extend_to_dag(self._mixed)
         if dag is None:
             raise GraphError(
                 "the graph has no member: its undirected edges cannot be directed without a cycle "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.kernels import equivalence_classes, graph_operators, graph_sets
-from hidag.structure.knowledge import FORBIDDEN, KEPT
+from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 from hidag.structure.orientation import MixedGraph, bits
 from hidag.structure.scores import LocalScore, ScoreCache
 
@@ -24,7 +24,7 @@ INSERT = 1 << graph_sets.INSERT
 RELATIVE_THRESHOLD = 1e-12
 
 
-def to_words(matrix: NDArray[np.int8]) -> NDArray[np.uint64]:
+def to_bitsets(matrix: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Return the rows of a 0-1 matrix, shape (n, K), as bit sets, shape (n, n_words)."""
     n_bytes = 8 * max(1, (matrix.shape[1] + 63) // 64)
     out = np.zeros((len(matrix), n_bytes), dtype=np.uint8)
@@ -33,7 +33,7 @@ def to_words(matrix: NDArray[np.int8]) -> NDArray[np.uint64]:
     return out.view(np.uint64)
 
 
-def from_words(words: NDArray[np.uint64], n_variables: int) -> NDArray[np.int8]:
+def from_bitsets(words: NDArray[np.uint64], n_variables: int) -> NDArray[np.int8]:
     """Return the 0-1 matrix, shape (n, K), of rows of bit sets, shape (n, n_words)."""
     flat = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")
     return flat[:, :n_variables].astype(np.int8)
@@ -121,7 +121,7 @@ class Engine:
         nodes = np.repeat(np.arange(n, dtype=np.int64), n)
         single = np.tile(np.eye(n, dtype=np.int8), (n, 1))
         single[np.arange(n) * (n + 1)] = 0  # the pair (k, k) asks for k without parents
-        scores = self.cache.many(nodes, to_words(single)).reshape(n, n)
+        scores = self.cache.many(nodes, to_bitsets(single)).reshape(n, n)
         alone = scores.diagonal().copy()
         content = np.column_stack([alone, np.sort(scores, axis=1)])
         _, ranks = np.unique(content, axis=0, return_inverse=True)
@@ -133,7 +133,7 @@ class Engine:
     def start(self, dag: NDArray[np.int8] | None = None) -> State:
         """Return the state at the class of a DAG, shape (K, K); default the empty graph."""
         n = self.n_variables
-        parents = to_words(np.zeros((n, n), dtype=np.int8) if dag is None else dag.T)
+        parents = to_bitsets(np.zeros((n, n), dtype=np.int8) if dag is None else dag.T)
         graph = np.zeros((5, n, self.cache.n_words), dtype=np.uint64)
         equivalence_classes.complete(parents, graph)
         scores = self.cache.many(np.arange(n, dtype=np.int64), parents)
@@ -248,7 +248,7 @@ class Engine:
         graph = state.graph.copy()
         if self.has_rules:
             equivalence_classes.direct_by_rules(graph, self.rules)
-        return from_words(graph[1] | graph[2], self.n_variables)
+        return from_bitsets(graph[1] | graph[2], self.n_variables)
 
 
 # --- Greedy searches over equivalence classes: GES, and an XGES-style search that goes on
@@ -317,8 +317,8 @@ def _force_insertions(engine: Engine, state: State) -> State | None:
         if not engine.apply(trial, graph_sets.INSERT, x, y, chosen, gain):
             continue
         engine.rules = rules.copy()
-        engine.rules[x, y] |= KEPT
-        engine.rules[y, x] |= KEPT
+        engine.rules[x, y] |= ADJACENT
+        engine.rules[y, x] |= ADJACENT
         engine.climb(trial, _EVERY)
         engine.rules = rules
         if trial.score > state.score + engine.threshold:
@@ -351,7 +351,7 @@ def _deletions(engine: Engine, state: State) -> list[tuple[int, int, NDArray[np.
     pairs: list[tuple[int, int, int]] = []
     for y in range(n):
         for x in bits(graph.parents[y] | graph.neighbours[y]):
-            if engine.rules[x, y] & KEPT:
+            if engine.rules[x, y] & ADJACENT:
                 continue
             among = graph.neighbours[y] & graph.adjacent(x)
             pairs.extend((x, y, clique) for clique in _cliques(graph, among))
@@ -378,7 +378,7 @@ def _deletions(engine: Engine, state: State) -> list[tuple[int, int, NDArray[np.
 def _insertions(engine: Engine, state: State) -> list[tuple[int, int, NDArray[np.uint64], float]]:
     """Return the best insertion (x, y, C, gain) of each pair, the least loss first."""
     n = engine.n_variables
-    apart = from_words(state.graph[3], n) == 0
+    apart = from_bitsets(state.graph[3], n) == 0
     np.fill_diagonal(apart, False)
     pairs = np.argwhere(apart & (engine.rules & FORBIDDEN == 0))
     gains, sets = engine.rate(state, pairs)

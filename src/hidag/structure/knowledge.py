@@ -10,30 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import GraphError, SettingError
-from hidag.structure.orientation import MixedGraph, bits, close, find_cycle, reached
+from hidag.structure.orientation import MixedGraph, apply_meek_rules, bits, find_cycle, reachable
 
 # --- The matrix of rules that knowledge comes to: which graphs and which laws obey it
 
 #: Bits of the matrix of rules: i -> j must not be made; the pair i, j must stay joined.
 FORBIDDEN = 1
-KEPT = 2
+ADJACENT = 2
 
 
-def pairs_kept_apart(knowledge: Knowledge, names: Sequence[str]) -> list[tuple[int, int]]:
+def nonadjacent_pairs(knowledge: Knowledge, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return the pairs that may be joined in neither direction, each once."""
-    forbidden = (knowledge.rules(names) & FORBIDDEN) > 0
+    forbidden = (knowledge.constraints(names) & FORBIDDEN) > 0
     return [(i, j) for i, j in np.argwhere(np.triu(forbidden & forbidden.T, 1)).tolist()]
 
 
-def any_law_obeys(knowledge: Knowledge, names: Sequence[str]) -> bool:
+def admits_complete_dag(knowledge: Knowledge, names: Sequence[str]) -> bool:
     """Return whether every joint law factorises over some graph that the knowledge allows.
 
     That takes a graph in which all are joined: no pair is kept apart, and directions that are left
     make no circle.
     """
-    if pairs_kept_apart(knowledge, names):
+    if nonadjacent_pairs(knowledge, names):
         return False
-    forbidden = (knowledge.rules(names) & FORBIDDEN) > 0
+    forbidden = (knowledge.constraints(names) & FORBIDDEN) > 0
     return find_cycle(np.asarray(forbidden.T & ~forbidden, dtype=np.int8)) is None
 
 
@@ -53,15 +53,15 @@ def direct_by_rules(
         for j in bits(graph.neighbours[i]):
             if rules[i, j] & FORBIDDEN and graph.neighbours[i] >> j & 1:
                 graph.orient(j, i)
-                close(graph)
+                apply_meek_rules(graph)
     out = graph.adjacency()
     directed = (out == 1) & (out.T == 0)
     apart = (out | out.T) == 0
-    broken = (directed & (rules & FORBIDDEN > 0)).any() or (apart & (rules & KEPT > 0)).any()
+    broken = (directed & (rules & FORBIDDEN > 0)).any() or (apart & (rules & ADJACENT > 0)).any()
     return None if broken else out
 
 
-def directed_further(
+def orient_by_knowledge(
     completed: NDArray[np.int8], rules: NDArray[np.uint8] | None
 ) -> NDArray[np.int8]:
     """Return a completed graph with the directions that background knowledge gives it."""
@@ -107,7 +107,7 @@ class Knowledge:
     tiers: Sequence[Sequence[Variable]] = field(default_factory=tuple)
     hierarchy: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
 
-    def rules(self, names: Sequence[str]) -> NDArray[np.uint8]:
+    def constraints(self, names: Sequence[str]) -> NDArray[np.uint8]:
         """Return the rules, shape (K, K): bit 1 if i -> j is forbidden, bit 2 if i, j stay joined.
 
         Raises
@@ -147,7 +147,7 @@ class Knowledge:
         _refuse_cycle(required, names, f"the {part} form a cycle")
         self._refuse_way_back(required, tier, names)
         out[required.T == 1] |= FORBIDDEN
-        out[(required | required.T) == 1] |= KEPT
+        out[(required | required.T) == 1] |= ADJACENT
         return out
 
     def required_adjacency(self, names: Sequence[str]) -> NDArray[np.int8]:
@@ -180,7 +180,7 @@ class Knowledge:
             if i == j:
                 raise GraphError(f"{names[i]} cannot be a prerequisite of itself")
             given[i, j] = 1
-        reach = reached(given, range(n))
+        reach = reachable(given, range(n))
         # What is reached in two steps or more needs no edge of its own.
         detours, in_circle = given @ reach.astype(np.int64), np.diag(reach)
         return given * np.asarray((detours == 0) | np.outer(in_circle, in_circle), dtype=np.int8)
@@ -224,7 +224,7 @@ class Knowledge:
                 out[k] = number
         return out
 
-    def among(self, names: Sequence[str], kept: Sequence[int] | None = None) -> Knowledge:
+    def reindex(self, names: Sequence[str], kept: Sequence[int] | None = None) -> Knowledge:
         """Return the knowledge about some of the variables, by their numbers among those.
 
         Parameters
@@ -237,8 +237,8 @@ class Knowledge:
         place = {int(k): new for new, k in enumerate(range(len(names)) if kept is None else kept)}
         left_out = [k for k in range(len(names)) if k not in place]
         steps, edges = self._steps(names) > 0, self.required_adjacency(names) > 0
-        skills = reached(steps, left_out) & ~steps
-        causes = reached(edges, left_out) & ~edges
+        skills = reachable(steps, left_out) & ~steps
+        causes = reachable(edges, left_out) & ~edges
 
         def placed(found: Iterable[Sequence[int]]) -> tuple[Edge, ...]:
             return tuple((place[i], place[j]) for i, j in found if i in place and j in place)
@@ -282,7 +282,7 @@ class Knowledge:
         return cls(**{name: tuple(map(tuple, entries)) for name, entries in content.items()})
 
 
-def checked_knowledge(given: object) -> Knowledge | None:
+def check_knowledge(given: object) -> Knowledge | None:
     """Return knowledge that is some, or None."""
     if given is None or isinstance(given, Knowledge):
         return given

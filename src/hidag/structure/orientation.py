@@ -96,7 +96,9 @@ def find_cycle(adjacency: NDArray[np.int8]) -> list[int] | None:
         walk.append(before)
 
 
-def reached(adjacency: NDArray[np.integer | np.bool_], through: Iterable[int]) -> NDArray[np.bool_]:
+def reachable(
+    adjacency: NDArray[np.integer | np.bool_], through: Iterable[int]
+) -> NDArray[np.bool_]:
     """Return from where to where directed ways lead, shape (K, K).
 
     Parameters
@@ -123,7 +125,7 @@ def topological_order(adjacency: NDArray[np.int8]) -> list[int]:
     return order
 
 
-def v_structure_triples(graph: MixedGraph) -> list[tuple[int, int, int]]:
+def find_v_structures(graph: MixedGraph) -> list[tuple[int, int, int]]:
     """Return the triples (a, c, b), a < b, with a -> c <- b and a, b not joined."""
     out: list[tuple[int, int, int]] = []
     for c in range(graph.n):
@@ -133,7 +135,7 @@ def v_structure_triples(graph: MixedGraph) -> list[tuple[int, int, int]]:
     return sorted(out)
 
 
-def must_point(graph: MixedGraph, b: int, c: int) -> bool:
+def meek_orients(graph: MixedGraph, b: int, c: int) -> bool:
     """Return whether one of Meek's four rules turns the undirected edge b - c into b -> c."""
     if graph.parents[b] & ~graph.adjacent(c):  # rule 1: b <- c would make a new v-structure at b
         return True
@@ -149,20 +151,20 @@ def must_point(graph: MixedGraph, b: int, c: int) -> bool:
     return False
 
 
-def close(graph: MixedGraph) -> MixedGraph:
+def apply_meek_rules(graph: MixedGraph) -> MixedGraph:
     """Orient in place, by Meek's rules, every edge that has only one way; return the graph."""
     changed = True
     while changed:
         changed = False
         for b in range(graph.n):
             for c in bits(graph.neighbours[b]):
-                if graph.neighbours[b] >> c & 1 and must_point(graph, b, c):
+                if graph.neighbours[b] >> c & 1 and meek_orients(graph, b, c):
                     graph.orient(b, c)
                     changed = True
     return graph
 
 
-def complete(dag: NDArray[np.int8]) -> NDArray[np.int8]:
+def dag_to_cpdag(dag: NDArray[np.int8]) -> NDArray[np.int8]:
     """Return the adjacency of the completed graph of a DAG's Markov equivalence class.
 
     Keeps the directions of the v-structures, forgets all others, and closes under Meek's rules.
@@ -170,14 +172,14 @@ def complete(dag: NDArray[np.int8]) -> NDArray[np.int8]:
     directed = MixedGraph.from_adjacency(dag)
     n = directed.n
     graph = MixedGraph([0] * n, [0] * n, [directed.adjacent(i) for i in range(n)])
-    for a, c, b in v_structure_triples(directed):
+    for a, c, b in find_v_structures(directed):
         for parent in (a, b):
             if graph.neighbours[parent] >> c & 1:
                 graph.orient(parent, c)
-    return close(graph).adjacency()
+    return apply_meek_rules(graph).adjacency()
 
 
-def extend(graph: MixedGraph) -> NDArray[np.int8] | None:
+def extend_to_dag(graph: MixedGraph) -> NDArray[np.int8] | None:
     """Return a DAG with the graph's edges, directions and v-structures, or None if there is none.
 
     Dor and Tarsi's construction: repeatedly take a variable that can be last, that is, without

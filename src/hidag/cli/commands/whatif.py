@@ -22,7 +22,7 @@ from hidag.cli.result_text import cut_apart
 from hidag.data.csv_text import TRUTH_WORDS
 from hidag.exceptions import FileError, SettingError
 from hidag.formatting import format_number, format_range, format_row
-from hidag.identifiability.findings import listed
+from hidag.identifiability.findings import join_names
 from hidag.inference.asymptotic_draws import draws_or_reason
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.nominal import categorical_named
@@ -329,6 +329,6 @@ def _notes_of_export(result: FitResult, kind: str, *, items: bool) -> list[str]:
     if left_out:
         out.append(
             f"{len(left_out)} of {len(result.item_names)} items are left out, as they have no "
-            f"short table of values: {listed(left_out)}"
+            f"short table of values: {join_names(left_out)}"
         )
     return out

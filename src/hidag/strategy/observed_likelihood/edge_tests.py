@@ -29,7 +29,7 @@ from hidag.strategy.observed_likelihood.likelihood_search import (
 )
 from hidag.structure.graph_search import SearchResult
 from hidag.structure.graphs import CPDAG, DAG
-from hidag.structure.knowledge import Knowledge, directed_further, pairs_kept_apart
+from hidag.structure.knowledge import Knowledge, nonadjacent_pairs, orient_by_knowledge
 from hidag.structure.scores import CountScore, LocalScore
 
 # --- Do the observed data speak against what was told about the graph beforehand?
@@ -142,8 +142,8 @@ def _strong_cost(
     if not whole.strong:
         return None
     names = graph.names
-    told = knowledge.among(names)
-    apart = pairs_kept_apart(told, names)
+    told = knowledge.reindex(names)
+    apart = nonadjacent_pairs(told, names)
     alone = []
     for a, b in apart if len(apart) <= max_pairs else ():
         others = tuple(edge for edge in told.forbidden if set(edge) != {a, b})
@@ -368,11 +368,11 @@ def better_by_likelihood(
     knowledge : Knowledge or None
     """
     names = found.graph.names
-    rules = None if knowledge is None else knowledge.rules(names)
+    rules = None if knowledge is None else knowledge.constraints(names)
     search = LikelihoodSearch(observed, SingleChanges(rules))
     best = search.best_from(found.dag.parents)
     completed = DAG.from_parents(best.parents, names).to_cpdag().adjacency
-    graph = CPDAG(directed_further(completed, rules), names)
+    graph = CPDAG(orient_by_knowledge(completed, rules), names)
     return Confirmed(graph, _tests(search, best, score, names), best.law, by_likelihood=True)
 
 

@@ -32,9 +32,9 @@ from hidag.latent.laws import (
 )
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.structure.graph_io import adjacency_of_parents
+from hidag.structure.graph_io import parents_to_adjacency
 from hidag.structure.graphs import CPDAG
-from hidag.structure.knowledge import FORBIDDEN, KEPT
+from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 from hidag.structure.orientation import find_cycle
 
 # --- The items' side of a fit, held while laws over graphs are compared on the observed data
@@ -133,11 +133,11 @@ class SingleChanges:
         if self.rules is not None and self.rules[cause, effect] & FORBIDDEN:
             return None
         out = _replaced(parents, effect, {*parents[effect], cause})
-        return out if find_cycle(adjacency_of_parents(out)) is None else None
+        return out if find_cycle(parents_to_adjacency(out)) is None else None
 
     def parted(self, parents: Parents, cause: int, effect: int) -> Parents | None:
         """Return the graph without an edge; None if it has to stay."""
-        if self.rules is not None and self.rules[cause, effect] & KEPT:
+        if self.rules is not None and self.rules[cause, effect] & ADJACENT:
             return None
         return _without(parents, cause, effect)
 

@@ -1,4 +1,4 @@
-"""What is asked: a Q-matrix of zeros and ones with names, levels, effects and families, checked."""
+"""The measurement design to check: Q-matrix, names, levels, effects and families."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ITEM_COLUMN = "item"
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """A measurement design whose identifiability is asked for.
+class MeasurementDesign:
+    """A measurement design whose identifiability is design for.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class Question:
     order : int
         Highest order of effects that some item has room for: 1 are main effects. Never more than
         the largest number of latents of one item, as there is nothing beyond.
-    asked_order : int or None
-        The order that was asked for; None for all effects.
+    requested_order : int or None
+        The order that was design for; None for all effects.
     families : tuple of str, length J, or None
     conjunctive : bool
         Whether items answer to all of their latents together only (DINA), or to the absence of all
@@ -51,7 +51,7 @@ class Question:
     latent_names: tuple[str, ...]
     levels: tuple[int, ...]
     order: int
-    asked_order: int | None
+    requested_order: int | None
     families: tuple[str, ...] | None
     conjunctive: bool = False
     ruled_out: Bools | None = None
@@ -63,22 +63,22 @@ class Question:
         item_names: tuple[str, ...],
         latent_names: tuple[str, ...],
         levels: tuple[int, ...],
-        asked_order: int | None,
+        requested_order: int | None,
         families: tuple[str, ...] | None,
         *,
         conjunctive: bool = False,
         ruled_out: Bools | None = None,
-    ) -> Question:
+    ) -> MeasurementDesign:
         """Return the question with the order that this Q has room for."""
         widest = int(q.sum(axis=1).max(initial=0))
-        order = widest if asked_order is None else min(widest, asked_order)
+        order = widest if requested_order is None else min(widest, requested_order)
         return cls(
             q,
             item_names,
             latent_names,
             levels,
             order,
-            asked_order,
+            requested_order,
             families,
             conjunctive,
             ruled_out,
@@ -118,18 +118,18 @@ class Question:
         return [self.latent_names[k] for k in numbers]
 
 
-def read_question(
+def read_design(
     q_matrix: Any,
     *,
     effects: str | int = "main",
     levels: int | Sequence[int] = 2,
     families: str | Sequence[str] | Mapping[str, str] | None = None,
-) -> Question:
-    """Return the design that was asked about, after checking it.
+) -> MeasurementDesign:
+    """Return the design that was design about, after checking it.
 
     Parameters
     ----------
-    q_matrix : array-like or data frame, shape (J, K), or Question
+    q_matrix : array-like or data frame, shape (J, K), or MeasurementDesign
         Ones and zeros; a question is taken as it is. A data frame names the latents by its
         columns; a first column called 'item', or a pandas index of text, names the items.
     effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int
@@ -137,16 +137,16 @@ def read_question(
     levels : int or sequence of int, length K
     families : str, sequence of str (length J), mapping from item to family, or None
     """
-    if isinstance(q_matrix, Question):
+    if isinstance(q_matrix, MeasurementDesign):
         return q_matrix
     q, items, latents = _read_q(q_matrix)
-    asked = _read_effects(effects)
-    return Question.about(
+    design = _read_effects(effects)
+    return MeasurementDesign.about(
         q,
         items,
         latents,
         _read_levels(levels, latents),
-        asked,
+        design,
         _read_families(families, items),
         conjunctive=isinstance(effects, str) and effects.strip().lower() in ("dina", "dino"),
     )
