@@ -15,7 +15,7 @@ from hidag.structure import DAG
 
 ROOT = Path(__file__).parents[1]
 PICTURES = (
-    "drawing pictures needs matplotlib, which is not installed; use pip install 'hidag[plot]'"
+    "drawing figures needs matplotlib, which is not installed; use pip install 'hidag[plot]'"
 )
 
 

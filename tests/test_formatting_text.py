@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 
 from hidag.formatting import format_value, is_hidden, plural, replace_hidden, shorten
-from hidag.plotting.style import name_in_lines, shown_name
+from hidag.plotting.style import display_name, wrap_name
 
 QUESTIONS = [f"During the past 30 days, how often did you feel {word}" for word in ("sad", "calm")]
 
 
 def test_names_with_the_same_first_words_stay_distinct():
-    assert [shown_name(name) for name in QUESTIONS] == [
+    assert [display_name(name) for name in QUESTIONS] == [
         "During the pas…you feel sad",
         "During the pas…you feel calm",
     ]
-    assert len({name_in_lines(name) for name in QUESTIONS}) == 2
+    assert len({wrap_name(name) for name in QUESTIONS}) == 2
 
 
 def test_names_with_the_same_end_stay_distinct():
@@ -22,7 +22,7 @@ def test_names_with_the_same_end_stay_distinct():
 
 def test_numbers_are_never_cut():
     names = [f"Messung Nr. {number}, vorn links, Kanal 14 (µV)" for number in range(95, 120)]
-    shown = [shown_name(name) for name in names]
+    shown = [display_name(name) for name in names]
     assert shown[9] == "Messung Nr. 104…anal 14 (µV)"
     assert len(set(shown)) == len(names)
     assert shorten("first and second half of question 1234 of 5", 18) == "first and…of 5"
@@ -42,7 +42,7 @@ def test_another_mark_replaces_the_middle():
 def test_hidden_characters_are_replaced():
     assert replace_hidden("a\u202eb\u2067c\x1b") == "a\ufffdb\ufffdc\ufffd"
     assert replace_hidden("a\tb\nc") == "a\tb\nc"
-    assert shown_name("\u202eabc\x07") == "\ufffdabc\ufffd"
+    assert display_name("\u202eabc\x07") == "\ufffdabc\ufffd"
     assert not any(map(is_hidden, "plain \u05d0 \u00e4"))
 
 

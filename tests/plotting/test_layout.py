@@ -1,13 +1,12 @@
-"""The layout keeps its promise: labels apart, edges clear of them, causes above effects."""
+"""Layered layout: labels do not overlap, edges avoid labels, causes are above effects."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from hidag.plotting.graph import graph_layout
-from hidag.plotting.layered_layout import Layout, components, layered, nondecreasing
+from hidag.plotting.layered_layout import Layout, components, layered
 from hidag.simulation import chain_dag, random_dag, tree_dag
 
 
@@ -41,7 +40,7 @@ GRAPHS = [
 
 @pytest.mark.parametrize("dag", GRAPHS)
 @pytest.mark.parametrize("completed", [False, True])
-def test_labels_stand_apart_and_edges_keep_clear_of_them(dag, completed):
+def test_labels_do_not_overlap_and_edges_avoid_them(dag, completed):
     graph = dag.to_cpdag() if completed else dag
     layout = graph_layout(graph)
     boxes = list(_boxes(layout))
@@ -64,7 +63,7 @@ def test_labels_stand_apart_and_edges_keep_clear_of_them(dag, completed):
 
 
 @pytest.mark.parametrize("dag", GRAPHS)
-def test_causes_stand_above_effects_and_all_fits_in_the_size(dag):
+def test_causes_are_above_effects_within_the_size(dag):
     layout = graph_layout(dag)
     place = {name: k for k, name in enumerate(dag.names)}
     for a, b in dag.edges:
@@ -76,12 +75,12 @@ def test_causes_stand_above_effects_and_all_fits_in_the_size(dag):
         assert high <= layout.height + 1e-9
 
 
-def test_an_undirected_chain_hangs_at_its_middle():
+def test_middle_of_an_undirected_chain_is_on_top():
     levels = {round(y) for y in graph_layout(chain_dag(9).to_cpdag()).centres[:, 1]}
     assert len(levels) == 5
 
 
-def test_a_planar_order_is_found():
+def test_order_without_crossings_is_found():
     # a -> d, b -> c drawn in index order would cross once.
     arrows = np.zeros((4, 4), dtype=bool)
     arrows[0, 3] = arrows[1, 2] = True
@@ -92,8 +91,3 @@ def test_components_come_largest_first():
     joined = np.zeros((5, 5), dtype=np.int8)
     joined[1, 3] = joined[3, 1] = joined[3, 4] = joined[4, 3] = 1
     assert components(joined) == [[1, 3, 4], [0], [2]]
-
-
-def test_pooling_by_hand():
-    found = nondecreasing(np.array([1.0, 4.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0, 1.0]))
-    assert_allclose(found, [1.0, 3.0, 3.0, 3.0])

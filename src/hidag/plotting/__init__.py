@@ -1,4 +1,4 @@
-"""Plots: one function per figure, axes in, axes out."""
+"""Plots of fits: every function draws one figure into given or new axes and returns the axes."""
 
 from hidag.plotting.convergence import plot_trace
 from hidag.plotting.effect_maps import (

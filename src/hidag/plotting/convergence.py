@@ -1,14 +1,14 @@
-"""How the estimate settled: the objective step by step, and where the other starts ended."""
+"""Convergence plot: the objective by iteration, and the final objective of every start."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.plotting import style
-from hidag.plotting.figure import new_axes
+from hidag.plotting.figure import add_legend, new_axes, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,88 +20,65 @@ SIZE = (5.6, 3.0)
 
 
 def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
-    """Draw the trace of a fit, and return the axes.
+    """Plot the convergence of a fit, and return the axes.
 
-    Exact EM knows its objective at every step; a sampler does not, and then the largest move of a
-    coefficient is drawn instead.
+    Exact EM evaluates its objective in every iteration. Stochastic EM does not; the largest change
+    of a coefficient is drawn instead.
 
     Parameters
     ----------
     result : FitResult
     ax : matplotlib Axes, optional
-        A new figure unless given.
-
-    Returns
-    -------
-    matplotlib Axes
+        Default: a new figure.
     """
     if ax is None:
         ax = new_axes(SIZE)
 
     from matplotlib.ticker import MaxNLocator
 
-    trace = np.asarray(result.trace, dtype=np.float64).reshape(-1, 2)
-    steps = np.arange(1, len(trace) + 1)
-    known = np.isfinite(trace[:, 0])
+    objective, change = np.asarray(result.trace, dtype=np.float64).reshape(-1, 2).T
+    iterations = np.arange(1, len(objective) + 1)
+    known = np.isfinite(objective)
+    label = ""
     if known.any():
-        _draw_runs(ax, steps[known], trace[known, 0])
-        ax.set_ylabel("penalised log-likelihood", fontsize=style.SMALL_FONT_SIZE)
-        # Objectives on some of the rows are on another scale.
-        ends = [(one.n_iter, one.objective) for one in result.starts if one.n_rows == 0]
+        label = "penalised log-likelihood"
+        _draw_objective(ax, iterations[known], objective[known])
+        # Starts on a subsample have objectives on another scale.
+        ends = [(start.n_iter, start.objective) for start in result.starts if start.n_rows == 0]
         if ends:
-            _draw_ends(ax, ends)
-    elif np.isfinite(trace[:, 1]).any():
-        ax.plot(steps, trace[:, 1], color=style.BLUE, linewidth=1.4)
-        if np.nanmin(trace[:, 1]) > 0:
+            ax.plot(
+                *zip(*ends, strict=True),
+                linestyle="none",
+                marker="o",
+                markersize=4.5,
+                markerfacecolor=style.PAPER,
+                markeredgecolor=style.VERMILION,
+                label=f"final value of each start ({len(ends)})",
+            )
+            # Below the axis, where it cannot cover a curve.
+            anchor: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (1.0, -0.11)}
+            add_legend(ax, borderaxespad=0.0, handletextpad=0.1, **anchor)
+    elif np.isfinite(change).any():
+        label = "largest change of a coefficient"
+        ax.plot(iterations, change, color=style.BLUE, linewidth=1.4)
+        if np.nanmin(change) > 0:
             ax.set_yscale("log")
-        ax.set_ylabel("largest move of a coefficient", fontsize=style.SMALL_FONT_SIZE)
-    ax.set_xlabel("step", fontsize=style.SMALL_FONT_SIZE)
-    ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT, labelcolor=style.INK)
-    ax.ticklabel_format(axis="y", useOffset=False) if ax.get_yscale() == "linear" else None
-    # There is no half of a step.
+    ax.set_ylabel(label, **style.text_options())
+    ax.set_xlabel("iteration", **style.text_options())
+    style_axes(ax)
+    if ax.get_yscale() == "linear":
+        ax.ticklabel_format(axis="y", useOffset=False)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(style.FAINT)
-    ax.yaxis.grid(True, color=style.HAIR, linewidth=0.6)
-    ax.set_axisbelow(True)
     return ax
 
 
-def _draw_runs(ax: Axes, steps: NDArray[np.int64], values: NDArray[np.float64]) -> None:
-    """Draw a line for each run of EM: where the objective falls, it is another objective."""
+def _draw_objective(ax: Axes, iterations: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    """Draw a line per EM run: EM is monotone, so a decrease means that the objective changed."""
     breaks = np.flatnonzero(np.diff(values) < -1e-9 * np.abs(values[:-1])) + 1
-    runs = zip(np.split(steps, breaks), np.split(values, breaks), strict=True)
-    for run, (where, heights) in enumerate(runs):
-        ax.plot(where, heights, color=style.BLUE, linewidth=1.8, marker="o", markersize=2.5)
-        if run:
-            ax.axvline(where[0] - 0.5, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
+    for x, y in zip(np.split(iterations, breaks), np.split(values, breaks), strict=True):
+        ax.plot(x, y, color=style.BLUE, linewidth=1.8, marker="o", markersize=2.5)
+    for first in iterations[breaks]:
+        ax.axvline(first - 0.5, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
     if len(breaks):
-        ax.set_title(
-            "dotted: another penalty or latent law from there on",
-            fontsize=style.SMALL_FONT_SIZE,
-            color=style.INK,
-            loc="left",
-        )
-
-
-def _draw_ends(ax: Axes, ends: list[tuple[int, float]]) -> None:
-    ax.plot(
-        [end[0] for end in ends],
-        [end[1] for end in ends],
-        linestyle="none",
-        marker="o",
-        markersize=4.5,
-        markerfacecolor=style.PAPER,
-        markeredgecolor=style.VERMILION,
-        label=f"end of each start ({len(ends)})",
-    )
-    # Below the axis: inside, some run would sooner or later pass under it.
-    ax.legend(
-        loc="upper right",
-        bbox_to_anchor=(1.0, -0.11),
-        borderaxespad=0.0,
-        frameon=False,
-        fontsize=style.SMALL_FONT_SIZE,
-        labelcolor=style.INK,
-        handletextpad=0.1,
-    )
+        title = "dotted line: change of penalty or latent distribution"
+        ax.set_title(title, loc="left", **style.text_options())

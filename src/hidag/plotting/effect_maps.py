@@ -1,16 +1,23 @@
-"""Average effects among latents as a heat map, with intervals that leave out zero marked."""
+"""Heat map of average causal effects among latents; images and effect maps for pixel items."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
 from hidag.plotting import style
-from hidag.plotting.figure import Size, axes_points, name_columns, name_rows, new_axes
+from hidag.plotting.figure import (
+    Size,
+    add_colorbar,
+    hide_frame,
+    label_columns,
+    label_rows,
+    new_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,12 +27,12 @@ if TYPE_CHECKING:
     from hidag.causal.average_effects import AverageEffects
 
 
-Array = NDArray[np.float64]
-
-#: Narrower ranges are written as one number.
-_OPEN = 5e-3
-#: Up to so many latents the numbers are written.
-_WRITTEN = 9
+#: Ranges and effects below this are not drawn as a range or a number.
+_NEGLIGIBLE = 5e-3
+#: Numbers are written for at most this many latents.
+_MAX_LATENTS_WITH_NUMBERS = 9
+#: Inches along the side of one image.
+_IMAGE_SIDE = 1.55
 
 
 def size_of_effects(n_causes: int, n_latents: int) -> Size:
@@ -36,15 +43,15 @@ def size_of_effects(n_causes: int, n_latents: int) -> Size:
 def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     """Draw the average effects of latents (rows) on latents (columns), and return the axes.
 
-    Colour is the effect; where the graph leaves a range, its middle, hatched, with the range
-    written where there is room. A dot says that the effect, or the interval if there is one, is on
-    one side of zero.
+    The colour is the effect. Where undirected edges leave a range of effects, the colour is its
+    midpoint, the cell is hatched, and the range is written if space permits. A dot marks effects
+    whose range, or confidence interval if there is one, excludes zero.
 
     Parameters
     ----------
     effects : AverageEffects
     ax : matplotlib Axes, optional
-        A new figure of fitting size unless given.
+        Default: a new figure.
     """
     k = effects.n_latents
     low, high = effects.low[:, :k], effects.high[:, :k]
@@ -52,39 +59,35 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
         ax = new_axes(size_of_effects(len(low), k))
 
     from matplotlib import colormaps
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
 
     middle = (low + high) / 2
     largest = float(np.nanmax(np.abs(middle), initial=0.0)) or 1.0
-    image = ax.imshow(
-        middle,
-        cmap=colormaps["PuOr_r"].with_extremes(bad=style.HAIR),
-        vmin=-largest,
-        vmax=largest,
-        aspect="auto",
-        interpolation="nearest",
-    )
+    colors = colormaps["PuOr_r"].with_extremes(bad=style.HAIR)
+    limits: dict[str, Any] = {"vmin": -largest, "vmax": largest}
+    image = ax.imshow(middle, cmap=colors, aspect="auto", interpolation="nearest", **limits)
+    written = k <= _MAX_LATENTS_WITH_NUMBERS
+    for c, e in np.argwhere(~np.isnan(middle)).tolist():
+        if written and max(abs(low[c, e]), abs(high[c, e])) > _NEGLIGIBLE:
+            a, b = f"{low[c, e]:.2f}", f"{high[c, e]:.2f}"
+            # The background of the text interrupts the hatching.
+            background = {"facecolor": image.to_rgba(middle[c, e]), "edgecolor": "none", "pad": 1.5}
+            options = style.text_options(
+                style.SMALL_FONT_SIZE - 1.0,
+                color=style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK,
+            )
+            text = a if a == b else f"{a} to\n{b}"
+            ax.text(e, c, text, ha="center", va="center", bbox=background, zorder=4, **options)
+    ranges = np.argwhere(high - low > _NEGLIGIBLE).tolist()
+    if ranges:
+        cells = [Rectangle((e - 0.5, c - 0.5), 1.0, 1.0) for c, e in ranges]
+        hatching: dict[str, Any] = {"facecolor": "none", "edgecolor": style.FAINT, "linewidth": 0.0}
+        ax.add_collection(PatchCollection(cells, hatch="////", **hatching))
     lower, upper = low, high
     if effects.lower is not None and effects.upper is not None:
         lower, upper = effects.lower[:, :k], effects.upper[:, :k]
-    written = k <= _WRITTEN
-    for c, e in np.argwhere(~np.isnan(middle)).tolist():
-        if written and max(abs(low[c, e]), abs(high[c, e])) > 5e-3:
-            a, b = f"{low[c, e]:.2f}", f"{high[c, e]:.2f}"
-            ax.text(
-                e,
-                c,
-                a if a == b else f"{a} to\n{b}",
-                ha="center",
-                va="center",
-                fontsize=style.SMALL_FONT_SIZE - 1.0,
-                color=style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK,
-                # Hatching must not run through the numbers.
-                bbox={"facecolor": image.to_rgba(middle[c, e]), "edgecolor": "none", "pad": 1.5},
-                zorder=4,
-            )
-    wide = _mark_ranges(ax, low, high)
-    sure = (lower > 1e-9) | (upper < -1e-9)
-    y, x = np.nonzero(sure)
+    y, x = np.nonzero((lower > 1e-9) | (upper < -1e-9))
     ax.plot(
         x + (0.4 if written else 0.0),
         y - (0.36 if written else 0.0),
@@ -95,49 +98,19 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
         markeredgecolor=style.PAPER,
         markeredgewidth=0.6,
     )
-    width, height = axes_points(ax)
-    name_columns(ax, effects.effects[:k], width)
-    name_rows(ax, effects.causes, height, "causes")
-    ax.set_ylabel("set from lowest to highest", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    ax.set_xlabel("effect on the level of", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    bar = figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03, aspect=26)
-    more = "\nhatched: middle of what directions allow" if wide else ""
-    bar.set_label(f"average effect{more}", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    label_columns(ax, effects.effects[:k])
+    label_rows(ax, effects.causes, "causes")
+    ax.set_ylabel("intervention: lowest to highest level of", **style.text_options())
+    ax.set_xlabel("change in the mean level of", **style.text_options())
+    hide_frame(ax)
+    more = "\nhatched: midpoint of range" if ranges else ""
+    add_colorbar(ax, image, f"average effect{more}", aspect=26)
     return ax
-
-
-def _mark_ranges(ax: Axes, low: Array, high: Array) -> bool:
-    """Hatch the effects that directions leave open, and return whether there are any."""
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
-    wide = np.argwhere(high - low > _OPEN).tolist()
-    cells = [Rectangle((e - 0.5, c - 0.5), 1.0, 1.0) for c, e in wide]
-    if cells:
-        ax.add_collection(
-            PatchCollection(
-                cells, facecolor="none", edgecolor=style.FAINT, linewidth=0.0, hatch="////"
-            )
-        )
-    return bool(cells)
-
-
-# --- Items that are pixels: what was seen, and what each latent does to the image
-
-#: Inches along the side of one image.
-_SIDE = 1.55
 
 
 def size_of_images(n_rows: int, n_columns: int) -> Size:
     """Return a size in inches for `plot_images`."""
-    return 0.5 + _SIDE * n_columns, 0.35 + _SIDE * n_rows
+    return 0.5 + _IMAGE_SIDE * n_columns, 0.35 + _IMAGE_SIDE * n_rows
 
 
 def plot_images(
@@ -147,34 +120,35 @@ def plot_images(
     row_names: Sequence[str],
     column_names: Sequence[str],
 ) -> list[Axes]:
-    """Draw images in rows and columns, pixel by pixel, and return their axes.
+    """Draw images in rows and columns, and return their axes.
 
     Parameters
     ----------
     figure : matplotlib Figure
         Empty.
     rows : sequence of sequences of ndarray
-        Colours, shape (h, w, 3), of 0 to 255, or shares of white, shape (h, w), of 0 to 1.
+        Colours from 0 to 255, shape (h, w, 3), or gray values from 0 to 1, shape (h, w).
     row_names, column_names : sequence of str
-        Written left of each row and above each column.
+        Left of each row and above each column.
     """
     figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02)
     panels = figure.subplots(len(rows), len(column_names), squeeze=False)
-    for i, images in enumerate(rows):
-        for j, image in enumerate(images):
-            _show(panels[i, j], image)
-        _write(panels[i, 0].set_ylabel, row_names[i])
-    for j, name in enumerate(column_names):
-        _write(panels[0, j].set_title, name)
-    return [ax for line in panels for ax in line]
+    options = style.text_options(style.SMALL_FONT_SIZE + 0.5)
+    for axes, images, name in zip(panels, rows, row_names, strict=True):
+        for ax, image in zip(axes, images, strict=True):
+            _draw_image(ax, image)
+        axes[0].set_ylabel(name, **options)
+    for ax, name in zip(panels[0], column_names, strict=True):
+        ax.set_title(name, **options)
+    return list(panels.ravel())
 
 
 def plot_effect_maps(
     figure: Figure, maps: NDArray[np.float64], *, names: Sequence[str]
 ) -> list[Axes]:
-    """Draw each latent's effect on binary pixels alone: logistic(loading), and return the axes.
+    """Draw each latent's main effect on binary pixels, logistic(loading), and return the axes.
 
-    Mid-gray is no effect; white, the pixel is more likely to be 1; black, less likely.
+    Mid-gray means no effect; white raises the probability of a 1, black lowers it.
 
     Parameters
     ----------
@@ -183,31 +157,29 @@ def plot_effect_maps(
     maps : ndarray, shape (K, h, w)
         Probabilities.
     names : sequence of str, length K
-        Above the maps; may be of several lines.
+        Titles; may have several lines.
     """
     if maps.ndim != 3 or len(maps) != len(names):
-        raise DataError(f"maps must have shape (K, h, w) with K={len(names)}, got {maps.shape}")
+        raise DataError(
+            "array-shape",
+            "maps must have shape (K, h, w) with K={k}, got {shape}",
+            k=len(names),
+            shape=maps.shape,
+        )
     figure.set_layout_engine("constrained", w_pad=0.05)
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
     for ax, image, name in zip(panels, maps, names, strict=True):
-        shown = _show(ax, image)
-        _write(ax.set_title, name)
-    bar = figure.colorbar(shown, ax=list(panels), shrink=0.86, aspect=18, pad=0.02)
+        drawn = _draw_image(ax, image)
+        ax.set_title(name, **style.text_options(style.SMALL_FONT_SIZE + 0.5))
+    bar = figure.colorbar(drawn, ax=list(panels), shrink=0.86, aspect=18, pad=0.02)
     bar.set_ticks([0.0, 0.5, 1.0], labels=["0  ball", "0.5  no effect", "1  background"])
     bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, length=2, labelcolor=style.INK)
     bar.outline.set_edgecolor(style.FAINT)
     return list(panels)
 
 
-def _show(ax: Axes, image: NDArray[np.generic]) -> AxesImage:
+def _draw_image(ax: Axes, image: NDArray[np.generic]) -> AxesImage:
     ax.set_xticks([])
     ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_color(style.FAINT)
-        spine.set_linewidth(0.8)
+    ax.spines[:].set(color=style.FAINT, linewidth=0.8)
     return ax.imshow(image, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
-
-
-def _write(put: object, text: str) -> None:
-    assert callable(put)
-    put(text, fontsize=style.SMALL_FONT_SIZE + 0.5, color=style.INK, parse_math=False)

@@ -1,10 +1,11 @@
-"""Figures: how large they have to be, and their pictures as bytes."""
+"""Figure sizes, rendering to bytes, and the axes, legends and colour bars that figures share."""
 
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hidag.exceptions import import_extra
 from hidag.plotting import style
@@ -20,33 +21,35 @@ Size = tuple[float, float]
 Format = Literal["png", "svg"]
 
 _POINTS_PER_INCH = 72.0
-_TITLE_POINTS = 24.0
-
-
 #: Left, bottom, width and height of axes that fill their figure.
-WHOLE = (0.0, 0.0, 1.0, 1.0)
+_WHOLE_FIGURE = (0.0, 0.0, 1.0, 1.0)
+#: Width of a character relative to the font size.
+_CHARACTER_WIDTH = 0.62
+#: Points.
+_MAX_COLORBAR_LENGTH = 240.0
+#: Characters in a line of the label of a short colour bar.
+_MIN_LABEL_LENGTH = 24
+#: Points.
+_LINE_HEIGHT = style.SMALL_FONT_SIZE + 2.0
 
 
 def require_matplotlib() -> None:
-    """Say how to install matplotlib if it is not there.
-
-    Called wherever a picture may begin; what comes after that imports as usual.
-    """
-    import_extra("matplotlib", "drawing pictures", "plot")
+    """Raise an error that names the extra to install if matplotlib is missing."""
+    import_extra("matplotlib", "drawing figures", "plot")
 
 
 def new_axes(size: Size, *, fill: bool = False) -> Axes:
-    """Return axes on a new pyplot figure of this size in inches, filling it if asked."""
+    """Return axes on a new pyplot figure with a size in inches; ``fill`` leaves no margins."""
     require_matplotlib()
     import matplotlib.pyplot as plt
 
     if fill:
-        return plt.figure(figsize=size).add_axes(WHOLE)
+        return plt.figure(figsize=size).add_axes(_WHOLE_FIGURE)
     return plt.figure(figsize=size, layout="constrained").add_subplot()
 
 
 def axes_points(ax: Axes) -> tuple[float, float]:
-    """Return width and height of the axes in points."""
+    """Return the width and height of axes in points."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     box = ax.get_position()
@@ -61,52 +64,45 @@ def size_of_graph(
     legend: bool = False,
     title: str | None = None,
 ) -> Size:
-    """Return the size in inches at which `plot_graph` needs not shrink its letters.
+    """Return the size in inches at which `plot_graph` uses the full font size.
 
-    A truth brings a legend, and so does support (``legend``).
+    ``truth`` implies a legend; set ``legend`` if `plot_graph` is called with ``support``.
     """
     from hidag.plotting.graph import graph_layout
 
     layout = graph_layout(graph, truth)
     below = legend or truth is not None
     width = max(layout.width + 20.0, 380.0 if below else 160.0)
-    height = layout.height + 20.0 + (30.0 if below else 0.0)
-    height += _TITLE_POINTS if title else 0.0
+    height = layout.height + 20.0 + (30.0 if below else 0.0) + (24.0 if title else 0.0)
     return width / _POINTS_PER_INCH, height / _POINTS_PER_INCH
 
 
 def size_of_q(n_items: int, n_latents: int) -> Size:
-    """Return a size in inches for `plot_q`: roomy rows for few items, a page for many."""
-    height = 1.6 + min(max(0.22 * n_items, 1.6), 11.0)
-    width = 2.6 + min(max(0.62 * n_latents, 1.6), 9.0)
-    return width, height
+    """Return a size in inches for `plot_q`."""
+    return 2.6 + min(max(0.62 * n_latents, 1.6), 9.0), 1.6 + min(max(0.22 * n_items, 1.6), 11.0)
+
+
+def on_axes(draw: Callable[[Axes], object], *, fill: bool = False) -> Callable[[Figure], object]:
+    """Return a function that calls ``draw`` with new axes of a figure."""
+    return lambda figure: draw(figure.add_axes(_WHOLE_FIGURE) if fill else figure.add_subplot())
 
 
 def render_png(
-    draw: Callable[[Axes], object],
-    size: Size,
-    *,
-    fill: bool = False,
-    dots_per_inch: int = 140,
+    draw: Callable[[Axes], object], size: Size, *, fill: bool = False, dots_per_inch: int = 140
 ) -> bytes:
-    """Return a picture as PNG bytes, without touching pyplot's figures or the screen.
+    """Return a figure with one axes as PNG bytes; pyplot is not involved.
 
     Parameters
     ----------
     draw : callable
-        Draws into the axes it is given.
+        Draws into the axes that it receives.
     size : (float, float)
-        In inches.
+        Inches.
     fill : bool
-        Whether the axes fill the figure, as suits a figure without ticks.
+        Whether the axes fill the figure, for figures without ticks.
     dots_per_inch : int
     """
     return render_figure(on_axes(draw, fill=fill), size, dots_per_inch=dots_per_inch)
-
-
-def on_axes(draw: Callable[[Axes], object], *, fill: bool = False) -> Callable[[Figure], object]:
-    """Return what draws into the only axes of a figure, which fill it if asked."""
-    return lambda figure: draw(figure.add_axes(WHOLE) if fill else figure.add_subplot())
 
 
 def render_figure(
@@ -116,17 +112,17 @@ def render_figure(
     file_format: Format = "png",
     dots_per_inch: int = 140,
 ) -> bytes:
-    """Return a picture as bytes; the same drawing gives the same bytes.
+    """Return a figure as bytes, reproducibly; pyplot is not involved.
 
     Parameters
     ----------
     draw : callable
-        Draws into the empty figure it is given, on as many axes as it likes.
+        Draws into the empty figure that it receives.
     size : (float, float)
-        In inches.
+        Inches.
     file_format : {"png", "svg"}
     dots_per_inch : int
-        Of PNG pictures, and of what an SVG picture holds as dots.
+        Resolution of PNG files and of raster images inside SVG files.
     """
     require_matplotlib()
     from matplotlib import rc_context
@@ -134,9 +130,10 @@ def render_figure(
     from matplotlib.figure import Figure
 
     stream = io.BytesIO()
-    # Letters stay letters in SVG, so that they can be searched and read aloud; names of its parts
-    # come from a fixed word instead of a random one.
-    with style.any_script(), rc_context({"svg.fonttype": "none", "svg.hashsalt": "hidag"}):
+    # SVG files have text as text, for search and screen readers; a fixed salt makes their
+    # identifiers reproducible.
+    svg = rc_context({"svg.fonttype": "none", "svg.hashsalt": "hidag"})
+    with style.ignore_missing_glyphs(), svg:
         figure = Figure(figsize=size)
         FigureCanvasAgg(figure)
         draw(figure)
@@ -152,68 +149,82 @@ def render_figure(
     return stream.getvalue()
 
 
-# --- The look of axes with numbers on them, which all charts share
-
-
-def plain_frame(ax: Axes, *, grid: str = "y") -> None:
-    """Take away what is not data: two sides of the frame, strong ticks; a light grid one way."""
+def style_axes(ax: Axes, *, grid: Literal["x", "y"] | None = "y") -> None:
+    """Remove the upper and right frame lines, lighten the ticks, and draw a light grid."""
     ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT, labelcolor=style.INK)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(style.FAINT)
-    (ax.yaxis if grid == "y" else ax.xaxis).grid(True, color=style.HAIR, linewidth=0.6)
-    ax.set_axisbelow(True)
+    if grid is not None:
+        ax.grid(True, axis=grid, color=style.HAIR, linewidth=0.6)
+        ax.set_axisbelow(True)
 
 
-def name_columns(ax: Axes, names: Sequence[str], width: float) -> None:
-    """Write names below columns 0, 1, ...; tilted if they do not fit side by side.
+def hide_frame(ax: Axes) -> None:
+    """Remove the frame and the tick marks, as suits a heat map."""
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
 
-    ``width`` is that of the axes in points.
-    """
-    shown = [style.name_in_lines(name) for name in names]
-    longest = max((len(line) for name in shown for line in name.split("\n")), default=0)
-    # Letters are about 0.6 of their size wide.
-    tilted = longest * style.SMALL_FONT_SIZE * 0.62 > width / max(len(names), 1)
+
+def add_legend(ax: Axes, **options: Any) -> None:
+    """Add a legend without a frame in the small font."""
+    defaults: dict[str, Any] = {
+        "frameon": False,
+        "fontsize": style.SMALL_FONT_SIZE,
+        "labelcolor": style.INK,
+    }
+    ax.legend(**{**defaults, **options})
+
+
+def add_colorbar(ax: Axes, image: Any, label: str, **options: Any) -> None:
+    """Add a colour bar of limited length beside axes, its label wrapped to that length."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    height = axes_points(ax)[1]
+    shrink = min(1.0, _MAX_COLORBAR_LENGTH / height)
+    defaults: dict[str, Any] = {"fraction": 0.05, "pad": 0.03, "aspect": 28, "anchor": (0.0, 1.0)}
+    bar = figure.colorbar(image, ax=ax, shrink=shrink, **{**defaults, **options})
+    width = int(shrink * height / (_CHARACTER_WIDTH * style.SMALL_FONT_SIZE))
+    lines = [textwrap.fill(line, max(width, _MIN_LABEL_LENGTH)) for line in label.split("\n")]
+    bar.set_label("\n".join(lines), **style.text_options())
+    bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+
+
+def label_columns(ax: Axes, names: Sequence[str], *, top: bool = False) -> None:
+    """Label columns 0, 1, ... with names, rotated if they are too wide for their columns."""
+    wrapped = [style.wrap_name(name) for name in names]
+    longest = max((len(line) for name in wrapped for line in name.split("\n")), default=0)
+    room = axes_points(ax)[0] / max(len(names), 1)
+    rotated = longest * style.SMALL_FONT_SIZE * _CHARACTER_WIDTH > room
+    options = style.text_options(rotation=50 if rotated else 0, rotation_mode="anchor")
+    side = "left" if top else "right"
     ax.set_xticks(range(len(names)))
-    ax.set_xticklabels(
-        shown,
-        fontsize=style.SMALL_FONT_SIZE,
-        color=style.INK,
-        rotation=50 if tilted else 0,
-        ha="right" if tilted else "center",
-        rotation_mode="anchor",
-        parse_math=False,
-    )
+    ax.set_xticklabels(wrapped, ha=side if rotated else "center", **options)
+    if top:
+        ax.xaxis.tick_top()
 
 
-def name_rows(ax: Axes, names: Sequence[str], height: float, what: str) -> None:
-    """Write names beside rows 0, 1, ...: all, or every so many where there is no room."""
-    every = max(1, -(-int(len(names) * (style.SMALL_FONT_SIZE + 2.0)) // max(int(height), 1)))
-    rows = list(range(0, len(names), every))
+def label_rows(ax: Axes, names: Sequence[str], kind: str) -> None:
+    """Label rows 0, 1, ... with names; with too many rows, every n-th, as the axis then states.
+
+    ``kind`` is the plural noun for the rows, such as "items".
+    """
+    step = max(1, -(-int(len(names) * _LINE_HEIGHT) // max(int(axes_points(ax)[1]), 1)))
+    rows = range(0, len(names), step)
+    size = style.SMALL_FONT_SIZE - (1.0 if step > 1 else 0.0)
     ax.set_yticks(rows)
-    ax.set_yticklabels(
-        [style.shown_name(names[r]) for r in rows],
-        fontsize=style.SMALL_FONT_SIZE - (1.0 if every > 1 else 0.0),
-        color=style.INK,
-        parse_math=False,
-    )
-    if every > 1:
+    ax.set_yticklabels([style.display_name(names[r]) for r in rows], **style.text_options(size))
+    if step > 1:
         ax.set_ylabel(
-            thinned_in_words(len(names), what, every),
-            fontsize=style.SMALL_FONT_SIZE,
-            color=style.FAINT,
+            f"{len(names):,} {kind}, one in {step} labelled",
+            **style.text_options(size, color=style.FAINT),
         )
 
 
-def thinned_in_words(number: int, what: str, every: int) -> str:
-    """Return that only some of many rows are named."""
-    return f"{number:,} {what}, one in {every} named"
-
-
-def grays(count: int) -> list[str]:
-    """Return shades from light to dark blue that differ on paper without colours too."""
+def blue_shades(count: int) -> list[str]:
+    """Return colours from light to dark blue that remain distinct in grayscale."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     scale = colormaps["Blues"]
-    steps = [0.12 + 0.8 * i / max(count - 1, 1) for i in range(count)]
-    return [to_hex(scale(step)) for step in steps]
+    return [to_hex(scale(0.12 + 0.8 * i / max(count - 1, 1))) for i in range(count)]

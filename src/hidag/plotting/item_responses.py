@@ -1,4 +1,4 @@
-"""What items show in each state of their latents, and in the common profiles."""
+"""Plots of the expected item responses by latent state."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.item_outcomes import MEAN, Outcome, item_outcomes
+from hidag.causal.item_outcomes import MEAN, item_outcomes
 from hidag.exceptions import DataError, SettingError
 from hidag.formatting import plural
 from hidag.plotting import style
-from hidag.plotting.figure import Size, axes_points, grays, name_rows, new_axes, plain_frame
-from hidag.plotting.latent_distribution import MOST_PROFILES, common_profiles
+from hidag.plotting.figure import (
+    Size,
+    add_colorbar,
+    add_legend,
+    axes_points,
+    blue_shades,
+    hide_frame,
+    label_rows,
+    new_axes,
+    style_axes,
+)
+from hidag.plotting.latent_distribution import MOST_PROFILES, common_profiles, draw_stacked_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,14 +30,14 @@ if TYPE_CHECKING:
     from hidag.results import FitResult
 
 
-#: An item whose latents have more joint states than this is not drawn: nobody could read it.
+#: Items whose parents have more joint states are not drawn.
 MOST_STATES = 64
-#: More items than this are put in the order of their latents.
-_SORTED = 60
-#: Means that differ by a smaller share of the largest would look alike on an axis from zero.
-_SEEN_FROM_ZERO = 0.15
-#: Points.
-_LONGEST_BAR = 240.0
+#: More items are sorted by their parents.
+_MAX_UNSORTED_ITEMS = 60
+#: Means whose range is a smaller fraction of the largest are drawn on an axis without zero.
+_MIN_RELATIVE_RANGE = 0.15
+#: Profile labels have one digit per latent, for at most this many latents.
+_MAX_LABEL_LENGTH = 12
 
 
 def size_of_response(n_states: int) -> Size:
@@ -41,63 +51,72 @@ def size_of_responses(n_items: int, n_profiles: int) -> Size:
 
 
 def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = None) -> Axes:
-    """Draw what is expected of an item in each state of its latents, and return the axes.
+    """Draw the expected response of an item in each joint state of its parents.
 
-    The mean, as points; for grades and categories their probabilities, as shares of a bar. States
-    that a hierarchy rules out are left out, and the axis says how many: nobody is in them, and what
-    would be expected there was not fitted to anything.
+    Means are drawn as points; probabilities of ordinal and nominal categories as stacked bars.
+    States that a hierarchy excludes are omitted, and the axis label gives their number.
 
     Parameters
     ----------
     result : FitResult
     item : str or int
-        Name or number.
+        Name or index.
     ax : matplotlib Axes, optional
-        A new figure of fitting size unless given.
+        Default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
     """
-    j = _item(result, item)
+    j = _item_index(result, item)
     outcomes = item_outcomes(result, [j])
-    latents = outcomes[0].latents
-    shape = outcomes[0].table.shape
+    latents, shape = outcomes[0].latents, outcomes[0].table.shape
     states = np.indices(shape).reshape(len(shape), -1).T if shape else np.zeros((1, 0), np.int64)
-    occurs = _occurring(result, latents)
-    n_left_out = int((~occurs).sum())
-    states = states[occurs]
+    possible = _possible_states(result, latents)
+    states = states[possible]
     if len(states) > MOST_STATES:
         raise DataError(
-            f"{result.item_names[j]} has {len(latents)} latents with {len(states)} joint states; "
-            f"at most {MOST_STATES} can be drawn"
+            "too-many-states",
+            "{item} has {n_latents} parents with {n_states} joint states; at most {most} can be "
+            "drawn",
+            item=result.item_names[j],
+            n_latents=len(latents),
+            n_states=len(states),
+            most=MOST_STATES,
         )
     if ax is None:
         ax = new_axes(size_of_response(len(states)))
-    parts = [one for one in outcomes if one.what != MEAN]
-    if parts:
-        _draw_shares(ax, parts, occurs)
+    categories = [one for one in outcomes if one.what != MEAN]
+    if categories:
+        bottom = np.zeros(len(states))
+        for one, shade in zip(categories, blue_shades(len(categories)), strict=True):
+            heights = one.table.ravel()[possible]
+            draw_stacked_bar(ax, heights, bottom, shade, one.what[3:-1])
+            bottom = bottom + heights
+        ax.set_ylim(0.0, 1.0)
+        ax.set_ylabel("probability", **style.text_options())
+        add_legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0), reverse=True)
     else:
-        _draw_means(ax, outcomes[0].table.ravel()[occurs], result.families[j])
-    plain_frame(ax)
+        _draw_means(ax, outcomes[0].table.ravel()[possible], result.families[j])
+    style_axes(ax)
+    ax.set_xlim(-0.6, len(states) - 0.4)
     ax.set_xticks(range(len(states)))
     ax.set_xticklabels(["".join(map(str, state)) or "all" for state in states.tolist()])
-    # Tilted where levels would touch each other.
     if 0.62 * style.SMALL_FONT_SIZE * (len(latents) + 1) > axes_points(ax)[0] / len(states):
         ax.tick_params(axis="x", rotation=90)
-    names = ", ".join(style.shown_name(result.latent_names[k], 16) for k in latents)
-    words = f"levels of {names}" if latents else "no latent drives the item"
-    if n_left_out:
-        words += f"\n{plural(n_left_out, 'state')} ruled out by the hierarchy"
-    ax.set_xlabel(words, fontsize=style.SMALL_FONT_SIZE, color=style.INK, parse_math=False)
-    ax.set_title(
-        style.shown_name(result.item_names[j]),
-        fontsize=style.FONT_SIZE,
-        color=style.INK,
-        loc="left",
-        parse_math=False,
-    )
+    names = ", ".join(style.display_name(result.latent_names[k], 16) for k in latents)
+    label = f"levels of {names}" if latents else "the item has no parents"
+    n_excluded = int((~possible).sum())
+    if n_excluded:
+        label += f"\n{plural(n_excluded, 'state')} excluded by the hierarchy"
+    ax.set_xlabel(label, **style.text_options())
+    name = style.display_name(result.item_names[j])
+    ax.set_title(name, loc="left", **style.text_options(style.FONT_SIZE))
     return ax
 
 
-def _occurring(result: FitResult, latents: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return which joint states of some latents, in ascending order, a hierarchy lets occur."""
+def _possible_states(result: FitResult, latents: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return which joint states of some latents, in ascending order, a hierarchy permits."""
     levels = result.law.space.levels
     if result.ruled_out is None:
         return np.ones(int(np.prod([levels[k] for k in latents])), dtype=bool)
@@ -105,88 +124,58 @@ def _occurring(result: FitResult, latents: tuple[int, ...]) -> NDArray[np.bool_]
     return np.atleast_1d((~result.ruled_out).reshape(levels).any(axis=others)).ravel()
 
 
-def _item(result: FitResult, item: str | int) -> int:
+def _item_index(result: FitResult, item: str | int) -> int:
     names = result.item_names
     if isinstance(item, str) and item in names:
         return names.index(item)
     if not isinstance(item, str) and 0 <= int(item) < len(names):
         return int(item)
-    raise SettingError(f"there is no item {item!r} among the {len(names)} items of the fit")
+    raise SettingError(
+        "unknown-item", "the fit has {n} items, but not {item!r}", item=item, n=len(names)
+    )
 
 
 def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
     x = np.arange(len(means))
-    share = family.startswith(("bernoulli", "beta"))
-    # Stems from zero show nothing where means lie close together and far from it, as years do.
-    far = not share and float(np.ptp(means)) < _SEEN_FROM_ZERO * float(np.abs(means).max())
-    foot = _foot(means) if far else 0.0
-    ax.vlines(x, foot, means, color=style.HAIR, linewidth=5.0)
-    if not far:
-        ax.axhline(0.0, color=style.FAINT, linewidth=0.8)
+    low, high, span = float(means.min()), float(means.max()), float(np.ptp(means))
+    is_share = family.startswith(("bernoulli", "beta"))
+    # Stems from zero hide the differences of means far from zero, such as years.
+    far = not is_share and span < _MIN_RELATIVE_RANGE * float(np.abs(means).max())
+    margin = 0.3 * (span or abs(low) or 1.0)
+    ax.vlines(x, low - margin if far else 0.0, means, color=style.HAIR, linewidth=5.0)
     ax.plot(x, means, linestyle="none", marker="o", markersize=6.0, color=style.BLUE)
-    if share:
-        ax.set_ylim(0.0, 1.0)
     if far:
-        ax.set_ylim(*sorted((foot, _foot(-means) * -1.0)))
+        ax.set_ylim(low - margin, high + margin)
         ax.ticklabel_format(axis="y", useOffset=False)
-    label = "probability of a yes" if family.startswith("bernoulli") else "expected value"
-    ax.set_ylabel(label, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    ax.set_xlim(-0.6, len(means) - 0.4)
-
-
-def _foot(means: NDArray[np.float64]) -> float:
-    """Return a height somewhat below all means."""
-    spread = float(np.ptp(means)) or abs(float(means.min())) or 1.0
-    return float(means.min()) - 0.3 * spread
-
-
-def _draw_shares(ax: Axes, parts: list[Outcome], occurs: NDArray[np.bool_]) -> None:
-    below = np.zeros(int(occurs.sum()))
-    for one, shade in zip(parts, grays(len(parts)), strict=True):
-        shares = one.table.ravel()[occurs]
-        ax.bar(
-            range(len(below)),
-            shares,
-            bottom=below,
-            width=0.74,
-            color=shade,
-            edgecolor=style.PAPER,
-            linewidth=0.8,
-            label=one.what[3:-1],
-        )
-        below = below + shares
-    ax.set_ylim(0.0, 1.0)
-    ax.set_xlim(-0.6, len(below) - 0.4)
-    ax.set_ylabel("probability", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        frameon=False,
-        reverse=True,
-        fontsize=style.SMALL_FONT_SIZE,
-        labelcolor=style.INK,
-    )
+    else:
+        ax.axhline(0.0, color=style.FAINT, linewidth=0.8)
+    if is_share:
+        ax.set_ylim(0.0, 1.0)
+    label = "probability of 1" if family.startswith("bernoulli") else "expected value"
+    ax.set_ylabel(label, **style.text_options())
 
 
 def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOST_PROFILES) -> Axes:
-    """Draw what is expected of all items in the most common profiles, as a heat map.
+    """Draw the expected responses of all items in the most common profiles as a heat map.
 
-    Yes/no items by their probability of a yes; others between their own lowest and highest mean
-    over the profiles. Nominal items have no mean and are left out. Many items stand in the order of
-    the latents that drive them.
+    Binary items are coloured by the probability of 1, other items by the mean rescaled to its range
+    over the profiles. Nominal items have no mean and are omitted. With many items, the rows are
+    sorted by the parents of the items.
 
     Parameters
     ----------
     result : FitResult
     ax : matplotlib Axes, optional
-        A new figure of fitting size unless given.
+        Default: a new figure.
     most : int
-        Profiles drawn, the most common first.
+        Largest number of profiles.
+
+    Returns
+    -------
+    matplotlib Axes
     """
     profiles, shares = common_profiles(result, most=most)
-    rows: list[NDArray[np.float64]] = []
-    names: list[str] = []
-    driven: list[tuple[int, ...]] = []
+    rows: list[tuple[tuple[int, ...], str, NDArray[np.float64]]] = []
     for one in item_outcomes(result):
         if one.what != MEAN:
             continue
@@ -195,47 +184,35 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
         if not family.startswith("bernoulli"):
             span = float(np.ptp(means))
             means = (means - means.min()) / span if span > 0 else np.full(len(means), 0.5)
-        rows.append(means)
-        names.append(one.item)
-        driven.append(one.latents)
-    if len(rows) > _SORTED:
-        # Items of the same latent together: a pattern shows where single lines cannot be read.
-        order = sorted(range(len(rows)), key=lambda r: (driven[r], r))
-        rows, names = [rows[r] for r in order], [names[r] for r in order]
+        rows.append((one.latents, one.item, means))
     if not rows:
-        raise DataError("no item has a mean: all have unordered categories")
+        raise DataError("no-means", "no item has a mean: all items are nominal")
+    if len(rows) > _MAX_UNSORTED_ITEMS:
+        rows.sort(key=lambda row: row[0])
     if ax is None:
         ax = new_axes(size_of_responses(len(rows), len(profiles)))
     image = ax.imshow(
-        np.array(rows), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest"
+        np.array([means for _, _, means in rows]),
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        interpolation="nearest",
     )
-    name_rows(ax, names, axes_points(ax)[1], "items")
-    letters = len(result.latent_names)
+    label_rows(ax, [item for _, item, _ in rows], "items")
+    n_latents = len(result.latent_names)
+    labelled = n_latents <= _MAX_LABEL_LENGTH
     ax.set_xticks(range(len(profiles)))
     ax.set_xticklabels(
-        ["".join(map(str, profile)) if letters <= 12 else "" for profile in profiles.tolist()],
-        rotation=90 if letters > 3 else 0,
-        fontsize=style.SMALL_FONT_SIZE - 1.0,
-        color=style.INK,
+        ["".join(map(str, profile)) if labelled else "" for profile in profiles.tolist()],
+        rotation=90 if n_latents > 3 else 0,
+        **style.text_options(style.SMALL_FONT_SIZE - 1.0),
     )
-    words = "profile" if letters <= 12 else f"{len(profiles)} most common profiles"
-    ax.set_xlabel(
-        f"{words}, the most common left ({100 * shares.sum():.3g} % of the law)",
-        fontsize=style.SMALL_FONT_SIZE,
-        color=style.INK,
-    )
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    shrink = min(1.0, _LONGEST_BAR / axes_points(ax)[1])
-    bar = figure.colorbar(
-        image, ax=ax, fraction=0.04, pad=0.03, aspect=28, shrink=shrink, anchor=(0.0, 1.0)
-    )
-    plain = all(name.startswith("bernoulli") for name in result.families)
-    words = "probability of a yes" if plain else "yes, or mean from lowest to highest"
-    bar.set_label(words, fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    which = "profiles" if labelled else f"{len(profiles)} profiles"
+    total = f"total probability {shares.sum():.3g}"
+    ax.set_xlabel(f"{which} in descending order of probability, {total}", **style.text_options())
+    hide_frame(ax)
+    binary = all(name.startswith("bernoulli") for name in result.families)
+    label = "probability of 1" if binary else "probability of 1, or mean rescaled to [0, 1]"
+    add_colorbar(ax, image, label, fraction=0.04)
     return ax

@@ -1,8 +1,8 @@
-"""The latent law: how common the levels of each latent are, and which profiles there are."""
+"""Plots of the latent distribution: level probabilities of each latent, most common profiles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from hidag.causal.probability_queries import beliefs
 from hidag.exceptions import DataError
 from hidag.plotting import style
-from hidag.plotting.figure import Size, axes_points, grays, name_columns, new_axes, plain_frame
+from hidag.plotting.figure import (
+    Size,
+    add_legend,
+    axes_points,
+    blue_shades,
+    hide_frame,
+    label_columns,
+    new_axes,
+    style_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,12 +27,14 @@ if TYPE_CHECKING:
     from hidag.results import FitResult
 
 
-#: Profiles that are drawn unless asked otherwise.
+#: Profiles drawn by default.
 MOST_PROFILES = 20
-#: Draws that tell which profiles are common where joint states are too many to list.
+#: Draws for finding the common profiles where joint states are too many to enumerate.
 N_DRAWS = 100_000
-#: Up to so many latents, shares are written into the bars.
-_WRITTEN = 14
+#: Numbers are written into the bars for at most this many latents.
+_MAX_LATENTS_WITH_NUMBERS = 14
+#: Inches per latent in the table of levels.
+_ROW_HEIGHT = 0.19
 
 Profiles = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -35,61 +46,48 @@ def size_of_law(n_latents: int) -> Size:
 
 def size_of_profile_shares(n_profiles: int, n_latents: int) -> Size:
     """Return a size in inches for `plot_profile_shares`."""
-    return 1.6 + 0.36 * max(n_profiles, 8), 2.2 + 0.19 * n_latents
+    return 1.6 + 0.36 * max(n_profiles, 8), 2.2 + _ROW_HEIGHT * n_latents
 
 
 def plot_law(result: FitResult, ax: Axes | None = None) -> Axes:
-    """Draw how common the levels of each latent are, as shares of a bar, and return the axes.
+    """Draw the level probabilities of each latent as stacked bars, and return the axes.
 
     Parameters
     ----------
     result : FitResult
     ax : matplotlib Axes, optional
-        A new figure unless given.
+        Default: a new figure.
     """
     levels, names = result.law.space.levels, result.latent_names
     if ax is None:
         ax = new_axes(size_of_law(len(names)))
-    law = beliefs(result.law)
-    shares = [law.marginal((k,)) for k in range(len(levels))]
-    shades = grays(max(levels))
-    for v in range(max(levels)):
-        height = np.array([one[v] if v < len(one) else 0.0 for one in shares])
-        below = np.array([one[:v].sum() for one in shares])
-        ax.bar(
-            range(len(levels)),
-            height,
-            bottom=below,
-            width=0.72,
-            color=shades[v],
-            edgecolor=style.PAPER,
-            linewidth=0.8,
-            label=f"level {v}",
-        )
-        for k in np.flatnonzero(height > 0.07).tolist() if len(levels) <= _WRITTEN else ():
-            ax.text(
-                k,
-                below[k] + height[k] / 2,
-                f"{height[k]:.2f}",
-                ha="center",
-                va="center",
-                fontsize=style.SMALL_FONT_SIZE - 1.0,
-                color=style.PAPER if v > max(levels) / 2 - 0.5 else style.INK,
-            )
-    plain_frame(ax)
+    law, n_levels = beliefs(result.law), max(levels)
+    shares = np.zeros((n_levels, len(levels)))
+    for k, count in enumerate(levels):
+        shares[:count, k] = law.marginal((k,))
+    bottoms = np.cumsum(shares, axis=0) - shares
+    for v, (height, bottom) in enumerate(zip(shares, bottoms, strict=True)):
+        draw_stacked_bar(ax, height, bottom, blue_shades(n_levels)[v], f"level {v}")
+        written = height > 0.07 if len(levels) <= _MAX_LATENTS_WITH_NUMBERS else height > 1
+        color = style.PAPER if v > n_levels / 2 - 0.5 else style.INK
+        options = style.text_options(style.SMALL_FONT_SIZE - 1.0, color=color)
+        for k in np.flatnonzero(written).tolist():
+            y = bottom[k] + height[k] / 2
+            ax.text(k, y, f"{height[k]:.2f}", ha="center", va="center", **options)
+    style_axes(ax)
     ax.set_ylim(0.0, 1.0)
-    ax.set_ylabel("share of rows", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    name_columns(ax, names, axes_points(ax)[0])
-    ax.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=min(max(levels), 6),
-        frameon=False,
-        reverse=False,
-        fontsize=style.SMALL_FONT_SIZE,
-        labelcolor=style.INK,
-    )
+    ax.set_ylabel("probability", **style.text_options())
+    label_columns(ax, names)
+    add_legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=min(n_levels, 6))
     return ax
+
+
+def draw_stacked_bar(
+    ax: Axes, heights: NDArray[np.float64], bottoms: NDArray[np.float64], color: str, label: str
+) -> None:
+    """Draw one layer of stacked bars at 0, 1, ..."""
+    outline: dict[str, Any] = {"edgecolor": style.PAPER, "linewidth": 0.8}
+    ax.bar(range(len(heights)), heights, 0.74, bottoms, color=color, label=label, **outline)
 
 
 def common_profiles(
@@ -98,15 +96,16 @@ def common_profiles(
     *,
     most: int = MOST_PROFILES,
 ) -> Profiles:
-    """Return the most common joint states, shape (P, K), and their shares, the largest first.
+    """Return the most common joint states, shape (P, K), and their shares in descending order.
 
     Parameters
     ----------
     result : FitResult
     states : array of int, shape (N, K), optional
-        Rows' states, such as ``result.classify(values)``: shares are then of these rows; else of
-        the fitted law.
+        Assigned states, such as ``result.classify(values)``, whose relative frequencies are
+        returned. Default: probabilities under the fitted latent distribution.
     most : int
+        Largest number of profiles.
     """
     space = result.law.space
     if states is None and space.listable:
@@ -119,8 +118,10 @@ def common_profiles(
     rows = np.asarray(states)
     if rows.ndim != 2 or rows.shape[1] != space.n_latents or not len(rows):
         raise DataError(
-            f"states must be an array of shape (N, {space.n_latents}), one column per latent, got "
-            f"{rows.shape}"
+            "array-shape",
+            "states must be an array of shape (N, {k}), one column per latent, got {shape}",
+            k=space.n_latents,
+            shape=rows.shape,
         )
     found, counts = np.unique(rows, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:most]
@@ -134,101 +135,75 @@ def plot_profile_shares(
     states: NDArray[np.integer] | None = None,
     most: int = MOST_PROFILES,
 ) -> Axes:
-    """Draw the most common profiles: a bar for the share of each, its levels below.
+    """Draw the shares of the most common profiles as bars, above a table of their levels.
 
     Parameters
     ----------
     result : FitResult
     ax : matplotlib Axes, optional
-        A new figure of fitting size unless given; levels are drawn in axes below it.
+        Default: a new figure.
     states : array of int, shape (N, K), optional
-        Rows' states, such as ``result.classify(values)``; the fitted law unless given.
+        Assigned states, such as ``result.classify(values)``. Default: the fitted distribution.
     most : int
-        Profiles drawn.
+        Largest number of profiles.
 
     Returns
     -------
     matplotlib Axes
-        With the bars; its only child axes have the levels.
+        Its child axes contain the bars and the levels.
     """
     profiles, shares = common_profiles(result, states, most=most)
-    n_latents, levels = profiles.shape[1], result.law.space.levels
+    n_latents, space = profiles.shape[1], result.law.space
     if ax is None:
         ax = new_axes(size_of_profile_shares(len(profiles), n_latents))
-    # The bars keep an inch or so; each latent below has a line of its own.
-    lines = 0.19 * n_latents
-    share = lines / (lines + 1.6)
+    table_height = _ROW_HEIGHT * n_latents
+    split = table_height / (table_height + 1.6)
     ax.set_axis_off()
-    bars = ax.inset_axes((0.0, share + 0.02, 1.0, 0.98 - share))
-    grid = ax.inset_axes((0.0, 0.0, 1.0, share), sharex=bars)
+    bars = ax.inset_axes((0.0, split + 0.02, 1.0, 0.98 - split))
+    table = ax.inset_axes((0.0, 0.0, 1.0, split), sharex=bars)
     bars.bar(range(len(shares)), shares, width=0.66, color=style.BLUE)
-    room = axes_points(ax)[0] / max(len(shares), 1)
-    # Shares of profiles that hardly anybody shares say nothing one by one.
-    told = room > 20 and shares.max() >= 0.001
-    for x, share_of in enumerate(shares.tolist() if told else ()):
-        bars.annotate(
-            f"{share_of:.1%}",
-            (x, share_of),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=style.SMALL_FONT_SIZE - 1.5,
-            color=style.INK,
-        )
-    plain_frame(bars)
+    # Labels of tiny shares would all read 0.0 %.
+    written = axes_points(ax)[0] > 20 * max(len(shares), 1) and shares.max() >= 0.001
+    options = style.text_options(style.SMALL_FONT_SIZE - 1.5, ha="center", va="bottom")
+    for x, share in enumerate(shares.tolist() if written else ()):
+        place: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points"}
+        bars.annotate(f"{share:.1%}", (x, share), **place, **options)
+    style_axes(bars)
     bars.tick_params(axis="x", bottom=False, labelbottom=False)
     bars.margins(y=0.12)
     bars.yaxis.set_major_formatter(lambda value, place: f"{100 * value:g} %")
-    whose = "law" if states is None else "rows"
-    if states is None and not result.law.space.listable:
-        whose = f"law, from {N_DRAWS:,} draws"
-    bars.set_ylabel(f"share ({whose})", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    bars.set_title(
-        f"{_profiles(shares, result)}: {100 * shares.sum():.3g} % of the {whose}",
-        fontsize=style.SMALL_FONT_SIZE,
-        color=style.INK,
-        loc="left",
-    )
-    _draw_levels(grid, profiles, levels, result.latent_names)
+    if states is not None:
+        label, whole = "share of rows", "rows"
+    else:
+        label = "probability" if space.listable else f"probability, {N_DRAWS:,} draws"
+        whole = "fitted distribution"
+    bars.set_ylabel(label, **style.text_options())
+    everything = len(shares) == space.n_states
+    which = "all profiles" if everything else f"the {len(shares)} most common profiles"
+    title = f"{which}: {100 * shares.sum():.3g} % of the {whole}"
+    bars.set_title(title, loc="left", **style.text_options())
+    _draw_levels(table, profiles, space.levels, result.latent_names)
     return ax
 
 
-def _profiles(shares: NDArray[np.float64], result: FitResult) -> str:
-    everything = len(shares) == result.law.space.n_states
-    return "all profiles" if everything else f"the {len(shares)} most common profiles"
-
-
 def _draw_levels(
-    ax: Axes,
-    profiles: NDArray[np.int64],
-    levels: tuple[int, ...],
-    names: tuple[str, ...],
+    ax: Axes, profiles: NDArray[np.int64], levels: tuple[int, ...], names: tuple[str, ...]
 ) -> None:
-    """Draw a dot for each latent of each profile: empty at 0, darker the higher the level."""
-    shades = grays(max(levels))
+    """Draw a dot for each latent of each profile: empty at level 0, darker at higher levels."""
+    shades = blue_shades(max(levels))
     for k in range(0, len(levels), 2):
         ax.axhspan(k - 0.5, k + 0.5, color="#f3f5f9", zorder=0)
     for v in range(max(levels)):
         x, y = np.nonzero(profiles == v)
-        ax.plot(
-            x,
-            y,
-            linestyle="none",
-            marker="o",
-            markersize=6.0,
-            markerfacecolor=style.PAPER if v == 0 else shades[v],
-            markeredgecolor=style.FAINT if v == 0 else style.INK,
-            markeredgewidth=0.7,
-        )
+        face, edge = (shades[v], style.INK) if v else (style.PAPER, style.FAINT)
+        options: dict[str, Any] = {
+            "markerfacecolor": face,
+            "markeredgecolor": edge,
+            "markeredgewidth": 0.7,
+        }
+        ax.plot(x, y, linestyle="none", marker="o", markersize=6.0, **options)
     ax.set_yticks(range(len(names)))
-    ax.set_yticklabels(
-        [style.shown_name(name, 22) for name in names],
-        fontsize=style.SMALL_FONT_SIZE,
-        color=style.INK,
-        parse_math=False,
-    )
+    ax.set_yticklabels([style.display_name(name, 22) for name in names], **style.text_options())
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.tick_params(length=0, labelbottom=False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.tick_params(labelbottom=False)
+    hide_frame(ax)

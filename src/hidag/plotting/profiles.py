@@ -1,38 +1,38 @@
-"""Joint states of a few binary latents: how common they are, and how items answer in them."""
+"""Bar charts of the joint states of a few binary latents and of the item responses in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.plotting import style
-from hidag.plotting.figure import Size
+from hidag.plotting.figure import Size, add_legend, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-_MOST_IN_A_ROW = 3
+_MAX_COLUMNS = 3
 
 
 @dataclass(frozen=True)
 class ItemResponse:
-    """Mean response of one item in the states of its own latents.
+    """Mean response of one item in the states of its parents.
 
     Attributes
     ----------
     item : str
     states : tuple of str
-        In words.
+        Labels of the states.
     means : tuple of float
         Between 0 and 1.
     common : tuple of bool
-        Whether the state occurs often enough for its mean to be believed.
+        Whether the state is frequent enough for its mean to be reliable.
     """
 
     item: str
@@ -54,7 +54,7 @@ def plot_profiles(
     marked: Sequence[bool],
     mark: str,
 ) -> Axes:
-    """Draw the share of each profile as a bar, and return the axes.
+    """Draw the probability of each profile as a bar, and return the axes.
 
     Parameters
     ----------
@@ -63,57 +63,38 @@ def plot_profiles(
         Top to bottom.
     shares : ndarray, shape (S,)
     marked : sequence of bool, length S
-        Drawn dark.
+        Bars drawn in the dark colour.
     mark : str
-        What the dark bars are.
+        Legend of the dark bars.
     """
     from matplotlib.patches import Patch
 
-    places = np.arange(len(names))[::-1]
-    ax.barh(
-        places,
-        shares,
-        height=0.62,
-        color=[style.BLUE if dark else style.HAIR for dark in marked],
-        edgecolor=style.INK,
-        linewidth=0.7,
-    )
-    for place, share in zip(places, shares, strict=True):
-        ax.text(
-            share + 0.006,
-            place,
-            f"{share:.3f}",
-            va="center",
-            fontsize=style.SMALL_FONT_SIZE,
-            color=style.INK,
-        )
-    ax.set_yticks(places, labels=[style.shown_name(name, 40) for name in names])
+    y = np.arange(len(names))[::-1]
+    outline: dict[str, Any] = {"edgecolor": style.INK, "linewidth": 0.7}
+    colors = [style.BLUE if dark else style.HAIR for dark in marked]
+    ax.barh(y, shares, height=0.62, color=colors, **outline)
+    for place, share in zip(y, shares, strict=True):
+        ax.text(share + 0.006, place, f"{share:.3f}", **style.text_options(va="center"))
+    ax.set_yticks(y, labels=[style.display_name(name, 40) for name in names])
     ax.set_xlim(0.0, max(float(shares.max()) * 1.18, 0.05))
-    ax.set_xlabel("share", fontsize=style.SMALL_FONT_SIZE, color=style.INK)
-    _plain(ax)
-    ax.legend(
-        handles=[
-            Patch(facecolor=style.BLUE, edgecolor=style.INK, label=mark),
-            Patch(facecolor=style.HAIR, edgecolor=style.INK, label="others"),
-        ],
-        loc="lower right",
-        frameon=False,
-        fontsize=style.SMALL_FONT_SIZE,
-        labelcolor=style.INK,
-    )
+    ax.set_xlabel("probability", **style.text_options())
+    style_axes(ax, grid=None)
+    ax.tick_params(axis="y", length=0)
+    entries = ((style.BLUE, mark), (style.HAIR, "other"))
+    handles = [Patch(facecolor=color, label=label, **outline) for color, label in entries]
+    add_legend(ax, handles=handles, loc="lower right")
     return ax
 
 
 def size_of_item_responses(n_items: int) -> Size:
     """Return a size in inches for `plot_item_responses`."""
-    n_rows = -(-n_items // _MOST_IN_A_ROW)
-    return 9.2, 0.6 + 1.75 * n_rows
+    return 9.2, 0.6 + 1.75 * -(-n_items // _MAX_COLUMNS)
 
 
 def plot_item_responses(figure: Figure, items: Sequence[ItemResponse]) -> list[Axes]:
-    """Draw each item's mean response in the states of its latents, and return the axes.
+    """Draw each item's mean response in the states of its parents, and return the axes.
 
-    States that hardly anybody is in have hatched bars: their means rest on next to nothing.
+    Bars of rare states are hatched, because few observations support their means.
 
     Parameters
     ----------
@@ -121,15 +102,15 @@ def plot_item_responses(figure: Figure, items: Sequence[ItemResponse]) -> list[A
         Empty.
     items : sequence of ItemResponse
     """
-    n_columns = min(len(items), _MOST_IN_A_ROW)
+    n_columns = min(len(items), _MAX_COLUMNS)
     n_rows = -(-len(items) // n_columns)
     figure.set_layout_engine("constrained", w_pad=0.06, h_pad=0.06)
     panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     for ax in panels[len(items) :]:
         ax.set_axis_off()
     for ax, item in zip(panels, items, strict=False):
-        places = np.arange(len(item.states))[::-1]
-        for place, mean, common in zip(places, item.means, item.common, strict=True):
+        y = np.arange(len(item.states))[::-1]
+        for place, mean, common in zip(y, item.means, item.common, strict=True):
             ax.barh(
                 place,
                 mean,
@@ -139,29 +120,14 @@ def plot_item_responses(figure: Figure, items: Sequence[ItemResponse]) -> list[A
                 edgecolor=style.INK if common else style.FAINT,
                 linewidth=0.7,
             )
-            ax.text(
-                mean + 0.02,
-                place,
-                f"{mean:.2f}",
-                va="center",
-                fontsize=style.SMALL_FONT_SIZE,
-                color=style.INK if common else style.FAINT,
-            )
-        ax.set_yticks(places, labels=item.states)
+            color = style.INK if common else style.FAINT
+            options = style.text_options(va="center", color=color)
+            ax.text(mean + 0.02, place, f"{mean:.2f}", **options)
+        ax.set_yticks(y, labels=item.states)
         ax.set_xlim(0.0, 1.16)
         ax.set_xticks([0.0, 0.5, 1.0])
-        ax.set_title(
-            style.shown_name(item.item),
-            fontsize=style.SMALL_FONT_SIZE + 1,
-            color=style.INK,
-            parse_math=False,
-        )
-        _plain(ax)
+        ax.set_title(style.display_name(item.item), **style.text_options(style.SMALL_FONT_SIZE + 1))
+        style_axes(ax, grid=None)
+        ax.tick_params(axis="y", length=0)
+    figure.supxlabel("mean response", **style.text_options())
     return list(panels[: len(items)])
-
-
-def _plain(ax: Axes) -> None:
-    ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT, labelcolor=style.INK)
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(style.FAINT)

@@ -1,4 +1,4 @@
-"""Colours and letters that all figures share."""
+"""Colours, font sizes and name formatting shared by all figures."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from hidag.formatting import replace_hidden, shorten
 
-#: Okabe and Ito's colours, which readers with any common colour blindness can tell apart.
+#: Colours of Okabe and Ito (2008), distinguishable under the common colour vision deficiencies.
 INK = "#1b2a41"
 FAINT = "#8a94a6"
 HAIR = "#d8dde6"
@@ -24,31 +25,36 @@ PURPLE = "#cc79a7"
 FONT_SIZE = 10.0
 SMALL_FONT_SIZE = 8.0
 
-#: Longer names are cut in figures; tables and files keep them whole.
-LONGEST_NAME = 28
-#: A line of a heading.
-LONGEST_LINE = 22
+#: Longer names are shortened in figures; tables and files have them in full.
+MAX_NAME_LENGTH = 28
+#: Characters in a line of a column heading.
+MAX_LINE_LENGTH = 22
 
 
-def shown_name(name: str, longest: int = LONGEST_NAME) -> str:
-    """Return a name as figures show it: one line, no hidden characters, not too long."""
+def text_options(size: float = SMALL_FONT_SIZE, **options: Any) -> dict[str, Any]:
+    """Return the properties of a matplotlib text: size, colour, no interpretation of ``$``."""
+    return {"fontsize": size, "color": INK, "parse_math": False, **options}
+
+
+def display_name(name: str, max_length: int = MAX_NAME_LENGTH) -> str:
+    """Return a name for a figure: one line, no control characters, shortened if necessary."""
     spaced = "".join(" " if letter.isspace() else letter for letter in name)
-    return shorten(replace_hidden(spaced), longest)
+    return shorten(replace_hidden(spaced), max_length)
 
 
-def name_in_lines(name: str, longest: int = LONGEST_LINE) -> str:
-    """Return a name as headings show it: in two lines if it is long, cut if that is not enough."""
-    plain = shown_name(name, longest=len(name))
-    lines = textwrap.wrap(plain, longest)
+def wrap_name(name: str, max_length: int = MAX_LINE_LENGTH) -> str:
+    """Return a name for a column heading: at most two lines, the second shortened if necessary."""
+    plain = display_name(name, len(name))
+    lines = textwrap.wrap(plain, max_length)
     if len(lines) <= 1:
         return plain
     rest = plain[plain.index(lines[0]) + len(lines[0]) :].strip()
-    return f"{lines[0]}\n{shown_name(rest, longest)}"
+    return f"{lines[0]}\n{display_name(rest, max_length)}"
 
 
 @contextmanager
-def any_script() -> Iterator[None]:
-    """Let names be in scripts that the font lacks: an empty box is drawn, without a warning."""
+def ignore_missing_glyphs() -> Iterator[None]:
+    """Draw an empty box, without a warning, for characters that the font lacks."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .*missing from", category=UserWarning)
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support")

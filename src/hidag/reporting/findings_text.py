@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hidag.em.posterior import HARDLY_SEEN
 from hidag.formatting import plural, shorten
 from hidag.identifiability.findings import join_names
-from hidag.plotting.q_matrix import strengths
+from hidag.plotting.q_matrix import standardized_loadings
 from hidag.structure.graphs import DAG
 from hidag.structure.knowledge import Knowledge, nonadjacent_pairs
 
@@ -302,7 +302,7 @@ def _arrows(edges: Sequence[tuple[str, str]]) -> str:
 
 
 def _items(result: FitResult) -> list[str]:
-    strength, q, _ = strengths(result)
+    strength, q, _ = standardized_loadings(result)
     if len(result.latent_names) > _TOLD_LATENTS:
         few, many = int(q.sum(axis=0).min()), int(q.sum(axis=0).max())
         span = f"{few} to {many} items" if few < many else plural(few, "item", "items")

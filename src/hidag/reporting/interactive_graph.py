@@ -13,7 +13,7 @@ from hidag.causal.exports import network_law
 from hidag.causal.probability_queries import Beliefs, beliefs, edge_strengths
 from hidag.plotting.graph import graph_layout
 from hidag.plotting.layered_layout import Point
-from hidag.plotting.style import shown_name
+from hidag.plotting.style import display_name
 
 if TYPE_CHECKING:
     from hidag.latent.laws import NetworkLaw
@@ -170,7 +170,7 @@ def graph_panel(
     nodes = tuple(
         PanelNode(
             name,
-            shown_name(name),
+            display_name(name),
             float(x) + left,
             float(layout.height - y) + top,
             *size,

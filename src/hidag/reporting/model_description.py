@@ -12,7 +12,7 @@ from hidag.formatting import plural
 from hidag.latent.state_space import MAX_LISTED_STATES
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.terms import ALL_ORDERS, Effects
-from hidag.plotting.q_matrix import strengths
+from hidag.plotting.q_matrix import standardized_loadings
 
 if TYPE_CHECKING:
     from hidag.results import FitResult
@@ -156,7 +156,7 @@ class LatentShares:
 def marginals_of(result: FitResult) -> list[LatentShares]:
     """Return the share of each level of each latent, and where it shows."""
     table = np.asarray(result.law.marginals())
-    strength, q, _ = strengths(result)
+    strength, q, _ = standardized_loadings(result)
     counts = result.q_matrix.sum(axis=0)
     order = np.argsort(-np.abs(strength) * q, axis=0, kind="stable")
     return [

@@ -104,7 +104,7 @@ def _draw_shares(ax: Axes, *, groups: list[str], names: tuple[str, ...], shares:
     ax.set_yticks(range(len(groups)), groups, fontsize=style.SMALL_FONT_SIZE)
     ax.set_xticks(
         range(len(names)),
-        [style.shown_name(name).replace(", ", ",\n") for name in names],
+        [style.display_name(name).replace(", ", ",\n") for name in names],
         fontsize=style.SMALL_FONT_SIZE,
     )
     for (row, column), value in np.ndenumerate(shares):
@@ -269,7 +269,7 @@ def words_picture(found: Exploration) -> Picture:
             )
             share = found.result.law.marginals()[k, 1]
             ax.set_title(
-                f"{style.shown_name(found.result.latent_names[k])} ({share:.0%})",
+                f"{style.display_name(found.result.latent_names[k])} ({share:.0%})",
                 fontsize=style.SMALL_FONT_SIZE,
                 loc="left",
             )

@@ -1,4 +1,4 @@
-"""Figures after the fit: small and large, by what is in them."""
+"""Plots of loadings, latent distribution, item responses and effects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hidag.plotting import (
     size_of_responses,
 )
 from hidag.plotting.latent_distribution import common_profiles
-from hidag.plotting.q_matrix import strengths
+from hidag.plotting.q_matrix import standardized_loadings
 from hidag.simulation import Truth, chain_dag, make_truth, random_dag, random_law, random_q
 from hidag.structure import CPDAG
 
@@ -51,7 +51,7 @@ def large(as_result):
     return as_result(a_truth(30, 500))
 
 
-def test_strength_is_width_and_support_is_dashes_and_a_number():
+def test_strength_sets_width_and_support_sets_dashes():
     graph = CPDAG.from_edges("ABC", [("A", "C"), ("B", "C")])
     ax = plot_graph(
         graph,
@@ -63,11 +63,11 @@ def test_strength_is_width_and_support_is_dashes_and_a_number():
     assert lines["B -> C"].get_linestyle() == "solid"
     assert lines["A -> C"].get_linestyle() != "solid"
     assert {".45", ".97"} <= {text.get_text() for text in ax.texts}
-    told = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert told == ["in at least 80 % of refits", "less than 50 %"]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["in at least 80 % of refits", "less than 50 %"]
 
 
-def test_edges_without_a_number_and_two_meanings_of_dashes_are_refused():
+def test_missing_support_and_support_with_truth_raise():
     graph = CPDAG.from_edges("ABC", [("A", "C"), ("B", "C")])
     with pytest.raises(DataError) as caught:
         plot_graph(graph, support={("A", "C"): 0.4})
@@ -76,7 +76,9 @@ def test_edges_without_a_number_and_two_meanings_of_dashes_are_refused():
     )
     with pytest.raises(GraphError) as refused:
         plot_graph(graph, truth=graph, support={("A", "C"): 0.4, ("B", "C"): 1.0})
-    assert str(refused.value) == "dashes show either the truth or the support; give one of them"
+    assert str(refused.value) == (
+        "truth and support cannot be drawn in the same graph, both use dashes; omit one of them"
+    )
 
 
 def test_strengths_are_correlations_under_the_law(small):
@@ -90,7 +92,7 @@ def test_strengths_are_correlations_under_the_law(small):
         assert value == pytest.approx(wanted)
 
 
-def test_a_provisional_q_is_marked_where_it_differs(small):
+def test_differences_from_a_provisional_q_are_marked(small):
     provisional = small.q_matrix.astype(float)
     there = np.argwhere(provisional == 1)[0]
     absent = np.argwhere(provisional == 0)[:3]
@@ -98,20 +100,20 @@ def test_a_provisional_q_is_marked_where_it_differs(small):
     provisional[tuple(absent[0])] = provisional[tuple(absent[1])] = 1
     provisional[tuple(absent[2])] = np.nan
     ax = plot_q(small, provisional=provisional)
-    told = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert told == ["provisional only (2)", "estimated only (1)"]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["provisional only (2)", "estimated only (1)"]
     frames = [c for c in ax.collections if isinstance(c, PatchCollection)]
     assert len(frames[0].get_paths()) == 2
 
 
-def test_every_loading_has_its_point(small, large):
+def test_every_loading_is_drawn(small, large):
     for result in (small, large):
         ax = plot_loadings(result)
         drawn = sum(len(line.get_xdata()) for line in ax.lines if line.get_marker() in "ov")
         assert drawn == int(result.q_matrix.sum())
 
 
-def test_loadings_of_censored_times_are_in_standard_deviations_as_those_of_times(as_result):
+def test_loadings_of_lognormal_and_censored_items_are_standardized(as_result):
     truth = make_truth(
         random_law(chain_dag(2), rng=0),
         np.tile(np.eye(2, dtype=int), (3, 1)),
@@ -121,13 +123,13 @@ def test_loadings_of_censored_times_are_in_standard_deviations_as_those_of_times
     result = as_result(truth)
     families = (*result.families[:2], *["censored-lognormal(60)"] * 2, *result.families[4:])
     result = replace(result, parameters=replace(result.parameters, families=families))
-    found, _, label = strengths(result)
+    found, _, label = standardized_loadings(result)
     by = np.array([0.5] * 4 + [1.0] * 2)[:, None]
     np.testing.assert_allclose(found, result.strengths / by)
     assert label == "loading (censored-lognormal and lognormal items: / standard deviation)"
 
 
-def test_bars_of_the_law_sum_to_one(small):
+def test_level_probabilities_sum_to_one(small):
     ax = plot_law(small)
     heights = np.zeros(4)
     for bar in ax.patches:
@@ -135,7 +137,7 @@ def test_bars_of_the_law_sum_to_one(small):
     np.testing.assert_allclose(heights, 1.0)
 
 
-def test_profiles_of_the_law_and_of_rows(small, large):
+def test_common_profiles_of_the_distribution_and_of_rows(small, large):
     profiles, shares = common_profiles(small, most=5)
     p = np.asarray(small.law.probabilities)
     np.testing.assert_allclose(shares, np.sort(p)[::-1][:5])
@@ -152,7 +154,7 @@ def test_profiles_of_the_law_and_of_rows(small, large):
     assert len(common_profiles(large)[0]) == 20
 
 
-def test_items_by_state_show_means_or_shares(small, as_result):
+def test_item_response_has_means_or_category_probabilities(small, as_result):
     j = int(np.argmax(small.q_matrix.sum(axis=1)))
     ax = plot_item_response(small, small.item_names[j])
     points = next(line for line in ax.lines if line.get_marker() == "o").get_ydata()
@@ -175,11 +177,11 @@ def test_items_by_state_show_means_or_shares(small, as_result):
     assert sum(bar.get_height() for bar in bars) == pytest.approx(4.0)
     with pytest.raises(SettingError) as caught:
         plot_item_response(small, "none")
-    assert str(caught.value) == "there is no item 'none' among the 20 items of the fit"
+    assert str(caught.value) == "the fit has 20 items, but not 'none'"
 
 
-def test_states_that_a_hierarchy_rules_out_are_not_drawn(as_result):
-    told = {"hierarchy": [["Z1", "Z2"], ["Z2", "Z3"]]}
+def test_states_excluded_by_a_hierarchy_are_not_drawn(as_result):
+    knowledge = {"hierarchy": [["Z1", "Z2"], ["Z2", "Z3"]]}
     law = random_law(chain_dag(3), rng=0)
     loadings = [[1.0, 0, 2.0], [1.0, 0, 1.0]]
     truth = Truth(
@@ -192,25 +194,25 @@ def test_states_that_a_hierarchy_rules_out_are_not_drawn(as_result):
         cutpoints=[[np.nan], [1.0]],
     )
     plain = as_result(truth)
-    bound = replace(plain, settings={**plain.settings, "knowledge": told})
+    bound = replace(plain, settings={**plain.settings, "knowledge": knowledge})
     # Z2 stands between the item's latents: the third needs the first all the same.
     ax = plot_item_response(bound, 0)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["00", "10", "11"]
     points = next(line for line in ax.lines if line.get_marker() == "o").get_ydata()
     np.testing.assert_allclose(points, [0.3, 1.3, 3.3])
-    assert ax.get_xlabel() == "levels of Z1, Z3\n1 state ruled out by the hierarchy"
+    assert ax.get_xlabel() == "levels of Z1, Z3\n1 state excluded by the hierarchy"
     assert len(plot_item_response(bound, 1).patches) == 9
     assert len(plot_item_response(plain, 1).patches) == 12
-    assert "ruled out" not in plot_item_response(plain, 1).get_xlabel()
+    assert "excluded" not in plot_item_response(plain, 1).get_xlabel()
 
 
-def test_effects_are_coloured_and_the_sure_ones_dotted(small):
+def test_effects_that_exclude_zero_are_dotted(small):
     found = average_effects(small, items=False)
     ax = plot_effects(found)
     image = ax.images[0].get_array()
     np.testing.assert_allclose(image.filled(np.nan), (found.low + found.high) / 2)
-    sure = int(((found.low > 1e-9) | (found.high < -1e-9)).sum())
-    assert len(ax.lines[0].get_xdata()) == sure
+    n_dotted = int(((found.low > 1e-9) | (found.high < -1e-9)).sum())
+    assert len(ax.lines[0].get_xdata()) == n_dotted
 
 
 def test_thirty_latents_and_five_hundred_items_are_drawn(large, monkeypatch):
@@ -228,7 +230,7 @@ def test_thirty_latents_and_five_hundred_items_are_drawn(large, monkeypatch):
     assert picture.startswith(PNG)
 
 
-def test_effects_that_directions_leave_open_are_hatched_and_said_to_be_middles(small):
+def test_ranges_of_effects_are_hatched(small):
     found = average_effects(small, items=False)
     k = found.n_latents
     for wide in (True, False):
@@ -239,13 +241,13 @@ def test_effects_that_directions_leave_open_are_hatched_and_said_to_be_middles(s
         label = ax.get_figure().axes[1].get_ylabel()
         if wide:
             assert len(cells[0].get_paths()) == k * (k - 1)
-            assert label == "average effect\nhatched: middle of what directions allow"
+            assert label == "average effect\nhatched: midpoint of range"
         else:
             assert not cells
             assert label == "average effect"
 
 
-def test_means_far_from_zero_are_drawn_from_near_themselves(as_result):
+def test_axis_of_means_far_from_zero_excludes_zero(as_result):
     truth = make_truth(
         random_law(chain_dag(2), rng=0), np.vstack([np.eye(2, dtype=int)] * 3), "gaussian"
     )
