@@ -34,7 +34,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from hidag import DCRL, BootstrapResult, bootstrap
 from hidag.causal import average_effects
-from hidag.causal.probability_queries import intervened
+from hidag.causal.probability_queries import intervene
 from hidag.exceptions import HidagWarning
 from hidag.inference.intervals import percentile_interval
 from hidag.metrics import Parts, match_latents
@@ -164,7 +164,7 @@ def true_effects(truth: Truth, true: Parts) -> np.ndarray:
     means = eta if truth.families[0] == "gaussian" else 1.0 / (1.0 + np.exp(-eta))
     values = np.hstack([states, means])
     ends = [
-        [intervened(true.law, {k: level}).probabilities @ values for level in (0, 1)]
+        [intervene(true.law, {k: level}).probabilities @ values for level in (0, 1)]
         for k in range(K)
     ]
     return np.array([high - low for low, high in ends])

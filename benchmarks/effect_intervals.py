@@ -15,7 +15,7 @@ import numpy as np
 
 from hidag import DCRL, Knowledge
 from hidag.causal import average_effects
-from hidag.causal.probability_queries import intervened
+from hidag.causal.probability_queries import intervene
 from hidag.inference import draws_of_law
 from hidag.simulation import dag_from_parents, make_truth, random_law, simulate
 
@@ -29,7 +29,7 @@ def true_effects(truth) -> np.ndarray:
     values = np.hstack([states, truth.means(states)])
     rows = []
     for k in range(truth.n_latents):
-        ends = [intervened(truth.law, {k: v}).probabilities @ values for v in (0, 1)]
+        ends = [intervene(truth.law, {k: v}).probabilities @ values for v in (0, 1)]
         rows.append(ends[1] - ends[0])
         rows[-1][k] = np.nan
     return np.array(rows)
@@ -85,7 +85,7 @@ def main() -> None:
             )
             fit = model.fit(rows, sample_weight=weights).result_
             draws = draws_of_law(fit, options.draws, random_state=replicate)
-            found = average_effects(fit, replicates=draws, held=True, level=0.9)
+            found = average_effects(fit, replicates=draws, fix_graph=True, level=0.9)
             hits.append((found.lower <= wanted) & (wanted <= found.upper))
         inside = np.array(hits)
         shares = [inside[:, part & ~zero].mean() for part in _parts(wanted)]

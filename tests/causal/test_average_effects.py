@@ -1,4 +1,4 @@
-"""Average effects and their intervals."""
+"""Average causal effects and their intervals."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ def test_effects_are_differences_of_what_if(as_result):
         np.testing.assert_allclose(found.high[c, 4:], change.max(axis=0), atol=1e-12)
 
 
-def test_a_collider_has_no_effect_on_its_causes_and_a_chain_leaves_it_open(as_result):
+def test_collider_does_not_affect_its_causes_and_chain_is_undetermined(as_result):
     found = average_effects(as_result(a_truth()), items=False)
-    assert found.n_choices == (1, 1, 1, 1)
+    assert found.n_parent_sets == (1, 1, 1, 1)
     np.testing.assert_allclose(found.low[2, :2], 0.0, atol=1e-12)
     assert abs(found.low[2, 3]) > 0.1
     chain = average_effects(as_result(a_truth(chain_dag(3), (2, 2, 2))), items=False)
-    assert chain.n_choices == (2, 3, 2)
+    assert chain.n_parent_sets == (2, 3, 2)
     low, high = sorted([abs(chain.low[1, 0]), abs(chain.high[1, 0])])
     assert low < 1e-12 < 0.1 < high
 
 
 @pytest.mark.parametrize("saturated", [False, True])
-def test_intervals_hold_the_estimate_and_shrink_with_the_root_of_rows(saturated, as_result):
+def test_intervals_cover_the_estimate_and_shrink_with_the_root_of_n(saturated, as_result):
     truth = a_truth(levels=(2, 2, 2, 2))
     law = SaturatedLaw(truth.law.space, np.asarray(truth.law.probabilities))
     result = as_result(truth, law=law if saturated else None)
     widths = []
     for n in (1000, 16000):
         one = replace(result, n_samples=n)
-        found = average_effects(one, replicates=draws_of_law(one, 60), held=True)
+        found = average_effects(one, replicates=draws_of_law(one, 60), fix_graph=True)
         apart = ~np.isnan(found.low)
         assert (found.lower[apart] <= found.low[apart] + 1e-9).mean() > 0.95
         assert (found.upper[apart] >= found.high[apart] - 1e-9).mean() > 0.95
@@ -70,32 +70,35 @@ def test_intervals_hold_the_estimate_and_shrink_with_the_root_of_rows(saturated,
     assert 3.0 < widths[0] / widths[1] < 5.3
 
 
-def test_intervals_count_rows_by_what_their_weights_are_worth(as_result):
+def test_intervals_use_the_effective_sample_size(as_result):
     result = as_result(a_truth(levels=(2, 2, 2, 2)))
-    # 16,000 rows of which one half weighs as good as nothing are worth 8,000.
+    # Half of the 16,000 rows have negligible weight: the effective sample size is 8,000.
     table, weights = np.zeros((16000, 12)), np.repeat([1e-9, 0.3], 8000)
     few = replace(result, n_samples=16000, seen_rows=SeenRows.of(table, weights),
                   settings={**result.settings, "weighted": True, "n_counted": 2400.0})  # fmt: skip
-    alike = replace(result, n_samples=8000)
+    equal = replace(result, n_samples=8000)
     ours, theirs = (
-        average_effects(one, replicates=draws_of_law(one, 60), held=True) for one in (few, alike)
+        average_effects(one, replicates=draws_of_law(one, 60), fix_graph=True)
+        for one in (few, equal)
     )
     np.testing.assert_allclose(ours.lower, theirs.lower, rtol=1e-6)
 
 
-def test_replicates_with_graphs_of_their_own_widen_the_interval(as_result):
+def test_graphs_of_replicates_widen_the_interval(as_result):
     truth = a_truth(chain_dag(2), (2, 2))
     result = as_result(truth)
     directed = replace(result, graph=CPDAG(chain_dag(2).adjacency, result.latent_names))
     turned = replace(result, graph=CPDAG(chain_dag(2).adjacency.T, result.latent_names))
     own = average_effects(directed, items=False, replicates=[directed, turned] * 20)
-    held = average_effects(directed, items=False, replicates=[directed, turned] * 20, held=True)
+    held = average_effects(
+        directed, items=False, replicates=[directed, turned] * 20, fix_graph=True
+    )
     effect = held.low[0, 1]
     np.testing.assert_allclose([held.lower[0, 1], held.upper[0, 1]], effect)
     np.testing.assert_allclose(sorted([own.lower[0, 1], own.upper[0, 1]]), sorted([0.0, effect]))
 
 
-def test_what_cannot_be_is_refused_in_words(as_result):
+def test_invalid_replicates_are_refused(as_result):
     result = as_result(a_truth())
     with pytest.raises(SettingError) as caught:
         average_effects(result, replicates=[result])
@@ -104,7 +107,7 @@ def test_what_cannot_be_is_refused_in_words(as_result):
     with pytest.raises(SettingError) as caught:
         average_effects(result, replicates=[other, other])
     assert str(caught.value) == (
-        "replicates must have the latents and items of the fit, in its order; align them first"
+        "replicates must have the latents and items of the fit in the same order; align them first"
     )
     large = as_result(a_truth(chain_dag(11), (2,) * 11))
     with pytest.raises(SettingError) as caught:
@@ -126,20 +129,22 @@ def test_very_many_parameters_have_no_intervals(as_result):
     )
 
 
-def test_choices_that_were_not_looked_at_are_spoken_of(as_result):
+def test_truncated_parent_sets_are_reported(as_result):
     result = as_result(a_truth(chain_dag(3), (2, 2, 2)))
     whole = average_effects(result, items=False)
-    assert (whole.cut, whole.about_choices()) == ((), None)
+    assert (whole.truncated, whole.truncation_note()) == ((), None)
     few = average_effects(result, items=False, limit=2)
-    assert few.n_choices == (2, 2, 2)
-    assert few.cut == ("Z2",)
-    assert few.about_choices() == (
-        "the graph leaves Z2 more sets of parents than were looked at: the least and the most "
-        "effect of this latent may lie further out; give average_effects a higher limit"
+    assert few.n_parent_sets == (2, 2, 2)
+    assert few.truncated == ("Z2",)
+    assert str(few.truncation_note()) == (
+        "the graph allows more sets of parents of Z2 than were examined, and the bounds of their "
+        "effects may be too narrow; pass a larger limit to average_effects"
     )
-    # A replicate may leave more open than the fit does.
+    # The graph of a replicate may have more undirected edges than that of the fit.
     held = average_effects(result, items=False, graph=result.graph.to_dag(), limit=2)
-    assert held.cut == ()
+    assert held.truncated == ()
     known = replace(result, graph=CPDAG(result.graph.to_dag().adjacency, result.latent_names))
-    assert average_effects(known, items=False, limit=2).cut == ()
-    assert average_effects(known, items=False, limit=2, replicates=[result] * 2).cut == ("Z2",)
+    assert average_effects(known, items=False, limit=2).truncated == ()
+    assert average_effects(known, items=False, limit=2, replicates=[result] * 2).truncated == (
+        "Z2",
+    )

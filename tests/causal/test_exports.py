@@ -1,4 +1,4 @@
-"""Networks for other programs: tables that survive, graphs that can be read."""
+"""Exports: tables and graphs read back by other programs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from scipy.stats import binom
 
 from hidag.causal import to_bif, to_dot, to_dowhy, to_gml
 from hidag.causal.exports import (
-    distance_to_network,
     items_without_table,
     network_law,
     network_nodes,
+    total_variation,
 )
 from hidag.exceptions import HidagWarning
 from hidag.latent import SaturatedLaw
@@ -44,7 +44,7 @@ def test_dot_keeps_open_directions_and_reads_back(result):
     assert "Z1=0: P(0)=" in text
 
 
-def test_dowhy_gets_one_dag_with_items_below_their_latents(result):
+def test_dowhy_graph_is_one_dag_with_items_as_children(result):
     graph = nx.parse_gml(to_dowhy(result))
     edges = set(graph.edges())
     assert ("Z1", "X1") in edges
@@ -54,7 +54,7 @@ def test_dowhy_gets_one_dag_with_items_below_their_latents(result):
     assert nx.is_directed_acyclic_graph(graph)
 
 
-def test_dowhy_gets_names_as_they_are(as_result):
+def test_dowhy_graph_keeps_names(as_result):
     names = ('say "x"', "a.gml & {graph [b]}\\", "ß\u202e\n")
     result = as_result(
         make_truth(random_law(chain_dag(3), rng=0), np.eye(3, dtype=int), "gaussian"),
@@ -63,7 +63,7 @@ def test_dowhy_gets_names_as_they_are(as_result):
     assert list(nx.parse_gml(to_dowhy(result, items=False))) == list(names)
 
 
-def test_bif_tells_names_apart_for_programs_that_read_small_and_capital_letters_alike(as_result):
+def test_bif_names_are_unique_when_case_is_ignored(as_result):
     law = random_law(chain_dag(3), rng=0)
     truth = make_truth(law, np.eye(3, dtype=int), "bernoulli")
     result = replace(as_result(truth), item_names=("z1", "a b", "A_B"))
@@ -82,14 +82,14 @@ def test_bif_tells_names_apart_for_programs_that_read_small_and_capital_letters_
     }  # fmt: skip
 
 
-def test_items_without_a_short_list_of_values_are_left_out_and_named(as_result):
+def test_items_with_too_many_values_are_left_out_and_listed(as_result):
     law = random_law(chain_dag(2), rng=0)
     families = ("poisson", "bernoulli", "gaussian", "bernoulli")
     result = as_result(make_truth(law, np.vstack([np.eye(2, dtype=int)] * 2), families))
     assert items_without_table(result) == ("X1", "X3")
     text = to_bif(result, items=True)
     assert text.startswith(
-        '// "X1" is left out: it has no short table\n// "X3" is left out: it has no short table\n'
+        '// "X1" is left out: its table is too large\n// "X3" is left out: its table is too large\n'
     )
     assert [name for name in result.item_names if f"variable {name} " in text] == ["X2", "X4"]
     assert set(nx.parse_gml(to_gml(result, items=True))) == {"Z1", "Z2", "X2", "X4"}
@@ -97,7 +97,7 @@ def test_items_without_a_short_list_of_values_are_left_out_and_named(as_result):
     assert "X3" in nx.parse_gml(to_dowhy(result))
 
 
-def test_successes_in_few_trials_have_their_table(as_result):
+def test_binomial_items_with_few_trials_have_a_table(as_result):
     law = random_law(chain_dag(2), rng=0)
     families = ("binomial(6)", "bernoulli", "binomial(1000)")
     q = np.array([[1, 0], [0, 1], [1, 0]])
@@ -114,7 +114,7 @@ def test_successes_in_few_trials_have_their_table(as_result):
     assert '// "X1" is left out' not in to_bif(result, items=True)
 
 
-def total_variation(result):
+def summed_variation(result):
     """Return the largest difference of probabilities, state by state from the exported tables."""
     nodes, total = network_nodes(result), 0.0
     for state, p in zip(result.law.space.states(), result.law.probabilities, strict=True):
@@ -124,14 +124,14 @@ def total_variation(result):
 
 
 @pytest.mark.parametrize("export", [to_bif, to_gml, to_dot])
-def test_tables_that_are_not_the_fitted_law_say_so(export, result):
+def test_exports_warn_if_tables_are_not_the_fitted_law(export, result):
     noise = np.random.default_rng(1).dirichlet(np.ones(8))
     off = replace(result, law=SaturatedLaw(result.law.space, noise))
     note = (
-        "these tables are not the fitted law, which does not factorise over the graph, but the "
-        "nearest one that does: probabilities of events differ from the fit's by up to "
-        f"{total_variation(off):.2g}; fit with law='network' for a law that can be exported as it "
-        "is"
+        "the exported tables are not the fitted latent distribution, which does not factorise over "
+        "the graph, but the closest one that does: probabilities differ by up to "
+        f"{summed_variation(off):.2g}; fit with law='network' to export the fitted distribution "
+        "itself"
     )
     with pytest.warns(HidagWarning) as caught:
         text = export(off)
@@ -147,26 +147,26 @@ def test_tables_that_are_not_the_fitted_law_say_so(export, result):
 
 
 @pytest.mark.parametrize("export", [to_bif, to_gml, to_dot, to_dowhy])
-def test_a_saturated_law_that_the_graph_can_hold_is_exported_without_a_word(export, result):
+def test_a_saturated_law_that_factorises_is_exported_without_warning(export, result):
     held = replace(result, law=SaturatedLaw(result.law.space, result.law.probabilities))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         text = export(held)
-    assert "not the fitted law" not in text
+    assert "not the fitted latent distribution" not in text
 
 
-def test_the_distance_of_many_latents_is_that_of_draws(as_result, monkeypatch):
+def test_total_variation_of_many_latents_is_estimated_from_draws(as_result, monkeypatch):
     rng = np.random.default_rng(0)
     law = random_law(random_dag(5, 1.8, rng=rng), rng=rng)
     result = as_result(make_truth(law, np.eye(5, dtype=int), "bernoulli"))
     names = result.latent_names
     result = replace(result, graph=CPDAG.from_edges(names, [("Z1", "Z2"), ("Z3", "Z2")], []))
-    exact = distance_to_network(result, network_law(result))
-    assert exact == pytest.approx(total_variation(result))
+    exact = total_variation(result, network_law(result))
+    assert exact == pytest.approx(summed_variation(result))
     assert exact > 0.02
-    monkeypatch.setattr("hidag.causal.exports.MOST_LISTED", 1)
-    assert distance_to_network(result, network_law(result)) == pytest.approx(exact, abs=0.004)
+    monkeypatch.setattr("hidag.causal.exports.MAX_SUMMED_STATES", 1)
+    assert total_variation(result, network_law(result)) == pytest.approx(exact, abs=0.004)
     with pytest.warns(HidagWarning) as caught:
         to_bif(result)
-    # There is nothing to be done: the law is a network already.
+    # No advice: the law is a network already.
     assert "law='network'" not in str(caught[0].message)

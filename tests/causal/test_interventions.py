@@ -1,4 +1,4 @@
-"""What if: against brute force over joint states, over members, and for many latents."""
+"""Interventions and conditioning against brute force, over members, and for many latents."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 from hidag.causal import average_effects, what_if
-from hidag.causal.possible_parents import parent_choices
-from hidag.causal.probability_queries import DrawnLaw, beliefs, intervened, law_over
+from hidag.causal.possible_parents import enumerate_parent_sets
+from hidag.causal.probability_queries import (
+    WeightedSample,
+    condition_law,
+    factorise_over_dag,
+    intervene,
+)
 from hidag.exceptions import DataError, SettingError
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.simulation import Truth, chain_dag, make_truth, random_dag, random_law
@@ -46,10 +51,10 @@ def marginal_of(joint, states, k, n_levels):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("listed", [1, 1 << 11])
-def test_setting_latents_gives_what_the_truncated_factorisation_gives_in_every_member(
+def test_interventions_follow_the_truncated_factorisation_in_every_member(
     seed, listed, as_result, monkeypatch
 ):
-    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", listed)
+    monkeypatch.setattr("hidag.causal.probability_queries.MAX_ENUMERATED_STATES", listed)
     truth = a_truth(seed)
     states = truth.law.space.states()
     do, given = {"Z2": 2, "Z4": 0}, {"Z1": 1}
@@ -73,7 +78,7 @@ def test_setting_latents_gives_what_the_truncated_factorisation_gives_in_every_m
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_choices_of_parents_are_those_of_the_members_with_their_numbers(seed):
+def test_parent_sets_and_their_counts_are_those_of_the_members(seed):
     rng = np.random.default_rng(seed)
     graph = random_dag(6, 1.7, rng=rng).to_cpdag()
     members = graph.members()
@@ -82,27 +87,25 @@ def test_choices_of_parents_are_those_of_the_members_with_their_numbers(seed):
         for dag in members:
             key = tuple(dag.parents[t] for t in targets)
             wanted[key] = wanted.get(key, 0) + 1
-        found = parent_choices(graph, targets)
-        got = {
-            tuple(choice.dag.parents[t] for t in targets): choice.n_members
-            for choice in found.choices
-        }
+        found = enumerate_parent_sets(graph, targets)
+        keys = [tuple(dag.parents[t] for t in targets) for dag in found.dags]
+        got = dict(zip(keys, found.n_members, strict=True))
         assert got == wanted
         assert found.complete
-        assert len(found.choices) == len(wanted)
-        assert all(graph.contains(choice.dag) for choice in found.choices)
+        assert len(found.dags) == len(wanted)
+        assert all(graph.contains(dag) for dag in found.dags)
 
 
-def test_choices_respect_directions_from_knowledge():
+def test_parent_sets_respect_directions_from_knowledge():
     graph = CPDAG.from_edges("ABCD", [("A", "B"), ("B", "C")], [("A", "D")])
-    # A -> B -> C is not what data alone can tell: a chain has no collider.
+    # Data alone do not direct A -> B -> C: a chain has no collider.
     members = {tuple(dag.edges) for dag in graph.members()}
-    found = parent_choices(graph, [0])
-    assert {choice.dag.parents[0] for choice in found.choices} == {(), (3,)}
-    assert {tuple(choice.dag.edges) for choice in found.choices} <= members
+    found = enumerate_parent_sets(graph, [0])
+    assert {dag.parents[0] for dag in found.dags} == {(), (3,)}
+    assert {tuple(dag.edges) for dag in found.dags} <= members
 
 
-def test_what_setting_does_not_reach_does_not_change(as_result):
+def test_interventions_change_descendants_only(as_result):
     truth = a_truth()
     levels = truth.law.space.levels
     noise = np.random.default_rng(2).dirichlet(np.ones(truth.law.space.n_states))
@@ -116,14 +119,14 @@ def test_what_setting_does_not_reach_does_not_change(as_result):
     np.testing.assert_allclose(
         found.items_after[:, untouched], found.items_before[None, untouched], atol=1e-12
     )
-    # Without setting anything, the law is used as it is.
+    # Without an intervention the fitted law is used itself.
     seen = what_if(replace(result, graph=graph), given={"Z2": 0})
     right = noise.reshape(levels)[:, 0].sum(axis=tuple(range(1, len(levels) - 1)))
     np.testing.assert_allclose(seen.latents_before[0], right / right.sum())
 
 
 @pytest.mark.parametrize("saturated", [False, True])
-def test_seeing_is_the_same_in_all_members_and_equals_brute_force(saturated, as_result):
+def test_conditioning_agrees_in_all_members_and_with_brute_force(saturated, as_result):
     truth = a_truth(1)
     law, states = truth.law, truth.law.space.states()
     if saturated:
@@ -141,7 +144,7 @@ def test_seeing_is_the_same_in_all_members_and_equals_brute_force(saturated, as_
     if not saturated:
         for dag in truth.cpdag.members():
             np.testing.assert_allclose(
-                law_over(law, dag).probabilities, law.probabilities, atol=1e-12
+                factorise_over_dag(law, dag).probabilities, law.probabilities, atol=1e-12
             )
 
 
@@ -155,12 +158,12 @@ def test_items_can_be_given(family, as_result):
     found = what_if(result, given={"X6": 1, "X2": 0})
     for k, expected in enumerate(result.posterior_levels(row)):
         np.testing.assert_allclose(found.latents_before[k], expected[0], atol=1e-10)
-    assert found.n_choices == 1
+    assert found.n_parent_sets == 1
     assert len(states) == truth.law.space.n_states
 
 
 @pytest.mark.parametrize("n_latents_of_the_item", [1, 2])
-def test_what_was_before_setting_a_latent_knows_the_items_that_were_given(
+def test_values_before_an_intervention_condition_on_the_given_items(
     n_latents_of_the_item, as_result
 ):
     truth = a_truth(2, family="bernoulli")
@@ -205,7 +208,7 @@ def test_categories_have_probabilities_that_sum_to_one_and_match_the_mean(as_res
 
 
 @pytest.mark.parametrize("average_parents", [1.0, 1.6])
-def test_fifty_latents_are_answered_exactly(average_parents, as_result):
+def test_queries_with_fifty_latents_are_exact(average_parents, as_result):
     rng = np.random.default_rng(3)
     dag = random_dag(50, average_parents, rng=rng)
     law = random_law(dag, rng=rng, effects=(0.5, 1.0))
@@ -213,7 +216,7 @@ def test_fifty_latents_are_answered_exactly(average_parents, as_result):
     found = what_if(as_result(truth), do={"Z7": 1}, given={"Z20": 0})
     assert found.exact
     # The member that made the law is one of the choices; draws under it agree.
-    after = intervened(law, {6: 1})
+    after = intervene(law, {6: 1})
     drawn = after.sample(200_000, np.random.default_rng(0))
     drawn = drawn[drawn[:, 19] == 0]
     shares = drawn.mean(axis=0)
@@ -222,23 +225,23 @@ def test_fifty_latents_are_answered_exactly(average_parents, as_result):
         assert low[1] - 0.012 < shares[k] < high[1] + 0.012
 
 
-def test_a_graph_too_dense_for_tables_is_drawn_from(monkeypatch):
+def test_dense_graphs_are_sampled(monkeypatch):
     truth = a_truth(0, levels=(2,) * 6, average_parents=2.0)
-    exact = beliefs(truth.law)
-    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", 1)
-    monkeypatch.setattr("hidag.causal.probability_queries.LARGEST_TABLE", 2)
-    drawn = beliefs(truth.law)
-    assert isinstance(drawn, DrawnLaw)
+    exact = condition_law(truth.law)
+    monkeypatch.setattr("hidag.causal.probability_queries.MAX_ENUMERATED_STATES", 1)
+    monkeypatch.setattr("hidag.causal.probability_queries.MAX_TABLE_CELLS", 2)
+    drawn = condition_law(truth.law)
+    assert isinstance(drawn, WeightedSample)
     np.testing.assert_allclose(drawn.marginal((4, 1)), exact.marginal((4, 1)), atol=0.005)
 
 
 @pytest.mark.parametrize("listed", [1, 1 << 11])
 def test_marginals_of_any_latents_in_any_order_are_exact(listed, monkeypatch):
-    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", listed)
+    monkeypatch.setattr("hidag.causal.probability_queries.MAX_ENUMERATED_STATES", listed)
     truth = a_truth(5, levels=(2, 3, 2, 2, 3, 2), average_parents=1.5)
     law = truth.law
     cube = np.asarray(law.probabilities).reshape(law.space.levels)
-    known = beliefs(law)
+    known = condition_law(law)
     for wanted in product(range(6), repeat=3):
         if len(set(wanted)) < 3:
             continue
@@ -247,7 +250,7 @@ def test_marginals_of_any_latents_in_any_order_are_exact(listed, monkeypatch):
         np.testing.assert_allclose(known.marginal(wanted), expected, atol=1e-12)
 
 
-def test_setting_a_root_is_seeing_it_and_setting_an_effect_changes_no_cause(as_result):
+def test_intervening_on_a_root_is_conditioning_and_on_an_effect_changes_no_cause(as_result):
     dag = DAG.from_edges(["A", "B"], [("A", "B")])
     law = random_law(dag, rng=0)
     truth = make_truth(law, np.eye(2, dtype=int), "gaussian")
@@ -268,11 +271,11 @@ def test_setting_a_root_is_seeing_it_and_setting_an_effect_changes_no_cause(as_r
             {"X1": 1},
             {},
             SettingError,
-            "X1 is an item and cannot be set: items are effects, setting one changes no latent; "
-            "set one of the latents Z1, Z2, Z3, Z4",
+            "X1 is an item and cannot be set: items are effects, and an intervention on one "
+            "changes no latent; set one of the latents Z1, Z2, Z3, Z4",
         ),
-        ({"Z1": 2}, {}, SettingError, "Z1=2 is no level of Z1: its levels are 0 to 1"),
-        ({"Z1": 1, 0: 0}, {}, SettingError, "Z1 is set twice, by name and by number; set it once"),
+        ({"Z1": 2}, {}, SettingError, "Z1=2 is not a level of Z1: its levels are 0 to 1"),
+        ({"Z1": 1, 0: 0}, {}, SettingError, "Z1 is set twice, by name and by index; set it once"),
         (["Z1"], {}, SettingError, "do must be a mapping such as {'Z1': 1}, got list"),
         ({}, "Z1=1", SettingError, "given must be a mapping such as {'Z1': 1}, got str"),
         ({"Z1": "high"}, {}, DataError, "Z1='high' must be a number"),
@@ -280,19 +283,19 @@ def test_setting_a_root_is_seeing_it_and_setting_an_effect_changes_no_cause(as_r
             {},
             {"Q": 1},
             SettingError,
-            "'Q' is not a latent, nor an item of the 7 items; the latents are Z1, Z2, Z3, Z4",
+            "'Q' is not a latent, nor one of the 7 items; the latents are Z1, Z2, Z3, Z4",
         ),
         (
             {"Z1": 1},
             {"Z1": 0},
             SettingError,
-            "Z1 is set to 1 and given as 0: it cannot be both",
+            "Z1 is set to 1 but given as 0; leave it out of given",
         ),
         (
             {"Z1": 1},
             {np.int64(0): 0},
             SettingError,
-            "Z1 is set to 1 and given as 0: it cannot be both",
+            "Z1 is set to 1 but given as 0; leave it out of given",
         ),
         (
             {},
@@ -302,14 +305,14 @@ def test_setting_a_root_is_seeing_it_and_setting_an_effect_changes_no_cause(as_r
         ),
     ],
 )
-def test_questions_that_make_no_sense_are_refused_in_words(do, given, kind, words, as_result):
+def test_invalid_queries_are_refused(do, given, kind, words, as_result):
     result = as_result(a_truth(0, family="bernoulli"))
     with pytest.raises(kind) as caught:
         what_if(result, do=do, given=given)
     assert str(caught.value) == words
 
 
-def test_settings_that_make_no_sense_are_refused_in_words(as_result):
+def test_invalid_settings_are_refused(as_result):
     result = as_result(a_truth())
     for ask in (what_if, average_effects):
         with pytest.raises(SettingError) as caught:
@@ -325,4 +328,6 @@ def test_impossible_evidence_is_refused(as_result):
     law = SaturatedLaw(StateSpace((2, 2)), np.array([0.5, 0.0, 0.2, 0.3]))
     with pytest.raises(DataError) as caught:
         what_if(as_result(truth, law=law), given={"Z1": 0, "Z2": 1})
-    assert str(caught.value) == "what is given has probability zero under the fitted law"
+    assert str(caught.value) == (
+        "the given values have probability zero under the fitted latent distribution"
+    )

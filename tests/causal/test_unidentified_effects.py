@@ -1,4 +1,4 @@
-"""Setting a skill in people who lack its prerequisites: what no data tell has no number."""
+"""Interventions on skills of people without the prerequisites: effects are not identified."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hidag.causal import average_effects, what_if
-from hidag.causal.unidentified_effects import REASON
+from hidag.causal.unidentified_effects import NOT_IDENTIFIED
 from hidag.cli.app import app
 from hidag.fitting.information_criteria import states_known
 from hidag.inference import draws_of_law
@@ -58,8 +58,8 @@ def line(effects="all", seed=0, copies=1):
     return replace(fit, graph=CPDAG(adjacency, fit.latent_names))
 
 
-def with_other_words(fit, size):
-    """Return the fit with coefficients that no state that occurs can tell from its own."""
+def with_equivalent_coefficients(fit, size):
+    """Return the fit with other coefficients that agree in all states that occur."""
     loadings = fit.parameters.loadings.copy()
     names = fit.terms.names(fit.latent_names)
     for item, later, both in ((2, "Z2", "Z1*Z2"), (4, "Z3", "Z2*Z3")):
@@ -72,8 +72,8 @@ def after(answer):
     return {row["name"]: row["low"] for row in answer.rows()}
 
 
-def test_numbers_are_given_where_equal_likelihoods_give_equal_numbers_and_only_there():
-    one, other = line(), with_other_words(line(), 5.0)
+def test_values_are_given_exactly_where_equivalent_parameters_agree():
+    one, other = line(), with_equivalent_coefficients(line(), 5.0)
     occurring = ~one.ruled_out
     np.testing.assert_allclose(
         one.item_means(one.law.space.states())[occurring],
@@ -82,25 +82,25 @@ def test_numbers_are_given_where_equal_likelihoods_give_equal_numbers_and_only_t
     for do in ({"Z1": 0}, {"Z1": 1}, {"Z2": 0}, {"Z2": 1}, {"Z3": 1}, {"Z2": 1, "Z4": 1}):
         told, again = after(what_if(one, do)), after(what_if(other, do))
         assert told == pytest.approx(again, nan_ok=True)
-    # X3 and X5 differ where what is set leads to ruled-out states, and have no number there.
+    # X3 and X5 differ in states that the intervention leads to and prerequisites rule out.
     found = what_if(one, {"Z2": 1})
     assert found.ruled_out == pytest.approx((0.3,))
-    assert found.untold == ("Z3", "X3", "X4", "X5")
-    assert what_if(one, {"Z3": 1}).untold == ("X5",)
+    assert found.unidentified == ("Z3", "X3", "X4", "X5")
+    assert what_if(one, {"Z3": 1}).unidentified == ("X5",)
     assert what_if(one, {"Z3": 1}).ruled_out == pytest.approx((1 - 0.7 * 0.6,))
     for do in ({"Z1": 0}, {"Z1": 1}, {"Z2": 0}, {"Z1": 1, "Z2": 1}):
-        assert what_if(one, do).untold == ()
+        assert what_if(one, do).unidentified == ()
         assert what_if(one, do).ruled_out == pytest.approx((0.0,))
 
 
-def test_all_other_numbers_are_as_they_would_be_without_prerequisites():
+def test_identified_values_do_not_depend_on_prerequisites():
     fit = line()
     plain = replace(fit, settings={"effects": "all", "seed": 0})
     told, free = after(what_if(fit, {"Z2": 1})), after(what_if(plain, {"Z2": 1}))
     for name in ("Z1", "Z2", "Z4", "X1", "X2", "X6"):
         assert told[name] == free[name]
     reasons = {row["name"]: row.get("reason") for row in what_if(fit, {"Z2": 1}).rows()}
-    assert {name for name, reason in reasons.items() if reason == REASON} == {
+    assert {name for name, reason in reasons.items() if reason == NOT_IDENTIFIED} == {
         "Z3",
         "X3",
         "X4",
@@ -109,10 +109,10 @@ def test_all_other_numbers_are_as_they_would_be_without_prerequisites():
     assert not any("reason" in row for row in what_if(plain, {"Z2": 1}).rows())
 
 
-def test_main_effects_add_up_where_nobody_is():
+def test_main_effects_extrapolate_to_ruled_out_states():
     fit = line("main")
     assert states_known(fit).all()
-    assert what_if(fit, {"Z2": 1}).untold == ("Z3", "X4", "X5")
+    assert what_if(fit, {"Z2": 1}).unidentified == ("Z3", "X4", "X5")
     known = states_known(line())
     states = fit.law.space.states()
     np.testing.assert_array_equal(known[:, 2], ~((states[:, 0] == 0) & (states[:, 1] == 1)))
@@ -120,28 +120,36 @@ def test_main_effects_add_up_where_nobody_is():
     assert known[:, [0, 1, 3, 5]].all()
 
 
-def test_what_is_known_then_can_leave_nobody_in_doubt_or_everybody():
+def test_evidence_changes_which_outcomes_are_identified():
     fit = line()
-    assert what_if(fit, {"Z2": 1}, {"Z1": 1}).untold == ()
-    assert what_if(fit, {"Z2": 1}, {"Z4": 1}).untold == ("Z3", "X3", "X4", "X5")
-    # That Z3 is there tells of Z1 by how often it is there without Z1, which nobody has seen.
-    assert what_if(fit, {"Z2": 1}, {"Z3": 1}).untold == ("Z1", "Z4", "X1", "X3", "X6")
-    assert what_if(fit, {"Z2": 1}, {"X3": 1}).untold == ("Z1", "Z3", "Z4", "X1", "X4", "X5", "X6")
+    assert what_if(fit, {"Z2": 1}, {"Z1": 1}).unidentified == ()
+    assert what_if(fit, {"Z2": 1}, {"Z4": 1}).unidentified == ("Z3", "X3", "X4", "X5")
+    # Z3 informs about Z1 through P(Z3 | Z1 = 0, Z2 = 1), which was never observed.
+    assert what_if(fit, {"Z2": 1}, {"Z3": 1}).unidentified == ("Z1", "Z4", "X1", "X3", "X6")
+    assert what_if(fit, {"Z2": 1}, {"X3": 1}).unidentified == (
+        "Z1",
+        "Z3",
+        "Z4",
+        "X1",
+        "X4",
+        "X5",
+        "X6",
+    )
 
 
-def test_draws_put_nobody_into_states_that_prerequisites_rule_out():
+def test_draws_have_no_mass_in_ruled_out_states():
     fit = line(copies=4)
     draws = list(draws_of_law(fit, 20))
     for draw in draws:
         np.testing.assert_array_equal(np.asarray(draw.law.probabilities)[fit.ruled_out], 0.0)
     assert np.std([draw.law.tables[1][1, 1] for draw in draws]) > 0.01
-    found = average_effects(fit, replicates=draws, held=True)
+    found = average_effects(fit, replicates=draws, fix_graph=True)
     np.testing.assert_array_equal(np.isnan(found.lower), np.isnan(found.low))
 
 
-def test_average_effects_have_no_number_and_no_interval_where_no_data_tell():
+def test_unidentified_average_effects_have_no_value_and_no_interval():
     fit = line()
-    found = average_effects(fit, replicates=[fit] * 20, held=True)
+    found = average_effects(fit, replicates=[fit] * 20, fix_graph=True)
     assert found.ruled_out == pytest.approx((0.0, 0.3, 1 - 0.7 * 0.6, 0.0))
     untold = [(row["cause"], row["effect"]) for row in found.rows() if "reason" in row]
     assert untold == [("Z2", "Z3"), ("Z2", "X3"), ("Z2", "X4"), ("Z2", "X5"), ("Z3", "X5")]
@@ -149,18 +157,18 @@ def test_average_effects_have_no_number_and_no_interval_where_no_data_tell():
     own = average_effects(fit, replicates=[fit] * 3)
     np.testing.assert_array_equal(np.isnan(own.upper), np.isnan(found.upper))
     sentence = (
-        "of all people 30.0% by setting Z2 and 58.0% by setting Z3 would come into states that "
-        "prerequisites rule out; no data tell what follows there, and 5 effects that depend on "
-        "them have no number"
+        "5 effects are not identified and have no value, because interventions move part of the "
+        "population into states that prerequisites rule out: 30.0% when Z2 is set and 58.0% when "
+        "Z3 is set"
     )
-    assert found.about_untold() == sentence
-    assert average_effects(fit, causes=["Z1"]).about_untold() is None
+    assert str(found.unidentified_note()) == sentence
+    assert average_effects(fit, causes=["Z1"]).unidentified_note() is None
     section, tables = effects_panel(fit, found)
-    assert f"O{sentence[1:]}." in section.paragraphs
+    assert f"{sentence}." in section.paragraphs
     assert all(not np.isnan(row[2]) for table in tables for row in table.rows)
 
 
-def test_the_command_says_who_is_put_where_nobody_is(tmp_path):
+def test_the_command_reports_unidentified_outcomes(tmp_path):
     saved = line().save(tmp_path / "result.npz")
 
     def run(*words):
@@ -169,8 +177,9 @@ def test_the_command_says_who_is_put_where_nobody_is(tmp_path):
         return done.output
 
     sentence = (
-        "this puts 30.0% of all people into states that prerequisites rule out; no data tell what "
-        "follows there, and what depends on it has no number: Z3, X3, X4 and X5\n"
+        "the intervention moves 30.0% of the population into states that prerequisites rule out; "
+        "the data do not identify outcomes in these states, so there is no value for Z3, X3, X4 "
+        "and X5\n"
     )
     text = run("--do", "Z2=1", "--out", str(tmp_path / "answer.csv"))
     assert sentence in text
@@ -178,11 +187,11 @@ def test_the_command_says_who_is_put_where_nobody_is(tmp_path):
     with (tmp_path / "answer.csv").open() as stream:
         rows = {row["name"]: row for row in csv.DictReader(stream)}
     assert rows["X3"]["low"] == rows["X3"]["high"] == ""
-    assert rows["X3"]["reason"] == REASON
+    assert rows["X3"]["reason"] == NOT_IDENTIFIED
     assert rows["X2"]["low"]
     assert not rows["X2"]["reason"]
     told = json.loads(run("--do", "Z2=1", "--json"))
     assert told["ruled_out"] == pytest.approx([0.3])
     assert next(row for row in told["rows"] if row["name"] == "X3")["low"] is None
-    assert "and 5 effects that depend on them have no number" in run("--effects", "--draws", "0")
+    assert "5 effects are not identified and have no value" in run("--effects", "--draws", "0")
     assert "reason" not in run("--do", "Z1=1", "--json")

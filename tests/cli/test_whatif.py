@@ -86,9 +86,9 @@ def test_export_says_that_a_network_is_not_the_fitted_law(tmp_path, as_result):
     result = as_result(truth, law=SaturatedLaw(law.space, noise), graph=graph)
     fit = result.save(tmp_path / "result.npz")
     note = (
-        "these tables are not the fitted law, which does not factorise over the graph, but the "
-        "nearest one that does: probabilities of events differ from the fit's by up to 0.2; fit "
-        "with --law network for a law that can be exported as it is"
+        "the exported tables are not the fitted latent distribution, which does not factorise over "
+        "the graph, but the closest one that does: probabilities differ by up to 0.2; fit with "
+        "--law network to export the fitted distribution itself"
     )
     told = run("export", fit, "--out", tmp_path / "n.bif")
     assert told.output == f"wrote {tmp_path / 'n.bif'}\n{note}\n"
@@ -111,7 +111,7 @@ def test_export_says_that_a_network_is_not_the_fitted_law(tmp_path, as_result):
             ("whatif", "--effects", "--do", "Z1=1"),
             "--effects asks for all average effects: leave --do and --given out",
         ),
-        (("whatif", "--do", "Z1=7"), "Z1=7 is no level of Z1: its levels are 0 to 1"),
+        (("whatif", "--do", "Z1=7"), "Z1=7 is not a level of Z1: its levels are 0 to 1"),
         (
             ("export", "--format", "xml"),
             "--format must be one of bif, dot, dowhy, gml, got 'xml'",
@@ -184,8 +184,8 @@ def test_values_that_cannot_be_are_said_to_be_so(in_mol):
     told = run("whatif", in_mol, "--given", "a=1e300")
     assert told.exit_code == 1
     assert told.stderr == (
-        "hidag: a=1e+300 cannot be given: it is so far outside of what the fit expects of the item "
-        "that its probability is zero in every state\n"
+        "hidag: a=1e+300 cannot be given: it is so far from the fitted distribution of the item "
+        "that its density is zero in every latent state\n"
     )
     told = run("whatif", in_mol, "--given", "a=1e6")
     assert "a = 1e6 is far outside of what the fit expects" in told.output

@@ -329,7 +329,9 @@ def test_columns_in_another_order_and_others_beside_them_change_nothing(table):
 
 def test_effects_get_intervals_from_a_bootstrap(model, found):
     effects = average_effects(model.result_, replicates=found)
-    assert effects.how == ("6 replicates, the graph of each (so few make intervals of 71% at most)")
+    assert effects.interval_source == (
+        "6 replicates with a graph estimated in each (too few for a level above 71%)"
+    )
     apart = ~np.isnan(effects.low)
     assert (effects.lower[apart] <= effects.upper[apart]).all()
     # pace and focus are joined in every refit and directed in none: from nothing to all of it.

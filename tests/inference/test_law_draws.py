@@ -121,7 +121,7 @@ def test_halves_that_no_row_has_together_leave_only_effects_across_without_inter
         f"{words}; draws hold still there, and average_effects gives no interval to what depends "
         "on it"
     )
-    found = average_effects(fit, replicates=draws, held=True)
+    found = average_effects(fit, replicates=draws, fix_graph=True)
     reason = "no interval: the rows tell nothing of something that it depends on"
     for row in found.rows():
         crosses = row["cause"] == "Z1" and row["effect"] in ("Z2", *fit.item_names[6:])
@@ -129,8 +129,8 @@ def test_halves_that_no_row_has_together_leave_only_effects_across_without_inter
         assert row.get("reason", reason) == reason
         assert np.isfinite(row["low"])
         assert np.isnan(row["upper"]) == crosses
-    sentence = f"{words}; 7 effects that depend on it have no interval"
-    assert found.about_intervals() == sentence
+    sentence = f"{words}; 7 effects have no interval"
+    assert str(found.interval_note()) == sentence
     section, tables = effects_panel(fit)
     assert f"{sentence[0].upper()}{sentence[1:]}." in section.paragraphs
     assert all("lower" in table.header for table in tables)
@@ -147,7 +147,7 @@ def test_effects_that_rows_tell_have_the_intervals_of_a_table_that_tells_all():
     apart = whole.copy()
     apart[-1000:, 6:] = np.nan
     both = [
-        average_effects(fit, replicates=draws_or_reason(fit, 200)[0], held=True)
+        average_effects(fit, replicates=draws_or_reason(fit, 200)[0], fix_graph=True)
         for fit in (fitted(whole), fitted(apart))
     ]
     # The same 2,000 rows have the first half; what the others have adds little.

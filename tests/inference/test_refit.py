@@ -168,7 +168,7 @@ def test_laws_of_many_latents_are_kept_as_networks(as_result, tmp_path):
                 where = tuple(states[:, a] for a in (*parents, k))
                 again = tuple(states[:, a] for a in (*law.parents[k], k))
                 np.testing.assert_allclose(law.tables[k][again], own.law.tables[k][where])
-    effects = average_effects(fit, causes=["Z1"], items=False, replicates=back, held=True)
+    effects = average_effects(fit, causes=["Z1"], items=False, replicates=back, fix_graph=True)
     assert (effects.lower[0, 1:] <= effects.upper[0, 1:]).all()
 
 

@@ -63,8 +63,8 @@ def test_intervals_that_take_a_while_are_left_to_a_command_that_makes_them(as_re
 
 
 def test_a_graph_too_dense_is_left_to_the_command(as_result, monkeypatch):
-    monkeypatch.setattr("hidag.causal.probability_queries.FEW_STATES", 1)
-    monkeypatch.setattr("hidag.causal.probability_queries.LARGEST_TABLE", 2)
+    monkeypatch.setattr("hidag.causal.probability_queries.MAX_ENUMERATED_STATES", 1)
+    monkeypatch.setattr("hidag.causal.probability_queries.MAX_TABLE_CELLS", 2)
     monkeypatch.setattr("hidag.causal.probability_queries.N_DRAWS", 100)
     law = random_law(chain_dag(3), rng=0)
     section, tables = effects_panel(as_result(make_truth(law, np.eye(3, dtype=int))))

@@ -1,4 +1,4 @@
-"""What items show in each state of their latents: means, and probabilities of categories."""
+"""Means and category probabilities of items in each state of their latents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.probability_queries import Beliefs
+from hidag.causal.probability_queries import ConditionedLaw
 from hidag.exceptions import DataError
 from hidag.latent.junction_tree import Factor
 from hidag.measurement.families.ordinal import Ordinal
@@ -19,24 +19,28 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
+States = NDArray[np.int64]
 
 MEAN = "mean"
+#: Draws for standard deviations, which are then accurate to a few per cent; they only order rows.
+_N_DRAWS = 4000
+_SEED = 0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One number about an item as a function of its latents.
+    """The mean of an item, or the probability of one category, as a function of its latents.
 
     Attributes
     ----------
     item : str
     what : str
-        "mean", or "P(=2)" for the probability of a category. The mean of times that end at a limit
-        is that of the shorter one of time and limit.
+        "mean", or "P(=2)" for the probability of category 2. The mean of a censored time is that
+        of the shorter of time and limit.
     latents : tuple of int
-        The latents that drive the item.
+        The latents that the item depends on.
     table : ndarray, one axis per latent
-        Its value in each of their states.
+        Its value in each state of these latents.
     """
 
     item: str
@@ -44,25 +48,14 @@ class Outcome:
     latents: tuple[int, ...]
     table: Array
 
-
-def categories_of(family: str) -> tuple[float, ...] | None:
-    """Return the values that an item of a family can take, None where they are not a short list."""
-    nominal = categorical_named(family)
-    if nominal is not None:
-        return tuple(sorted(nominal.categories))
-    known = family_named(family)
-    if isinstance(known, Ordinal):
-        return tuple(float(known.lowest + c) for c in range(known.n_grades))
-    return (0.0, 1.0) if family.startswith("bernoulli") else None
+    @property
+    def label(self) -> str:
+        """Name of the outcome in tables of effects."""
+        return self.item if self.what == MEAN else f"{self.item} {self.what}"
 
 
-def has_mean(family: str) -> bool:
-    """Return whether the average of an item means something: not for unordered categories."""
-    return categorical_named(family) is None
-
-
-def item_states(result: FitResult, item: int) -> tuple[tuple[int, ...], NDArray[np.int64]]:
-    """Return an item's latents, and all their joint states with the other latents at 0, (n, K)."""
+def item_states(result: FitResult, item: int) -> tuple[tuple[int, ...], States]:
+    """Return an item's latents and their joint states with the other latents at 0, (n, K)."""
     rows = result.parameters.support[result.responses.item == item]
     latents = tuple(np.flatnonzero(rows.any(axis=0)).tolist())
     shape = tuple(result.law.space.levels[k] for k in latents)
@@ -72,10 +65,21 @@ def item_states(result: FitResult, item: int) -> tuple[tuple[int, ...], NDArray[
     return latents, states
 
 
-def _log_density(
-    parameters: MeasurementParameters, row: int, x: float, states: NDArray[np.int64]
+def log_density(result: FitResult, item: int, x: float, states: States) -> Array:
+    """Return the log density of an item at a value in latent states (n, K), shape (n,)."""
+    values = np.full((1, len(result.item_names)), np.nan)
+    values[0, item] = x
+    responses = result.responses.expand(values)[0]
+    out = np.zeros(len(states))
+    for row in np.flatnonzero(result.responses.item == item):
+        if not np.isnan(responses[row]):
+            out += _response_log_density(result.parameters, int(row), float(responses[row]), states)
+    return out
+
+
+def _response_log_density(
+    parameters: MeasurementParameters, row: int, x: float, states: States
 ) -> Array:
-    """Return the log density of one response at a value in latent states given by rows, (n,)."""
     family = family_named(parameters.families[row])
     where = np.array([row])
     eta = parameters.reordered(items=where).predictors(states)[0]
@@ -90,110 +94,99 @@ def _log_density(
     return np.asarray(linear - partition + family.base(value, own)[0])
 
 
-def log_density(result: FitResult, item: int, x: float, states: NDArray[np.int64]) -> Array:
-    """Return the log density of an item at a value in latent states given by rows, shape (n,)."""
-    values = np.full((1, len(result.item_names)), np.nan)
-    values[0, item] = x
-    responses = result.responses.expand(values)[0]
-    out = np.zeros(len(states))
-    for row in np.flatnonzero(result.responses.item == item):
-        if not np.isnan(responses[row]):
-            out += _log_density(result.parameters, int(row), float(responses[row]), states)
-    return out
-
-
-def likelihood(result: FitResult, item: int, x: float) -> Factor:
-    """Return how probable a value of an item is in its latents' states, the largest scaled to 1.
+def item_likelihood(result: FitResult, item: int, x: float) -> Factor:
+    """Return the likelihood of a value of an item in its latents' states, scaled to maximum 1.
 
     Raises
     ------
     DataError
         If the item cannot take the value.
     """
-    family = result.families[item]
-    finding = (categorical_named(family) or family_named(family)).finding(np.array([x]))
-    if not np.isfinite(x) or finding is not None:
-        need = (categorical_named(family) or family_named(family)).need
+    name, family = result.item_names[item], result.families[item]
+    known = categorical_named(family) or family_named(family)
+    if not np.isfinite(x) or known.finding(np.array([x])) is not None:
         raise DataError(
-            f"{result.item_names[item]}={x:g} cannot be given: the item ({family}) takes {need}"
+            "invalid-evidence",
+            "{item}={value:g} cannot be given: the item ({family}) takes {expected}",
+            item=name,
+            value=x,
+            family=family,
+            expected=known.need,
         )
     latents, states = item_states(result, item)
-    # A number that no state makes thinkable overflows on the way to a density of zero.
+    # Extreme values overflow on the way to a density of zero.
     with np.errstate(over="ignore", invalid="ignore"):
         log = log_density(result, item, x, states)
     if not np.isfinite(log).any():
         raise DataError(
-            f"{result.item_names[item]}={x:g} cannot be given: it is so far outside of what the "
-            "fit expects of the item that its probability is zero in every state"
+            "impossible-evidence",
+            "{item}={value:g} cannot be given: it is so far from the fitted distribution of the "
+            "item that its density is zero in every latent state",
+            item=name,
+            value=x,
         )
     shape = [result.law.space.levels[k] for k in latents]
     return Factor(latents, np.exp(log - log.max()).reshape(shape))
 
 
-def item_outcomes(result: FitResult, items: Sequence[int] | None = None) -> list[Outcome]:
-    """Return what there is to know of items: their mean, and for categories each one's probability.
+def tabulate_outcomes(result: FitResult, items: Sequence[int] | None = None) -> list[Outcome]:
+    """Return the mean of each item and, for several categories, the probability of each.
 
-    A yes/no item has its mean only: that is the probability of a yes.
+    Unordered categories have no mean; a binary item has only its mean, the probability of 1.
 
     Parameters
     ----------
     result : FitResult
     items : sequence of int, optional
-        All unless given.
+        All by default.
     """
     out = []
     for j in range(len(result.item_names)) if items is None else items:
         name, family = result.item_names[j], result.families[j]
         latents, states = item_states(result, j)
         shape = [result.law.space.levels[k] for k in latents]
-        categories = categories_of(family)
-        if has_mean(family):
+        nominal = categorical_named(family)
+        categories: Sequence[float] = ()
+        if nominal is not None:
+            categories = sorted(nominal.categories)
+        else:
+            known = family_named(family)
+            if isinstance(known, Ordinal) and known.n_grades > 2:
+                categories = known.values().tolist()
             row = result.responses.starts[[j]]
             means = result.parameters.reordered(items=row).response_means(states)[:, 0]
             out.append(Outcome(name, MEAN, latents, means.reshape(shape)))
-        if categories is not None and (len(categories) > 2 or not has_mean(family)):
-            words = result.answer_words.get(name)
-            for c in categories:
-                shares = np.exp(log_density(result, j, c, states)).reshape(shape)
-                out.append(Outcome(name, f"P(={worded(c, words)})", latents, shares))
+        for c in categories:
+            shares = np.exp(log_density(result, j, c, states)).reshape(shape)
+            what = f"P(={worded(c, result.answer_words.get(name))})"
+            out.append(Outcome(name, what, latents, shares))
     return out
 
 
-def expected_outcomes(outcomes: Sequence[Outcome], law: Beliefs) -> Array:
-    """Return the expectation of each outcome when the latents follow a law, shape (O,)."""
-    known: dict[tuple[int, ...], Array] = {}
+def expected_outcomes(outcomes: Sequence[Outcome], law: ConditionedLaw) -> Array:
+    """Return the expectation of each outcome under a law of the latents, shape (O,)."""
+    marginals: dict[tuple[int, ...], Array] = {}
     out = np.empty(len(outcomes))
     for o, outcome in enumerate(outcomes):
-        if outcome.latents not in known:
-            known[outcome.latents] = law.marginal(outcome.latents)
-        out[o] = float((outcome.table * known[outcome.latents]).sum())
+        if outcome.latents not in marginals:
+            marginals[outcome.latents] = law.marginal(outcome.latents)
+        out[o] = float((outcome.table * marginals[outcome.latents]).sum())
     return out
 
 
-# --- How much items vary under a fit: the unit in which changes of different items can be
+def outcome_standard_deviations(result: FitResult) -> dict[tuple[str, str], float]:
+    """Return the standard deviation of an item's values under the fit, by item and outcome.
 
-#: The standard deviation of so many draws is within a few per cent, enough for an order.
-_N_DRAWS = 4000
-_SEED = 0
-
-
-def outcome_spreads(result: FitResult) -> dict[tuple[str, str], float]:
-    """Return the standard deviation of what each outcome is the mean of, by item and what it is.
-
-    The same draws whenever it is asked, and for each item whatever the others are.
-
-    Parameters
-    ----------
-    result : FitResult
+    That of the indicator for the probability of a category. Draws have a fixed seed and do not
+    depend on the other items.
 
     Returns
     -------
     dict from (item, what) to float
-        In the item's own unit; for the probability of a category that of a yes or no.
     """
     states = result.law.sample(_N_DRAWS, np.random.default_rng(_SEED))
     out = {}
-    for outcome in item_outcomes(result):
+    for outcome in tabulate_outcomes(result):
         at = tuple(states[:, k] for k in outcome.latents)
         means = outcome.table[at] if at else np.full(_N_DRAWS, float(outcome.table))
         item = result.item_names.index(outcome.item)
@@ -208,28 +201,27 @@ def outcome_spreads(result: FitResult) -> dict[tuple[str, str], float]:
     return out
 
 
-def in_spreads(change: float, spread: float) -> float:
-    """Return a change in standard deviations; as it is where nothing varies."""
-    return change / spread if spread > 0 and np.isfinite(spread) else change
+def standardise_change(change: float, deviation: float) -> float:
+    """Return a change in standard deviations; unchanged where the outcome does not vary."""
+    return change / deviation if deviation > 0 and np.isfinite(deviation) else change
 
 
 def effect_sizes(rows: Sequence[Mapping[str, Any]], result: FitResult) -> list[float]:
-    """Return how large average effects are: of levels, and of items in standard deviations.
+    """Return absolute effect sizes: in levels for latents, in standard deviations for items.
 
     Parameters
     ----------
     rows : sequence of mappings
-        As `AverageEffects.rows` gives them.
+        From `AverageEffects.rows`.
     result : FitResult
-        That the effects are of.
     """
-    spreads = {
-        item if what == MEAN else f"{item} {what}": spread
-        for (item, what), spread in outcome_spreads(result).items()
+    deviations = {
+        item if what == MEAN else f"{item} {what}": deviation
+        for (item, what), deviation in outcome_standard_deviations(result).items()
     }
     sizes = []
     for row in rows:
         size = float(max(abs(row["low"]), abs(row["high"])))
-        own = spreads.get(row["effect"], 0.0) if row["kind"] == "item" else 0.0
-        sizes.append(in_spreads(size, own))
+        own = deviations.get(row["effect"], 0.0) if row["kind"] == "item" else 0.0
+        sizes.append(standardise_change(size, own))
     return sizes

@@ -1,15 +1,15 @@
-"""Which parents a latent may have in the members of a graph: all that an intervention depends on.
+"""Sets of parents that latents may have in the DAGs of a Markov equivalence class.
 
-Setting a latent cuts it off from its parents. Members of a Markov equivalence class in which the
-latent has the same parents agree about what follows, so nothing is gained by listing them all
-(Maathuis, Kalisch and Bühlmann 2009). With several latents set at once it is the parents of all of
-them that count (Nandy, Maathuis and Richardson 2017).
+The effect of an intervention depends on the DAG only through the parents of the latents intervened
+on, so one DAG for each set of parents suffices (Maathuis, Kalisch and Bühlmann 2009). With several
+latents it depends on the parents of all of them jointly (Nandy, Maathuis and Richardson 2017).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,95 +23,80 @@ from hidag.structure.orientation import (
     find_v_structures,
 )
 
-#: Members are counted one by one up to this many.
-COUNTED_MEMBERS = 5000
-#: Sets of parents that are looked at, at the most.
-MOST_CHOICES = 512
+#: Larger equivalence classes are not enumerated for the shares of members.
+MAX_COUNTED_MEMBERS = 5000
+MAX_PARENT_SETS = 512
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Members that agree about the parents of the latents that are set.
+class ParentSets:
+    """Different sets of parents of the targets, all of them or the first ones found.
 
     Attributes
     ----------
-    dag : DAG
-        One of them.
-    n_members : int or None
-        How many they are; None where members are too many to count.
-    """
-
-    dag: DAG
-    n_members: int | None
-
-
-@dataclass(frozen=True)
-class Choices:
-    """All choices of parents, or the first of them.
-
-    Attributes
-    ----------
-    choices : tuple of Choice
+    dags : tuple of DAG
+        One member of the equivalence class for each set.
+    n_members : tuple of int, or None
+        Members with each set; None where they were not counted.
     complete : bool
-        Whether there are no others.
+        Whether there are no other sets.
     """
 
-    choices: tuple[Choice, ...]
+    dags: tuple[DAG, ...]
+    n_members: tuple[int, ...] | None
     complete: bool
 
     @property
     def shares(self) -> tuple[float, ...] | None:
-        """Share of the members behind each choice; None where members were not counted."""
-        counts = [choice.n_members for choice in self.choices]
-        if not self.complete or any(n is None for n in counts):
+        """Share of the members with each set; None where members were not counted."""
+        if not self.complete or self.n_members is None:
             return None
-        numbers = [n for n in counts if n is not None]
-        return tuple(n / sum(numbers) for n in numbers)
+        return tuple(n / sum(self.n_members) for n in self.n_members)
 
 
-def parent_choices(
-    graph: CPDAG, targets: Sequence[int], *, limit: int = MOST_CHOICES, counted: bool = True
-) -> Choices:
-    """Return the different sets of parents that the targets have in the members of a graph.
+def enumerate_parent_sets(
+    graph: CPDAG,
+    targets: Sequence[int],
+    *,
+    limit: int = MAX_PARENT_SETS,
+    count_members: bool = True,
+) -> ParentSets:
+    """Return the sets of parents that the targets have in the members of a graph.
 
     Parameters
     ----------
     graph : CPDAG
     targets : sequence of int
-        The latents that are set.
+        The latents intervened on.
     limit : int
-        Sets looked at, at the most.
-    counted : bool
-        Whether the members behind each are wanted.
+        Largest number of sets.
+    count_members : bool
+        Whether to count the members with each set.
     """
-    graph.to_dag()  # refuses a graph without members
+    member = graph.to_dag()  # raises if the graph has no member
     start = apply_meek_rules(MixedGraph.from_adjacency(graph.adjacency))
-    told = find_v_structures(MixedGraph.from_adjacency(graph.to_dag().adjacency))
-    found: list[tuple[MixedGraph, NDArray[np.int8]]] = []
-    complete = True
-    for branch in _branches(start, list(targets), told):
-        if len(found) == limit:
-            complete = False
-            break
-        found.append(branch)
-    counted = counted and _few_members(graph)
-    choices = []
-    for mixed, dag in found:
-        count = len(CPDAG(mixed.adjacency()).members(COUNTED_MEMBERS)) if counted else None
-        choices.append(Choice(DAG(dag, graph.names), count))
-    return Choices(tuple(choices), complete)
+    colliders = find_v_structures(MixedGraph.from_adjacency(member.adjacency))
+    branches = list(islice(_branches(start, list(targets), colliders), limit + 1))
+    complete = len(branches) <= limit
+    branches = branches[:limit]
+    counts = None
+    if count_members and _has_few_members(graph):
+        counts = tuple(
+            len(CPDAG(mixed.adjacency()).members(MAX_COUNTED_MEMBERS)) for mixed, _ in branches
+        )
+    return ParentSets(tuple(DAG(dag, graph.names) for _, dag in branches), counts, complete)
 
 
-def _few_members(graph: CPDAG) -> bool:
+def _has_few_members(graph: CPDAG) -> bool:
     if graph.is_valid():
-        return graph.n_members() <= COUNTED_MEMBERS
-    return len(graph.members(COUNTED_MEMBERS + 1)) <= COUNTED_MEMBERS
+        return graph.n_members() <= MAX_COUNTED_MEMBERS
+    return len(graph.members(MAX_COUNTED_MEMBERS + 1)) <= MAX_COUNTED_MEMBERS
 
 
 def _branches(
-    graph: MixedGraph, targets: list[int], told: list[tuple[int, int, int]]
+    graph: MixedGraph, targets: list[int], colliders: list[tuple[int, int, int]]
 ) -> Iterator[tuple[MixedGraph, NDArray[np.int8]]]:
-    """Yield graphs in which the targets' edges are directed, each with one of its members."""
+    """Yield graphs in which all edges of the targets are directed, each with one member."""
     if not targets:
         dag = extend_to_dag(graph)
         if dag is not None:
@@ -127,15 +112,15 @@ def _branches(
                 branch.orient(target, other)
         apply_meek_rules(branch)
         dag = extend_to_dag(branch)
-        # Directions that force a new collider or a cycle belong to no member.
-        if dag is not None and find_v_structures(MixedGraph.from_adjacency(dag)) == told:
-            yield from _branches(branch, targets[1:], told)
+        # Orientations that force a new collider or a cycle belong to no member.
+        if dag is not None and find_v_structures(MixedGraph.from_adjacency(dag)) == colliders:
+            yield from _branches(branch, targets[1:], colliders)
 
 
 def _cliques(graph: MixedGraph, inside: int) -> Iterator[int]:
-    """Yield the sets of variables inside that are all joined to each other, the empty one first.
+    """Yield the cliques inside a set of variables as bit masks, the empty one first.
 
-    Two parents that are not joined would be a new collider.
+    Two parents that are not adjacent would be a new collider.
     """
     yield 0
     for v in bits(inside):

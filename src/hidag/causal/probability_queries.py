@@ -1,4 +1,8 @@
-"""What the latents do given what is known: exact wherever tables stay small, else by draws."""
+"""Marginal distributions of the latents under conditioning and intervention.
+
+Marginals are exact while the tables of the computation stay small. For denser graphs they are
+estimated from a weighted sample.
+"""
 
 from __future__ import annotations
 
@@ -17,46 +21,45 @@ from hidag.latent.junction_tree import (
     indicator,
     widest_table,
 )
-from hidag.latent.laws import NEVER, LatentLaw, NetworkLaw, Parents
+from hidag.latent.laws import NEVER, LatentLaw, NetworkLaw
 from hidag.results import FitResult, as_result
 from hidag.structure.graphs import DAG
 
 if TYPE_CHECKING:
     from hidag.estimator import DCRL
 
-
 Array = NDArray[np.float64]
 
-#: Up to so many joint states they are listed: that is quicker than anything clever.
-FEW_STATES = 1 << 11
-#: Larger tables are not made; the law is drawn from instead.
-LARGEST_TABLE = 1 << 21
+#: Up to this many joint states, one joint table is faster than a junction tree.
+MAX_ENUMERATED_STATES = 1 << 11
+#: Junction trees with a larger table are replaced by a weighted sample.
+MAX_TABLE_CELLS = 1 << 21
 N_DRAWS = 200_000
 
 
-class Beliefs(Protocol):
-    """The latents' joint law, given what is known."""
+class ConditionedLaw(Protocol):
+    """Joint distribution of the latents given the evidence."""
 
     def marginal(self, variables: Sequence[int]) -> Array:
-        """Return the joint law of some latents, one axis for each in the given order."""
+        """Return the joint distribution of some latents, one axis each in the given order."""
         ...
 
 
 @dataclass(frozen=True)
-class ListedLaw:
-    """All joint states with their probabilities.
+class JointTable:
+    """Probabilities of all joint states.
 
     Attributes
     ----------
     table : ndarray, one axis per latent
-        It sums to 1.
+        Sums to 1.
     """
 
     table: Array
 
     @classmethod
-    def of(cls, factors: Sequence[Factor], levels: tuple[int, ...]) -> ListedLaw:
-        """Return the law that is proportional to the product of factors."""
+    def of(cls, factors: Sequence[Factor], levels: tuple[int, ...]) -> JointTable:
+        """Return the normalised product of factors."""
         table = np.ones(levels)
         for factor in factors:
             order = sorted(range(len(factor.variables)), key=factor.variables.__getitem__)
@@ -66,11 +69,14 @@ class ListedLaw:
             table *= factor.table.transpose(order).reshape(shape)
         total = float(table.sum())
         if not total > 0:
-            raise DataError("what is given has probability zero under the fitted law")
+            raise DataError(
+                "impossible-evidence",
+                "the given values have probability zero under the fitted latent distribution",
+            )
         return cls(table / total)
 
     def marginal(self, variables: Sequence[int]) -> Array:
-        """Return the joint law of some latents, one axis for each in the given order."""
+        """Return the joint distribution of some latents, one axis each in the given order."""
         wanted = tuple(variables)
         summed = self.table.sum(axis=tuple(v for v in range(self.table.ndim) if v not in wanted))
         if len(wanted) < 2:
@@ -79,14 +85,14 @@ class ListedLaw:
 
 
 @dataclass(frozen=True)
-class DrawnLaw:
+class WeightedSample:
     """Weighted draws of all latents.
 
     Attributes
     ----------
     states : ndarray of uint8, shape (n, K)
     weights : ndarray, shape (n,)
-        They sum to 1.
+        Sum to 1.
     levels : tuple of int
     """
 
@@ -95,30 +101,34 @@ class DrawnLaw:
     levels: tuple[int, ...]
 
     @classmethod
-    def of(cls, law: NetworkLaw, likelihoods: Sequence[Factor], seed: int = 0) -> DrawnLaw:
-        """Return draws of the law, weighted by the likelihoods; the same for the same seed."""
+    def of(cls, law: NetworkLaw, likelihoods: Sequence[Factor], seed: int = 0) -> WeightedSample:
+        """Return draws from a law, weighted by the likelihood of the evidence."""
         states = law.sample(N_DRAWS, np.random.default_rng(seed))
         weights = np.ones(len(states))
         for factor in likelihoods:
             weights *= factor.table[tuple(states[:, v] for v in factor.variables)]
         total = float(weights.sum())
         if not total > 0:
-            raise DataError("what is given did not occur in any of the draws of the fitted law")
+            raise DataError(
+                "impossible-evidence",
+                "the given values have probability zero in all {n:,} draws from the fitted latent "
+                "distribution",
+                n=len(states),
+            )
         return cls(states, weights / total, law.space.levels)
 
     def marginal(self, variables: Sequence[int]) -> Array:
-        """Return the joint law of some latents, one axis for each in the given order."""
+        """Return the joint distribution of some latents, one axis each in the given order."""
         shape = tuple(self.levels[v] for v in variables)
         if not shape:
             return np.array(1.0)
         index = np.ravel_multi_index(tuple(self.states[:, v] for v in variables), shape)
-        size = int(np.prod(shape))
-        shares = np.bincount(index, self.weights, minlength=size)
+        shares = np.bincount(index, self.weights, minlength=int(np.prod(shape)))
         return np.asarray(shares, dtype=np.float64).reshape(shape)
 
 
-def factors_of(law: LatentLaw) -> list[Factor]:
-    """Return the factors whose product is the law: its tables, or all its probabilities."""
+def law_factors(law: LatentLaw) -> list[Factor]:
+    """Return factors whose product is the law: its conditional tables, or its joint table."""
     if isinstance(law, NetworkLaw):
         pairs = zip(law.parents, law.tables, strict=True)
         return [Factor((*causes, k), table) for k, (causes, table) in enumerate(pairs)]
@@ -126,63 +136,63 @@ def factors_of(law: LatentLaw) -> list[Factor]:
     return [Factor(everyone, np.asarray(law.probabilities).reshape(law.space.levels))]
 
 
-def beliefs(law: LatentLaw, likelihoods: Sequence[Factor] = ()) -> Beliefs:
-    """Return the law given what is known, ready for any marginal.
+def condition_law(law: LatentLaw, likelihoods: Sequence[Factor] = ()) -> ConditionedLaw:
+    """Return the law of the latents given evidence, ready for any marginal.
 
-    Exact unless the graph is so dense that a table would have more than 2^21 cells; then 200,000
-    draws with a fixed seed stand for the law (a :class:`DrawnLaw`).
+    Exact unless the junction tree of the graph needs a table of more than 2^21 cells; then a
+    weighted sample of 200,000 draws with a fixed seed (:class:`WeightedSample`).
 
     Parameters
     ----------
     law : LatentLaw
     likelihoods : sequence of Factor
-        How probable what is known is in the states of some latents.
+        Likelihoods of the evidence in the states of some latents.
     """
-    factors = [*factors_of(law), *likelihoods]
-    if law.space.n_states <= FEW_STATES:
-        return ListedLaw.of(factors, law.space.levels)
+    factors = [*law_factors(law), *likelihoods]
+    if law.space.n_states <= MAX_ENUMERATED_STATES:
+        return JointTable.of(factors, law.space.levels)
     steps = elimination_order(law.space.n_latents, [f.variables for f in factors])
-    if widest_table(steps, law.space.levels) > LARGEST_TABLE and isinstance(law, NetworkLaw):
-        return DrawnLaw.of(law, likelihoods)
+    if widest_table(steps, law.space.levels) > MAX_TABLE_CELLS and isinstance(law, NetworkLaw):
+        return WeightedSample.of(law, likelihoods)
     return CliqueTree.of(factors, steps)
 
 
-def law_over(law: LatentLaw, dag: DAG, known: Beliefs | None = None) -> NetworkLaw:
-    """Return the law as a network over a DAG: each latent's table given its parents there.
+def factorise_over_dag(
+    law: LatentLaw, dag: DAG, conditioned: ConditionedLaw | None = None
+) -> NetworkLaw:
+    """Return the law as conditional tables over a DAG.
 
-    The same law when it factorises over the DAG, as over every member of its Markov equivalence
-    class; otherwise the law over the DAG that is nearest to it.
+    The same distribution if it factorises over the DAG, as over every member of its Markov
+    equivalence class; otherwise the closest one in Kullback-Leibler divergence.
 
     Parameters
     ----------
     law : LatentLaw
     dag : DAG
-    known : Beliefs, optional
-        What :func:`beliefs` gave for the law.
+    conditioned : ConditionedLaw, optional
+        ``condition_law(law)``, if it was already computed.
     """
-    parents: Parents = dag.parents
+    parents = dag.parents
     if isinstance(law, NetworkLaw) and parents == law.parents:
         return law
-    seen = beliefs(law) if known is None else known
+    joint_law = condition_law(law) if conditioned is None else conditioned
     tables = []
     for k, causes in enumerate(parents):
         if isinstance(law, NetworkLaw) and set(causes) == set(law.parents[k]):
             order = [law.parents[k].index(a) for a in causes]
             tables.append(np.transpose(law.tables[k], (*order, len(causes))))
             continue
-        joint = seen.marginal((*causes, k))
+        joint = joint_law.marginal((*causes, k))
         total = joint.sum(axis=-1, keepdims=True)
-        # A configuration that never occurs leaves its child undecided: every level alike.
+        # A configuration of the parents with probability zero leaves its child uniform.
         occurs = total > NEVER
-        even = 1.0 / joint.shape[-1]
-        tables.append(np.where(occurs, joint / np.where(occurs, total, 1.0), even))
+        uniform = 1.0 / joint.shape[-1]
+        tables.append(np.where(occurs, joint / np.where(occurs, total, 1.0), uniform))
     return NetworkLaw(law.space, parents, tuple(tables))
 
 
-def intervened(law: NetworkLaw, do: Mapping[int, int]) -> NetworkLaw:
-    """Return the law after some latents were set: they lose their causes, all else stays.
-
-    This is the truncated factorisation (Pearl 2009, section 1.3).
+def intervene(law: NetworkLaw, do: Mapping[int, int]) -> NetworkLaw:
+    """Return the law after an intervention (truncated factorisation, Pearl 2009, section 1.3).
 
     Parameters
     ----------
@@ -197,33 +207,31 @@ def intervened(law: NetworkLaw, do: Mapping[int, int]) -> NetworkLaw:
     return NetworkLaw(law.space, parents, tables)
 
 
-def beliefs_after(
+def condition_after_intervention(
     law: NetworkLaw, do: Mapping[int, int], likelihoods: Sequence[Factor] = ()
-) -> Beliefs:
-    """Return the law after some latents were set, given what is known then."""
+) -> ConditionedLaw:
+    """Return the law after an intervention, given evidence observed afterwards."""
     levels = law.space.levels
-    if law.space.n_states > FEW_STATES:
-        return beliefs(intervened(law, do), likelihoods)
-    # The same, without a law that would be checked again.
-    kept = [factor for k, factor in enumerate(factors_of(law)) if k not in do]
+    if law.space.n_states > MAX_ENUMERATED_STATES:
+        return condition_law(intervene(law, do), likelihoods)
+    # The same distribution without building and validating another NetworkLaw.
+    unchanged = [factor for k, factor in enumerate(law_factors(law)) if k not in do]
     fixed = [indicator(k, level, levels[k]) for k, level in do.items()]
-    return ListedLaw.of([*kept, *fixed, *likelihoods], levels)
-
-
-# --- How strongly neighbours in the graph go together under the fitted law
+    return JointTable.of([*unchanged, *fixed, *likelihoods], levels)
 
 
 def edge_strengths(result: FitResult | DCRL) -> dict[tuple[str, str], float]:
-    """Return the absolute correlation of the levels of each two latents that are joined."""
+    """Return the absolute correlation of the levels of each pair of adjacent latents."""
     fitted = as_result(result)
-    law = beliefs(fitted.law)
+    law = condition_law(fitted.law)
     names = fitted.latent_names
     out = {}
     for i, j in np.argwhere(np.triu(fitted.graph.skeleton)).tolist():
         table = law.marginal((i, j))
         rows, columns = np.arange(table.shape[0]), np.arange(table.shape[1])
         p, q = table.sum(axis=1), table.sum(axis=0)
-        both = rows @ table @ columns - (rows @ p) * (columns @ q)
-        spread = (rows**2 @ p - (rows @ p) ** 2) * (columns**2 @ q - (columns @ q) ** 2)
-        out[(names[i], names[j])] = float(abs(both) / np.sqrt(spread)) if spread > 1e-12 else 0.0
+        covariance = rows @ table @ columns - (rows @ p) * (columns @ q)
+        variances = (rows**2 @ p - (rows @ p) ** 2) * (columns**2 @ q - (columns @ q) ** 2)
+        constant = variances <= 1e-12
+        out[names[i], names[j]] = 0.0 if constant else float(abs(covariance) / np.sqrt(variances))
     return out

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-    from hidag.causal.average_effects import AverageEffects
+    from hidag.causal.causal_effects import AverageEffects
 
 
 #: Ranges and effects below this are not drawn as a range or a number.

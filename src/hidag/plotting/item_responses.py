@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.item_outcomes import MEAN, item_outcomes
+from hidag.causal.item_outcomes import MEAN, tabulate_outcomes
 from hidag.exceptions import DataError, SettingError
 from hidag.formatting import plural
 from hidag.plotting import style
@@ -69,7 +69,7 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
     matplotlib Axes
     """
     j = _item_index(result, item)
-    outcomes = item_outcomes(result, [j])
+    outcomes = tabulate_outcomes(result, [j])
     latents, shape = outcomes[0].latents, outcomes[0].table.shape
     states = np.indices(shape).reshape(len(shape), -1).T if shape else np.zeros((1, 0), np.int64)
     possible = _possible_states(result, latents)
@@ -176,7 +176,7 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
     """
     profiles, shares = common_profiles(result, most=most)
     rows: list[tuple[tuple[int, ...], str, NDArray[np.float64]]] = []
-    for one in item_outcomes(result):
+    for one in tabulate_outcomes(result):
         if one.what != MEAN:
             continue
         means = one.table[tuple(profiles[:, k] for k in one.latents)] * np.ones(len(profiles))

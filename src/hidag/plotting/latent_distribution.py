@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.probability_queries import beliefs
+from hidag.causal.probability_queries import condition_law
 from hidag.exceptions import DataError
 from hidag.plotting import style
 from hidag.plotting.figure import (
@@ -61,7 +61,7 @@ def plot_law(result: FitResult, ax: Axes | None = None) -> Axes:
     levels, names = result.law.space.levels, result.latent_names
     if ax is None:
         ax = new_axes(size_of_law(len(names)))
-    law, n_levels = beliefs(result.law), max(levels)
+    law, n_levels = condition_law(result.law), max(levels)
     shares = np.zeros((n_levels, len(levels)))
     for k, count in enumerate(levels):
         shares[:count, k] = law.marginal((k,))

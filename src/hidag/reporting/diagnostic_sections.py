@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from hidag.causal.average_effects import AverageEffects, average_effects
+from hidag.causal.causal_effects import AverageEffects, average_effects
 from hidag.causal.item_outcomes import effect_sizes
-from hidag.causal.probability_queries import DrawnLaw, beliefs
+from hidag.causal.probability_queries import WeightedSample, condition_law
 from hidag.data.sample_weights import rows_in_words
 from hidag.diagnostics.classification import Classification
 from hidag.diagnostics.fit_statistics import LEVEL, FitStatistics, where_true
@@ -301,7 +301,9 @@ def effects_of(result: FitResult) -> tuple[AverageEffects, str | None]:
     else:
         draws, reason = None, _why_left_out(result)
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
-    found = average_effects(result, items=items, replicates=draws, held=True, limit=MOST_CHOICES)
+    found = average_effects(
+        result, items=items, replicates=draws, fix_graph=True, limit=MOST_CHOICES
+    )
     return found, reason
 
 
@@ -324,7 +326,7 @@ def effects_panel(
     found : AverageEffects, optional
         With intervals of a bootstrap, for instance; computed unless given.
     """
-    if found is None and isinstance(beliefs(result.law), DrawnLaw):
+    if found is None and isinstance(condition_law(result.law), WeightedSample):
         wait = "The graph is so dense that effects take long to compute: hidag whatif does so."
         return Section(EFFECTS_HEADING, (wait,)), ()
     found, reason = effects_of(result) if found is None else (found, None)
@@ -341,13 +343,12 @@ def effects_panel(
             "between the least and the most that the possible directions allow."
         )
     if found.lower is not None:
-        held = "held" in found.how
         words.append(
-            f"Lower and upper are {found.level:.0%} intervals, from {found.how}"
+            f"Lower and upper are {found.level:.0%} intervals, from {found.interval_source}"
             + (
                 "; where the graph or Q is in doubt itself they are too narrow, and `hidag "
                 "bootstrap` gives intervals that allow for it."
-                if held
+                if found.graph_fixed
                 else ", so that they also say how unsure the graph is."
             )
         )
@@ -358,10 +359,10 @@ def effects_panel(
             f"Effects on items are left out for more than {LATENTS_WITH_ITEMS} latents; `hidag "
             "whatif --effects` computes them."
         )
-    untold = found.about_untold()
-    for sentence in (found.about_intervals(), found.about_choices(), untold):
-        if sentence is not None:
-            words.append(f"{sentence[0].upper()}{sentence[1:]}.")
+    unidentified = found.unidentified_note()
+    for note in (found.interval_note(), found.truncation_note(), unidentified):
+        if note is not None:
+            words.append(f"{str(note)[0].upper()}{str(note)[1:]}.")
     tables = []
     everything = found.rows()
     sizes = effect_sizes(everything, result)
@@ -373,7 +374,7 @@ def effects_panel(
         rows = [
             everything[r] for r in order if everything[r]["kind"] == kind and sizes[r] > _NOTHING
         ]
-        if not rows and kind == "latent" and untold is None:
+        if not rows and kind == "latent" and unidentified is None:
             words.append("No latent has an effect on another.")
         if not rows:
             continue

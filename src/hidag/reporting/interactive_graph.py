@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.causal.exports import network_law
-from hidag.causal.probability_queries import Beliefs, beliefs, edge_strengths
+from hidag.causal.probability_queries import ConditionedLaw, condition_law, edge_strengths
 from hidag.plotting.graph import graph_layout
 from hidag.plotting.layered_layout import Point
 from hidag.plotting.style import display_name
@@ -143,7 +143,7 @@ def graph_panel(
     """
     graph, layout = result.graph, graph_layout(result.graph)
     law = network_law(result)
-    known = beliefs(law)
+    known = condition_law(law)
     # Unequal weights tell less than so many rows; files of earlier versions do not say how much.
     n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
     strengths = edge_strengths(result)
@@ -186,7 +186,7 @@ def graph_panel(
 
 
 def _table(
-    law: NetworkLaw, latent: int, names: tuple[str, ...], known: Beliefs, n_rows: float
+    law: NetworkLaw, latent: int, names: tuple[str, ...], known: ConditionedLaw, n_rows: float
 ) -> tuple[PanelRow, ...]:
     """Return a latent's table given its parents in the law, line by line; empty if it is long."""
     table, parents = law.tables[latent], law.parents[latent]

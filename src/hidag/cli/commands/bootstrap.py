@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hidag.causal.average_effects import AverageEffects, average_effects
+from hidag.causal.causal_effects import AverageEffects, average_effects
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, counting_bar, say
 from hidag.cli.data_source import weights_beside

@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from hidag.causal.average_effects import average_effects
+from hidag.causal.causal_effects import average_effects
 from hidag.causal.exports import EXPORTS, items_without_table
-from hidag.causal.interventions import WhatIf, what_if
-from hidag.causal.item_outcomes import MEAN, effect_sizes, in_spreads, outcome_spreads
+from hidag.causal.interventions import WhatIfResult, what_if
+from hidag.causal.item_outcomes import (
+    MEAN,
+    effect_sizes,
+    outcome_standard_deviations,
+    standardise_change,
+)
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, columns, say, show_warning
 from hidag.cli.messages import options_for_settings
@@ -70,11 +75,11 @@ def run_whatif(
         _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
     if as_json:
         asked: dict[str, Any] = {"do": answer.do, "given": answer.given}
-        if answer.untold:
+        if answer.unidentified:
             asked["ruled_out"] = list(answer.ruled_out)
         say(json.dumps(jsonable({**asked, "rows": rows}), indent=1))
         return
-    spreads = outcome_spreads(result) if do or known else {}
+    spreads = outcome_standard_deviations(result) if do or known else {}
     for sentence in (*_about(answer, typed), *_far_outside(answer, result, spreads)):
         say(sentence)
     for kind, heading in (("latent", "latents"), ("item", "items")):
@@ -102,7 +107,7 @@ def _in_numbers(given: Mapping[str, str], result: FitResult) -> dict[str, str]:
     return out
 
 
-def _about(answer: WhatIf, typed: Mapping[str, str]) -> list[str]:
+def _about(answer: WhatIfResult, typed: Mapping[str, str]) -> list[str]:
     """Return what was asked and how the answer is to be read; what is known as it was typed."""
     out = []
     if answer.do:
@@ -115,16 +120,16 @@ def _about(answer: WhatIf, typed: Mapping[str, str]) -> list[str]:
     if answer.do and not answer.determined:
         more = "" if answer.complete else " or more"
         out.append(
-            f"the graph leaves {answer.n_choices}{more} possibilities for the causes of what is "
-            "set: from - to is the least and the most over them"
+            f"the graph leaves {answer.n_parent_sets}{more} possibilities for the causes of what "
+            "is set: from - to is the least and the most over them"
         )
     if not answer.exact:
         out.append("the graph is too dense for exact numbers: they are from 200,000 draws")
-    untold = answer.about_untold()
-    return out if untold is None else [*out, untold]
+    note = answer.unidentified_note()
+    return out if note is None else [*out, str(note)]
 
 
-def _far_outside(answer: WhatIf, result: FitResult, spreads: _Spreads) -> list[str]:
+def _far_outside(answer: WhatIfResult, result: FitResult, spreads: _Spreads) -> list[str]:
     """Return which given values of items no row of a table like this one would have."""
     expected = {row["name"]: row["before"] for row in what_if(result).rows() if row["what"] == MEAN}
     out = []
@@ -135,7 +140,7 @@ def _far_outside(answer: WhatIf, result: FitResult, spreads: _Spreads) -> list[s
         if name in family and categorical_named(family[name]) is None:
             # Any time beyond the limit of a censored item is as good as the limit.
             taken = float(family_named(family[name]).as_taken(np.array([taken]))[0])
-        away = in_spreads(abs(taken - expected.get(name, 0.0)), spread) if spread else 0.0
+        away = standardise_change(abs(taken - expected.get(name, 0.0)), spread) if spread else 0.0
         if away > _FAR and name not in result.latent_names:
             out.append(
                 f"{name} = {value} is far outside of what the fit expects, {away:.3g} standard "
@@ -195,7 +200,7 @@ def _say_expected(rows: list[dict[str, Any]], heading: str) -> None:
 def _moved(row: Mapping[str, Any], spreads: _Spreads) -> float:
     """Return how far setting moves a number, at the most; an item in standard deviations."""
     change = max(abs(row["low"] - row["before"]), abs(row["high"] - row["before"]))
-    return in_spreads(change, spreads.get((row["name"], row["what"]), 0.0))
+    return standardise_change(change, spreads.get((row["name"], row["what"]), 0.0))
 
 
 def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool) -> None:
@@ -204,7 +209,7 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
     replicates, reason = (
         draws_or_reason(result, draws, instead=by_refits) if draws else (None, None)
     )
-    found = average_effects(result, replicates=replicates, held=True)
+    found = average_effects(result, replicates=replicates, fix_graph=True)
     rows = found.rows()
     names = ["cause", "effect", "kind", "low", "high"]
     if found.lower is not None:
@@ -212,13 +217,13 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
     if out is not None:
         _write(out, names, rows)
     if as_json:
-        about: dict[str, Any] = {"level": found.level, "how": found.how, "rows": rows}
+        about: dict[str, Any] = {"level": found.level, "how": found.interval_source, "rows": rows}
         if reason is not None:
             about["no_intervals"] = reason
-        elif found.hidden is not None:
-            about["some_without_interval"] = found.about_intervals()
-        if found.cut:
-            about["not_all_choices"] = found.about_choices()
+        elif found.missing_interval_reason is not None:
+            about["some_without_interval"] = str(found.interval_note())
+        if found.truncated:
+            about["not_all_choices"] = str(found.truncation_note())
         say(json.dumps(jsonable(about), indent=1))
         return
     say("average effects: what setting a latent from its lowest to its highest level adds")
@@ -229,11 +234,11 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
         )
     elif reason is not None:
         say(f"no intervals: {reason}")
-    if found.hidden is not None:
-        say(f"{found.about_intervals()}")
-    for sentence in (found.about_untold(), found.about_choices()):
-        if sentence is not None:
-            say(sentence)
+    if found.missing_interval_reason is not None:
+        say(str(found.interval_note()))
+    for note in (found.unidentified_note(), found.truncation_note()):
+        if note is not None:
+            say(str(note))
     _say_effects(rows, effect_sizes(rows, result))
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
