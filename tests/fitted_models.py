@@ -92,7 +92,7 @@ def moved(result: FitResult, free: FreeParameters, parameter: int, by: float) ->
         return replace(result, parameters=replace(params, cutpoints=cutpoints))
     family = family_named(params.families[r])
     dispersion = params.dispersion.copy()
-    dispersion[r] = family.from_free(family.to_free(dispersion[r]) + by)
+    dispersion[r] = family.from_unbounded(family.to_unbounded(dispersion[r]) + by)
     return replace(result, parameters=replace(params, dispersion=dispersion))
 
 

@@ -14,9 +14,7 @@ from hidag.exceptions import MissingPackageError, import_extra
 from hidag.structure import DAG
 
 ROOT = Path(__file__).parents[1]
-PICTURES = (
-    "drawing figures needs matplotlib, which is not installed; use pip install 'hidag[plot]'"
-)
+PICTURES = "drawing figures needs matplotlib, which is not installed; use pip install 'hidag[plot]'"
 
 
 @pytest.fixture(scope="module")

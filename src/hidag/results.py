@@ -23,8 +23,8 @@ from hidag.identifiability.fit_certificate import certify_q_matrix, certify_resu
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import Responses
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.responses import Responses
 from hidag.measurement.terms import Terms
 from hidag.network_em.row_posteriors import (
     by_level,

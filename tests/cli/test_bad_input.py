@@ -193,8 +193,8 @@ def test_binomial_items_are_told_what_is_missing(hidag, table, tmp_path):
     types = write_rows(tmp_path / "types.csv", ["item", "type"], [["item2", "binomial"]])
     _refused(
         hidag("fit", table, "-k", 2, "--types", types),
-        "item 'item2' (1 of 8 items): family='binomial' needs its number of trials in brackets, "
-        "such as 'binomial(20)'",
+        "item 'item2' (1 of 8 items): family='binomial' needs its number of trials in "
+        "parentheses; use for instance 'binomial(20)'",
     )
 
 
@@ -259,6 +259,6 @@ def test_times_above_the_limit_are_told(hidag, tmp_path, answers):
     n_above, top = int((times.round(2) > 2).sum()), times.max().round(2)
     assert (
         f"warning: family='censored-lognormal(2)': item 'item0' has {n_above} of 400 values above "
-        f"its limit, up to {top:g} (1 of 8 items); of these a fit takes no more than that they are "
-        "at least 2; put a higher limit in the brackets if they were measured"
+        f"its limit, up to {top:g} (1 of 8 items); the fit treats them as censored at 2; put "
+        "a higher limit in parentheses if they were measured"
     ) in ran.stderr

@@ -91,9 +91,8 @@ def test_categories_are_read_off_the_values() -> None:
     with pytest.raises(DataError) as caught:
         check_values(data, ("categorical(3)", "bernoulli"))
     assert str(caught.value) == (
-        "family='categorical(3)' needs one of 0, 1, 2, but item 'colour' has something else in 2 "
-        "of 4 cells, such as 7 (1 of 2 items); name all categories in the brackets, or recode the "
-        "item"
+        "family='categorical(3)' needs one of 0, 1, 2, but item 'colour' has other values in 2 of "
+        "4 cells, such as 7 (1 of 2 items); list all categories in parentheses, or recode the item"
     )
 
 
@@ -127,7 +126,8 @@ def test_a_mapping_leaves_the_other_items_to_be_inferred(family: dict[object, st
     [
         (
             "binomial",
-            "family='binomial' needs its number of trials in brackets, such as 'binomial(20)'",
+            "family='binomial' needs its number of trials in parentheses; use for instance "
+            "'binomial(20)'",
         ),
         ("poison", "family='poison' is unknown; did you mean 'poisson'?"),
         (

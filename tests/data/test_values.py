@@ -63,8 +63,8 @@ from .helpers import NAN, table
             "binomial(5)",
             [0, 3, 7],
             "family='binomial(5)' needs whole numbers from 0 to 5, but item 'time_q4' has 7 "
-            "successes in 5 trials (1 of 2 items); put the true number of trials in the brackets, "
-            "or use family='poisson' for counts without a largest one",
+            "successes in 5 trials (1 of 2 items); put the true number of trials in parentheses, "
+            "or use family='poisson' for unbounded counts",
         ),
         (
             "binomial(5)",
@@ -77,8 +77,8 @@ from .helpers import NAN, table
             "beta",
             [0.5, 0, 1],
             "family='beta' needs numbers strictly between 0 and 1, but item 'time_q4' has 2 of 3 "
-            "cells at 0 or 1 (1 of 2 items); move them inside, as (x (n - 1) + 1/2) / n does, or "
-            "use family='gaussian'",
+            "cells at 0 or 1 (1 of 2 items); transform them by (x (n - 1) + 1/2) / n, or use "
+            "family='gaussian'",
         ),
         (
             "beta",
@@ -91,7 +91,7 @@ from .helpers import NAN, table
             [70, 80, 90],
             "family='censored-lognormal(60)' needs numbers > 0, some of them below the limit, but "
             "item 'time_q4' has minimum 70, so that every time is censored (1 of 2 items); put the "
-            "limit of the item's own units in the brackets",
+            "limit in the units of the item in parentheses",
         ),
         (
             "gamma",
@@ -183,8 +183,8 @@ def test_times_above_their_limit_are_counted_in_a_warning() -> None:
         warn_of_values(data, families)
     assert [str(one.message) for one in caught] == [
         "family='censored-lognormal(10)': item 'short' has 2 of 4 values above its limit, up to 83 "
-        "(2 of 4 items); of these a fit takes no more than that they are at least 10; put a higher "
-        "limit in the brackets if they were measured"
+        "(2 of 4 items); the fit treats them as censored at 10; put a higher limit in "
+        "parentheses if they were measured"
     ]
 
 

@@ -20,12 +20,12 @@ PATHS = r"`((?:src|tests|examples|benchmarks|docs)/[\w./-]+)`"
 
 
 def test_the_readme_lists_every_family() -> None:
-    from hidag.data.item_types import known_families
+    from hidag.measurement.families import ITEM_TYPES
 
     text = (ROOT / "README.md").read_text("utf-8")
     rows = re.findall(r"^\| (`[^|]*) \| [^|]* \| [^|]* \|$", text.split("### Families")[1], re.M)
     listed = {name for row in rows for name in re.findall(r"`([a-z-]+)(?:\(\d+\))?`", row)}
-    assert set(known_families()) <= listed
+    assert set(ITEM_TYPES) <= listed
 
 
 def test_the_readme_lists_every_command() -> None:

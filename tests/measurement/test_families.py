@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 from hidag.exceptions import SettingError
-from hidag.measurement.families import KINDS, MeanFamily, family_named, split_name
+from hidag.measurement.families import ITEM_TYPES, Family, MeanFamily, family_named, split_name
 from hidag.measurement.families.base import softplus
 
 #: Name, predictors at which the family is tested, auxiliary numbers, and the values it can take:
@@ -33,7 +33,9 @@ CASES = [
 
 
 def test_every_family_is_tested():
-    assert {split_name(case[0])[0] for case in CASES} == set(KINDS)
+    assert {split_name(case[0])[0] for case in CASES} == {
+        name for name, kind in ITEM_TYPES.items() if issubclass(kind, Family)
+    }
 
 
 @pytest.fixture(params=CASES, ids=[case[0] for case in CASES])
@@ -135,10 +137,10 @@ def test_density_adds_up_to_one_and_has_the_stated_mean(case):
 def test_values_are_listed_where_they_have_an_end(case):
     family, _, _, values = case
     ends = family.name.startswith(("bernoulli", "binomial", "ordinal"))
-    assert (family.values() is not None) == ends
+    assert (family.possible_values() is not None) == ends
     if ends:
         expected = np.arange(values) if isinstance(values, int) else np.array(values)
-        np.testing.assert_array_equal(family.values(), expected)
+        np.testing.assert_array_equal(family.possible_values(), expected)
 
 
 def test_working_inverts_itself(case):
@@ -152,7 +154,7 @@ def test_working_inverts_itself(case):
 def test_draws_are_values_that_the_family_takes(case):
     family = case[0]
     for x in drawn(case, 500, 3).T:
-        assert family.finding(x) is None
+        assert family.find_invalid(x) is None
 
 
 def test_predictor_inverts_mean(case):
@@ -168,17 +170,19 @@ def test_summaries_give_sums_of_the_base(case):
     x = drawn(case, 40, 4)
     direct = [family.base(x[:, j], aux[j]).sum() for j in range(3)]
     if not family.is_location_scale:
-        found = family.base_totals([family.summary(x[:, j]) for j in range(3)], aux)
+        found = family.base_sums([family.base_statistics(x[:, j]) for j in range(3)], aux)
         np.testing.assert_allclose(found, direct, rtol=1e-12, atol=1e-9)
 
 
 def test_a_first_look_grows_with_the_response(case):
     family, _, _, _ = case
     x = np.unique(drawn(case, 200, 5)[:, 1])
-    assert (np.diff(family.first_look(family.to_working(x))) > 0).all()
-    spread = float(family.first_look(family.to_working(x)).std())
+    assert (np.diff(family.linearize(family.to_working(x))) > 0).all()
+    spread = float(family.linearize(family.to_working(x)).std())
     mean = np.asarray(family.to_working(x)).mean(axis=-1)
-    assert (np.diff(family.look_effects(np.array([-1.0, 0.0, 1.0]), spread, 1.0, mean)) > 0).all()
+    assert (
+        np.diff(family.predictor_effects(np.array([-1.0, 0.0, 1.0]), spread, 1.0, mean)) > 0
+    ).all()
 
 
 def test_items_without_latents_start_near_their_law(case):
@@ -187,7 +191,7 @@ def test_items_without_latents_start_near_their_law(case):
     mean, variance = columns.mean(axis=1), columns.var(axis=1)
     if family.n_columns == 1:
         mean, variance = mean[0], variance[0]
-    predictor, auxiliary = family.null(mean, variance)
+    predictor, auxiliary = family.fit_null(mean, variance)
     scale = family.coefficient_scale(mean, variance)
     assert auxiliary.shape == aux.shape
     assert (scale > 0).all()
@@ -206,13 +210,14 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
     columns = columns_first(family, family.to_working(x), 2)
     sums = columns.reshape(len(columns), 3, 2, 4000).sum(axis=-1)
     sums = sums[0] if family.n_columns == 1 else sums
-    summaries = [family.summary(row) for row in x]
-    found = family.null(*(m[0] if family.n_columns == 1 else m for m in (
+    summaries = [family.base_statistics(row) for row in x]
+    found = family.fit_null(*(m[0] if family.n_columns == 1 else m for m in (
         columns.mean(axis=2), columns.var(axis=2))))[1]  # fmt: skip
     values, shift = [], np.zeros(3)
     for _ in range(12):
         values.append(
-            family.expected(found, states + shift[:, None], sums, counts, summaries, np.ones(3))
+            family.expected_without_base(found, states + shift[:, None], sums, counts)
+            + family.base_sums(summaries, found)
         )
         found, move = family.update_auxiliary(
             found, states + shift[:, None], sums, counts, summaries, np.ones(3)
@@ -224,9 +229,9 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
     np.testing.assert_allclose(shift, 0.0, atol=0.1)
     # No direction leads further up.
     for step in (1e-3, -1e-3):
-        other = family.expected(
-            found * (1 + step), states + shift[:, None], sums, counts, summaries, np.ones(3)
-        )
+        nearby = found * (1 + step)
+        other = family.expected_without_base(nearby, states + shift[:, None], sums, counts)
+        other = other + family.base_sums(summaries, nearby)
         assert (other <= values[-1] + 1e-9 * np.abs(values[-1])).all()
 
 
@@ -235,12 +240,13 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
     [
         (
             "binomial",
-            "family='binomial' needs its number of trials in brackets, such as 'binomial(20)'",
+            "family='binomial' needs its number of trials in parentheses; use for instance "
+            "'binomial(20)'",
         ),
         (
             "binomial(many)",
-            "family='binomial(many)' must have a number in its brackets, the number of trials; use "
-            "for instance 'binomial(20)'",
+            "family='binomial(many)' must have its number of trials in parentheses; use for "
+            "instance 'binomial(20)'",
         ),
         (
             "binomial(2.5)",
@@ -248,8 +254,8 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
         ),
         (
             "ordinal(2)",
-            "family='ordinal(2)' must have a whole number of grades, at least 3; two grades are "
-            "family='bernoulli'",
+            "family='ordinal(2)' must have a whole number of grades, at least 3; use "
+            "family='bernoulli' for two grades",
         ),
         (
             "censored-lognormal(-1)",
@@ -257,17 +263,18 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
         ),
         (
             "ordinal(1..2)",
-            "family='ordinal(1..2)' must have at least 3 grades; two grades are family='bernoulli'",
+            "family='ordinal(1..2)' must have a whole number of grades, at least 3; use "
+            "family='bernoulli' for two grades",
         ),
         (
             "ordinal(1..many)",
-            "family='ordinal(1..many)' must have a number in its brackets, the number of grades; "
-            "use for instance 'ordinal(5)'",
+            "family='ordinal(1..many)' must have its number of grades in parentheses; use for "
+            "instance 'ordinal(5)'",
         ),
-        ("poisson(3)", "family='poisson' takes no number in brackets, got 'poisson(3)'"),
+        ("poisson(3)", "family='poisson' takes no argument in parentheses, got 'poisson(3)'"),
     ],
 )
-def test_numbers_in_brackets_are_checked(name, sentence):
+def test_arguments_of_families_are_checked(name, sentence):
     with pytest.raises(SettingError) as caught:
         family_named(name)
     assert str(caught.value) == sentence

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from hidag.exceptions import SettingError
-from hidag.measurement.nominal import Categorical, Responses, categorical_named
+from hidag.measurement.families.categorical import Categorical
+from hidag.measurement.responses import Responses, nominal_item
 
 NAN = np.nan
 
 
 def test_a_response_is_asked_only_where_no_earlier_one_was_a_yes():
-    item = categorical_named("categorical(2,0,1)")
+    item = nominal_item("categorical(2,0,1)")
     x = np.array([2.0, 0.0, 1.0, NAN])
     expected = [[1, NAN], [0, 1], [0, 0], [NAN, NAN]]
     np.testing.assert_array_equal(item.expand(x), expected)
@@ -22,7 +23,7 @@ def test_a_response_is_asked_only_where_no_earlier_one_was_a_yes():
 def test_probabilities_of_categories_add_up_and_are_products():
     rng = np.random.default_rng(0)
     yes = rng.random((4, 3))
-    item = categorical_named("categorical(4)")
+    item = nominal_item("categorical(4)")
     found = item.probabilities(yes)
     np.testing.assert_allclose(found.sum(axis=-1), 1.0)
     np.testing.assert_allclose(found[:, 2], (1 - yes[:, 0]) * (1 - yes[:, 1]) * yes[:, 2])
@@ -66,27 +67,27 @@ def test_items_that_are_their_own_responses_are_left_alone():
     [
         (
             "categorical",
-            "family='categorical' needs its number of categories in brackets, such as "
+            "family='categorical' needs its number of categories in parentheses; use for instance "
             "'categorical(4)'",
         ),
         (
             "categorical(1)",
-            "family='categorical(1)' must have a number of categories, at least 2, or their list, "
-            "whole numbers that differ",
+            "family='categorical(1)' must have a number of categories, at least 2, or a list of "
+            "different whole numbers",
         ),
         (
             "categorical(1,1,2)",
-            "family='categorical(1,1,2)' must have a number of categories, at least 2, or their "
-            "list, whole numbers that differ",
+            "family='categorical(1,1,2)' must have a number of categories, at least 2, or a list "
+            "of different whole numbers",
         ),
         (
             "categorical(red,blue)",
-            "family='categorical(red,blue)' must have numbers in its brackets; use for instance "
-            "'categorical(4)'",
+            "family='categorical(red,blue)' must have its number of categories in "
+            "parentheses; use for instance 'categorical(4)'",
         ),
     ],
 )
-def test_brackets_are_checked(name, sentence):
+def test_arguments_of_nominal_items_are_checked(name, sentence):
     with pytest.raises(SettingError) as caught:
-        categorical_named(name)
+        nominal_item(name)
     assert str(caught.value) == sentence

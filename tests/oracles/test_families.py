@@ -19,10 +19,10 @@ from hidag.measurement import (
     NO_SPARSITY,
     MeasurementParameters,
     Terms,
-    categorical_named,
     family_named,
+    nominal_item,
 )
-from hidag.measurement.nominal import Categorical
+from hidag.measurement.families.categorical import Categorical
 
 sm = pytest.importorskip("statsmodels.api")
 
@@ -170,10 +170,10 @@ def test_nominal_items_have_the_likelihood_of_multinomial_logit():
     z = (rng.random(N) < 0.4).astype(float)
     scores = np.array([0.0, 0.5, -0.3, -1.0]) + z[:, None] * np.array([0.0, 1.2, 0.4, -0.8])
     x = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1).astype(float)
-    item = categorical_named(Categorical.name_from_values(x))
+    item = nominal_item(Categorical.name_from_values(x))
     answers = item.expand(x)
     # The nested responses are regressions of their own, each on the rows that were asked.
-    yes = np.empty((2, len(item.categories) - 1))
+    yes = np.empty((2, len(item.order) - 1))
     value = 0.0
     for r, column in enumerate(answers.T):
         seen = ~np.isnan(column)
@@ -186,7 +186,7 @@ def test_nominal_items_have_the_likelihood_of_multinomial_logit():
         oracle_fit = sm.MNLogit(x, sm.add_constant(z)).fit(disp=0)
     assert value == pytest.approx(oracle_fit.llf, abs=1e-4)
     expected = oracle_fit.predict(np.array([[1.0, 0.0], [1.0, 1.0]]))
-    ours = item.probabilities(yes)[:, np.argsort(item.categories)]
+    ours = item.probabilities(yes)[:, np.argsort(item.order)]
     np.testing.assert_allclose(ours, expected, atol=1e-5)
 
 

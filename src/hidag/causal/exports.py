@@ -23,8 +23,8 @@ from hidag.causal.item_outcomes import item_states, log_density
 from hidag.causal.probability_queries import N_DRAWS, factorise_over_dag
 from hidag.exceptions import Advice, HidagWarning, Message, Setting
 from hidag.latent.laws import NetworkLaw, SaturatedLaw
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import categorical_named, worded
+from hidag.measurement.families import item_type
+from hidag.measurement.responses import category_label
 from hidag.results import FitResult, as_result
 from hidag.structure.graphs import DAG
 
@@ -122,7 +122,7 @@ def network_nodes(
         columns = [np.exp(log_density(result, j, c, states)) for c in values]
         table = np.stack(columns, axis=-1).reshape(*shape, len(values))
         table = table / table.sum(axis=-1, keepdims=True)
-        labels = tuple(worded(c, result.answer_words.get(name)) for c in values)
+        labels = tuple(category_label(c, result.answer_words.get(name)) for c in values)
         out.append(Node(name, labels, latents, table, False))
     return out
 
@@ -141,10 +141,7 @@ def items_without_table(result: FitResult) -> tuple[str, ...]:
 
 def _possible_values(family: str) -> tuple[float, ...]:
     """Return the values of an item of a family; empty where they are too many to list."""
-    nominal = categorical_named(family)
-    if nominal is not None:
-        return tuple(sorted(nominal.categories))
-    values = family_named(family).values()
+    values = item_type(family).possible_values()
     return () if values is None or len(values) > MAX_ITEM_VALUES else tuple(values.tolist())
 
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from hidag.causal.probability_queries import ConditionedLaw
 from hidag.exceptions import DataError
 from hidag.latent.junction_tree import Factor
-from hidag.measurement.families.ordinal import Ordinal
+from hidag.measurement.families import item_type
 from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import categorical_named, worded
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.responses import category_label
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
@@ -103,15 +103,15 @@ def item_likelihood(result: FitResult, item: int, x: float) -> Factor:
         If the item cannot take the value.
     """
     name, family = result.item_names[item], result.families[item]
-    known = categorical_named(family) or family_named(family)
-    if not np.isfinite(x) or known.finding(np.array([x])) is not None:
+    known = item_type(family)
+    if not np.isfinite(x) or known.find_invalid(np.array([x])) is not None:
         raise DataError(
             "invalid-evidence",
             "{item}={value:g} cannot be given: the item ({family}) takes {expected}",
             item=name,
             value=x,
             family=family,
-            expected=known.need,
+            expected=known.allowed_values,
         )
     latents, states = item_states(result, item)
     # Extreme values overflow on the way to a density of zero.
@@ -145,20 +145,14 @@ def tabulate_outcomes(result: FitResult, items: Sequence[int] | None = None) -> 
         name, family = result.item_names[j], result.families[j]
         latents, states = item_states(result, j)
         shape = [result.law.space.levels[k] for k in latents]
-        nominal = categorical_named(family)
-        categories: Sequence[float] = ()
-        if nominal is not None:
-            categories = sorted(nominal.categories)
-        else:
-            known = family_named(family)
-            if isinstance(known, Ordinal) and known.n_grades > 2:
-                categories = known.values().tolist()
+        kind = item_type(family)
+        if not kind.is_nominal:
             row = result.responses.starts[[j]]
             means = result.parameters.reordered(items=row).response_means(states)[:, 0]
             out.append(Outcome(name, MEAN, latents, means.reshape(shape)))
-        for c in categories:
+        for c in () if kind.is_binary else kind.categories or ():
             shares = np.exp(log_density(result, j, c, states)).reshape(shape)
-            what = f"P(={worded(c, result.answer_words.get(name))})"
+            what = f"P(={category_label(c, result.answer_words.get(name))})"
             out.append(Outcome(name, what, latents, shares))
     return out
 
@@ -190,7 +184,7 @@ def outcome_standard_deviations(result: FitResult) -> dict[tuple[str, str], floa
         at = tuple(states[:, k] for k in outcome.latents)
         means = outcome.table[at] if at else np.full(_N_DRAWS, float(outcome.table))
         item = result.item_names.index(outcome.item)
-        if outcome.what != MEAN or result.families[item].startswith("bernoulli"):
+        if outcome.what != MEAN or item_type(result.families[item]).is_binary:
             share = float(means.mean())
             out[outcome.item, outcome.what] = float(np.sqrt(share * (1.0 - share)))
             continue

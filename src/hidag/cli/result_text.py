@@ -10,6 +10,7 @@ from hidag.cli.console import columns, say
 from hidag.data.type_inference import AS_SCORES
 from hidag.formatting import format_number, plural, shorten
 from hidag.identifiability.findings import join_names
+from hidag.measurement.families import default_family
 from hidag.reporting.fit_description import edges_in_words, family_counts
 from hidag.reporting.model_description import (
     all_binary,
@@ -48,7 +49,7 @@ def say_types(result: FitResult) -> None:
         # The one guess that stands between two families of which either could be meant.
         say(
             f"  whole numbers {AS_SCORES}: {join_names(scores, limit=_SHOWN_NAMES)}; say --family "
-            "ITEM=poisson if an item counts something"
+            f"ITEM={default_family('count')} if an item counts something"
         )
 
 

@@ -1,6 +1,6 @@
 """Data in: one door for arrays, frames and files; column types; missing cells as a mask."""
 
-from hidag.data.item_types import FamilyChoice, resolve_families, shown_families
+from hidag.data.item_types import FamilyChoice, resolve_families
 from hidag.data.q_matrix import QSpec, read_q_matrix
 from hidag.data.readers import TableSource, read_file, read_folder
 from hidag.data.table import Observations, read_table
@@ -17,5 +17,4 @@ __all__ = [
     "read_q_matrix",
     "read_table",
     "resolve_families",
-    "shown_families",
 ]

@@ -16,6 +16,7 @@ from scipy.special import gammaln
 
 from hidag.data.table import Observations
 from hidag.exceptions import HidagWarning
+from hidag.measurement.families import default_family
 
 # --- Dates written as whole numbers, year, month and day: 20210131 is followed by 20210201
 
@@ -131,7 +132,7 @@ def warn_of_row_names(
         name
         for item, name in enumerate(observations.names)
         if inferred[item]
-        and families[item] == "poisson"
+        and families[item] == default_family("count")
         and hardly_alike(observations.column(item))
     ]
     if found:

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from hidag.data.column_checks import DATES_REMEDY, ROW_NAMES_REMEDY
 from hidag.data.table import Observations
-from hidag.data.type_inference import Guess, infer_family
+from hidag.data.type_inference import BINARY, GRADES, POSITIVE, REAL, Guess, infer_family
 from hidag.data.value_checks import check_values, code_hint
 from hidag.exceptions import DataError, SettingError
 from hidag.formatting import plural
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import KINDS, family_named, shown_names, split_name
-from hidag.measurement.nominal import CATEGORICAL, Categorical, categorical_named
+from hidag.measurement.families import ITEM_TYPES, item_type
+from hidag.measurement.families.registry import family_names, split_name
 
 # --- What is said about items whose type cannot be guessed
 
@@ -50,16 +49,16 @@ def doubt_sentence(
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
         lines.append(f"  {shown}{more}: {first}{reasons[0]}")
     position = {name: item for item, name in enumerate(observations.names)}
-    if any(guess.suggestion == "lognormal" for guess in doubtful.values()):
+    if any(guess.suggestion == POSITIVE for guess in doubtful.values()):
         # Times of the same test belong to one family even if only some of them are very skewed.
         positive = sum(
-            families[item] == "gaussian" and bool(observations.column(item).min() > 0)
+            families[item] == REAL and bool(observations.column(item).min() > 0)
             for name, item in position.items()
             if name not in doubtful
         )
         if positive:
             others = plural(positive, "other positive item")
-            lines.append(f"  ({others} would be taken as gaussian)")
+            lines.append(f"  ({others} would be taken as {REAL})")
     # A setting to paste would turn names of rows and dates into items, and yes/no items with a
     # code would be refused.
     pasted: dict[Any, str] = {
@@ -86,23 +85,18 @@ def doubt_sentence(
 
 def _told_by_rest(guess: Guess) -> bool:
     """Return whether an item's other values tell its family, once the code among them is gone."""
-    return guess.code is not None and guess.suggestion == "bernoulli"
+    return guess.code is not None and guess.suggestion == BINARY
 
 
 def _without_code(guess: Guess) -> bool:
     """Return whether the suggestion is for values without the code: grades have no gaps."""
-    return guess.code is not None and guess.suggestion == "ordinal"
+    return guess.code is not None and guess.suggestion == GRADES
 
 
 # ---
 
 _AUTO = "auto"
 _SHOWN_VALUES = 8
-#: Families whose brackets the values can fill.
-_FROM_VALUES = {
-    "ordinal": "whole numbers without gaps, at least 3 of them",
-    CATEGORICAL: "whole numbers, at least 2 of them",
-}
 
 
 @dataclass(frozen=True)
@@ -195,19 +189,9 @@ def resolve_families(
     return FamilyChoice(tuple(families), tuple(inferred), tuple(reasons), observations.names)
 
 
-def known_families() -> dict[str, type[Family] | type[Categorical]]:
-    """Return the kinds of items there are by their own names, without brackets."""
-    return {**KINDS, CATEGORICAL: Categorical}
-
-
-def shown_families() -> tuple[str, ...]:
-    """Return the names of all kinds of items; brackets show what they hold."""
-    return tuple(sorted((*shown_names(), f"{CATEGORICAL}({Categorical.number_means})")))
-
-
 def aliases() -> dict[str, str]:
     """Return other words for kinds of items, as they occur in a types.csv."""
-    return {alias: name for name, kind in known_families().items() for alias in kind.aliases}
+    return {alias: name for name, kind in ITEM_TYPES.items() for alias in kind.aliases}
 
 
 def family_name(word: str) -> str:
@@ -228,12 +212,11 @@ def family_name(word: str) -> str:
     key = aliases().get(key, key)
     if key == _AUTO and number is None:
         return key
-    if key in known_families():
-        if number is None and key in _FROM_VALUES:
+    if key in ITEM_TYPES:
+        if number is None and ITEM_TYPES[key].argument_source:
             return key
-        full = key if number is None else f"{key}({number})"
-        return (categorical_named(full) or family_named(full)).name
-    near = difflib.get_close_matches(key, [*known_families(), *aliases(), _AUTO], n=1)
+        return item_type(key if number is None else f"{key}({number})").name
+    near = difflib.get_close_matches(key, [*ITEM_TYPES, *aliases(), _AUTO], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"use one of {_listed()}"
     raise SettingError(f"family={word!r} is unknown; {hint}")
 
@@ -242,31 +225,30 @@ def _with_brackets(
     word: str, observations: Observations, item: int, weights: NDArray[np.float64] | None
 ) -> str:
     """Return the family with what its brackets hold read off the item's values, where left out."""
-    if word not in _FROM_VALUES:
+    kind = ITEM_TYPES.get(word)
+    if kind is None or not kind.argument_source:
         return word
     values = observations.column(item)
     distinct = np.unique(values)
     if len(distinct) == 2 and np.array_equal(distinct, (0, 1)):
         # Two grades are a yes/no answer: the same model under another name.
-        return "bernoulli"
-    kind = known_families()[word]
-    if weights is not None and word == CATEGORICAL:
-        found = Categorical.name_from_values(values, weights[observations.observed[:, item]])
-    else:
-        found = kind.name_from_values(values)
+        return BINARY
+    own = None if weights is None else weights[observations.observed[:, item]]
+    found = kind.name_from_values(values, own)
     if found is not None:
         return found
     shown = ", ".join(f"{value:g}" for value in distinct[:_SHOWN_VALUES])
     more = ", ..." if len(distinct) > _SHOWN_VALUES else ""
     raise DataError(
-        f"family={word!r} takes its {kind.number_means} from values that are {_FROM_VALUES[word]}, "
-        f"but item {observations.names[item]!r} holds {shown}{more}; recode the item, or say what "
-        f"may occur, as '{word}({kind.example_number})'{code_hint(values)}"
+        f"family={word!r} takes its {kind.argument_name} from values that are "
+        f"{kind.argument_source}, but item {observations.names[item]!r} holds {shown}{more}; "
+        f"recode the item, or say what may occur, as '{word}({kind.example_argument})'"
+        f"{code_hint(values)}"
     )
 
 
 def _listed() -> str:
-    return ", ".join(repr(name) for name in (*shown_families(), _AUTO))
+    return ", ".join(repr(name) for name in (*family_names(), _AUTO))
 
 
 def _per_item(
@@ -337,7 +319,5 @@ __all__ = [
     "aliases",
     "check_values",
     "family_name",
-    "known_families",
     "resolve_families",
-    "shown_families",
 ]

@@ -24,6 +24,7 @@ from hidag.data.csv_text import (
     shorten,
 )
 from hidag.exceptions import DataError, SettingError
+from hidag.measurement.families import default_family
 
 # --- Answers that a table holds as words: numbers in their place, in an order that the user
 
@@ -57,8 +58,9 @@ class AnswerWords:
     def family(self) -> str:
         """Family of the items: grades where words have an order, else categories."""
         if len(self.words) == 2:
-            return "bernoulli"
-        return f"ordinal({len(self.words)})" if self.ordered else "categorical"
+            return default_family("binary")
+        grades = f"{default_family('grades')}({len(self.words)})"
+        return grades if self.ordered else default_family("categories")
 
 
 def numbered(words: Sequence[str]) -> str:

@@ -52,6 +52,7 @@ from hidag.data.value_checks import (
     suspected_code,
 )
 from hidag.formatting import format_value
+from hidag.measurement.families import ITEM_TYPES, default_family
 
 # --- Scores, shares in percent and ages told from counts: whole numbers that fill a range
 
@@ -198,6 +199,10 @@ def _stretched_beta(points: Array, observed: Array) -> Array:
 
 # ---
 
+#: Default families by kind of values.
+BINARY, COUNT, GRADES = map(default_family, ("binary", "count", "grades"))
+REAL, POSITIVE = map(default_family, ("real", "positive"))
+
 RAW_SKEWNESS = 2.0
 """An exponential law has skewness 2; few items that are meant as normal are more skewed."""
 LOG_SKEWNESS = 1.0
@@ -266,18 +271,22 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
     padded : bool, default=False
         Whether some were written with leading zeros.
     """
+    for name, kind in ITEM_TYPES.items():
+        reason = kind.recognize(values)
+        if reason is not None:
+            return Guess(kind.name_from_values(values) or name, reason, name)
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) <= 1:
         # Refused when the values are checked; here it only has to stay out of the way.
-        family = "bernoulli" if np.isin(distinct, (0, 1)).all() else "gaussian"
+        family = BINARY if np.isin(distinct, (0, 1)).all() else REAL
         return Guess(family, "holds one value only", family)
     whole = bool(np.all(distinct == np.floor(distinct)))
     if not whole:
         return _infer_real(values)
     if np.array_equal(distinct, (0, 1)):
-        return Guess("bernoulli", "holds only 0 and 1", "bernoulli")
+        return Guess(BINARY, "holds only 0 and 1", BINARY)
     if are_dates(distinct):
-        return Guess(None, f"holds {dates_in_words(distinct)}", "gaussian", is_date=True)
+        return Guess(None, f"holds {dates_in_words(distinct)}", REAL, is_date=True)
     if len(distinct) == 2:
         low, high = distinct
         return Guess(
@@ -285,7 +294,7 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
             f"holds only {format_value(low)} and {format_value(high)}: recode it as 0 and 1 for a "
             "binary item, or take it as two categories",
             # What can be said without recoding; other families refuse such values.
-            "categorical",
+            default_family("categories"),
         )
     code = suspected_code(values)
     if code is None:
@@ -295,16 +304,14 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         suggestion = infer_family(values[values != code]).suggestion
         return Guess(None, f"holds {code_in_words(values, code)}", suggestion, code)
     if distinct[0] < 0:
-        return Guess(
-            "gaussian", f"holds whole numbers down to {format_value(distinct[0])}", "gaussian"
-        )
+        return Guess(REAL, f"holds whole numbers down to {format_value(distinct[0])}", REAL)
     if seem_to_name_rows(distinct, len(values)):
         return Guess(
             None,
             f"holds whole numbers from {distinct[0]:.0f} to {distinct[-1]:.0f} ({len(distinct)} "
             f"different in {len(values)} cells), which repeat less than answers do: names of the "
             "rows?",
-            "gaussian",
+            REAL,
             names_rows=True,
         )
     guess = _infer_counts(values, distinct, counts)
@@ -312,7 +319,7 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         return Guess(
             None,
             "holds whole numbers with leading zeros: names of the rows, or codes?",
-            "gaussian",
+            REAL,
             names_rows=True,
         )
     return guess
@@ -327,10 +334,10 @@ def _infer_real(values: NDArray[np.float64]) -> Guess:
             return Guess(
                 None,
                 f"holds positive numbers with skewness {raw:.1f}, and {logged:z.1f} after taking "
-                "logarithms: lognormal (times, incomes) or gaussian?",
-                "lognormal",
+                f"logarithms: {POSITIVE} (times, incomes) or {REAL}?",
+                POSITIVE,
             )
-    return Guess("gaussian", "holds numbers with fractions", "gaussian")
+    return Guess(REAL, "holds numbers with fractions", REAL)
 
 
 def _infer_counts(
@@ -342,24 +349,22 @@ def _infer_counts(
     span = f"holds whole numbers from {ends} ({len(distinct)} different)"
     step = int(np.gcd.reduce(distinct.astype(np.int64))) if top < 2**53 else 1
     if step > 1:
-        return Guess(
-            None, f"{span}, all multiples of {step}: gaussian, or counts of {step}?", "gaussian"
-        )
+        return Guess(None, f"{span}, all multiples of {step}: {REAL}, or counts of {step}?", REAL)
     if len(distinct) >= SCALE_DISTINCT:
         scores = _infer_scores(values, span)
         if scores is not None:
             return scores
     # A low quantile, because a few zeros that stand for "not measured" would hide a measurement.
     if np.quantile(values, 0.01, method="lower") > COUNT_START:
-        return Guess(None, f"{span}, hardly any near 0: {_kinds(values)}", "gaussian")
+        return Guess(None, f"{span}, hardly any near 0: {_kinds(values)}", REAL)
     # Grades that nobody gave would have to be named: then numbers are easier to begin with.
-    graded = "ordinal" if top - low == len(distinct) - 1 else "gaussian"
+    graded = GRADES if top - low == len(distinct) - 1 else REAL
     # What is suggested must be among what is asked.
-    measured = "a rounded measurement, " if graded == "gaussian" else ""
+    measured = "a rounded measurement, " if graded == REAL else ""
     grades = f"{measured}grades of a scale or a count?"
     if len(distinct) < COUNT_DISTINCT:
         if low == 0 and len(distinct) == COUNT_DISTINCT - 1 and _fits_plain_poisson(values):
-            return Guess("poisson", f"{span}, as a Poisson law would", "poisson")
+            return Guess(COUNT, f"{span}, as a Poisson law would", COUNT)
         return Guess(None, f"{span}: {grades}", graded)
     if low > 0 and len(distinct) < RATING_DISTINCT:
         return Guess(None, f"{span}: {grades}", graded)
@@ -369,7 +374,7 @@ def _infer_counts(
             f"{span}, {counts[-1]} of {len(values)} at the top, not spread as counts are: {grades}",
             graded,
         )
-    return Guess("poisson", f"{span}, spread as counts are", "poisson")
+    return Guess(COUNT, f"{span}, spread as counts are", COUNT)
 
 
 def _infer_scores(values: NDArray[np.float64], span: str) -> Guess | None:
@@ -383,8 +388,8 @@ def _infer_scores(values: NDArray[np.float64], span: str) -> Guess | None:
         return None
     sure = evidence > SURE_SCORES and abs(skewness) <= SCORE_SKEWNESS
     if sure and values.max() <= SCORE_TOP and not hardly_alike(values):
-        return Guess("gaussian", f"{span}, {AS_SCORES}", "gaussian")
-    return Guess(None, f"{span}, spread as scores are: {_kinds(values)}", "gaussian")
+        return Guess(REAL, f"{span}, {AS_SCORES}", REAL)
+    return Guess(None, f"{span}, spread as scores are: {_kinds(values)}", REAL)
 
 
 def _kinds(values: NDArray[np.float64]) -> str:

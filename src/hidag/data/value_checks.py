@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from hidag.data.csv_text import import_arrow, read_number
 from hidag.data.table import Observations, frame_labels, open_frame, read_table, refuse_duplicates
-from hidag.exceptions import DataError, HidagWarning, SettingError
+from hidag.exceptions import Advice, DataError, HidagWarning, SettingError
 from hidag.formatting import format_value, plural
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import categorical_named
+from hidag.measurement.families import item_type
+from hidag.measurement.families.base import ValueProblem
 
 SIZES = (9.0, 99.0, 999.0, 9999.0)
 """What codes for missing answers are made of, with either sign."""
@@ -88,7 +88,7 @@ def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
     found: dict[float, list[str]] = {}
     for item, name in enumerate(observations.names):
         # Categories were named one by one, and other families have no room for a code.
-        if categorical_named(families[item]) is None:
+        if not item_type(families[item]).is_nominal:
             values = observations.column(item)
             code = _harmful_code(values)
             if code is not None:
@@ -181,23 +181,36 @@ def check_values(
             f"{plural(observations.n_items, 'item')}"
         )
     for family in dict.fromkeys(families):
-        kind = categorical_named(family) or family_named(family)
-        found: dict[str, tuple[str, str]] = {}
+        kind = item_type(family)
+        found: dict[str, ValueProblem] = {}
         codes: dict[str, str] = {}
         for item, name in enumerate(observations.names):
             if families[item] == family:
                 values = observations.column(item)
-                finding = kind.finding(values)
+                finding = kind.find_invalid(values)
                 if finding is None and for_fitting:
-                    finding = kind.column_finding(values)
+                    finding = kind.find_unfittable(values)
                 if finding is not None:
                     found[name] = finding
                     codes[name] = code_hint(values)
         if found:
-            name, (problem, advice) = next(iter(found.items()))
+            name, problem = next(iter(found.items()))
+            advice = problem.advice
             raise DataError(
-                f"family={family!r} needs {kind.need}, but item {name!r} has {problem} "
-                f"({len(found)} of {observations.n_items} items); {advice}{codes[name]}"
+                "unsuitable-values",
+                "family={family!r} needs {allowed}, but item {item!r} has {problem} ({n_found} of "
+                "{n_items} items)",
+                advice=Advice(
+                    advice.code,
+                    advice.text + "{code_hint}",
+                    {**advice.params, "code_hint": codes[name]},
+                ),
+                family=family,
+                allowed=kind.allowed_values,
+                item=name,
+                problem=problem.problem,
+                n_found=len(found),
+                n_items=observations.n_items,
             )
     _refuse_extreme(observations, for_fitting=for_fitting)
     if for_fitting:
@@ -214,21 +227,26 @@ def warn_of_values(observations: Observations, families: Sequence[str]) -> None:
         As in `check_values`.
     """
     for family in dict.fromkeys(families):
-        if categorical_named(family) is not None:
-            continue
-        kind = family_named(family)
-        found: dict[str, tuple[str, str]] = {}
+        kind = item_type(family)
+        found: dict[str, ValueProblem] = {}
         for item, name in enumerate(observations.names):
             if families[item] == family:
-                doubt = kind.column_doubt(observations.column(item))
+                doubt = kind.find_suspicious(observations.column(item))
                 if doubt is not None:
                     found[name] = doubt
         if found:
-            name, (problem, advice) = next(iter(found.items()))
+            name, problem = next(iter(found.items()))
             warnings.warn(
-                f"family={family!r}: item {name!r} has {problem} ({len(found)} of "
-                f"{observations.n_items} items); {advice}",
-                HidagWarning,
+                HidagWarning(
+                    "suspicious-values",
+                    "family={family!r}: item {item!r} has {problem} ({n_found} of {n_items} items)",
+                    advice=problem.advice,
+                    family=family,
+                    item=name,
+                    problem=problem.problem,
+                    n_found=len(found),
+                    n_items=observations.n_items,
+                ),
                 stacklevel=_VALUES_STACK,
             )
 

@@ -17,22 +17,15 @@ from hidag.data.sample_weights import effective_number
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import auxiliary_of, shaped
 from hidag.inference.information.posterior_tables import ListedTables, OverStates
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.censored import CensoredLognormal
-from hidag.measurement.families.gaussian import Lognormal
-from hidag.measurement.families.ordinal import Ordinal
-from hidag.measurement.families.registry import family_named, split_name, written
-from hidag.measurement.nominal import categorical_named, worded
+from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.responses import category_label, nominal_item
 from hidag.results import FitResult
 
 # --- The numbers that observed and expected are compared in: one per item, one per category
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-
-#: Families whose items take finitely many values.
-_FINITE = ("bernoulli", "bernoulli-probit", "bernoulli-cloglog", "binomial", "ordinal")
 
 
 @dataclass(frozen=True)
@@ -75,16 +68,16 @@ class ScoredColumns:
         columns: list[Array] = []
         finite: list[bool] = []
         for j, name in enumerate(result.families):
-            nominal = categorical_named(name)
+            nominal = nominal_item(name)
             x = values[:, j]
             if nominal is not None:
-                for category in nominal.categories[:-1]:
+                for category in nominal.order[:-1]:
                     columns.append(np.where(np.isnan(x), np.nan, x == category))
                     finite.append(True)
                 continue
             family = family_named(name)
             columns.append(family.to_working(x) if family.is_location_scale else x)
-            finite.append(split_name(name)[0] in _FINITE)
+            finite.append(family.possible_values() is not None)
         of_item = tables.of_response[result.responses.starts]
         parts = {}
         for t in np.unique(of_item).tolist():
@@ -121,20 +114,12 @@ def column_names(result: FitResult) -> list[tuple[str, int]]:
     """Return what the columns of a fit are called, with the item of each."""
     out, words = [], result.answer_words
     for j, (item, name) in enumerate(zip(result.item_names, result.families, strict=True)):
-        nominal = categorical_named(name)
+        nominal = nominal_item(name)
         if nominal is None:
-            out.append((_compared_name(item, family_named(name)), j))
+            out.append((family_named(name).moment_label(item), j))
         else:
-            out += [(f"{item}={worded(c, words.get(item))}", j) for c in nominal.categories[:-1]]
+            out += [(f"{item}={category_label(c, words.get(item))}", j) for c in nominal.order[:-1]]
     return out
-
-
-def _compared_name(item: str, family: Family) -> str:
-    if isinstance(family, Lognormal):
-        return f"log({item})"
-    if isinstance(family, CensoredLognormal):
-        return f"min({item}, {written(family.limit)})"
-    return item
 
 
 def item_means(
@@ -142,7 +127,7 @@ def item_means(
 ) -> Array:
     """Return the means of an item's columns given predictors (R, S) of all responses, (G_j, S)."""
     own = np.flatnonzero(result.responses.item == item)
-    nominal = categorical_named(result.families[item])
+    nominal = nominal_item(result.families[item])
     if nominal is not None:
         yes = family_named(parameters.families[own[0]]).response_mean(eta[own], np.ones(1))
         return nominal.probabilities(yes.T)[:, :-1].T
@@ -170,20 +155,13 @@ def telling_columns(complete: Array, item: IntArray) -> NDArray[np.bool_]:
 def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
     """Return E[h_a h_b | state] of a categorical item's columns, shape (G_j, G_j, S)."""
     parameters = result.parameters
-    own = np.flatnonzero(result.responses.item == item)
-    means = item_means(result, parameters, item, eta)
-    if categorical_named(result.families[item]) is not None:
+    if nominal_item(result.families[item]) is not None:
         # One category at a time: products of different ones are zero.
+        means = item_means(result, parameters, item, eta)
         return np.asarray(np.einsum("ab,as->abs", np.eye(len(means)), means))
-    name = result.families[item]
-    family = family_named(name)
-    if isinstance(family, Ordinal):
-        aux = shaped(family, auxiliary_of(parameters, int(own[0])))
-        chances = np.exp(family.log_probabilities(eta[own[0]], aux))
-        grades = family.lowest + np.arange(family.n_grades)
-        return np.asarray((grades**2 @ chances)[None, None])
-    n_trials = float(getattr(family, "n_trials", 1.0))
-    return np.asarray(means * (1.0 + (n_trials - 1.0) * means / n_trials))[None]
+    family, own = family_named(result.families[item]), int(result.responses.starts[item])
+    aux = shaped(family, auxiliary_of(parameters, own))
+    return np.asarray(family.second_moment(eta[own], aux))[None, None]
 
 
 # ---

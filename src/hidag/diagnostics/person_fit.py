@@ -9,23 +9,21 @@ accounts for nearly all of a few answers, and lz is seldom low then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, log_ndtr, ndtr, polygamma, psi
-from scipy.stats import norm
 
 from hidag.fitting.settings import checked_count, root_seed
 from hidag.inference.fitted_rows import canonical_rows, drawn_tables, ranks_of_fit, taken_rows
-from hidag.inference.information.item_derivatives import auxiliary_of, base, columned, shaped
+from hidag.inference.information.item_derivatives import auxiliary_of, columned, shaped
 from hidag.inference.result_tables import Table
 from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import family_named, split_name
-from hidag.measurement.nominal import categorical_named
+from hidag.measurement.families.registry import family_named
+from hidag.measurement.responses import nominal_item
 from hidag.results import FitResult, as_result
 
 if TYPE_CHECKING:
@@ -140,8 +138,7 @@ class Patterns:
 
 #: Answers drawn where they can neither be listed nor summed up, as counts without end.
 N_DRAWS = 2000
-#: Families of counts; these are listed up to so many, until next to none is left.
-COUNTS = ("poisson", "poisson-identity", "negative-binomial", "zero-inflated-poisson")
+#: Counts are listed from 0 up until the remaining probability is at most this.
 FEWEST_COUNTS, MOST_COUNTS, REST_OF_COUNTS = 1 << 6, 1 << 16, 1e-9
 
 
@@ -171,22 +168,19 @@ class DensityMoments:
         parameters = self.result.parameters
         first = int(self.result.responses.starts[item])
         family, own = family_named(parameters.families[first]), auxiliary_of(parameters, first)
-        nominal = categorical_named(self.result.families[item])
+        nominal = nominal_item(self.result.families[item])
         if nominal is not None:
             chances = nominal.probabilities(family.response_mean(point, own))
             return _weighted(np.log(np.maximum(chances, 1e-300)), chances)
-        values = family.values()
+        values = family.possible_values()
         if values is not None:
             at = np.full(len(values), point[0])
             logs = log_density(family, own, values, at)
             return _weighted(logs, np.exp(logs))
-        if family.is_location_scale:
-            # Half a chi-square with one degree of freedom is taken from the highest log density.
-            return float(-0.5 * (np.log(2.0 * np.pi * own) + 1.0)), 0.5
-        kind = split_name(family.name)[0]
-        if kind in CLOSED:
-            return CLOSED[kind](family, own, float(point[0]))
-        if kind in COUNTS:
+        closed = family.log_density_moments(float(point[0]), own)
+        if closed is not None:
+            return closed
+        if family.is_count:
             counted = _counted(family, own, float(point[0]))
             if counted is not None:
                 return _weighted(np.log(np.maximum(counted, 1e-300)), counted)
@@ -215,51 +209,6 @@ def _counted(family: Family, own: Array, eta: float) -> Array | None:
     return None
 
 
-def _of_gamma(family: Family, own: Array, eta: float) -> tuple[float, float]:
-    """Return the moments of ``(k - 1) log x - x / s - k log s - log Gamma(k)``, k the shape."""
-    shape = 1.0 / float(own)
-    log_scale = float(np.log(family.response_mean(np.array(eta), own))) - np.log(shape)
-    mean = (shape - 1.0) * psi(shape) - log_scale - shape - gammaln(shape)
-    # The covariance of log x and x / s is one.
-    return float(mean), float((shape - 1.0) ** 2 * polygamma(1, shape) - shape + 2.0)
-
-
-def _of_beta(family: Family, own: Array, eta: float) -> tuple[float, float]:
-    """Return the moments of ``(a - 1) log x + (b - 1) log(1 - x) - log B(a, b)``."""
-    (first, second), partition = family.natural(np.array(eta), own)
-    whole = first + second
-    mean = (first - 1.0) * (psi(first) - psi(whole)) + (second - 1.0) * (psi(second) - psi(whole))
-    variance = (
-        (first - 1.0) ** 2 * polygamma(1, first)
-        + (second - 1.0) ** 2 * polygamma(1, second)
-        - (whole - 2.0) ** 2 * polygamma(1, whole)
-    )
-    return float(mean - partition), float(variance)
-
-
-def _of_censored(family: Family, own: Array, eta: float) -> tuple[float, float]:
-    """Return the moments of a Gaussian log density below a limit, and of the chance beyond it."""
-    (slope, _), _ = family.natural(np.array(eta), own)
-    # Standard deviations from the mean to the limit; moments of what is below by parts.
-    end = -float(slope * np.sqrt(own))
-    log_beyond, beyond = float(log_ndtr(-end)), float(ndtr(-end))
-    height = float(norm.pdf(end))
-    second = 1.0 - beyond - end * height
-    fourth = 3.0 * (1.0 - beyond) - (end**3 + 3.0 * end) * height
-    top = -0.5 * float(np.log(2.0 * np.pi * float(own)))
-    mean = top * (1.0 - beyond) - 0.5 * second + beyond * log_beyond
-    square = top**2 * (1.0 - beyond) - top * second + 0.25 * fourth + beyond * log_beyond**2
-    return mean, max(square - mean**2, 0.0)
-
-
-#: Families whose log density has moments in closed form.
-CLOSED: Mapping[str, Callable[[Family, Array, float], tuple[float, float]]] = {
-    "gamma": _of_gamma,
-    "beta": _of_beta,
-    "censored-lognormal": _of_censored,
-}
-
-
 def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
     """Return the log density of answers (n,) at predictors (n,), without a change of variables.
 
@@ -268,10 +217,8 @@ def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
     """
     theta, partition = family.natural(eta, shaped(family, own))
     columns = columned(family, family.to_working(x))
-    rest = base(family, own, columns[0] if family.is_location_scale else x)
-    if split_name(family.name)[0] == "censored-lognormal":
-        rest = rest + np.where(columns[1] == 1, 0.0, np.log(x))
-    return np.asarray((columns * columned(family, theta)).sum(axis=0) - partition + rest)
+    linear = (columns * columned(family, theta)).sum(axis=0)
+    return np.asarray(linear - partition + family.working_base(x, own))
 
 
 # ---

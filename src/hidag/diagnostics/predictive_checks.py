@@ -14,7 +14,8 @@ from hidag.data.sample_weights import effective_number, mean_and_spread
 from hidag.inference.fitted_rows import canonical_rows, drawn_tables
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
-from hidag.measurement.nominal import categorical_named, worded
+from hidag.measurement.families import item_type
+from hidag.measurement.responses import category_label, nominal_item
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
@@ -90,15 +91,17 @@ def _statistics(
         if not len(x):
             continue
         mean, spread = mean_and_spread(x, own)
-        nominal = categorical_named(result.families[j])
+        nominal = nominal_item(result.families[j])
         if nominal is not None:
-            for category in nominal.categories:
-                names.append((item, f"share of {worded(category, result.answer_words.get(item))}"))
+            for category in nominal.order:
+                names.append(
+                    (item, f"share of {category_label(category, result.answer_words.get(item))}")
+                )
                 out.append(_share(x == category, own))
             continue
         names.append((item, "mean"))
         out.append(mean)
-        if result.families[j].startswith("bernoulli"):
+        if item_type(result.families[j]).is_binary:
             continue
         ends = (("smallest", x.min()), ("largest", x.max())) if weights is None else ()
         for name, number in (

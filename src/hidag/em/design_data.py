@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.statistics import mean_and_spread, moments_of, total_of, unexplained_shares
+from hidag.measurement.families.base import normal_base
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import Columns, MeasurementParameters, columns_of
 
@@ -32,10 +33,10 @@ def noise_shares_of(data: WorkingData) -> Array:
     normal = np.flatnonzero([kind.is_location_scale for kind in kinds])
     out = np.ones(data.n_items)
     out[normal] = unexplained_shares(data.x[:, data.columns.starts[normal]], data.weights)
-    sized = np.flatnonzero([kind.may_be_quiet for kind in kinds])
+    sized = np.flatnonzero([kind.has_unbounded_information for kind in kinds])
     rest: dict[int, float] = {}
     for j in sized.tolist():
-        told = kinds[j].noise_share(data.mean[data.columns.of(kinds[j], np.array([j]))])
+        told = kinds[j].noise_variance(data.mean[data.columns.of(kinds[j], np.array([j]))])
         if told is not None:
             out[j] = min(float(told.ravel()[0]), 1.0)
         elif not kinds[j].is_location_scale:
@@ -56,7 +57,7 @@ def noise_told_by(information: Array, scale: Array, data: WorkingData) -> Array:
     data : WorkingData
     """
     kinds = [family_named(name) for name in data.families]
-    telling = np.array([kind.may_be_quiet and kind.has_dispersion for kind in kinds])
+    telling = np.array([kind.has_unbounded_information and kind.has_dispersion for kind in kinds])
     known = telling & (information > 0)
     # One row's noise is what its information is the inverse of.
     share = data.n_observed / np.where(known, information * scale**2, 1.0)
@@ -192,7 +193,7 @@ class WorkingData:
         """Return one number per response of an item in which latents act about linearly, (N,)."""
         family = family_named(self.families[item])
         columns = self.columns.of(family, np.array([item]))
-        return family.first_look(np.ascontiguousarray(self.x[:, columns[..., 0]].T))
+        return family.linearize(np.ascontiguousarray(self.x[:, columns[..., 0]].T))
 
     @cached_property
     def noise_shares(self) -> Array:
@@ -254,13 +255,12 @@ class WorkingData:
                     shift[j], scale[j] = mean_and_spread(working, counts)
                 # What the base has beyond a Gaussian's is the change of variables.
                 unit = np.ones(1)
-                gaussian = family_named("gaussian").base(working, unit)
-                jacobian = total_of(family.base(cells, unit) - gaussian, counts)
+                jacobian = total_of(family.base(cells, unit) - normal_base(working, unit), counts)
                 constant[j] = jacobian - total_of(np.ones(len(cells)), counts) * np.log(scale[j])
                 x[seen[:, j], here] = (working - shift[j]) / scale[j]
                 continue
             if family.has_dispersion or family.n_cutpoints:
-                summaries[j] = family.summary(cells, counts)
+                summaries[j] = family.base_statistics(cells, counts)
             else:
                 constant[j] = total_of(family.base(cells, np.ones(1)), counts)
             if family.n_columns == 1:
@@ -336,7 +336,9 @@ class WorkingData:
         columns = self.columns.of(family, np.array([item]))[..., 0]
         seen = slice(None) if self.observed is None else self.observed[:n_rows, item] == 1
         counts = None if self.weights is None else self.weights[:n_rows][seen]
-        return family.summary(family.from_working(self.x[:n_rows][seen][:, columns].T), counts)
+        return family.base_statistics(
+            family.from_working(self.x[:n_rows][seen][:, columns].T), counts
+        )
 
     def to_user(self, parameters: MeasurementParameters) -> MeasurementParameters:
         """Return parameters on the working scale in the user's units."""
@@ -367,5 +369,5 @@ class WorkingData:
                     + self.n_observed[j] * np.log(2.0 * np.pi * dispersion[j])
                 )
             elif len(self.summaries[j]):
-                total += float(family.base_totals([self.summaries[j]], dispersion[j : j + 1])[0])
+                total += float(family.base_sums([self.summaries[j]], dispersion[j : j + 1])[0])
         return total

@@ -19,6 +19,7 @@ from hidag.em.e_step import (
     unnormalised,
 )
 from hidag.latent.laws import LatentLaw
+from hidag.measurement.families.base import normal_base
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
@@ -244,12 +245,11 @@ def log_bases(parameters: MeasurementParameters, values: Array) -> Array:
         cells = values[seen, j]
         if family.is_location_scale:
             # In units of the fit: (x - intercept) / sd, and the base is that of the same variable.
-            gaussian = family_named("gaussian")
             working = family.to_working(cells)
             scaled = (working - parameters.intercept[j]) / np.sqrt(parameters.dispersion[j])
             unit = np.ones(1)
-            jacobian = family.base(cells, unit) - gaussian.base(working, unit)
-            out[seen] += gaussian.base(scaled, unit) + jacobian
+            jacobian = family.base(cells, unit) - normal_base(working, unit)
+            out[seen] += normal_base(scaled, unit) + jacobian
             out[seen] -= 0.5 * np.log(parameters.dispersion[j])
         else:
             out[seen] += family.base(cells, parameters.auxiliary(family, np.array([j]))[0])

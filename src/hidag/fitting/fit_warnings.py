@@ -17,6 +17,7 @@ from hidag.formatting import format_value
 from hidag.identifiability.certificate import Certificate
 from hidag.identifiability.findings import Finding
 from hidag.latent.laws import LatentLaw, NetworkLaw, n_free_probabilities
+from hidag.measurement.families import default_family
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.overdispersion import CountDispersion
@@ -219,8 +220,12 @@ def noiseless_items(
     return [
         names[j]
         for j in np.flatnonzero(smallest).tolist()
-        if not family_named(parameters.families[j]).least_case
+        if not family_named(parameters.families[j]).limiting_distribution
     ]
+
+
+#: Families of items with few values.
+_CATEGORICAL = tuple(map(default_family, ("binary", "grades", "categories")))
 
 
 def noiseless_sentence(items: Sequence[str], n_items: int) -> str:
@@ -239,7 +244,7 @@ def noiseless_sentence(items: Sequence[str], n_items: int) -> str:
         f"({_listed([repr(name) for name in items])}): "
         f"{their} dispersion ended at the smallest that is allowed and is no estimate, and "
         "latents' levels are read off such a column alone; if it has few values, number them from "
-        "0 up and give it a type for these (bernoulli, ordinal, categorical), and if it was made "
+        f"0 up and give it a type for these ({', '.join(_CATEGORICAL)}), and if it was made "
         "of other columns, or says what the latents are to find, drop the column"
     )
 
@@ -258,10 +263,10 @@ def least_cases_in_words(result: FitResult) -> list[str]:
     for j, name in enumerate(result.response_names):
         family = family_named(parameters.families[j])
         least = (1.0 + BOUND_SHARE) * family.dispersion_bounds[0]
-        if family.least_case and parameters.dispersion[j] <= least:
-            found.setdefault(f"of the {family.name} items ended as {family.least_case}", []).append(
-                name
-            )
+        if family.limiting_distribution and parameters.dispersion[j] <= least:
+            found.setdefault(
+                f"of the {family.name} items ended as {family.limiting_distribution}", []
+            ).append(name)
     return [
         f"{len(names):,} {words} with the smallest dispersion there is ({_listed(names)})."
         for words, names in found.items()
@@ -281,7 +286,7 @@ LEVEL = 0.001
 #: Less variation beyond the family's than this, however sure, changes nothing that one would say.
 SIZEABLE_RATIO = 1.2
 #: The family with room for it.
-CURE = "negative-binomial"
+CURE = family_named(default_family("count")).overdispersed_alternative or ""
 #: What settings call such items, and the words that every sentence about them has.
 OVERDISPERSED_SETTING, OVERDISPERSED_SIGN = "overdispersed", "than Poisson counts do"
 #: So many items are named one by one.

@@ -177,9 +177,7 @@ def n_told_apart(features: Array) -> int:
 def _turning(terms: Terms) -> Array:
     """Return what coefficients on reversed levels are on the levels, shape (1 + T, 1 + T)."""
     units = np.eye(1 + terms.n_terms)
-    rows = MeasurementParameters(
-        ("gaussian",) * len(units), units[:, 0], units[:, 1:], np.ones(len(units)), terms
-    )
+    rows = MeasurementParameters.linear(units[:, 0], units[:, 1:], terms)
     return rows.flipped(np.ones(terms.n_latents, dtype=bool)).coefficients.T
 
 

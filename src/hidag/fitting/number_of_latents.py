@@ -60,8 +60,8 @@ from hidag.fitting.penalty_strength import (
 from hidag.formatting import plural
 from hidag.initialization.factor_count import FactorCount, count_factors
 from hidag.initialization.start_points import spread_law
-from hidag.measurement.nominal import Responses
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.responses import Responses
 from hidag.network_em.row_posteriors import MOST_EXACT_STATES
 from hidag.results import FitResult
 from hidag.strategy.moves.split_moves import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides

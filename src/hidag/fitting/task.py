@@ -31,8 +31,8 @@ from hidag.fitting.settings import (
 )
 from hidag.formatting import plural
 from hidag.latent.counts import resampled_rows
-from hidag.measurement.nominal import Responses
 from hidag.measurement.penalties import Penalty
+from hidag.measurement.responses import Responses
 from hidag.measurement.terms import Effects
 from hidag.strategy.estimation import LAWS
 from hidag.structure.knowledge import Knowledge

@@ -5,7 +5,6 @@ Without a fit most of them cannot be decided; with one, `fitted` holds what is n
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -13,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.exceptions import SettingError
 from hidag.identifiability.blocks import contained_pairs
 from hidag.identifiability.design import MeasurementDesign
 from hidag.identifiability.findings import Finding, items_phrase, join_names, latents_phrase
@@ -26,102 +26,32 @@ from hidag.identifiability.fitted_conditions import (
     not_highest_at_the_top,
 )
 from hidag.latent.laws import LatentLaw, NetworkLaw
+from hidag.measurement.families import ITEM_TYPES, item_type, split_name
+from hidag.measurement.families.base import AnalyticCondition
+from hidag.measurement.families.registry import canonical_name
 
 # --- The analytic-family condition (Assumption 2), family by family
 
 Verdict = Literal["holds", "undecided"]
 
 
-@dataclass(frozen=True)
-class FamilyFact:
-    """What is known about a response family.
-
-    Attributes
-    ----------
-    verdict : {"holds", "undecided"}
-    reason : str
-    """
-
-    verdict: Verdict
-    reason: str
-
-
-_SCALE = "its law is analytic in predictor and scale, and determines both"
-_MORE_PREDICTORS = (
-    "the assumption is about one predictor per item, and this family has one per category"
-)
-
-#: By name, without the arguments in parentheses.
-FACTS = {
-    "bernoulli": FamilyFact("holds", "a regular exponential family with the logit link"),
-    "bernoulli-probit": FamilyFact("holds", "the probit link is analytic and one to one"),
-    "bernoulli-cloglog": FamilyFact(
-        "holds", "the complementary log-log link is analytic and one to one"
-    ),
-    "binomial": FamilyFact(
-        "holds",
-        "a regular exponential family with the logit link; the number of trials is known",
-    ),
-    "poisson": FamilyFact("holds", "a regular exponential family with the log link"),
-    "poisson-identity": FamilyFact(
-        "undecided",
-        "the assumption asks for a link that turns every real number into a mean, and the identity "
-        "link does so only for positive ones; it holds on the set of parameters where every mean "
-        "is positive, which is convex and open, so the argument can be repeated there, but the "
-        "paper does not do so",
-    ),
-    "gaussian": FamilyFact("holds", _SCALE),
-    "lognormal": FamilyFact("holds", _SCALE),
-    "gamma": FamilyFact("holds", _SCALE),
-    "beta": FamilyFact("holds", _SCALE),
-    "negative-binomial": FamilyFact("holds", _SCALE),
-    "censored-lognormal": FamilyFact(
-        "holds",
-        "the limit is known; the share beyond it and the law up to it are analytic in predictor "
-        "and scale and determine both",
-    ),
-    "zero-inflated-poisson": FamilyFact(
-        "holds",
-        "its law is analytic in predictor and share of extra zeros, and determines both",
-    ),
-    "ordinal": FamilyFact(
-        "holds",
-        "its law is analytic in predictor and cutpoints and determines both; the paper writes one "
-        "dispersion per item, and its proof needs no more of it than cutpoints offer",
-    ),
-    "categorical": FamilyFact("undecided", _MORE_PREDICTORS),
-    "nominal": FamilyFact("undecided", _MORE_PREDICTORS),
-}
-
-_NAME = re.compile(r"^\s*([a-z][a-z0-9_-]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
-
-_GRADES = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
-
-#: Families whose items take finitely many values: how many, given the number in parentheses.
-_VALUES_BEYOND_ARGUMENT = {"binomial": 1, "ordinal": 0, "categorical": 0, "nominal": 0}
-
-
-def family_fact(name: str) -> FamilyFact:
-    """Return what is known about the family of that name, whatever the name."""
-    parts = _NAME.match(name.lower())
-    base = parts.group(1).replace("_", "-") if parts else ""
-    unknown = FamilyFact("undecided", f"nothing is known here about a family called {name!r}")
-    return FACTS.get(base, unknown)
+def analytic_condition(name: str) -> AnalyticCondition:
+    """Return whether a family satisfies Assumption 2; any name is accepted."""
+    kind = ITEM_TYPES.get(split_name(canonical_name(name))[0])
+    if kind is None:
+        return AnalyticCondition(
+            "undecided", f"nothing is known here about a family called {name!r}"
+        )
+    return kind.analytic_condition
 
 
 def number_of_values(name: str) -> int | None:
     """Return how many values an item of the family can take, None if unknown or unlimited."""
-    parts = _NAME.match(name.lower())
-    if parts is None:
+    try:
+        values = item_type(canonical_name(name)).possible_values()
+    except SettingError:
         return None
-    base, argument = parts.group(1).replace("_", "-"), parts.group(2)
-    if base in ("bernoulli", "bernoulli-probit", "bernoulli-cloglog"):
-        return 2
-    if base == "ordinal" and argument and (grades := _GRADES.match(argument)):
-        return int(grades.group(2)) - int(grades.group(1)) + 1
-    if base in _VALUES_BEYOND_ARGUMENT and argument and argument.isdigit():
-        return int(argument) + _VALUES_BEYOND_ARGUMENT[base]
-    return None
+    return None if values is None else len(values)
 
 
 # ---
@@ -222,12 +152,11 @@ def analytic_families(design: MeasurementDesign, fitted: Fitted | None = None) -
             "analytic-families",
             source,
             "undecided",
-            "the families of the items were not given; Bernoulli, Poisson (log link), Gaussian and "
-            "lognormal items satisfy the assumption",
+            "the families of the items were not given; most families satisfy the assumption",
         )
     open_ones: dict[str, list[int]] = {}
     for j, name in enumerate(design.families):
-        if family_fact(name).verdict != "holds" and not _positive_means(name, fitted, j):
+        if not _satisfies(analytic_condition(name), fitted, j):
             open_ones.setdefault(name, []).append(j)
     kinds = list(dict.fromkeys(design.families))
     if not open_ones:
@@ -236,7 +165,7 @@ def analytic_families(design: MeasurementDesign, fitted: Fitted | None = None) -
             source,
             "holds",
             f"the families ({join_names(kinds)}) are analytic and determine their predictors",
-            {name: family_fact(name).reason for name in kinds},
+            {name: analytic_condition(name).reason for name in kinds},
         )
     name, items = next(iter(open_ones.items()))
     more = "" if len(open_ones) == 1 else f" (and {len(open_ones) - 1} more families)"
@@ -244,18 +173,17 @@ def analytic_families(design: MeasurementDesign, fitted: Fitted | None = None) -
         "analytic-families",
         source,
         "undecided",
-        f"{name} ({items_phrase(design.items(items))}): {family_fact(name).reason}{more}",
+        f"{name} ({items_phrase(design.items(items))}): {analytic_condition(name).reason}{more}",
         {kind: design.items(rows) for kind, rows in open_ones.items()},
     )
 
 
-def _positive_means(name: str, fitted: Fitted | None, item: int) -> bool:
-    """Return whether a fit lies where the identity link is one that the assumption allows."""
-    return (
-        name == "poisson-identity"
-        and fitted is not None
-        and bool(np.nanmin(fitted.tables[item]) > 0)
-    )
+def _satisfies(condition: AnalyticCondition, fitted: Fitted | None, item: int) -> bool:
+    """Return whether an item satisfies the assumption, by its family or at its fitted means."""
+    if condition.verdict == "holds":
+        return True
+    positive = fitted is not None and bool(np.nanmin(fitted.tables[item]) > 0)
+    return condition.holds_if_positive and positive
 
 
 def enough_answers(design: MeasurementDesign) -> Finding | None:

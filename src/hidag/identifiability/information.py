@@ -57,8 +57,8 @@ def answers(
 ) -> tuple[Array, Array, bool]:
     """Return answers, shape (n, J), their weights, and whether these are all there are."""
     n_items = len(eta)
-    binary = {"bernoulli", "bernoulli-probit", "bernoulli-cloglog"}
-    if set(families) <= binary and 2**n_items <= LISTED_ANSWERS:
+    binary = all(family_named(name).is_binary for name in families)
+    if binary and 2**n_items <= LISTED_ANSWERS:
         rows = ((np.arange(2**n_items)[:, None] >> np.arange(n_items)) & 1).astype(np.float64)
         weights = np.exp(_log_joint(rows, eta, probabilities, families, auxiliary)).sum(axis=1)
         return rows, weights, True
@@ -157,8 +157,8 @@ def _nudged(family: Family, auxiliary: Array) -> Iterator[tuple[Array, Array]]:
         for step in _STEP * np.eye(family.n_cutpoints):
             yield auxiliary + step, auxiliary - step
     elif family.has_dispersion:
-        free = family.to_free(auxiliary)
-        yield family.from_free(free + _STEP), family.from_free(free - _STEP)
+        free = family.to_unbounded(auxiliary)
+        yield family.from_unbounded(free + _STEP), family.from_unbounded(free - _STEP)
 
 
 # ---

@@ -244,7 +244,9 @@ def _moved_items(
             cutpoints[j, : family.n_cutpoints] = np.maximum.accumulate(np.maximum(moved, SMALLEST))
             at += family.n_cutpoints
         elif family.has_dispersion:
-            dispersion[j] = family.from_free(family.to_free(dispersion[j : j + 1]) + step[at])[0]
+            dispersion[j] = family.from_unbounded(
+                family.to_unbounded(dispersion[j : j + 1]) + step[at]
+            )[0]
             at += 1
     moved_items = replace(
         parameters,

@@ -13,8 +13,8 @@ from hidag.data.sample_weights import checked_weights, rows_with_answers, scaled
 from hidag.exceptions import DataError, SettingError
 from hidag.inference.information.item_derivatives import auxiliary_of
 from hidag.inference.information.posterior_tables import MOST_STATES, state_tables
+from hidag.measurement.families import item_type
 from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import categorical_named
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
@@ -55,10 +55,8 @@ def taken_rows(result: FitResult, X: Any) -> Array:
     values = result.rows(X)
     out = values
     for j, name in enumerate(result.families):
-        if categorical_named(name) is not None:
-            continue
         column = values[:, j]
-        taken = family_named(name).as_taken(column)
+        taken = item_type(name).as_observed(column)
         if taken is not column:
             # A copy, and only where one is needed: the table is the user's.
             out = values.copy() if out is values else out

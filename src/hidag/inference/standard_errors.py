@@ -22,8 +22,9 @@ from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import STEP, auxiliary_of, moved, moves
 from hidag.inference.information.parameter_covariance import Uncertainty, uncertainty_of
 from hidag.inference.result_tables import Table
+from hidag.measurement.families import item_type
 from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import categorical_named, worded
+from hidag.measurement.responses import category_label, nominal_item
 from hidag.measurement.terms import Effects
 from hidag.results import FitResult, as_result
 
@@ -93,8 +94,8 @@ def _pattern_rows(
                 words = _patterns(states[inside & (shares > _NOBODY)][:, latents])
                 groups.append((int(np.flatnonzero(inside)[0]), share, words))
         among = "*".join(result.latent_names[k] for k in latents)
-        nominal = categorical_named(result.families[j])
-        for place, category in enumerate((None,) if nominal is None else nominal.categories):
+        nominal = nominal_item(result.families[j])
+        for place, category in enumerate((None,) if nominal is None else nominal.order):
             for at, share, words in groups:
                 if category is None:
                     called = _called(free, j, states[at, latents], len(set(alike.tolist())))
@@ -102,7 +103,7 @@ def _pattern_rows(
                     yield (name, among, words, called, share, *numbers)
                 else:
                     numbers = _category(free, known, channels, place, at, quantile)
-                    answer = f"{name}={worded(category, result.answer_words.get(name))}"
+                    answer = f"{name}={category_label(category, result.answer_words.get(name))}"
                     yield (answer, among, words, "", share, *numbers)
 
 
@@ -189,7 +190,7 @@ def _patterns(levels: NDArray[np.integer]) -> str:
 def _called(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups: int) -> str:
     """Return what the answer is called in models of that name, or nothing."""
     effects = Effects.of(free.result.settings.get("effects", "main"))
-    binary = free.result.families[item].startswith("bernoulli")
+    binary = item_type(free.result.families[item]).is_binary
     if not (effects.conjunctive and binary and n_groups == 2):
         return ""
     mastered = levels.any() if effects.reversed else levels.all()
@@ -383,10 +384,10 @@ def _rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[
         else:
             family = family_named(result.parameters.families[one.response])
             value = result.parameters.dispersion[one.response]
-            middle, error = float(family.to_free(value)), float(np.sqrt(block[0, 0]))
-            slope = np.diff(family.from_free(middle + np.array([-STEP, STEP])))[0] / (2 * STEP)
-            low, high = family.from_free(middle + quantile * error * np.array([-1.0, 1.0]))
-            yield ("dispersion", name, family.dispersion_means, value, slope * error, low, high)
+            middle, error = float(family.to_unbounded(value)), float(np.sqrt(block[0, 0]))
+            slope = np.diff(family.from_unbounded(middle + np.array([-STEP, STEP])))[0] / (2 * STEP)
+            low, high = family.from_unbounded(middle + quantile * error * np.array([-1.0, 1.0]))
+            yield ("dispersion", name, family.dispersion_meaning, value, slope * error, low, high)
     yield from _law_rows(free, covariance, quantile)
 
 

@@ -128,7 +128,7 @@ def _effects(correlations: Array, data: WorkingData) -> Array:
         _, spread = mean_and_spread(data.look(j)[seen], counts)
         family = family_named(name)
         mean = data.mean[data.columns.of(family, np.array([j]))[..., 0]]
-        slopes[j] = family.look_effects(slopes[j], spread, max(float(scale[j]), 1e-12), mean)
+        slopes[j] = family.predictor_effects(slopes[j], spread, max(float(scale[j]), 1e-12), mean)
     return slopes
 
 

@@ -182,7 +182,9 @@ def _from_scores(
 
 def mostly_binary(data: WorkingData) -> bool:
     """Return whether more than half of the items are binary: hard-assigned scores are noisy."""
-    return 2 * sum(name == "bernoulli" for name in data.families) > data.n_items
+    families = [family_named(name) for name in data.families]
+    logits = sum(family.is_binary and family.canonical_below == np.inf for family in families)
+    return 2 * logits > data.n_items
 
 
 def spectral_start(

@@ -88,7 +88,7 @@ def null_parameters(data: WorkingData, terms: Terms) -> MeasurementParameters:
     cutpoints = np.full((data.n_items, max(kind.n_cutpoints for kind in kinds)), np.nan)
     for j, family in enumerate(kinds):
         columns = data.columns.of(family, np.array([j]))
-        predictor, auxiliary = family.null(data.mean[columns], data.variance[columns])
+        predictor, auxiliary = family.fit_null(data.mean[columns], data.variance[columns])
         intercept[j] = predictor[0]
         if family.n_cutpoints:
             cutpoints[j, : family.n_cutpoints] = auxiliary[0]

@@ -1,10 +1,9 @@
-"""Items given latents: families, penalties, parameters."""
+"""Measurement model: distribution of the items given the latents."""
 
-from hidag.measurement.families.base import Family, MeanFamily
-from hidag.measurement.families.registry import family_named, shown_names
-from hidag.measurement.nominal import Responses, categorical_named
+from hidag.measurement.families import Family, MeanFamily, family_named, family_names, item_type
 from hidag.measurement.parameters import Columns, MeasurementParameters, columns_of
 from hidag.measurement.penalties import NO_SPARSITY, Penalty, default_penalty
+from hidag.measurement.responses import Responses, nominal_item
 from hidag.measurement.terms import Terms
 
 __all__ = [
@@ -16,9 +15,10 @@ __all__ = [
     "Penalty",
     "Responses",
     "Terms",
-    "categorical_named",
     "columns_of",
     "default_penalty",
     "family_named",
-    "shown_names",
+    "family_names",
+    "item_type",
+    "nominal_item",
 ]

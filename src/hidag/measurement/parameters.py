@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families import Family, default_family, family_named
 from hidag.measurement.terms import Terms
 
 # --- Which columns of working data belong to which item: most items have one, some several
@@ -131,6 +130,13 @@ class MeasurementParameters:
                 f"{self.terms.n_terms} terms need as many columns of loadings, got "
                 f"{self.loadings.shape[1]}"
             )
+
+    @classmethod
+    def linear(cls, intercept: Array, loadings: Array, terms: Terms) -> MeasurementParameters:
+        """Return items with these coefficients, for operations that do not depend on families."""
+        n_items = len(intercept)
+        families = (default_family("real"),) * n_items
+        return cls(families, intercept, loadings, np.ones(n_items), terms)
 
     @property
     def n_items(self) -> int:

@@ -160,9 +160,7 @@ class Parts:
             n_rows = len(loadings)
             start = np.zeros(n_rows) if intercept is None else intercept
             # Families and dispersions play no part in this.
-            items = MeasurementParameters(
-                ("gaussian",) * n_rows, start, loadings, np.ones(n_rows), self.terms
-            )
+            items = MeasurementParameters.linear(start, loadings, self.terms)
             moved = items.reordered(latents=place).flipped(turned)
             loadings = moved.loadings
             intercept = None if intercept is None else moved.intercept

@@ -18,13 +18,12 @@ from scipy.stats import pearson3
 
 from hidag.em.posterior import state_posteriors
 from hidag.latent.laws import LatentLaw, NetworkLaw
+from hidag.measurement.families import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.posterior import sampled_states
 
 Array = NDArray[np.float64]
 
-#: Families whose variance is their mean.
-POISSON = ("poisson", "poisson-identity")
 #: With more joint states than this latents are drawn, where the law is over a graph: a draw tells
 #: nearly as much, and summing would take as long as many EM steps.
 MOST_SUMMED_STATES = 256
@@ -79,7 +78,9 @@ def count_dispersion(
     seed, n_threads : int
         Of the draws.
     """
-    items = np.flatnonzero([family in POISSON for family in parameters.families])
+    items = np.flatnonzero(
+        [family_named(f).overdispersed_alternative is not None for f in parameters.families]
+    )
     if not len(items):
         return CountDispersion(items, np.zeros(0), np.zeros(0))
     counts = np.ones(len(values)) if weights is None else weights

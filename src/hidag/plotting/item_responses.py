@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hidag.causal.item_outcomes import MEAN, tabulate_outcomes
 from hidag.exceptions import DataError, SettingError
 from hidag.formatting import plural
+from hidag.measurement.families import family_named, item_type
 from hidag.plotting import style
 from hidag.plotting.figure import (
     Size,
@@ -138,7 +139,7 @@ def _item_index(result: FitResult, item: str | int) -> int:
 def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
     x = np.arange(len(means))
     low, high, span = float(means.min()), float(means.max()), float(np.ptp(means))
-    is_share = family.startswith(("bernoulli", "beta"))
+    is_share = family_named(family).has_unit_mean
     # Stems from zero hide the differences of means far from zero, such as years.
     far = not is_share and span < _MIN_RELATIVE_RANGE * float(np.abs(means).max())
     margin = 0.3 * (span or abs(low) or 1.0)
@@ -151,7 +152,7 @@ def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
         ax.axhline(0.0, color=style.FAINT, linewidth=0.8)
     if is_share:
         ax.set_ylim(0.0, 1.0)
-    label = "probability of 1" if family.startswith("bernoulli") else "expected value"
+    label = "probability of 1" if item_type(family).is_binary else "expected value"
     ax.set_ylabel(label, **style.text_options())
 
 
@@ -181,7 +182,7 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
             continue
         means = one.table[tuple(profiles[:, k] for k in one.latents)] * np.ones(len(profiles))
         family = result.families[result.item_names.index(one.item)]
-        if not family.startswith("bernoulli"):
+        if not item_type(family).is_binary:
             span = float(np.ptp(means))
             means = (means - means.min()) / span if span > 0 else np.full(len(means), 0.5)
         rows.append((one.latents, one.item, means))
@@ -212,7 +213,7 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
     total = f"total probability {shares.sum():.3g}"
     ax.set_xlabel(f"{which} in descending order of probability, {total}", **style.text_options())
     hide_frame(ax)
-    binary = all(name.startswith("bernoulli") for name in result.families)
+    binary = all(item_type(name).is_binary for name in result.families)
     label = "probability of 1" if binary else "probability of 1, or mean rescaled to [0, 1]"
     add_colorbar(ax, image, label, fraction=0.04)
     return ax

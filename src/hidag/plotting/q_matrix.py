@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.formatting import format_cell
 from hidag.measurement.families.registry import family_named, split_name
-from hidag.measurement.nominal import categorical_named
+from hidag.measurement.responses import nominal_item
 from hidag.plotting import style
 from hidag.plotting.figure import (
     Size,
@@ -254,7 +254,7 @@ def _loading_label(fit: FitResult) -> str:
     scaled = {
         name
         for name in fit.families
-        if categorical_named(name) is None and family_named(name).dispersion_is_variance
+        if nominal_item(name) is None and family_named(name).dispersion_is_variance
     }
     if not scaled:
         return label

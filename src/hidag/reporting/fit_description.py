@@ -21,8 +21,7 @@ from hidag.fitting.fit_warnings import (
 )
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import NOT_SUMMED, was_weighted
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import categorical_named
+from hidag.measurement.families import item_type
 from hidag.reporting.model_description import effects_in_words, latents_in_words
 from hidag.reporting.sections import FIT_HEADING
 
@@ -40,7 +39,7 @@ _SHOWN_NAMES = 5
 def family_counts(result: FitResult) -> list[tuple[str, int, str]]:
     """Return (family, number of items, meaning) for each family that occurs, the largest first."""
     return [
-        (family, count, (categorical_named(family) or family_named(family)).meaning)
+        (family, count, item_type(family).description)
         for family, count in Counter(result.families).most_common()
     ]
 

@@ -189,7 +189,7 @@ def loadings_in_words(result: FitResult) -> str:
 def dispersions_in_words(result: FitResult) -> tuple[str, str]:
     """Return the heading of the items' dispersions and a note on what they are; "" if nothing."""
     kinds = {name: family_named(name) for name in sorted(set(result.parameters.families))}
-    means = {name: kind.dispersion_means for name, kind in kinds.items() if kind.has_dispersion}
+    means = {name: kind.dispersion_meaning for name, kind in kinds.items() if kind.has_dispersion}
     if all(kinds[name].is_location_scale for name in means):
         return "variance", ""
     listed = "; ".join(f"{name}: {words}" for name, words in means.items())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import FileError, HidagError, SettingError
+from hidag.exceptions import Advice, FileError, HidagError, SettingError
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family
@@ -22,9 +22,6 @@ from hidag.structure.graphs import CPDAG, DAG
 # --- Which means a simulated item can have: what fitting never meets, drawing must refuse
 
 Floats = NDArray[np.float64]
-
-#: exp of this is still a count that numpy's Poisson sampler and float64 hold exactly.
-MAX_LOG_MEAN = 36.0
 
 
 def refuse_impossible_means(
@@ -39,23 +36,35 @@ def refuse_impossible_means(
         Smallest and largest linear predictor over the latent states.
     names : tuple of str, length J
     """
-    kinds = np.array(families)
-    bad = np.flatnonzero((kinds == "poisson-identity") & (lowest <= 0))
+    kinds = [family_named(name) for name in families]
+    bounded = np.isfinite([kind.lowest_predictor for kind in kinds])
+    bad = np.flatnonzero(bounded & (lowest <= 0))
     if len(bad):
         raise SettingError(
-            f"family='poisson-identity' needs a mean > 0 in every latent state, but item "
-            f"{names[bad[0]]!r} has mean {lowest[bad[0]]:.6g} in one ({len(bad)} of {len(names)} "
-            f"items); raise the intercept or use family='poisson' (log link)"
+            "nonpositive-mean",
+            "family={family!r} needs a mean > 0 in every latent state, but item {item!r} has mean "
+            "{mean:.6g} in one ({n_bad} of {n_items} items)",
+            advice=Advice("raise-intercept", "raise the intercept or use a family with a log link"),
+            family=families[bad[0]],
+            item=names[bad[0]],
+            mean=lowest[bad[0]],
+            n_bad=len(bad),
+            n_items=len(names),
         )
-    exponential = np.isin(
-        kinds, ["poisson", "lognormal", "negative-binomial", "zero-inflated-poisson"]
-    )
-    bad = np.flatnonzero(exponential & (highest > MAX_LOG_MEAN))
+    largest = np.array([kind.largest_simulated_predictor for kind in kinds])
+    bad = np.flatnonzero(highest > largest)
     if len(bad):
         raise SettingError(
-            f"family={families[bad[0]]!r} has a log link and needs a linear predictor of at most "
-            f"{MAX_LOG_MEAN:g}, but item {names[bad[0]]!r} reaches {highest[bad[0]]:.6g} "
-            f"({len(bad)} of {len(names)} items); lower the intercept or the slopes"
+            "predictor-too-large",
+            "family={family!r} can be simulated with a linear predictor of at most {largest:g}, "
+            "but item {item!r} reaches {highest:.6g} ({n_bad} of {n_items} items)",
+            advice=Advice("lower-intercept", "lower the intercept or the slopes"),
+            family=families[bad[0]],
+            largest=largest[bad[0]],
+            item=names[bad[0]],
+            highest=highest[bad[0]],
+            n_bad=len(bad),
+            n_items=len(names),
         )
 
 
@@ -180,7 +189,7 @@ class Truth:
         for j in np.flatnonzero(has_variance):
             if dispersion[j] > kinds[j].dispersion_bounds[1]:
                 raise SettingError(
-                    f"family={families[j]!r} needs a dispersion ({kinds[j].dispersion_means}) of "
+                    f"family={families[j]!r} needs a dispersion ({kinds[j].dispersion_meaning}) of "
                     f"at most {kinds[j].dispersion_bounds[1]:g}, but item {items[j]!r} has "
                     f"{dispersion[j]:.6g}"
                 )

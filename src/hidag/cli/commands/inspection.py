@@ -11,10 +11,10 @@ from typing import Any
 
 from hidag.cli.console import columns, say, show_warning
 from hidag.cli.folders import FIT_SIGN
-from hidag.data.item_types import shown_families
 from hidag.data.readers import existing_file, find_part, read_q, read_types
 from hidag.exceptions import DataError, FileError
 from hidag.identifiability.certificate import check_identifiability
+from hidag.measurement.families import family_names
 from hidag.metrics.evaluation import evaluate
 from hidag.results import FitResult, load, versions_used
 from hidag.simulation.truth import Truth, read_truth
@@ -144,6 +144,6 @@ def _say_versions() -> None:
             rows.append([name, version(name)])
         except PackageNotFoundError:
             rows.append([name, "not installed"])
-    rows.append(["families", ", ".join(shown_families())])
+    rows.append(["families", ", ".join(family_names())])
     for line in columns(rows):
         say(line)

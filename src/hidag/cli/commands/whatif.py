@@ -29,8 +29,7 @@ from hidag.exceptions import FileError, SettingError
 from hidag.formatting import format_number, format_range, format_row
 from hidag.identifiability.findings import join_names
 from hidag.inference.asymptotic_draws import draws_or_reason
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.nominal import categorical_named
+from hidag.measurement.families import item_type
 from hidag.results import FitResult
 
 _SHOWN_ROWS = 20
@@ -102,7 +101,9 @@ def _in_numbers(given: Mapping[str, str], result: FitResult) -> dict[str, str]:
             out[name] = f"{words.index(value.casefold())}"
             continue
         truth = TRUTH_WORDS.get(value.lower())
-        yes_or_no = name not in result.latent_names and family.get(name, "").startswith("bernoulli")
+        yes_or_no = (
+            name not in result.latent_names and name in family and item_type(family[name]).is_binary
+        )
         out[name] = f"{truth:g}" if truth is not None and yes_or_no else value
     return out
 
@@ -137,9 +138,9 @@ def _far_outside(answer: WhatIfResult, result: FitResult, spreads: _Spreads) -> 
     for name, value in answer.given.items():
         spread = spreads.get((name, MEAN), 0.0)
         taken = float(value)
-        if name in family and categorical_named(family[name]) is None:
+        if name in family:
             # Any time beyond the limit of a censored item is as good as the limit.
-            taken = float(family_named(family[name]).as_taken(np.array([taken]))[0])
+            taken = float(item_type(family[name]).as_observed(np.array([taken]))[0])
         away = standardise_change(abs(taken - expected.get(name, 0.0)), spread) if spread else 0.0
         if away > _FAR and name not in result.latent_names:
             out.append(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.measurement.families.base import Family
+from hidag.measurement.families.base import Family, normal_base
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.strategy.structural_em import OCCUPIED
@@ -54,7 +54,7 @@ def channels_of_response(
     ----------
     parameters : MeasurementParameters
         On the working scale. Dispersions move on the scale on which they have no bounds
-        (``Family.to_free``).
+        (``Family.to_unbounded``).
     response : int
     eta : ndarray, shape (S,)
         Its predictor in each state.
@@ -173,13 +173,13 @@ def moved(family: Family, own: Array, by: Array) -> Array:
     """Return auxiliaries moved: cutpoints as they are, dispersions on their free scale."""
     if family.n_cutpoints:
         return np.asarray(own + by)
-    return np.asarray(family.from_free(family.to_free(own) + by))
+    return np.asarray(family.from_unbounded(family.to_unbounded(own) + by))
 
 
 def base(family: Family, own: Array, x: Array) -> Array:
     """Return the part of the log density that no predictor enters, up to a constant, (n,)."""
     if family.is_location_scale:
-        return family_named("gaussian").base(x, own)
+        return normal_base(x, own)
     return family.base(x, own)
 
 

@@ -149,7 +149,7 @@ def _ties(parameters: MeasurementParameters, response: int) -> Array:
     steps = np.eye(family.n_cutpoints)
     steps[1:] -= steps[:-1].copy()
     gaps = steps @ parameters.cutpoints[response, : family.n_cutpoints]
-    return np.asarray(steps[gaps <= family.closed_gap])
+    return np.asarray(steps[gaps <= family.smallest_gap])
 
 
 def _at_bound(free: FreeParameters, response: int) -> bool:

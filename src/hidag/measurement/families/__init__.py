@@ -1,18 +1,19 @@
-"""Response families by name. Every module of this folder is read: a new family is a new file."""
+"""Response families by name. A new family is a new file: all modules here are imported."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-from hidag.measurement.families.base import Family, MeanFamily
+from hidag.measurement.families.base import Family, ItemType, MeanFamily
 from hidag.measurement.families.registry import (
-    KINDS,
+    ITEM_TYPES,
+    default_family,
     family_named,
+    family_names,
+    item_type,
     register,
-    shown_names,
     split_name,
-    written,
 )
 
 for _module in pkgutil.iter_modules(__path__):
@@ -20,11 +21,13 @@ for _module in pkgutil.iter_modules(__path__):
 
 __all__ = [
     "Family",
-    "KINDS",
+    "ITEM_TYPES",
+    "ItemType",
     "MeanFamily",
+    "default_family",
     "family_named",
+    "family_names",
+    "item_type",
     "register",
-    "shown_names",
     "split_name",
-    "written",
 ]

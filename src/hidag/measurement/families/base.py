@@ -1,176 +1,196 @@
-"""What a response family offers: densities linear in a few statistics of the response.
+"""Interfaces of item types and response families.
 
-Every family writes
+Every response family writes its log density as
 
     log f(x | eta, aux) = sum_d T_d(x) theta_d(eta, aux) - A(eta, aux) + base(x, aux)
 
-with one or more columns ``T_d``. The E-step then needs only tables of ``theta_d`` and ``A`` over
-latent states, and the M-step only sums of the columns.
+with one or more columns ``T_d``. The E-step needs only tables of ``theta_d`` and ``A`` over latent
+states, and the M-step only sums of the columns.
 
-A family with one column takes and returns arrays like ``eta``; with several, ``T`` and ``theta``
-have a leading axis of length D. ``aux`` is what an item has besides its predictor: one number (its
-dispersion), or for ordered grades the cutpoints along a last axis; it broadcasts against ``eta``.
+A family with one column takes and returns arrays of the shape of ``eta``; with several columns,
+``T`` and ``theta`` have a leading axis of length D. ``aux`` holds the parameters that an item has
+besides its linear predictor: one dispersion, or the cutpoints of an ordered response along a last
+axis. It broadcasts against ``eta``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.exceptions import Advice, Setting
 from hidag.formatting import format_value
-
-# --- A search along one line, for many items at once, that never goes down
 
 Array = NDArray[np.float64]
 
-#: Distance of the differences that stand for derivatives.
+#: Step of the finite differences in :func:`maximize_items`.
 DIFFERENCE = 1e-3
-#: No step is longer, whatever the curvature says.
+#: Largest Newton step in :func:`maximize_items`.
 LONGEST_STEP = 1.5
 MAX_HALVINGS = 8
 
 
-def climb(
-    objective: Callable[[Array], Array], start: Array, lower: float, upper: float, n_steps: int = 2
-) -> Array:
-    """Return points, shape (n,), at which no objective is lower than at the start.
+class ValueProblem(NamedTuple):
+    """Why the values of an item do not suit its type, and what to do.
 
-    Newton steps with differences for derivatives; a step that does not gain is halved.
-
-    Parameters
+    Attributes
     ----------
-    objective : callable
-        Points (n,) to values (n,), item by item.
-    start : ndarray, shape (n,)
-    lower, upper : float
-        Points stay between.
-    n_steps : int
+    problem : str
+        The values found; completes the sentence "item 'x' has ...".
+    advice : Advice
     """
-    here = np.clip(start, lower, upper)
-    value = objective(here)
-    for _ in range(n_steps):
-        ahead, behind = objective(here + DIFFERENCE), objective(here - DIFFERENCE)
-        slope = (ahead - behind) / (2.0 * DIFFERENCE)
-        bend = (ahead - 2.0 * value + behind) / DIFFERENCE**2
-        # Where the objective is not concave, uphill is all that is known.
-        newton = -slope / np.where(bend < 0.0, bend, -1.0)
-        step = np.where(bend < 0.0, newton, LONGEST_STEP * np.sign(slope))
-        step = np.clip(step, -LONGEST_STEP, LONGEST_STEP)
-        waiting = np.ones(len(here), dtype=bool)
-        for _ in range(MAX_HALVINGS):
-            trial = np.where(waiting, np.clip(here + step, lower, upper), here)
-            there = objective(trial)
-            gains = waiting & (there > value)
-            here = np.where(gains, trial, here)
-            value = np.where(gains, there, value)
-            waiting &= ~gains
-            # A step of no length has nothing to gain.
-            waiting &= np.abs(step) > 1e-9
-            if not waiting.any():
-                break
-            step *= 0.5
-    return here
+
+    problem: str
+    advice: Advice
 
 
-# --- The logarithm of 1 + exp, which families with a logistic part take by the million
+class AnalyticCondition(NamedTuple):
+    """Whether an item type satisfies Assumption 2 of the paper (analytic and identified).
 
-
-def softplus(x: Array) -> Array:
-    """Return ``log(1 + exp(x))`` to full precision for any x.
-
-    numpy's ``logaddexp`` goes number by number; these few passes use the processor's vectors and
-    are ten times faster.
+    Attributes
+    ----------
+    verdict : {"holds", "undecided"}
+    reason : str
+    holds_if_positive : bool
+        Whether an undecided condition holds if all linear predictors are positive.
     """
-    out = np.array(x, dtype=np.float64)
-    np.abs(out, out=out)
-    np.negative(out, out=out)
-    np.exp(out, out=out)
-    np.log1p(out, out=out)
-    out += np.maximum(x, 0.0)
-    return np.asarray(out)
+
+    verdict: str
+    reason: str
+    holds_if_positive: bool = False
 
 
-# ---
+#: For families whose predictor and scale follow from the distribution.
+ANALYTIC_WITH_SCALE = AnalyticCondition(
+    "holds", "its law is analytic in predictor and scale, and determines both"
+)
 
-#: What is wrong with the values of an item, and what would help; None if nothing is.
-Finding = tuple[str, str] | None
 
+class ItemType:
+    """What an item measures: a response family, or nominal categories made of several responses."""
 
-class Family(ABC):
-    """A response family with its link; arrays broadcast, the last axis of eta runs over states."""
-
-    #: The name; families that need a number have it in brackets, as ``binomial(20)``.
+    #: The name; types with an argument have it in parentheses, as ``binomial(20)``.
     name: str
-    #: Other words for the family, as they occur in a types.csv.
+    #: Other names accepted from users.
     aliases: tuple[str, ...] = ()
-    #: What the brackets hold; None for families that have none.
-    number_means: str | None = None
-    example_number: str = ""
-    #: The values that it takes, and what it is to somebody who brings a table.
-    need: str = "numbers"
-    meaning: str
-    #: Number of columns, D.
-    n_columns: int = 1
-    #: Whether an item has a dispersion, and what it is.
-    has_dispersion: bool = False
-    dispersion_means: str = ""
-    #: Whether it is the variance of what the predictor is the mean of: loadings over its root can
-    #: be compared among items.
-    dispersion_is_variance: bool = False
-    dispersion_bounds: tuple[float, float] = (0.0, np.inf)
-    #: What items with the smallest dispersion are, if they still have noise of their own.
-    least_case: str = ""
-    #: How many cutpoints an item has besides its intercept.
-    n_cutpoints: int = 0
-    #: Neighbouring cutpoints this close are as close as they may be.
-    closed_gap: float = 0.0
-    #: Whether the density is Gaussian after ``to_working``: such items are standardised.
-    is_location_scale: bool = False
-    #: Below this predictor theta is a multiple of eta (``-inf``: nowhere); sums then simplify.
-    canonical_below: float = -np.inf
-    #: Smallest admissible linear predictor (``-inf`` when every real number will do).
-    lowest_predictor: float = -np.inf
+    #: Meaning of the argument; None for types without one.
+    argument_name: ClassVar[str | None] = None
+    example_argument: ClassVar[str] = ""
+    #: Values from which the argument can be determined; "" if users have to give it.
+    argument_source: ClassVar[str] = ""
+    #: The values that an item may take.
+    allowed_values: str = "numbers"
+    #: One phrase for users.
+    description: str
+    #: Assumption 2 of the paper.
+    analytic_condition: ClassVar[AnalyticCondition] = AnalyticCondition(
+        "undecided", "the family does not declare whether it satisfies the assumption"
+    )
+    is_binary: bool = False
+    is_nominal: bool = False
 
     @classmethod
-    def from_brackets(cls, text: str) -> Family:
-        """Return the family with what its name has in brackets; ValueError if it cannot be read."""
-        return cls.with_number(float(text))
+    def from_argument(cls, text: str) -> ItemType:
+        """Return the type with the argument in its name; ValueError if it cannot be parsed."""
+        return cls.from_number(float(text))
 
     @classmethod
-    def with_number(cls, number: float) -> Family:
-        """Return the family with the number that its name has in brackets."""
+    def from_number(cls, number: float) -> ItemType:
+        """Return the type with a numeric argument."""
         raise NotImplementedError
 
     @classmethod
-    def name_from_values(cls, x: Array) -> str | None:
-        """Return the name, brackets and all, that the values (n,) of an item show, or None."""
+    def name_from_values(cls, x: Array, weights: Array | None = None) -> str | None:
+        """Return the name with the argument that values (n,) with weights (n,) imply, or None."""
         return None
 
-    def finding(self, x: Array) -> Finding:
-        """Return what is wrong with observed values (n,) of one item and what would help.
+    @classmethod
+    def recognize(cls, x: Array) -> str | None:
+        """Return why ``family="auto"`` is to choose this type for values (n,), or None.
 
-        Each value by itself: a single row has to be as good for prediction as a table.
+        Asked before the built-in rules; the reason completes the sentence "item 'x' ...".
         """
         return None
 
-    def column_finding(self, x: Array) -> Finding:
-        """Return what a column (n,) of right values lacks that fitting needs, and what helps."""
+    @property
+    def response_families(self) -> tuple[str, ...]:
+        """Names of the families of the item's responses."""
+        return (self.name,)
+
+    @property
+    def categories(self) -> tuple[float, ...] | None:
+        """The categories of a categorical response, ascending; None for quantities."""
         return None
 
-    def column_doubt(self, x: Array) -> Finding:
-        """Return what a column (n,) that can be fitted is not likely to mean, and what helps."""
+    def possible_values(self) -> Array | None:
+        """Return all values of the response, ascending; None if there is no finite list."""
         return None
 
-    def values(self) -> Array | None:
-        """Return all values that a response can take, ascending; None where they have no end."""
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the problem with observed values (n,) that the type does not allow.
+
+        Each value is judged alone, so that one row can be predicted like a table.
+        """
         return None
 
-    def as_taken(self, x: Array) -> Array:
-        """Return responses as the density takes them, with nothing that it does not look at."""
+    def find_unfittable(self, x: Array) -> ValueProblem | None:
+        """Return the problem of a column (n,) of allowed values that cannot be fitted."""
+        return None
+
+    def find_suspicious(self, x: Array) -> ValueProblem | None:
+        """Return the problem of a column (n,) that can be fitted but is probably misspecified."""
+        return None
+
+    def as_observed(self, x: Array) -> Array:
+        """Return responses reduced to the part that the density depends on."""
         return x
+
+    def expand(self, x: Array) -> Array:
+        """Return the responses (N, R) of an item's values (N,)."""
+        return x[:, None]
+
+    def collapse(self, responses: Array) -> Array:
+        """Return an item's values (N,) from complete responses (N, R)."""
+        return np.asarray(responses[:, 0])
+
+
+class Family(ItemType, ABC):
+    """A response family with its link; arrays broadcast, the last axis of eta runs over states."""
+
+    is_count: bool = False
+    #: Number of columns, D.
+    n_columns: int = 1
+    has_dispersion: bool = False
+    #: Meaning of the dispersion, for tables.
+    dispersion_meaning: str = ""
+    #: Whether the dispersion is the residual variance on the scale of the predictor, so that
+    #: standardized loadings divide by its square root.
+    dispersion_is_variance: bool = False
+    dispersion_bounds: tuple[float, float] = (0.0, np.inf)
+    #: Distribution of items at the smallest dispersion, if it is not degenerate.
+    limiting_distribution: str = ""
+    #: Family to use if the variance exceeds the mean of a family that equates them; None elsewhere.
+    overdispersed_alternative: str | None = None
+    #: Number of cutpoints besides the intercept.
+    n_cutpoints: int = 0
+    #: Neighbouring cutpoints at most this far apart are at their bound.
+    smallest_gap: float = 0.0
+    #: Whether the density is Gaussian after ``to_working``: such items are standardized.
+    is_location_scale: bool = False
+    #: Whether the mean is in [0, 1] by definition, for axes of plots.
+    has_unit_mean: bool = False
+    #: Below this predictor theta is a multiple of eta (``-inf``: nowhere), which simplifies sums.
+    canonical_below: float = -np.inf
+    #: Smallest admissible linear predictor.
+    lowest_predictor: float = -np.inf
+    #: Largest linear predictor from which responses can be simulated.
+    largest_simulated_predictor: float = np.inf
+    #: Whether one response may carry arbitrarily much information about its latents.
+    has_unbounded_information: bool = False
 
     def to_working(self, x: Array) -> Array:
         """Return the columns ``T(x)`` of responses on the user's scale."""
@@ -190,7 +210,11 @@ class Family(ABC):
 
     @abstractmethod
     def base(self, x: Array, aux: Array) -> Array:
-        """Return the part of the log density, on the user's scale, that has no predictor."""
+        """Return the part of the log density, on the user's scale, without the predictor."""
+
+    def working_base(self, x: Array, aux: Array) -> Array:
+        """Return ``base`` without the Jacobian of a transformation to a working scale."""
+        return self.base(x, aux)
 
     @abstractmethod
     def response_mean(self, eta: Array, aux: Array) -> Array:
@@ -201,8 +225,8 @@ class Family(ABC):
         """Return draws on the user's scale."""
 
     @abstractmethod
-    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return predictors and auxiliaries of items that no latent matters to, roughly.
+    def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return approximate predictors and auxiliaries of items without latents.
 
         Parameters
         ----------
@@ -212,67 +236,85 @@ class Family(ABC):
 
     @abstractmethod
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return the size of a typical coefficient, (n,), given what ``null`` is given."""
+        """Return the size of a typical coefficient, (n,), from the moments of the columns."""
 
-    #: Whether responses have a size, so that an item may say as much as one likes of its latents.
-    may_be_quiet: bool = False
+    def noise_variance(self, mean: Array) -> Array | None:
+        """Return the variance of the predictor given one response, (n,), from means of columns.
 
-    def noise_share(self, mean: Array) -> Array | None:
-        """Return the noise that one response leaves in the predictor, (n,), given the means.
-
-        A variance, in squares of ``coefficient_scale``; None where means do not tell it.
+        In squared units of ``coefficient_scale``; None if means do not determine it.
         """
         return None
 
-    def first_look(self, columns: Array) -> Array:
-        """Return one number per response in which latents act about linearly, without a fit."""
+    def linearize(self, columns: Array) -> Array:
+        """Return one number per response that is about linear in the latents."""
         return columns
 
-    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
-        """Return changes of one item's predictor that changes of its first look mean.
+    def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
+        """Return changes of an item's predictor from changes of the linearized response.
 
         Parameters
         ----------
         changes : ndarray
-            In standard deviations of the look.
+            In standard deviations of the linearized response.
         spread : float
-            The standard deviation of the look.
+            That standard deviation.
         scale : float
-            The size of a typical coefficient, in units of which the answer is.
+            The size of a typical coefficient, the unit of the result.
         mean : ndarray, shape (), or (D,)
             Of the columns.
         """
         return changes * (spread / scale)
 
-    # What follows is about families with a dispersion or cutpoints.
+    def moment_label(self, item: str) -> str:
+        """Return the label of the quantity whose moments are compared with the data."""
+        return item
 
-    def summary(self, x: Array, counts: Array | None = None) -> Array:
-        """Return all that sums of ``base`` need to know of an item's responses (n,).
+    def second_moment(self, eta: Array, aux: Array) -> Array:
+        """Return ``E X^2`` of a response with finitely many values at predictors (S,)."""
+        values = self.possible_values()
+        assert values is not None
+        columns = self.to_working(values)
+        theta, partition = self.natural(eta, aux)
+        if self.n_columns == 1:
+            columns, theta = columns[None], theta[None]
+        logs = columns.T @ theta - partition + self.base(values, np.ones(1))[:, None]
+        return np.asarray(values**2 @ np.exp(logs))
 
-        Here: distinct values and how often they occur, shape (2, m). ``counts``, shape (n,), says
-        how often each response counts; None means once.
+    def log_density_moments(self, eta: float, aux: Array) -> tuple[float, float] | None:
+        """Return mean and variance of the log density of a draw, if known in closed form.
+
+        Without the Jacobian of a transformation to a working scale.
+        """
+        return None
+
+    # Families with a dispersion or cutpoints.
+
+    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
+        """Return the sufficient statistics of an item's responses (n,) for sums of ``base``.
+
+        By default the distinct values and their frequencies, shape (2, m). ``counts``, shape (n,),
+        are the frequencies of the responses, one by default.
         """
         values, place = np.unique(x, return_inverse=True)
-        often = np.bincount(place, counts, minlength=len(values))
-        return np.asarray(np.stack([values, often]), dtype=np.float64)
+        frequencies = np.bincount(place, counts, minlength=len(values))
+        return np.asarray(np.stack([values, frequencies]), dtype=np.float64)
 
-    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
         """Return the sum of ``base`` over the responses of each item, shape (n,)."""
-        # All items at once: one by one, hundreds of items with a few values each cost more in
-        # calls than in arithmetic.
-        sizes = np.array([summary.shape[1] for summary in summaries])
-        values, counts = np.concatenate(summaries, axis=1)
+        # All items at once: with hundreds of items of few values the calls dominate the cost.
+        sizes = np.array([one.shape[1] for one in statistics])
+        values, counts = np.concatenate(statistics, axis=1)
         each = counts * self.base(values, np.repeat(aux, sizes))
-        # Items that nobody answered have no values, and a sum of zero.
+        # Items without a response have no values, and a sum of zero.
         item = np.repeat(np.arange(len(sizes)), sizes)
         return np.asarray(np.bincount(item, weights=each, minlength=len(sizes)), dtype=np.float64)
 
-    def to_free(self, dispersion: Array) -> Array:
-        """Return dispersions on a scale without bounds, for the search."""
+    def to_unbounded(self, dispersion: Array) -> Array:
+        """Return dispersions on an unbounded scale."""
         return np.log(dispersion)
 
-    def from_free(self, free: Array) -> Array:
-        """Return dispersions from that scale."""
+    def from_unbounded(self, free: Array) -> Array:
+        """Return dispersions from the unbounded scale."""
         return np.exp(free)
 
     def update_auxiliary(
@@ -281,12 +323,12 @@ class Family(ABC):
         eta: Array,
         sums: Array,
         counts: Array,
-        summaries: Sequence[Array],
+        statistics: Sequence[Array],
         mass: Array,
     ) -> tuple[Array, Array]:
-        """Return auxiliaries with an expected log-likelihood at least as high, and a shift.
+        """Return auxiliaries that do not lower the expected log-likelihood, and a shift.
 
-        Here: a safeguarded search for the dispersion; no shift.
+        By default a safeguarded Newton search for the dispersion, without a shift.
 
         Parameters
         ----------
@@ -295,11 +337,11 @@ class Family(ABC):
             Predictors, and (expected) rows in each state.
         sums : ndarray, shape (n, S), or (D, n, S)
             Sums of the columns by state.
-        summaries : sequence of ndarray, length n
-            What ``summary`` returned.
+        statistics : sequence of ndarray, length n
+            Results of ``base_statistics``.
         mass : ndarray, shape (n,)
-            Rows that the counts hold for each row in the summaries: a little more than one where
-            a start or a sampler spreads some mass over all states.
+            Rows in ``counts`` per row in ``statistics``: a little above one where an initializer or
+            a sampler spreads some mass over all states.
 
         Returns
         -------
@@ -309,28 +351,18 @@ class Family(ABC):
         """
 
         def objective(free: Array) -> Array:
-            return self.expected(self.from_free(free), eta, sums, counts, summaries, mass)
+            dispersion = self.from_unbounded(free)
+            value = self.expected_without_base(dispersion, eta, sums, counts)
+            return np.asarray(value + mass * self.base_sums(statistics, dispersion))
 
-        bounds = self.to_free(np.array(self.dispersion_bounds))
-        start = self.to_free(np.clip(aux, *self.dispersion_bounds))
-        found = self.from_free(climb(objective, start, float(bounds[0]), float(bounds[1])))
-        return np.clip(found, *self.dispersion_bounds), np.zeros(len(aux))
-
-    def expected(
-        self,
-        aux: Array,
-        eta: Array,
-        sums: Array,
-        counts: Array,
-        summaries: Sequence[Array],
-        mass: Array,
-    ) -> Array:
-        """Return each item's expected complete-data log-likelihood, shape (n,)."""
-        value = self.expected_without_base(aux, eta, sums, counts)
-        return np.asarray(value + mass * self.base_totals(summaries, aux))
+        bounds = self.to_unbounded(np.array(self.dispersion_bounds))
+        start = self.to_unbounded(np.clip(aux, *self.dispersion_bounds))
+        found = maximize_items(objective, start, float(bounds[0]), float(bounds[1]))
+        found = np.clip(self.from_unbounded(found), *self.dispersion_bounds)
+        return found, np.zeros(len(aux))
 
     def expected_without_base(self, aux: Array, eta: Array, sums: Array, counts: Array) -> Array:
-        """Return the part of ``expected`` that predictors have a say in, shape (n,)."""
+        """Return each item's expected complete-data log-likelihood without ``base``, (n,)."""
         theta, partition = self.natural(eta, aux[:, None])
         pattern = "js,js->j" if self.n_columns == 1 else "djs,djs->j"
         value = np.einsum(pattern, sums, theta) - np.einsum("js,js->j", counts, partition)
@@ -339,6 +371,9 @@ class Family(ABC):
 
 class MeanFamily(Family):
     """A family with one column whose mean is a function of the predictor alone."""
+
+    #: Distance of start values of means from the ends of their range.
+    start_distance: float = 1e-4
 
     @abstractmethod
     def mean(self, eta: Array) -> Array:
@@ -350,83 +385,125 @@ class MeanFamily(Family):
 
     @abstractmethod
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return means moved into the range of the responses, at distance ``epsilon``."""
+        """Return means moved into their range, at distance ``epsilon`` from its ends."""
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
-        """Return the mean: there is one scale only."""
+        """Return the mean of the column."""
         return self.mean(eta)
 
-    #: Means are kept this far inside the range of the responses when a start is made of them.
-    start_distance: float = 1e-4
-
-    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return the predictors of the items' means; dispersions, if any, from the variances."""
+    def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return the predictors of the items' means, and their dispersions."""
         inside = self.clip_mean(mean, self.start_distance)
         return self.predictor(inside), self.null_dispersion(inside, variance)
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
-        """Return dispersions of items that no latent matters to: one, for families without."""
+        """Return dispersions of items without latents; 1 for families without a dispersion."""
         return np.ones_like(mean)
 
 
-# --- What is wrong with the values of an item, in words that several families share
+def maximize_items(
+    objective: Callable[[Array], Array], start: Array, lower: float, upper: float, n_steps: int = 2
+) -> Array:
+    """Return points, shape (n,), at which no objective is lower than at the start.
 
-
-def found_elsewhere(x: Array, other: NDArray[np.bool_]) -> str:
-    """Return which of the values (n,) are not what they should be, in words that follow "has".
+    Newton steps with finite differences; a step that does not increase the objective is halved.
 
     Parameters
     ----------
-    x : ndarray, shape (n,)
-    other : ndarray of bool, shape (n,)
-        At least one.
+    objective : callable
+        Maps points (n,) to values (n,), one per item.
+    start : ndarray, shape (n,)
+    lower, upper : float
+        Bounds of the points.
+    n_steps : int
     """
-    odd = x[other]
-    cells = f"in {len(odd)} of {len(x)} cells"
-    if (odd == odd[0]).all():
-        return f"{format_value(odd[0])} {cells}"
-    return f"something else {cells}, such as {format_value(odd[0])}"
+    here = np.clip(start, lower, upper)
+    value = objective(here)
+    for _ in range(n_steps):
+        ahead, behind = objective(here + DIFFERENCE), objective(here - DIFFERENCE)
+        slope = (ahead - behind) / (2.0 * DIFFERENCE)
+        bend = (ahead - 2.0 * value + behind) / DIFFERENCE**2
+        # Where the objective is not concave, the gradient gives the direction only.
+        newton = -slope / np.where(bend < 0.0, bend, -1.0)
+        step = np.where(bend < 0.0, newton, LONGEST_STEP * np.sign(slope))
+        step = np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+        waiting = np.ones(len(here), dtype=bool)
+        for _ in range(MAX_HALVINGS):
+            trial = np.where(waiting, np.clip(here + step, lower, upper), here)
+            there = objective(trial)
+            gains = waiting & (there > value)
+            here = np.where(gains, trial, here)
+            value = np.where(gains, there, value)
+            waiting &= ~gains & (np.abs(step) > 1e-9)
+            if not waiting.any():
+                break
+            step *= 0.5
+    return here
 
 
-def find_counts(x: Array) -> Finding:
-    """Return what keeps values (n,) from being counts."""
-    if len(x) and x.min() < 0:
-        return f"minimum {x.min():g}", "use family='gaussian' for real-valued items"
-    fractions = x != np.floor(x)
-    if fractions.any():
-        return (
-            f"{x[fractions][0]:g} in {np.count_nonzero(fractions)} of {len(x)} cells"
-            if np.count_nonzero(fractions) == 1
-            else f"fractions such as {x[fractions][0]:g}",
-            "use family='gaussian' or family='lognormal' for real-valued items",
-        )
-    return None
+def softplus(x: Array) -> Array:
+    """Return ``log(1 + exp(x))`` to full precision for any x.
+
+    In place and vectorized: ten times faster than ``np.logaddexp(0, x)``.
+    """
+    out = np.array(x, dtype=np.float64)
+    np.abs(out, out=out)
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(x, 0.0)
+    return np.asarray(out)
 
 
-def find_positive(x: Array) -> Finding:
-    """Return what keeps values (n,) from being positive numbers."""
-    low = x <= 0
-    if not low.any():
-        return None
-    return (
-        f"minimum {x.min():g} and {np.count_nonzero(low)} of {len(x)} cells at or below 0",
-        "use family='gaussian', or NaN where 0 stands for a missing time",
+def normal_base(x: Array, variance: Array) -> Array:
+    """Return ``-x**2 / (2 variance) - log(2 pi variance) / 2``."""
+    return np.asarray(-0.5 * (x * x / variance + np.log(2.0 * np.pi * variance)))
+
+
+def log_normal_density(x: Array) -> Array:
+    """Return the log density of the standard normal."""
+    return np.asarray(-0.5 * (x * x + np.log(2.0 * np.pi)))
+
+
+def use_family(text: str, **families: str) -> Advice:
+    """Return the advice to name other families; the fields of ``text`` are families."""
+    return Advice(
+        "name-family", text, {field: Setting("family", name) for field, name in families.items()}
     )
 
 
-def find_grades(x: Array, lowest: int, n_grades: int) -> Finding:
-    """Return what keeps values (n,) from being ``n_grades`` whole numbers from ``lowest`` up."""
-    top = lowest + n_grades - 1
-    other = (x < lowest) | (x > top) | (x != np.floor(x))
-    if not other.any():
+def describe_invalid(x: Array, invalid: NDArray[np.bool_]) -> str:
+    """Return which of the values (n,) are invalid (n,), at least one of them, after "has"."""
+    odd = x[invalid]
+    cells = f"in {len(odd)} of {len(x)} cells"
+    if (odd == odd[0]).all():
+        return f"{format_value(odd[0])} {cells}"
+    return f"other values {cells}, such as {format_value(odd[0])}"
+
+
+def find_no_counts(x: Array) -> ValueProblem | None:
+    """Return the problem with values (n,) that are not counts."""
+    if len(x) and x.min() < 0:
+        advice = use_family("use {real} for real-valued items", real="gaussian")
+        return ValueProblem(f"minimum {x.min():g}", advice)
+    fractions = x != np.floor(x)
+    if not fractions.any():
         return None
-    if (x == np.floor(x)).all():
-        low, high = min(int(x.min()), lowest), max(int(x.max()), top)
-        return (
-            f"values from {format_value(x.min())} to {format_value(x.max())}",
-            f"write 'ordinal({low}..{high})' if these are all grades, or recode the item",
-        )
-    return (
-        found_elsewhere(x, other),
-        "recode the item as whole numbers",
+    n, first = np.count_nonzero(fractions), f"{x[fractions][0]:g}"
+    return ValueProblem(
+        f"{first} in 1 of {len(x)} cells" if n == 1 else f"fractions such as {first}",
+        use_family(
+            "use {real} or {positive} for real-valued items", real="gaussian", positive="lognormal"
+        ),
+    )
+
+
+def find_nonpositive(x: Array) -> ValueProblem | None:
+    """Return the problem with values (n,) that are not all positive."""
+    low = x <= 0
+    if not low.any():
+        return None
+    return ValueProblem(
+        f"minimum {x.min():g} and {np.count_nonzero(low)} of {len(x)} cells at or below 0",
+        use_family("use {real}, or NaN where 0 stands for a missing time", real="gaussian"),
     )

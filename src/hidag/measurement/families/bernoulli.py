@@ -5,46 +5,65 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
-from hidag.measurement.families.base import Array, Finding, MeanFamily, found_elsewhere, softplus
+from hidag.exceptions import Advice
+from hidag.measurement.families.base import (
+    AnalyticCondition,
+    Array,
+    MeanFamily,
+    ValueProblem,
+    describe_invalid,
+    log_normal_density,
+    softplus,
+    use_family,
+)
 from hidag.measurement.families.registry import register
 
-#: Log odds that one unit of a probit predictor is worth, where the two curves are closest.
+#: Log odds per unit of a probit predictor, where the two curves are closest.
 LOGITS_PER_PROBIT = 1.7
-#: Log rates beyond these are those of answers that are always the same. The logarithm of a one's
-#: probability is a difference of rates: where they are huge it would be nothing but rounding.
+#: Bounds of log rates. The log probability of a one is a difference of rates, which loses all
+#: digits where they are huge.
 SMALLEST_LOG_RATE, LARGEST_LOG_RATE = -40.0, 7.0
 
 
-@register("bernoulli")
+@register("bernoulli", default_for="binary")
 class Bernoulli(MeanFamily):
     """``P(X = 1) = 1 / (1 + exp(-eta))``."""
 
     name = "bernoulli"
     aliases: tuple[str, ...] = ("binary",)
-    need = "0 and 1"
-    meaning = "yes/no answers (0 and 1)"
+    allowed_values = "0 and 1"
+    description = "yes/no answers (0 and 1)"
+    analytic_condition = AnalyticCondition(
+        "holds", "a regular exponential family with the logit link"
+    )
+    is_binary = True
+    has_unit_mean = True
     canonical_below = np.inf
 
-    def finding(self, x: Array) -> Finding:
-        """Return the values that are not 0 and 1."""
+    @property
+    def categories(self) -> tuple[float, ...]:
+        """0 and 1."""
+        return (0.0, 1.0)
+
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values other than 0 and 1."""
         other = (x != 0) & (x != 1)
         if not other.any():
             return None
         distinct = np.unique(x)
         if len(distinct) == 2:
             low, high = distinct
-            return f"{low:g} and {high:g}", f"recode {low:g} as 0 and {high:g} as 1"
-        if np.isin(distinct, (0, 1, 2)).all():
-            return (
-                "0, 1 and 2",
-                "use family='ordinal' for grades, or recode the item as 0 and 1 at a cut",
+            recode = Advice(
+                "recode", "recode {low:g} as 0 and {high:g} as 1", {"low": low, "high": high}
             )
-        return (
-            found_elsewhere(x, other),
-            "recode the item as 0 and 1, or use another family",
-        )
+            return ValueProblem(f"{low:g} and {high:g}", recode)
+        if np.isin(distinct, (0, 1, 2)).all():
+            advice = "use {grades} for grades, or recode the item as 0 and 1 at a cut"
+            return ValueProblem("0, 1 and 2", use_family(advice, grades="ordinal"))
+        recode = Advice("recode", "recode the item as 0 and 1, or use another family")
+        return ValueProblem(describe_invalid(x, other), recode)
 
-    def values(self) -> Array:
+    def possible_values(self) -> Array:
         """Return 0 and 1."""
         return np.array([0.0, 1.0])
 
@@ -73,13 +92,17 @@ class Bernoulli(MeanFamily):
         """Return means in [epsilon, 1 - epsilon]."""
         return np.clip(mean, epsilon, 1.0 - epsilon)
 
-    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
+    def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of probabilities p as log odds: divided by p (1 - p)."""
         return changes / max(spread, 0.1)
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log odds have a scale of their own."""
+        """Return one: log odds are on a common scale."""
         return np.ones_like(mean)
+
+    def second_moment(self, eta: Array, aux: Array) -> Array:
+        """Return the mean: zeros and ones are their own squares."""
+        return self.mean(eta)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return zeros and ones."""
@@ -92,7 +115,8 @@ class BernoulliProbit(Bernoulli):
 
     name = "bernoulli-probit"
     aliases = ("probit",)
-    meaning = "yes/no answers (0 and 1), effects on the probit scale"
+    description = "yes/no answers (0 and 1), effects on the probit scale"
+    analytic_condition = AnalyticCondition("holds", "the probit link is analytic and one to one")
     canonical_below = -np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
@@ -115,7 +139,7 @@ class BernoulliProbit(Bernoulli):
         return np.asarray(ndtri(mean))
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return what a unit of log odds is on the probit scale."""
+        """Return one unit of log odds on the probit scale."""
         return np.full_like(mean, 1.0 / LOGITS_PER_PROBIT)
 
 
@@ -125,7 +149,10 @@ class BernoulliCloglog(Bernoulli):
 
     name = "bernoulli-cloglog"
     aliases = ("cloglog",)
-    meaning = "whether something happened at least once (0 and 1), effects on the log rate"
+    description = "whether something happened at least once (0 and 1), effects on the log rate"
+    analytic_condition = AnalyticCondition(
+        "holds", "the complementary log-log link is analytic and one to one"
+    )
     canonical_below = -np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
@@ -146,8 +173,3 @@ class BernoulliCloglog(Bernoulli):
     def predictor(self, mean: Array) -> Array:
         """Return the log rate."""
         return np.asarray(np.log(-np.log1p(-mean)))
-
-
-def log_normal_density(x: Array) -> Array:
-    """Return the log density of the standard normal."""
-    return np.asarray(-0.5 * (x * x + np.log(2.0 * np.pi)))

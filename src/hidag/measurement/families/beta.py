@@ -7,10 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit, gammaln, polygamma, psi
 
-from hidag.measurement.families.base import Array, Family, Finding
+from hidag.measurement.families.base import (
+    ANALYTIC_WITH_SCALE,
+    Array,
+    Family,
+    ValueProblem,
+    use_family,
+)
 from hidag.measurement.families.registry import register
 
-#: Predictors beyond this are those of shares that floating point cannot tell from 0 and 1.
+#: Bound of predictors: beyond, shares round to 0 or 1 in floating point.
 LARGEST_LOGIT = 30.0
 
 
@@ -24,27 +30,30 @@ class Beta(Family):
 
     name = "beta"
     aliases = ("share", "proportion")
-    need = "numbers strictly between 0 and 1"
-    meaning = "shares between 0 and 1"
+    allowed_values = "numbers strictly between 0 and 1"
+    description = "shares between 0 and 1"
+    analytic_condition = ANALYTIC_WITH_SCALE
+    has_unit_mean = True
+    has_unbounded_information = True
     n_columns = 2
     has_dispersion = True
-    dispersion_means = "one over the precision"
+    dispersion_meaning = "one over the precision"
     dispersion_bounds = (1e-8, 1e3)
 
-    def finding(self, x: Array) -> Finding:
-        """Return the values at or beyond the ends."""
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values at or beyond 0 and 1."""
         outside = (x <= 0) | (x >= 1)
         if not outside.any():
             return None
         if (x >= 0).all() and (x <= 1).all():
             ends = np.count_nonzero(outside)
-            return (
-                f"{ends} of {len(x)} cells at 0 or 1",
-                "move them inside, as (x (n - 1) + 1/2) / n does, or use family='gaussian'",
+            advice = "transform them by (x (n - 1) + 1/2) / n, or use {real}"
+            return ValueProblem(
+                f"{ends} of {len(x)} cells at 0 or 1", use_family(advice, real="gaussian")
             )
-        return (
+        return ValueProblem(
             f"values from {x.min():g} to {x.max():g}",
-            "divide percentages by 100, or use family='gaussian'",
+            use_family("divide percentages by 100, or use {real}", real="gaussian"),
         )
 
     def to_working(self, x: Array) -> Array:
@@ -73,41 +82,53 @@ class Beta(Family):
         """Return ``-log x - log(1 - x)``."""
         return np.asarray(-np.log(x) - np.log1p(-x))
 
-    def summary(self, x: Array, counts: Array | None = None) -> Array:
-        """Return the sum of ``base``: no parameter enters it."""
+    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
+        """Return the sum of ``base``, which has no parameter."""
         base = self.base(x, np.ones(1))
         return np.array([base.sum() if counts is None else base @ counts])
 
-    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""
-        return np.concatenate(list(summaries))
+        return np.concatenate(list(statistics))
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
         """Return the mean."""
         return np.asarray(expit(eta))
 
-    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return the log ratio of geometric means, and the precision of about such a spread."""
+    def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return the log ratio of geometric means, and dispersions that match the variances."""
         eta = mean[0] - mean[1]
         spread = np.maximum(variance.sum(axis=0), 1e-8)
         # Near the middle a logarithm has the variance gamma (1 - mu) / mu.
         odds = np.exp(np.clip(eta, -LARGEST_LOGIT, LARGEST_LOGIT))
         return eta, np.clip(spread / (odds + 1.0 / odds), 1e-4, 1.0)
 
-    def first_look(self, columns: Array) -> Array:
+    def linearize(self, columns: Array) -> Array:
         """Return the log odds."""
         return np.asarray(columns[0] - columns[1])
 
-    may_be_quiet = True
-
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return about the standard deviation of the log odds: one column falls as one rises."""
+        """Return about the standard deviation of the log odds: the columns move in opposition."""
         return np.asarray(np.sqrt(variance).sum(axis=0))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return beta draws, kept off the ends that floating point would round them to."""
+        """Return beta draws, clipped away from 0 and 1."""
         first, second = self._shapes(eta, aux)
         return np.clip(rng.beta(first, second), 1e-15, 1.0 - 1e-15)
+
+    def log_density_moments(self, eta: float, aux: Array) -> tuple[float, float]:
+        """Return the moments of ``(a - 1) log x + (b - 1) log(1 - x) - log B(a, b)``."""
+        (first, second), partition = self.natural(np.array(eta), aux)
+        whole = first + second
+        mean = (first - 1.0) * (psi(first) - psi(whole)) + (second - 1.0) * (
+            psi(second) - psi(whole)
+        )
+        variance = (
+            (first - 1.0) ** 2 * polygamma(1, first)
+            + (second - 1.0) ** 2 * polygamma(1, second)
+            - (whole - 2.0) ** 2 * polygamma(1, whole)
+        )
+        return float(mean - partition), float(variance)
 
     @staticmethod
     def _shapes(eta: Array, aux: Array) -> tuple[Array, Array]:

@@ -6,51 +6,69 @@ import numpy as np
 from scipy.special import expit, gammaln, logit
 
 from hidag.exceptions import SettingError
-from hidag.measurement.families.base import Array, Finding, MeanFamily, found_elsewhere, softplus
-from hidag.measurement.families.registry import register, written
+from hidag.measurement.families.base import (
+    AnalyticCondition,
+    Array,
+    MeanFamily,
+    ValueProblem,
+    describe_invalid,
+    softplus,
+    use_family,
+)
+from hidag.measurement.families.registry import format_argument, register
 
 
 @register("binomial")
 class Binomial(MeanFamily):
     """``X ~ Binomial(n, 1 / (1 + exp(-eta)))``."""
 
-    number_means = "number of trials"
-    example_number = "20"
-    meaning = "successes in a known number of trials"
+    argument_name = "number of trials"
+    example_argument = "20"
+    description = "successes in a known number of trials"
+    analytic_condition = AnalyticCondition(
+        "holds", "a regular exponential family with the logit link; the number of trials is known"
+    )
     canonical_below = np.inf
+    has_unbounded_information = True
 
     def __init__(self, n_trials: float) -> None:
         self.n_trials = n_trials
-        self.name = f"binomial({written(n_trials)})"
-        self.need = f"whole numbers from 0 to {written(n_trials)}"
+        self.name = f"binomial({format_argument(n_trials)})"
+        self.allowed_values = f"whole numbers from 0 to {format_argument(n_trials)}"
 
     @classmethod
-    def with_number(cls, number: float) -> Binomial:
+    def from_number(cls, number: float) -> Binomial:
         """Return the family for that many trials."""
         if not (number.is_integer() and number >= 1):
             raise SettingError(
-                f"family='binomial({written(number)})' must have a whole number of trials, at "
-                "least 1"
+                "family-argument",
+                "family='binomial({number})' must have a whole number of trials, at least 1",
+                number=format_argument(number),
             )
         return cls(number)
 
-    def finding(self, x: Array) -> Finding:
-        """Return the values that are no numbers of successes."""
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values that are not numbers of successes."""
         other = (x < 0) | (x > self.n_trials) | (x != np.floor(x))
         if not other.any():
             return None
         if (x >= 0).all() and (x == np.floor(x)).all():
-            return (
-                f"{x.max():g} successes in {written(self.n_trials)} trials",
-                "put the true number of trials in the brackets, or use family='poisson' for counts "
-                "without a largest one",
+            return ValueProblem(
+                f"{x.max():g} successes in {format_argument(self.n_trials)} trials",
+                use_family(
+                    "put the true number of trials in parentheses, or use {count} for unbounded "
+                    "counts",
+                    count="poisson",
+                ),
             )
-        return (
-            found_elsewhere(x, other),
-            "use the numbers of successes, not shares; family='beta' is for shares",
+        return ValueProblem(
+            describe_invalid(x, other),
+            use_family(
+                "use the numbers of successes, not shares; {share} is for shares", share="beta"
+            ),
         )
 
-    def values(self) -> Array:
+    def possible_values(self) -> Array:
         """Return 0 to the number of trials."""
         return np.arange(self.n_trials + 1.0)
 
@@ -80,21 +98,24 @@ class Binomial(MeanFamily):
         """Return means at distance ``epsilon`` from 0 and from the number of trials."""
         return np.clip(mean, epsilon, self.n_trials - epsilon)
 
-    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
+    def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of successes as log odds: divided by n p (1 - p)."""
         p = float(mean) / self.n_trials
         return changes * (spread / max(self.n_trials * p * (1.0 - p), 0.1))
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log odds have a scale of their own."""
+        """Return one: log odds are on a common scale."""
         return np.ones_like(mean)
 
-    may_be_quiet = True
-
-    def noise_share(self, mean: Array) -> Array:
-        """Return one over what the trials tell of log odds: they may be many."""
+    def noise_variance(self, mean: Array) -> Array:
+        """Return the inverse of the information of all trials about the log odds."""
         share = np.clip(mean / self.n_trials, 1e-9, 1.0 - 1e-9)
         return np.asarray(1.0 / (self.n_trials * share * (1.0 - share)))
+
+    def second_moment(self, eta: Array, aux: Array) -> Array:
+        """Return ``mu + (n - 1) mu^2 / n``."""
+        mean, n = self.mean(eta), self.n_trials
+        return np.asarray(mean * (1.0 + (n - 1.0) * mean / n))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return numbers of successes."""

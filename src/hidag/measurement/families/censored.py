@@ -1,4 +1,4 @@
-"""Times that are known up to a limit: lognormal, censored at the right."""
+"""Right-censored lognormal times with a known limit."""
 
 from __future__ import annotations
 
@@ -6,76 +6,96 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
+from scipy.stats import norm
 
-from hidag.exceptions import SettingError
-from hidag.measurement.families.base import Array, Family, Finding, find_positive
-from hidag.measurement.families.bernoulli import log_normal_density
-from hidag.measurement.families.registry import register, written
+from hidag.exceptions import Advice, SettingError
+from hidag.measurement.families.base import (
+    AnalyticCondition,
+    Array,
+    Family,
+    ValueProblem,
+    find_nonpositive,
+    log_normal_density,
+    normal_base,
+)
+from hidag.measurement.families.registry import format_argument, register
 
-#: A limit that went through other units comes back a little off.
+#: Relative rounding error of a limit after a conversion of units.
 _ROUNDING = 1e-9
 
 
 @register("censored-lognormal")
 class CensoredLognormal(Family):
-    """``log X ~ Normal(eta, gamma)``; of times at or above the limit no more is known.
+    """``log X ~ Normal(eta, gamma)``, observed as the smaller of X and the limit.
 
-    The mean of such an item is everywhere that of the times as they are observed, the shorter one
-    of time and limit.
-    The columns are ``log(x / limit)``, zero where censored, and whether the time was censored.
+    Means are those of the observed times. The columns are ``log(x / limit)``, zero where censored,
+    and whether the time is censored.
     """
 
-    number_means = "limit"
-    example_number = "60"
-    meaning = "times that end at a limit, on a log scale"
-    need = "numbers > 0, some of them below the limit"
+    argument_name = "limit"
+    example_argument = "60"
+    description = "times that end at a limit, on a log scale"
+    allowed_values = "numbers > 0, some of them below the limit"
+    analytic_condition = AnalyticCondition(
+        "holds",
+        "the limit is known; the share beyond it and the law up to it are analytic in predictor "
+        "and scale and determine both",
+    )
+    has_unbounded_information = True
     n_columns = 2
     has_dispersion = True
-    dispersion_means = "variance of the logarithm"
+    dispersion_meaning = "variance of the logarithm"
     dispersion_is_variance = True
     dispersion_bounds = (1e-8, 1e4)
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
-        self.name = f"censored-lognormal({written(limit)})"
+        self.name = f"censored-lognormal({format_argument(limit)})"
         self._log_limit = float(np.log(limit))
 
     @classmethod
-    def with_number(cls, number: float) -> CensoredLognormal:
+    def from_number(cls, number: float) -> CensoredLognormal:
         """Return the family for that limit."""
         if not (np.isfinite(number) and number > 0):
             raise SettingError(
-                f"family='censored-lognormal({number!r})' must have a limit > 0, in the units of "
-                "the item"
+                "family-argument",
+                "family='censored-lognormal({number!r})' must have a limit > 0, in the units of "
+                "the item",
+                number=number,
             )
         return cls(number)
 
-    def finding(self, x: Array) -> Finding:
-        """Return what is not positive."""
-        return find_positive(x)
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values that are not positive."""
+        return find_nonpositive(x)
 
-    def column_finding(self, x: Array) -> Finding:
+    def find_unfittable(self, x: Array) -> ValueProblem | None:
         """Return that all times are censored."""
         if len(x) and x.min() >= self.limit:
-            return (
+            advice = "put the limit in the units of the item in parentheses"
+            return ValueProblem(
                 f"minimum {x.min():g}, so that every time is censored",
-                "put the limit of the item's own units in the brackets",
+                Advice("family-argument", advice),
             )
         return None
 
-    def column_doubt(self, x: Array) -> Finding:
-        """Return that some times are longer than the limit, as if they had been measured."""
+    def find_suspicious(self, x: Array) -> ValueProblem | None:
+        """Return that some times exceed the limit, as if they were not censored."""
         above = x[x > self.limit * (1 + _ROUNDING)]
         if not len(above):
             return None
-        return (
+        return ValueProblem(
             f"{len(above)} of {len(x)} values above its limit, up to {above.max():g}",
-            f"of these a fit takes no more than that they are at least {written(self.limit)}; put "
-            "a higher limit in the brackets if they were measured",
+            Advice(
+                "family-argument",
+                "the fit treats them as censored at {limit}; put a higher limit in parentheses if "
+                "they were measured",
+                {"limit": format_argument(self.limit)},
+            ),
         )
 
-    def as_taken(self, x: Array) -> Array:
-        """Return the times, the limit where they are longer."""
+    def as_observed(self, x: Array) -> Array:
+        """Return the times, censored at the limit."""
         return np.minimum(x, self.limit)
 
     def to_working(self, x: Array) -> Array:
@@ -89,7 +109,7 @@ class CensoredLognormal(Family):
         return np.where(columns[1] == 1, self.limit, np.exp(columns[0] + self._log_limit))
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return the Gaussian's parts, and what replaces them where censored."""
+        """Return the Gaussian parts, and their correction where censored."""
         distance = eta - self._log_limit
         slope = distance / aux
         partition = 0.5 * distance * slope
@@ -111,20 +131,41 @@ class CensoredLognormal(Family):
     def base(self, x: Array, aux: Array) -> Array:
         """Return the Gaussian base of ``log(x / limit)`` with its Jacobian; zero where censored."""
         logged = np.log(x) - self._log_limit
-        density = -0.5 * (logged**2 / aux + np.log(2.0 * np.pi * aux)) - np.log(x)
-        return np.where(x >= self.limit, 0.0, density)
+        return np.where(x >= self.limit, 0.0, normal_base(logged, aux) - np.log(x))
 
-    def summary(self, x: Array, counts: Array | None = None) -> Array:
-        """Return number, sum of squares and sum of logarithms of what was not censored."""
+    def working_base(self, x: Array, aux: Array) -> Array:
+        """Return the Gaussian base of ``log(x / limit)``; zero where censored."""
+        # Without the Jacobian, censored and uncensored times compare in any unit of time.
+        return self.base(x, aux) + np.where(x >= self.limit, 0.0, np.log(x))
+
+    def moment_label(self, item: str) -> str:
+        """Return the label of the observed time."""
+        return f"min({item}, {format_argument(self.limit)})"
+
+    def log_density_moments(self, eta: float, aux: Array) -> tuple[float, float]:
+        """Return the moments of a Gaussian log density below the limit and of the mass beyond."""
+        # Standard deviations from the mean to the limit; partial moments by integration by parts.
+        end = -float((eta - self._log_limit) / aux * np.sqrt(aux))
+        log_beyond, beyond = float(log_ndtr(-end)), float(ndtr(-end))
+        height = float(norm.pdf(end))
+        second = 1.0 - beyond - end * height
+        fourth = 3.0 * (1.0 - beyond) - (end**3 + 3.0 * end) * height
+        top = -0.5 * float(np.log(2.0 * np.pi * float(aux)))
+        mean = top * (1.0 - beyond) - 0.5 * second + beyond * log_beyond
+        square = top**2 * (1.0 - beyond) - top * second + 0.25 * fourth + beyond * log_beyond**2
+        return mean, max(square - mean**2, 0.0)
+
+    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
+        """Return number, sum of squares and sum of logarithms of the uncensored times."""
         whole = x < self.limit
         logged = np.log(x[whole])
         often = np.ones(len(logged)) if counts is None else counts[whole]
         squares = (logged - self._log_limit) ** 2
         return np.array([often.sum(), often @ squares, often @ logged])
 
-    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""
-        n, squares, logs = np.stack(summaries, axis=1)
+        n, squares, logs = np.stack(statistics, axis=1)
         return np.asarray(-0.5 * (squares / aux + n * np.log(2.0 * np.pi * aux)) - logs)
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
@@ -134,22 +175,20 @@ class CensoredLognormal(Family):
         below = np.exp(eta + 0.5 * aux + log_ndtr(distance - root))
         return np.asarray(below + self.limit * ndtr(-distance))
 
-    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return mean and variance of the observed logarithms, stretched for what is censored."""
+    def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and variance of the observed logarithms, corrected for censoring."""
         stretch = 1.0 / np.maximum(1.0 - mean[1], 0.2)
         return self._log_limit + mean[0] * (2.0 - stretch), np.maximum(variance[0], 1e-6) * stretch
 
-    def first_look(self, columns: Array) -> Array:
+    def linearize(self, columns: Array) -> Array:
         """Return the logarithm, at most that of the limit."""
         return np.asarray(columns[0])
-
-    may_be_quiet = True
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return the standard deviation of the observed logarithms."""
         return np.asarray(np.sqrt(variance[0]))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return times, the limit where they would be longer."""
+        """Return times, censored at the limit."""
         times = np.exp(eta + np.sqrt(aux) * rng.standard_normal(np.shape(eta)))
         return np.minimum(times, self.limit)

@@ -1,4 +1,4 @@
-"""Counts with more zeros than a Poisson law has: zero-inflated Poisson with a logarithmic link."""
+"""Counts: Poisson, negative binomial and zero-inflated Poisson."""
 
 from __future__ import annotations
 
@@ -8,32 +8,38 @@ import numpy as np
 from scipy.special import expit, gammaln, logit
 
 from hidag.measurement.families.base import (
+    ANALYTIC_WITH_SCALE,
+    AnalyticCondition,
     Array,
     Family,
-    Finding,
     MeanFamily,
-    find_counts,
+    ValueProblem,
+    find_no_counts,
     softplus,
 )
 from hidag.measurement.families.registry import register
 
-# --- Counts: Poisson with a logarithmic or an identity link
-
-#: A linear predictor beyond this would overflow the mean long before it explains a count.
+#: Bound of linear predictors on the log scale; larger means would overflow.
 LARGEST_LOG_MEAN = 40.0
-#: Smallest mean under the identity link: a state that never produces a count is not a Poisson law.
+#: Largest log mean that numpy's Poisson sampler and float64 represent exactly.
+LARGEST_SIMULATED_LOG_MEAN = 36.0
+#: Smallest mean under the identity link: a Poisson mean is positive.
 SMALLEST_MEAN = 1e-3
+#: Largest mean of counts that numpy can draw from.
+LARGEST_RATE = 9e18
 
 
 class LogMeanCounts(MeanFamily):
     """``E X = exp(eta)`` for counts."""
 
-    need = "counts >= 0"
-    may_be_quiet = True
+    allowed_values = "counts >= 0"
+    is_count = True
+    has_unbounded_information = True
+    largest_simulated_predictor = LARGEST_SIMULATED_LOG_MEAN
 
-    def finding(self, x: Array) -> Finding:
-        """Return what is no count."""
-        return find_counts(x)
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values that are not counts."""
+        return find_no_counts(x)
 
     def mean(self, eta: Array) -> Array:
         """Return ``exp(eta)``."""
@@ -47,30 +53,34 @@ class LogMeanCounts(MeanFamily):
         """Return means of at least epsilon."""
         return np.maximum(mean, epsilon)
 
-    def first_look(self, columns: Array) -> Array:
+    def linearize(self, columns: Array) -> Array:
         """Return ``log(x + 1/2)``."""
         return np.log(columns + 0.5)
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: ratios of means have a scale of their own."""
+        """Return one: log ratios of means are on a common scale."""
         return np.ones_like(mean)
 
 
-@register("poisson")
+@register("poisson", default_for="count")
 class Poisson(LogMeanCounts):
     """``E X = exp(eta)``."""
 
     name = "poisson"
     aliases: tuple[str, ...] = ("count", "counts")
-    meaning = "counts"
+    description = "counts"
+    analytic_condition = AnalyticCondition(
+        "holds", "a regular exponential family with the log link"
+    )
+    overdispersed_alternative = "negative-binomial"
     canonical_below = LARGEST_LOG_MEAN
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return ``theta = eta`` and ``A = exp(eta)``, both held at the largest mean."""
+        """Return ``theta = eta`` and ``A = exp(eta)``, bounded by the largest mean."""
         return np.minimum(eta, LARGEST_LOG_MEAN), self.mean(eta)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return ``1``, the mean and the mean again (it is the variance too)."""
+        """Return ``1``, the mean and the variance, which is the mean."""
         mean = self.mean(eta)
         return np.ones_like(eta), mean, mean
 
@@ -78,8 +88,8 @@ class Poisson(LogMeanCounts):
         """Return ``-log x!``."""
         return np.asarray(-gammaln(x + 1.0))
 
-    def noise_share(self, mean: Array) -> Array:
-        """Return one over the mean: logarithms of large counts are known well."""
+    def noise_variance(self, mean: Array) -> Array:
+        """Return one over the mean, the variance of the logarithm of a large count."""
         return np.asarray(1.0 / np.maximum(mean, SMALLEST_MEAN))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
@@ -93,7 +103,16 @@ class PoissonIdentity(Poisson):
 
     name = "poisson-identity"
     aliases = ()
-    meaning = "counts, effects added on the scale of the mean"
+    description = "counts, effects added on the scale of the mean"
+    analytic_condition = AnalyticCondition(
+        "undecided",
+        "the assumption asks for a link that turns every real number into a mean, and the identity "
+        "link does so only for positive ones; it holds on the set of parameters where every mean "
+        "is positive, which is convex and open, so the argument can be repeated there, but the "
+        "paper does not do so",
+        holds_if_positive=True,
+    )
+    largest_simulated_predictor = np.inf
     lowest_predictor = SMALLEST_MEAN
     canonical_below = -np.inf
 
@@ -108,14 +127,14 @@ class PoissonIdentity(Poisson):
         return inverse, np.ones_like(eta), inverse
 
     def mean(self, eta: Array) -> Array:
-        """Return the predictor, kept above the smallest mean."""
+        """Return the predictor, at least the smallest mean."""
         return np.maximum(eta, SMALLEST_MEAN)
 
     def predictor(self, mean: Array) -> Array:
         """Return the mean itself."""
         return np.asarray(mean, dtype=np.float64)
 
-    def first_look(self, columns: Array) -> Array:
+    def linearize(self, columns: Array) -> Array:
         """Return the counts as they are."""
         return columns
 
@@ -123,15 +142,9 @@ class PoissonIdentity(Poisson):
         """Return the standard deviation of a count with the item's mean."""
         return np.sqrt(np.maximum(mean, SMALLEST_MEAN))
 
-    def noise_share(self, mean: Array) -> Array:
-        """Return one: coefficients are in units of the noise."""
+    def noise_variance(self, mean: Array) -> Array:
+        """Return one: coefficients are in units of the standard deviation."""
         return np.ones_like(mean)
-
-
-# --- Counts that vary more than a Poisson law: negative binomial with a logarithmic link
-
-#: Larger means of counts cannot be drawn from.
-LARGEST_RATE = 9e18
 
 
 @register("negative-binomial")
@@ -140,12 +153,13 @@ class NegativeBinomial(LogMeanCounts):
 
     name = "negative-binomial"
     aliases = ("negbin", "overdispersed-count")
-    meaning = "counts that vary more than a Poisson law"
+    description = "counts that vary more than a Poisson law"
+    analytic_condition = ANALYTIC_WITH_SCALE
     has_dispersion = True
-    dispersion_means = "what the squared mean adds to the variance, per square"
-    #: Below the smallest the law is a Poisson law to all purposes.
+    dispersion_meaning = "what the squared mean adds to the variance, per square"
+    # At the smallest dispersion the distribution is practically Poisson.
     dispersion_bounds = (1e-5, 1e4)
-    least_case = "Poisson counts"
+    limiting_distribution = "Poisson counts"
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = log(gamma mu / (1 + gamma mu))``, ``A = log(1 + gamma mu) / gamma``."""
@@ -164,18 +178,15 @@ class NegativeBinomial(LogMeanCounts):
         return np.asarray(gammaln(x + size) - gammaln(size) - gammaln(x + 1.0))
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
-        """Return what the variance has beyond the mean, per squared mean."""
+        """Return the excess of the variance over the mean, per squared mean."""
         return np.clip((variance - mean) / mean**2, 0.05, 20.0)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return counts, drawn as Poisson counts with gamma-distributed means."""
         size = np.broadcast_to(1.0 / aux, np.shape(eta))
         rate = self.mean(eta) * rng.standard_gamma(size) / size
-        # States that hardly occur may have means beyond the largest count that can be drawn.
+        # States of negligible probability may have means beyond the largest count.
         return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
-
-
-# ---
 
 
 @register("zero-inflated-poisson")
@@ -187,17 +198,23 @@ class ZeroInflatedPoisson(Family):
 
     name = "zero-inflated-poisson"
     aliases = ("zip", "zero-inflated")
-    need = "counts >= 0"
-    meaning = "counts with extra zeros"
+    allowed_values = "counts >= 0"
+    description = "counts with extra zeros"
+    analytic_condition = AnalyticCondition(
+        "holds", "its law is analytic in predictor and share of extra zeros, and determines both"
+    )
+    is_count = True
+    has_unbounded_information = True
+    largest_simulated_predictor = LARGEST_SIMULATED_LOG_MEAN
     n_columns = 2
     has_dispersion = True
-    dispersion_means = "probability of an extra zero"
+    dispersion_meaning = "probability of an extra zero"
     dispersion_bounds = (1e-6, 1.0 - 1e-6)
-    least_case = "Poisson counts"
+    limiting_distribution = "Poisson counts"
 
-    def finding(self, x: Array) -> Finding:
-        """Return what is no count."""
-        return find_counts(x)
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values that are not counts."""
+        return find_no_counts(x)
 
     def to_working(self, x: Array) -> Array:
         """Return the count, and one where it is zero."""
@@ -208,7 +225,7 @@ class ZeroInflatedPoisson(Family):
         return np.asarray(columns[0])
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return the Poisson parts, and what a zero may be besides."""
+        """Return the Poisson parts, and the correction for extra zeros."""
         held = np.minimum(eta, LARGEST_LOG_MEAN)
         mean = np.exp(held)
         extra = softplus(logit(aux) + mean)
@@ -225,20 +242,20 @@ class ZeroInflatedPoisson(Family):
         """Return ``-log x!``."""
         return np.asarray(-gammaln(x + 1.0))
 
-    def summary(self, x: Array, counts: Array | None = None) -> Array:
-        """Return the sum of ``base``: no parameter enters it."""
+    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
+        """Return the sum of ``base``, which has no parameter."""
         base = self.base(x, np.ones(1))
         return np.array([base.sum() if counts is None else base @ counts])
 
-    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""
-        return np.concatenate(list(summaries))
+        return np.concatenate(list(statistics))
 
-    def to_free(self, dispersion: Array) -> Array:
+    def to_unbounded(self, dispersion: Array) -> Array:
         """Return log odds."""
         return np.asarray(logit(dispersion))
 
-    def from_free(self, free: Array) -> Array:
+    def from_unbounded(self, free: Array) -> Array:
         """Return probabilities."""
         return np.asarray(expit(free))
 
@@ -246,28 +263,26 @@ class ZeroInflatedPoisson(Family):
         """Return ``(1 - gamma) lambda``."""
         return np.asarray((1.0 - aux) * self._poisson_mean(eta))
 
-    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return the law whose mean and share of zeros are about the items'."""
+    def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return parameters that match the items' means and shares of zeros."""
         total, zeros = np.maximum(mean[0], 1e-4), mean[1]
         extra = np.zeros_like(total)
         for _ in range(20):
-            # The mean of what is not extra; then what of the zeros it leaves to be extra.
+            # Alternate between the Poisson mean and the share of extra zeros.
             rate = total / (1.0 - extra)
             extra = np.clip((zeros - np.exp(-rate)) / (1.0 - np.exp(-rate)), 0.0, 0.95)
         return np.log(total / (1.0 - extra)), np.clip(extra, 0.02, 0.95)
 
-    def first_look(self, columns: Array) -> Array:
+    def linearize(self, columns: Array) -> Array:
         """Return ``log(x + 1/2)``."""
         return np.asarray(np.log(columns[0] + 0.5))
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: ratios of means have a scale of their own."""
+        """Return one: log ratios of means are on a common scale."""
         return np.ones_like(mean[0])
 
-    may_be_quiet = True
-
-    def noise_share(self, mean: Array) -> Array:
-        """Return one over the mean, as of counts without extra zeros: these tell nothing."""
+    def noise_variance(self, mean: Array) -> Array:
+        """Return one over the mean; extra zeros carry no information."""
         return np.asarray(1.0 / np.maximum(mean[0], 1e-12))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, polygamma, psi
 
-from hidag.measurement.families.base import Array, Finding, MeanFamily, find_positive
+from hidag.measurement.families.base import (
+    ANALYTIC_WITH_SCALE,
+    Array,
+    MeanFamily,
+    ValueProblem,
+    find_nonpositive,
+)
 from hidag.measurement.families.registry import register
 
-#: Predictors beyond this are those of numbers that no table may hold.
+#: Bound of predictors; larger values are refused in a table.
 LARGEST_LOG_SIZE = 230.0
 
 
@@ -19,15 +25,17 @@ class Gamma(MeanFamily):
     """``E X = mu = exp(eta)`` and ``Var X = gamma mu**2``; ``1 / gamma`` is the shape."""
 
     name = "gamma"
-    need = "numbers > 0"
-    meaning = "positive amounts whose spread grows with their mean"
+    allowed_values = "numbers > 0"
+    description = "positive amounts whose spread grows with their mean"
+    analytic_condition = ANALYTIC_WITH_SCALE
+    has_unbounded_information = True
     has_dispersion = True
-    dispersion_means = "squared ratio of standard deviation and mean"
+    dispersion_meaning = "squared ratio of standard deviation and mean"
     dispersion_bounds = (1e-6, 1e3)
 
-    def finding(self, x: Array) -> Finding:
-        """Return what is not positive."""
-        return find_positive(x)
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values that are not positive."""
+        return find_nonpositive(x)
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = -1 / (gamma mu)`` and ``A = eta / gamma``."""
@@ -40,18 +48,18 @@ class Gamma(MeanFamily):
         return shape / self.mean(eta), shape, shape
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return what the density has besides: powers of x and the normalising constant."""
+        """Return the powers of x and the normalizing constant."""
         shape = 1.0 / aux
         return np.asarray(shape * np.log(shape) - gammaln(shape) + (shape - 1.0) * np.log(x))
 
-    def summary(self, x: Array, counts: Array | None = None) -> Array:
+    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
         """Return the number of responses and the sum of their logarithms."""
         often = np.ones(len(x)) if counts is None else counts
         return np.array([often.sum(), often @ np.log(x)])
 
-    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
         """Return the sums of ``base``."""
-        n, logs = np.stack(summaries, axis=1)
+        n, logs = np.stack(statistics, axis=1)
         shape = 1.0 / aux
         return np.asarray(n * (shape * np.log(shape) - gammaln(shape)) + (shape - 1.0) * logs)
 
@@ -64,23 +72,29 @@ class Gamma(MeanFamily):
         return np.log(mean)
 
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return positive means: units are the user's, so no distance from zero is too small."""
+        """Return positive means; units are arbitrary, so ``epsilon`` does not apply."""
         return np.maximum(mean, np.exp(-LARGEST_LOG_SIZE))
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
         """Return the squared ratio of standard deviation and mean."""
         return np.clip(variance / mean**2, 1e-4, 1e2)
 
-    def first_look(self, columns: Array) -> Array:
-        """Return the logarithm; of zeros that stand in missing cells, that of a tiny number."""
+    def linearize(self, columns: Array) -> Array:
+        """Return the logarithm; the zeros of missing cells become a tiny number."""
         return np.log(np.maximum(columns, np.exp(-LARGEST_LOG_SIZE)))
-
-    may_be_quiet = True
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
         """Return about the standard deviation of the logarithm."""
         smallest = np.exp(-LARGEST_LOG_SIZE)
         return np.asarray(np.sqrt(np.log1p(variance / np.maximum(mean, smallest) ** 2)))
+
+    def log_density_moments(self, eta: float, aux: Array) -> tuple[float, float]:
+        """Return the moments of ``(k - 1) log x - x / s - k log s - log Gamma(k)``, k the shape."""
+        shape = 1.0 / float(aux)
+        log_scale = float(np.log(self.mean(np.array(eta)))) - np.log(shape)
+        mean = (shape - 1.0) * psi(shape) - log_scale - shape - gammaln(shape)
+        # The covariance of log x and x / s is one.
+        return float(mean), float((shape - 1.0) ** 2 * polygamma(1, shape) - shape + 2.0)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return gamma draws."""

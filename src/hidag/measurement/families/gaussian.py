@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.measurement.families.base import Array, Finding, MeanFamily, find_positive
+from hidag.measurement.families.base import (
+    ANALYTIC_WITH_SCALE,
+    Array,
+    MeanFamily,
+    ValueProblem,
+    find_nonpositive,
+    normal_base,
+)
 from hidag.measurement.families.registry import register
 
 
-@register("gaussian")
+@register("gaussian", default_for="real")
 class Gaussian(MeanFamily):
     """``X ~ Normal(eta, gamma)``; the dispersion gamma is the variance."""
 
     name = "gaussian"
     aliases: tuple[str, ...] = ("normal", "continuous")
-    meaning = "continuous measurements"
+    description = "continuous measurements"
+    analytic_condition = ANALYTIC_WITH_SCALE
     has_dispersion = True
-    dispersion_means = "variance"
+    dispersion_meaning = "variance"
     dispersion_is_variance = True
     is_location_scale = True
-    may_be_quiet = True
+    has_unbounded_information = True
     canonical_below = np.inf
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
@@ -34,7 +42,7 @@ class Gaussian(MeanFamily):
 
     def base(self, x: Array, aux: Array) -> Array:
         """Return ``-x**2 / (2 gamma) - log(2 pi gamma) / 2``."""
-        return np.asarray(-0.5 * (x * x / aux + np.log(2.0 * np.pi * aux)))
+        return normal_base(x, aux)
 
     def mean(self, eta: Array) -> Array:
         """Return the predictor."""
@@ -45,7 +53,7 @@ class Gaussian(MeanFamily):
         return np.asarray(mean, dtype=np.float64)
 
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return the mean: every real number is in range."""
+        """Return the mean: every real number is allowed."""
         return mean
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
@@ -56,24 +64,33 @@ class Gaussian(MeanFamily):
         """Return the items' standard deviations."""
         return np.sqrt(variance)
 
+    def working_base(self, x: Array, aux: Array) -> Array:
+        """Return the base of the normal density on the working scale."""
+        return normal_base(self.to_working(x), aux)
+
+    def log_density_moments(self, eta: float, aux: Array) -> tuple[float, float]:
+        """Return the moments of the maximum minus half a chi-square with one degree of freedom."""
+        return float(-0.5 * (np.log(2.0 * np.pi * aux) + 1.0)), 0.5
+
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return normal draws."""
         return eta + np.sqrt(aux) * rng.standard_normal(np.shape(eta))
 
 
-@register("lognormal")
+@register("lognormal", default_for="positive")
 class Lognormal(Gaussian):
     """``log X ~ Normal(eta, gamma)``, for response times and other positive sizes."""
 
     name = "lognormal"
     aliases = ("time",)
-    need = "numbers > 0"
-    meaning = "positive times or amounts, on a log scale"
-    dispersion_means = "variance of the logarithm"
+    allowed_values = "numbers > 0"
+    description = "positive times or amounts, on a log scale"
+    dispersion_meaning = "variance of the logarithm"
+    largest_simulated_predictor = 36.0
 
-    def finding(self, x: Array) -> Finding:
-        """Return what is not positive."""
-        return find_positive(x)
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values that are not positive."""
+        return find_nonpositive(x)
 
     def to_working(self, x: Array) -> Array:
         """Return the logarithm."""
@@ -90,7 +107,11 @@ class Lognormal(Gaussian):
     def base(self, x: Array, aux: Array) -> Array:
         """Return the Gaussian base of ``log x`` and the Jacobian ``-log x``."""
         logged = np.log(x)
-        return super().base(logged, aux) - logged
+        return normal_base(logged, aux) - logged
+
+    def moment_label(self, item: str) -> str:
+        """Return the label of the logarithm."""
+        return f"log({item})"
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return the exponential of normal draws."""

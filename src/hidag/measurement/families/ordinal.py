@@ -1,4 +1,4 @@
-"""Ordered grades: cumulative logits with one predictor (proportional odds)."""
+"""Ordered grades: cumulative logits with one linear predictor (proportional odds)."""
 
 from __future__ import annotations
 
@@ -7,81 +7,109 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit, logit
 
-from hidag.exceptions import SettingError
-from hidag.measurement.families.base import Array, Family, Finding, find_grades
-from hidag.measurement.families.registry import register, written
+from hidag.exceptions import Advice, SettingError
+from hidag.formatting import format_value
+from hidag.measurement.families.base import (
+    MAX_HALVINGS,
+    AnalyticCondition,
+    Array,
+    Family,
+    ValueProblem,
+    describe_invalid,
+    use_family,
+)
+from hidag.measurement.families.registry import format_argument, register
 
-#: Two cutpoints keep this distance, and none is further from the first than the largest.
+#: Smallest distance of two cutpoints, and largest distance from the first.
 SMALLEST_GAP, LARGEST_CUTPOINT = 1e-3, 40.0
-#: Thresholds that move as one are tied with so much stiffness for each row.
+#: Curvature per row that ties thresholds which move together.
 TIED = 1e6
-#: Newton steps that do not gain are halved so often at the most.
-MAX_HALVINGS = 8
 LONGEST_STEP = 2.0
-#: Standard deviation of the logistic law behind the grades.
+#: Standard deviation of the standard logistic distribution.
 LOGISTIC_SPREAD = float(np.pi / np.sqrt(3.0))
 
 
-@register("ordinal")
+@register("ordinal", default_for="grades")
 class Ordinal(Family):
     """``P(X >= c) = 1 / (1 + exp(-(eta - tau_c)))`` for grades c from 1 to C - 1, ``tau_1 = 0``.
 
-    Grades begin at 0, or elsewhere if the brackets say so: ``ordinal(1..5)``. The auxiliaries are
-    the cutpoints ``tau_2 < ... < tau_{C-1}``; the first one is in the intercept. Columns are
+    Grades begin at 0, or at the lower end of a range: ``ordinal(1..5)``. The auxiliaries are the
+    cutpoints ``tau_2 < ... < tau_{C-1}``; the first one is in the intercept. Columns are
     indicators of all grades but the lowest.
     """
 
     aliases = ("ordered", "likert", "graded")
-    number_means = "number of grades"
-    example_number = "5"
-    meaning = "ordered grades"
-    closed_gap = 1.001 * SMALLEST_GAP
+    argument_name = "number of grades"
+    argument_source = "whole numbers without gaps, at least 3 of them"
+    example_argument = "5"
+    description = "ordered grades"
+    analytic_condition = AnalyticCondition(
+        "holds",
+        "its law is analytic in predictor and cutpoints and determines both; the paper writes one "
+        "dispersion per item, and its proof needs no more of it than cutpoints offer",
+    )
+    smallest_gap = 1.001 * SMALLEST_GAP
 
     def __init__(self, n_grades: int, lowest: int = 0) -> None:
         self.n_grades = n_grades
         self.lowest = lowest
         top = lowest + n_grades - 1
         self.name = f"ordinal({lowest}..{top})" if lowest else f"ordinal({n_grades})"
-        self.need = f"whole numbers from {lowest} to {top}"
+        self.allowed_values = f"whole numbers from {lowest} to {top}"
         self.n_columns = n_grades - 1
         self.n_cutpoints = n_grades - 2
 
     @classmethod
-    def with_number(cls, number: float) -> Ordinal:
+    def from_number(cls, number: float) -> Ordinal:
         """Return the family for that many grades."""
-        if not (number.is_integer() and number >= 3):
-            raise SettingError(
-                f"family='ordinal({written(number)})' must have a whole number of grades, at least "
-                "3; two grades are family='bernoulli'"
-            )
-        return cls(int(number))
+        if not number.is_integer():
+            raise _too_few_grades(format_argument(number))
+        return cls._of_range(0, int(number) - 1, format_argument(number))
 
     @classmethod
-    def from_brackets(cls, text: str) -> Ordinal:
+    def from_argument(cls, text: str) -> Ordinal:
         """Return the family for a number of grades, or for grades from one to another."""
         low, dots, top = text.partition("..")
         if not dots:
-            return cls.with_number(float(text))
-        if int(top) - int(low) < 2:
-            raise SettingError(
-                f"family='ordinal({text})' must have at least 3 grades; two grades are "
-                "family='bernoulli'"
-            )
-        return cls(int(top) - int(low) + 1, int(low))
+            return cls.from_number(float(text))
+        return cls._of_range(int(low), int(top), text)
 
     @classmethod
-    def name_from_values(cls, x: Array) -> str | None:
-        """Return the name for grades from the smallest to the largest, all of which occur."""
+    def _of_range(cls, lowest: int, top: int, argument: str) -> Ordinal:
+        if top - lowest < 2:
+            raise _too_few_grades(argument)
+        return cls(top - lowest + 1, lowest)
+
+    @property
+    def categories(self) -> tuple[float, ...]:
+        """The grades."""
+        return tuple(self.possible_values().tolist())
+
+    @classmethod
+    def name_from_values(cls, x: Array, weights: Array | None = None) -> str | None:
+        """Return the name for grades from the smallest to the largest if all occur."""
         grades = np.unique(x)
         if len(grades) < 3 or not np.array_equal(grades, grades[0] + np.arange(len(grades))):
             return None
         return cls(len(grades), int(grades[0])).name if grades[0] == int(grades[0]) else None
 
-    def finding(self, x: Array) -> Finding:
-        """Return the values that are no grades."""
-        return find_grades(x, self.lowest, self.n_grades)
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        """Return the values that are not grades."""
+        top = self.lowest + self.n_grades - 1
+        other = (x < self.lowest) | (x > top) | (x != np.floor(x))
+        if not other.any():
+            return None
+        if (x != np.floor(x)).any():
+            recode = Advice("recode", "recode the item as whole numbers")
+            return ValueProblem(describe_invalid(x, other), recode)
+        ends = {"low": min(int(x.min()), self.lowest), "high": max(int(x.max()), top)}
+        advice = "write 'ordinal({low}..{high})' if these are all grades, or recode the item"
+        return ValueProblem(
+            f"values from {format_value(x.min())} to {format_value(x.max())}",
+            Advice("family-argument", advice, ends),
+        )
 
-    def values(self) -> Array:
+    def possible_values(self) -> Array:
         """Return the grades."""
         return self.lowest + np.arange(float(self.n_grades))
 
@@ -96,7 +124,7 @@ class Ordinal(Family):
         return np.asarray(self.lowest + steps)
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return log ratios of each grade's probability to the lowest one's, and minus its log."""
+        """Return log ratios of the grades' probabilities to the lowest one's, and minus its log."""
         logs = self.log_probabilities(eta, aux)
         return logs[1:] - logs[0], -logs[0]
 
@@ -109,15 +137,15 @@ class Ordinal(Family):
         return score[1:] - score[0], -score[0], np.asarray((probabilities * score**2).sum(axis=0))
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return zero: the density has no part free of the predictor."""
+        """Return zero: the whole density depends on the predictor."""
         return np.zeros_like(x)
 
-    def base_totals(self, summaries: Sequence[Array], aux: Array) -> Array:
+    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
         """Return zeros."""
         return np.zeros(len(aux))
 
-    def summary(self, x: Array, counts: Array | None = None) -> Array:
-        """Return nothing: nothing is needed."""
+    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
+        """Return an empty array: ``base`` is zero."""
         return np.zeros(0)
 
     def log_probabilities(self, eta: Array, aux: Array) -> Array:
@@ -125,12 +153,12 @@ class Ordinal(Family):
         distance = self._distances(eta, aux)
         cut = self._thresholds(aux, np.ndim(eta))
         logs = np.empty((self.n_grades, *distance.shape[1:]))
-        # Logarithms of a logistic function and of one minus it share the part that costs time.
+        # The logarithms of a logistic function and of one minus it share the expensive part.
         tail = np.log1p(np.exp(-np.abs(distance)))
         logs[1:] = np.minimum(distance, 0.0) - tail
         logs[0] = 0.0
         logs[:-1] -= np.maximum(distance, 0.0) + tail
-        # A difference of two logistic functions, as a product: nothing cancels.
+        # A difference of two logistic functions written as a product, without cancellation.
         logs[1:-1] += np.log(-np.expm1(cut[:-1] - cut[1:]))
         return logs
 
@@ -144,24 +172,24 @@ class Ordinal(Family):
         steps = (draws < expit(self._distances(eta, aux))).sum(axis=0)
         return np.asarray(self.lowest + steps, dtype=np.float64)
 
-    def null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+    def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return the cumulative log odds of the items' grades."""
         above = np.clip(np.cumsum(mean[::-1], axis=0)[::-1], 1e-4, 1.0 - 1e-4)
         levels = logit(above)
-        # Grades that nobody has would have no room.
+        # Grades without a response would have equal cutpoints.
         room = SMALLEST_GAP * np.arange(1, self.n_grades - 1)
         return levels[0], (levels[0] - levels[1:]).T + room
 
-    def first_look(self, columns: Array) -> Array:
+    def linearize(self, columns: Array) -> Array:
         """Return the grades."""
         return self.from_working(columns)
 
-    def look_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
-        """Return the changes in standard deviations of the logistic law behind the grades."""
+    def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
+        """Return the changes in standard deviations of the underlying logistic variable."""
         return changes * LOGISTIC_SPREAD
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log odds have a scale of their own."""
+        """Return one: log odds are on a common scale."""
         return np.ones_like(mean[0])
 
     def update_auxiliary(
@@ -170,12 +198,12 @@ class Ordinal(Family):
         eta: Array,
         sums: Array,
         counts: Array,
-        summaries: Sequence[Array],
+        statistics: Sequence[Array],
         mass: Array,
     ) -> tuple[Array, Array]:
-        """Return cutpoints after a Newton step of all of them, the intercept's among them.
+        """Return cutpoints after a joint Newton step of all thresholds.
 
-        The first cutpoint is moved too and then put back to zero: what it moved by is the shift.
+        The first threshold moves too; its change is returned as the shift of the intercept.
         """
         everything = np.concatenate([counts[None] - sums.sum(axis=0), sums])
         cut = np.hstack([np.zeros((len(aux), 1)), aux])
@@ -196,8 +224,12 @@ class Ordinal(Family):
             step *= 0.5
         return out[:, 1:] - out[:, :1], -out[:, 0]
 
+    def second_moment(self, eta: Array, aux: Array) -> Array:
+        """Return the expected squared grade."""
+        return np.asarray(self.possible_values() ** 2 @ np.exp(self.log_probabilities(eta, aux)))
+
     def _in_order(self, cut: Array) -> Array:
-        """Return thresholds, (n, C - 1), that keep their distances, the first where it is."""
+        """Return thresholds, (n, C - 1), with admissible distances and the same first one."""
         gaps = np.maximum(np.diff(cut, axis=1), SMALLEST_GAP)
         room = LARGEST_CUTPOINT - SMALLEST_GAP * np.arange(gaps.shape[1])[::-1]
         return np.hstack([cut[:, :1], cut[:, :1] + np.minimum(np.cumsum(gaps, axis=1), room)])
@@ -211,8 +243,8 @@ class Ordinal(Family):
     def _newton_step(self, cut: Array, eta: Array, sums: Array) -> Array:
         """Return the Newton step of all thresholds, (n, C - 1); the likelihood is concave.
 
-        Thresholds that are as close as they may be, and would be better off closer, move as one: a
-        grade that nobody gave would otherwise hold the others where they are.
+        Thresholds at their smallest distance that the gradient would move closer are tied together:
+        a grade without responses would otherwise block the others.
         """
         above = expit(eta[None] - cut.T[:, :, None])
         lower, upper = sums[:-1], sums[1:]
@@ -223,9 +255,9 @@ class Ordinal(Family):
         gradient = (lower * above).sum(axis=-1) - (upper * (1.0 - above)).sum(axis=-1)
         gradient[:-1] -= pull
         gradient[1:] += pull
-        # A gap grows as all thresholds above it move up.
+        # A gap widens if all thresholds above it increase.
         widening = np.cumsum(gradient[:0:-1], axis=0)[::-1]
-        stiffness[(gap <= self.closed_gap) & (widening < 0)] += TIED * (1.0 + sums.sum())
+        stiffness[(gap <= self.smallest_gap) & (widening < 0)] += TIED * (1.0 + sums.sum())
         size = len(above)
         curvature = np.zeros((cut.shape[0], size, size))
         place = np.arange(size)
@@ -246,3 +278,12 @@ class Ordinal(Family):
     def _distances(self, eta: Array, aux: Array) -> Array:
         """Return ``eta - tau_c`` along a leading axis, shape (C - 1, *eta.shape)."""
         return np.asarray(np.asarray(eta)[None] - self._thresholds(aux, np.ndim(eta)))
+
+
+def _too_few_grades(argument: str) -> SettingError:
+    return SettingError(
+        "family-argument",
+        "family='ordinal({argument})' must have a whole number of grades, at least 3",
+        advice=use_family("use {binary} for two grades", binary="bernoulli"),
+        argument=argument,
+    )

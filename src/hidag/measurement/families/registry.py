@@ -1,4 +1,4 @@
-"""Families by name: every class in this folder that was registered."""
+"""Look up item types and response families by name."""
 
 from __future__ import annotations
 
@@ -7,68 +7,134 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
-from hidag.exceptions import SettingError
-from hidag.measurement.families.base import Family
+from hidag.exceptions import Advice, SettingError
+from hidag.measurement.families.base import Family, ItemType
 
-#: Family classes by the name that stands before a bracket.
-KINDS: dict[str, type[Family]] = {}
+#: Registered classes by name without argument.
+ITEM_TYPES: dict[str, type[ItemType]] = {}
+#: Names of the default types by kind of values: see :func:`default_family`.
+_DEFAULTS: dict[str, str] = {}
 
-_Class = TypeVar("_Class", bound=type[Family])
+_Class = TypeVar("_Class", bound=type[ItemType])
 _PARTS = re.compile(r"([a-z][a-z-]*)\s*(?:\(\s*([^()]*?)\s*\))?\Z")
 
 
-def register(kind: str) -> Callable[[_Class], _Class]:
-    """Return a decorator that makes a family known by that name."""
+def register(name: str, *, default_for: str | None = None) -> Callable[[_Class], _Class]:
+    """Return a class decorator that registers an item type under a name.
 
-    def add(family: _Class) -> _Class:
-        KINDS[kind] = family
-        return family
+    Parameters
+    ----------
+    name : str
+        Without argument.
+    default_for : str, optional
+        The kind of values for which it is the default, see :func:`default_family`.
+    """
+
+    def add(cls: _Class) -> _Class:
+        ITEM_TYPES[name] = cls
+        if default_for is not None:
+            _DEFAULTS[default_for] = name
+        return cls
 
     return add
 
 
+def default_family(kind: str) -> str:
+    """Return the name, without argument, of the default item type for a kind of values.
+
+    Parameters
+    ----------
+    kind : {"binary", "count", "real", "positive", "grades", "categories"}
+    """
+    return _DEFAULTS[kind]
+
+
 def split_name(name: str) -> tuple[str, str | None]:
-    """Return the parts of a name: what stands before a bracket and what is in it, if any."""
+    """Return the name before the parentheses, and the argument in them or None."""
     parts = _PARTS.match(name)
     return (name, None) if parts is None else (parts[1], parts[2])
 
 
-def written(number: float) -> str:
-    """Return a number as it stands in a family's name: the shortest text that reads back."""
+def canonical_name(word: str) -> str:
+    """Return a name as typed by a user in lower case, with hyphens, and without aliases."""
+    name, argument = split_name(word.strip().lower().replace("_", "-"))
+    own = next((key for key, cls in ITEM_TYPES.items() if name in cls.aliases), name)
+    return own if argument is None else f"{own}({argument})"
+
+
+def format_argument(number: float) -> str:
+    """Return a number as it stands in the name of a family: the shortest text that reads back."""
     return str(int(number)) if float(number).is_integer() else repr(float(number))
 
 
-def shown_names() -> tuple[str, ...]:
-    """Return the names of all families; those that take a number show what it is."""
+def family_names() -> tuple[str, ...]:
+    """Return the names of all item types; arguments are replaced by their meaning."""
     return tuple(
-        kind if KINDS[kind].number_means is None else f"{kind}({KINDS[kind].number_means})"
-        for kind in sorted(KINDS)
+        name if (argument := ITEM_TYPES[name].argument_name) is None else f"{name}({argument})"
+        for name in sorted(ITEM_TYPES)
     )
 
 
 @cache
-def family_named(name: str) -> Family:
-    """Return the family of that name, such as "poisson" or "binomial(20)"."""
-    kind, number = split_name(name)
-    if kind not in KINDS:
-        known = ", ".join(repr(known) for known in shown_names())
-        raise SettingError(f"family must be one of {known}, got {name!r}")
-    family = KINDS[kind]
-    if family.number_means is None:
-        if number is not None:
-            raise SettingError(f"family={kind!r} takes no number in brackets, got {name!r}")
-        return family()
-    if number is None:
+def item_type(name: str) -> ItemType:
+    """Return the item type of a name, such as "poisson", "binomial(20)" or "categorical(3)".
+
+    Raises
+    ------
+    SettingError
+        If the name is unknown, or its argument is missing or invalid.
+    """
+    kind, argument = split_name(name)
+    if kind not in ITEM_TYPES:
+        known = ", ".join(map(repr, family_names()))
         raise SettingError(
-            f"family={kind!r} needs its {family.number_means} in brackets, such as "
-            f"'{kind}({family.example_number})'"
+            "unknown-family", "family must be one of {known}, got {name!r}", known=known, name=name
+        )
+    cls = ITEM_TYPES[kind]
+    if cls.argument_name is None:
+        if argument is not None:
+            raise SettingError(
+                "family-argument",
+                "family={kind!r} takes no argument in parentheses, got {name!r}",
+                kind=kind,
+                name=name,
+            )
+        return cls()
+    advice = Advice(
+        "family-argument",
+        "use for instance '{kind}({example})'",
+        {"kind": kind, "example": cls.example_argument},
+    )
+    if argument is None:
+        raise SettingError(
+            "family-argument",
+            "family={kind!r} needs its {argument} in parentheses",
+            advice=advice,
+            kind=kind,
+            argument=cls.argument_name,
         )
     try:
-        return family.from_brackets(number)
-    except ValueError as error:
-        if isinstance(error, SettingError):
-            raise
+        return cls.from_argument(argument)
+    except SettingError:
+        raise
+    except ValueError:
         raise SettingError(
-            f"family={name!r} must have a number in its brackets, the {family.number_means}; "
-            f"use for instance '{kind}({family.example_number})'"
+            "family-argument",
+            "family={name!r} must have its {argument} in parentheses",
+            advice=advice,
+            name=name,
+            argument=cls.argument_name,
         ) from None
+
+
+@cache
+def family_named(name: str) -> Family:
+    """Return the response family of a name; a nominal item has no single one."""
+    found = item_type(name)
+    if not isinstance(found, Family):
+        raise SettingError(
+            "not-a-response-family",
+            "family={name!r} consists of several responses; a family of one response is needed",
+            name=name,
+        )
+    return found
