@@ -179,7 +179,7 @@ class DCRL(FittedModel, TwoScores):
     n_latents : int or "auto"
         Number of latents, K. "auto" takes that of a given Q, list of levels or list of names; else
         it is read off the items' correlations, and settled by a few fits where parallel analysis
-        and factor BIC disagree. ``result_.settings["n_latents_reason"]`` says why;
+        and factor BIC disagree. ``result_.n_latents_reason`` says why;
         ``hidag.select`` compares more criteria.
     levels : int or sequence of int, length K
         How many levels each latent has, 2 for binary ones. Levels are ordered: each adds its own

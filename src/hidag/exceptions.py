@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 _UNSET: Any = type("_Unset", (), {"__repr__": lambda self: "unset"})()
 
@@ -132,6 +132,11 @@ class _Coded:
             code, template = "general", code
         self.message = Message(code, template, MappingProxyType(params), _as_advice(advice))
         super().__init__(self.message.render())  # type: ignore[call-arg]
+
+    @classmethod
+    def of(cls, message: Message) -> Self:
+        """Return the error or warning that carries an existing message."""
+        return cls(message.code, message.template, advice=message.advice, **message.params)
 
     @property
     def code(self) -> str:

@@ -61,7 +61,7 @@ def test_intervals_cover_the_estimate_and_shrink_with_the_root_of_n(saturated, a
     result = as_result(truth, law=law if saturated else None)
     widths = []
     for n in (1000, 16000):
-        one = replace(result, n_samples=n)
+        one = replace(result, n_samples=n, n_counted=float(n))
         found = average_effects(one, replicates=draws_of_law(one, 60), fix_graph=True)
         apart = ~np.isnan(found.low)
         assert (found.lower[apart] <= found.low[apart] + 1e-9).mean() > 0.95
@@ -75,8 +75,8 @@ def test_intervals_use_the_effective_sample_size(as_result):
     # Half of the 16,000 rows have negligible weight: the effective sample size is 8,000.
     table, weights = np.zeros((16000, 12)), np.repeat([1e-9, 0.3], 8000)
     few = replace(result, n_samples=16000, seen_rows=SeenRows.of(table, weights),
-                  settings={**result.settings, "weighted": True, "n_counted": 2400.0})  # fmt: skip
-    equal = replace(result, n_samples=8000)
+                  weighted=True, n_counted=2400.0)  # fmt: skip
+    equal = replace(result, n_samples=8000, n_counted=8000.0)
     ours, theirs = (
         average_effects(one, replicates=draws_of_law(one, 60), fix_graph=True)
         for one in (few, equal)

@@ -56,7 +56,7 @@ def test_a_fit_and_its_examinations_are_those_without_empty_rows(tables, weighte
     np.testing.assert_array_equal(long.loadings, short.loadings)
     np.testing.assert_array_equal(long.law.probabilities, short.law.probabilities)
     assert information_criteria(long) == information_criteria(short)
-    assert long.settings["penalty_strength_used"] == short.settings["penalty_strength_used"]
+    assert long.penalty_strength_used == short.penalty_strength_used
     ours, theirs = (
         standard_errors(fit, x, sample_weight=w)
         for fit, x, w in ((long, padded, wide), (short, values, weights))

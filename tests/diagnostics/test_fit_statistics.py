@@ -17,7 +17,7 @@ from hidag.diagnostics.fit_statistics import criteria, untested_pairs
 from hidag.diagnostics.predictive_checks import predictive_checks
 from hidag.fitting.information_criteria import log_number_of_q
 from hidag.inference.information.free_parameters import FreeParameters
-from hidag.results import with_items_in_order
+from hidag.results import reorder_items
 
 from ..fitted_models import FOUR_ITEMS_EACH, chain_of_three, drawn, two_latents
 
@@ -105,7 +105,7 @@ def test_permuting_rows_and_items_permutes_the_statistics_bit_for_bit(mixed, wei
     one = fit_statistics(result, frame, sample_weight=weights, n_tables=10).to_dict()
     # The same fit told in another order.
     other = fit_statistics(
-        with_items_in_order(result, order),
+        reorder_items(result, order),
         frame.iloc[rows, order],
         sample_weight=None if weights is None else weights[rows],
         n_tables=10,

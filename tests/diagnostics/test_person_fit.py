@@ -12,7 +12,7 @@ from hidag.diagnostics import person_fit
 from hidag.diagnostics.person_fit import DensityMoments
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.results import with_items_in_order
+from hidag.results import reorder_items
 
 from ..fitted_models import chain_of_three, drawn, result_at, two_latents
 
@@ -90,7 +90,7 @@ def test_where_patterns_are_many_the_nearest_stand_in(most, monkeypatch):
 def test_the_order_of_items_has_no_say_in_person_fit_even_of_one_row(mixed, n_rows):
     result, X = mixed
     order = np.random.default_rng(2).permutation(len(result.item_names))
-    turned = with_items_in_order(result, order)
+    turned = reorder_items(result, order)
     one, other = person_fit(result, X[:n_rows]), person_fit(turned, X[:n_rows, order])
     assert other.table == one.table
 

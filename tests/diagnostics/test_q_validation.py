@@ -267,7 +267,7 @@ def test_a_glance_takes_weights_for_repeated_rows(family):
 
 def test_a_weighted_fit_is_not_judged_without_its_weights(provisional):
     result, X = provisional
-    weighted = replace(result, settings={**result.settings, "weighted": True})
+    weighted = replace(result, weighted=True)
     with pytest.raises(SettingError) as told:
         validate_q(weighted, X)
     assert str(told.value) == (

@@ -360,7 +360,7 @@ def test_a_tie_between_items_is_found_in_weighted_rows():
 
 def test_notes_say_where_fit_and_statistics_count_differently(weighted):
     result, X, weights = weighted
-    plain = replace(result, settings={**result.settings, "weighted": False})
+    plain = replace(result, weighted=False)
     assert (
         WITHOUT_WEIGHTS_AT_THE_FIT
         in fit_statistics(plain, X, sample_weight=weights, n_tables=2).notes

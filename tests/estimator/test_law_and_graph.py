@@ -47,7 +47,7 @@ def test_the_likelihood_is_that_of_the_law_that_comes_with_it(small, settings):
     model = DCRL(5, family="gaussian", n_starts=1, random_state=0, **settings).fit(data.X)
     assert model.score_samples(data.X).sum() == pytest.approx(model.log_likelihood_, rel=1e-10)
     price = model.log_likelihood_ - model.result_.objective
-    strength = model.result_.settings["penalty_strength_used"]
+    strength = model.result_.penalty_strength_used
     assert price == pytest.approx(strength * model.q_matrix_.sum(), rel=1e-6)
 
 

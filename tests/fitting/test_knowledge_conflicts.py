@@ -10,7 +10,7 @@ import pytest
 
 from hidag import DCRL, Knowledge, load
 from hidag.exceptions import HidagWarning, KnowledgeWarning
-from hidag.fitting.fit_warnings import doubts_of_knowledge
+from hidag.fitting.fit_warnings import knowledge_conflicts
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.reporting import render_report
 from hidag.reporting.fit_description import concerns
@@ -50,28 +50,29 @@ def test_a_law_that_is_not_asked_for_obeys_what_keeps_latents_apart(rows, q):
     assert isinstance(result.law, NetworkLaw)
     assert result.law.parents == ((),) * 4
     assert len(warned) == 1
-    assert warned == doubts_of_knowledge(result)
+    assert warned == [str(one) for one in knowledge_conflicts(result)]
 
 
 def test_the_fit_says_what_rejected_knowledge_costs_and_which_pairs(rows, tmp_path):
     free, none = fitted(rows, law="network")
     assert none == []
     result, (sentence,) = fitted(rows, knowledge=ALL)
-    cost = result.settings["knowledge_cost"]["graph"]
+    cost = result.knowledge_cost["graph"]
     # Free items could only gain more.
-    assert 0 < cost["log_likelihood"] <= free.log_likelihood - result.log_likelihood + 0.1
-    assert cost["log_likelihood"] > 0.8 * (free.log_likelihood - result.log_likelihood)
-    assert cost["saved"] == pytest.approx(0.5 * np.log(800) * 3)
-    (a, b, most), *others = cost["pairs"]
-    assert {(one[0], one[1]) for one in cost["pairs"][:3]} == {("A", "B"), ("B", "C"), ("C", "D")}
+    assert 0 < cost.log_likelihood <= free.log_likelihood - result.log_likelihood + 0.1
+    assert cost.log_likelihood > 0.8 * (free.log_likelihood - result.log_likelihood)
+    assert cost.saved == pytest.approx(0.5 * np.log(800) * 3)
+    (a, b, most), *others = cost.pairs
+    assert {(one[0], one[1]) for one in cost.pairs[:3]} == {("A", "B"), ("B", "C"), ("C", "D")}
     assert most >= others[0][2] >= others[1][2]
     assert sentence.startswith(
-        "the data speak against what was told about the graph: it costs "
-        f"{cost['log_likelihood']:,.1f} units of log-likelihood in 800 rows, and fewer parameters "
-        f"make up for {cost['saved']:.1f}; kept apart, each pair alone: {a} and {b} ({most:.1f}), "
+        "the data contradict the knowledge about the graph: it costs "
+        f"{cost.log_likelihood:,.1f} units of log-likelihood in 800 rows, and saves "
+        f"{cost.saved:.1f} by fewer parameters; cost of each forbidden pair: {a} and {b} "
+        f"({most:.1f}), "
     )
     again = load(result.save(tmp_path / "result.npz"))
-    assert doubts_of_knowledge(again) == [sentence]
+    assert [str(one) for one in knowledge_conflicts(again)] == [sentence]
 
 
 def test_the_report_says_so_first_and_calls_no_forbidden_pair_independent(rows):
@@ -86,9 +87,9 @@ def test_the_report_says_so_first_and_calls_no_forbidden_pair_independent(rows):
 
 def test_one_pair_is_named_alone(rows):
     result, (sentence,) = fitted(rows, knowledge=FIRST)
-    ((a, b, lost),) = result.settings["knowledge_cost"]["graph"]["pairs"]
+    ((a, b, lost),) = result.knowledge_cost["graph"].pairs
     assert (a, b) == ("A", "B")
-    assert sentence.endswith(f" rows; kept apart, each pair alone: A and B ({lost:.1f})")
+    assert sentence.endswith(f" rows; cost of each forbidden pair: A and B ({lost:.1f})")
 
 
 def test_a_saturated_law_that_is_asked_for_stays_and_is_said_not_to_obey(rows):
@@ -96,9 +97,7 @@ def test_a_saturated_law_that_is_asked_for_stays_and_is_said_not_to_obey(rows):
     result, (sentence,) = fitted(rows, law="saturated", knowledge=ALL)
     assert isinstance(result.law, SaturatedLaw)
     assert result.log_likelihood == free.log_likelihood
-    assert sentence.endswith(
-        "; the saturated law that was asked for does not obey it, the graph does"
-    )
+    assert sentence.endswith("; the requested saturated law does not obey it, the graph does")
 
 
 @pytest.mark.parametrize(
@@ -114,40 +113,40 @@ def test_a_saturated_law_that_is_asked_for_stays_and_is_said_not_to_obey(rows):
 def test_nothing_is_said_of_knowledge_that_the_data_can_live_with(rows, knowledge, law):
     result, warned = fitted(rows, knowledge=knowledge, law=law)
     assert warned == []
-    assert "knowledge_cost" not in result.settings
+    assert result.knowledge_cost == {}
 
 
 def test_a_hierarchy_that_people_do_not_keep_to_is_doubted(rows):
     free, _ = fitted(rows, law="saturated")
     hierarchy = Knowledge(hierarchy=[("A", "D")])
     result, (sentence,) = fitted(rows, law="saturated", knowledge=hierarchy)
-    cost = result.settings["knowledge_cost"]["hierarchy"]
-    assert cost["log_likelihood"] == pytest.approx(free.log_likelihood - result.log_likelihood)
+    cost = result.knowledge_cost["hierarchy"]
+    assert cost.log_likelihood == pytest.approx(free.log_likelihood - result.log_likelihood)
     # Four of sixteen states are ruled out.
-    assert cost["saved"] == pytest.approx(0.5 * np.log(800) * 4)
+    assert cost.saved == pytest.approx(0.5 * np.log(800) * 4)
     assert sentence == (
-        "the data speak against the hierarchy, by people in states that it rules out: it costs "
-        f"{cost['log_likelihood']:,.1f} units of log-likelihood in 800 rows, and fewer parameters "
-        f"make up for {cost['saved']:.1f}"
+        f"the data contradict the hierarchy: it costs {cost.log_likelihood:,.1f} units of "
+        f"log-likelihood in 800 rows, and saves {cost.saved:.1f} by fewer parameters"
     )
     assert sentence in concerns(result)
 
 
 def test_sampled_latents_say_by_their_counts_what_rejected_knowledge_costs(rows, tmp_path):
-    exact = fitted(rows, knowledge=ALL)[0].settings["knowledge_cost"]["graph"]
+    exact = fitted(rows, knowledge=ALL)[0].knowledge_cost["graph"]
     result, (sentence,) = fitted(rows, knowledge=ALL, method="saem")
-    cost = result.settings["knowledge_cost"]["graph"]
+    cost = result.knowledge_cost["graph"]
     # Counts under a law that obeys say a little less than the observed data, never more.
-    assert 0.8 * exact["log_likelihood"] < cost["log_likelihood"] < 1.02 * exact["log_likelihood"]
-    assert {pair[:2] for pair in cost["pairs"][:3]} == {("A", "B"), ("B", "C"), ("C", "D")}
-    assert cost["saved"] == pytest.approx(0.5 * np.log(cost["counted"]) * 3)
-    assert cost["counted"] == pytest.approx(result.graph_rows)
+    assert 0.8 * exact.log_likelihood < cost.log_likelihood < 1.02 * exact.log_likelihood
+    assert {pair[:2] for pair in cost.pairs[:3]} == {("A", "B"), ("B", "C"), ("C", "D")}
+    assert cost.saved == pytest.approx(0.5 * np.log(cost.counted) * 3)
+    assert cost.counted == pytest.approx(result.graph_rows)
     assert sentence.startswith(
-        "the data speak against what was told about the graph: it costs "
-        f"{cost['log_likelihood']:,.1f} units of log-likelihood in expected counts of the latents, "
-        f"which stand for {cost['counted']:,.0f} rows, and fewer parameters make up for "
+        "the data contradict the knowledge about the graph: it costs "
+        f"{cost.log_likelihood:,.1f} units of log-likelihood in expected latent counts of "
+        f"{cost.counted:,.0f} effective rows, and saves "
     )
-    assert doubts_of_knowledge(load(result.save(tmp_path / "result.npz"))) == [sentence]
+    again = load(result.save(tmp_path / "result.npz"))
+    assert [str(one) for one in knowledge_conflicts(again)] == [sentence]
 
 
 @pytest.mark.parametrize(

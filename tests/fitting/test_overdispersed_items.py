@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import hidag
 from hidag import DCRL, design, simulate
-from hidag.cli.messages import overdispersion_in_options
 from hidag.exceptions import MisfitWarning
-from hidag.fitting.fit_warnings import overdispersion_sentence
+from hidag.fitting.fit_warnings import overdispersion_message
 from hidag.reporting import concerns
 
 
@@ -38,56 +37,36 @@ def fitted(X, **settings):
 def test_a_fit_names_the_items_and_the_cure(method):
     X = counts(3.0, plain=(3,))
     result, told = fitted(X, method=method)
-    varied = result.settings["overdispersed"]
+    varied = result.overdispersed
     assert list(varied) == [f"item_{j}" for j in range(8) if j != 3]
     assert min(varied.values()) > 1.3
-    assert told == [overdispersion_sentence(varied, 8)]
+    assert told == [str(overdispersion_message(result))]
     assert "fit again with family={'item_0': 'negative-binomial', 'item_1': " in told[0]
     again, quiet = fitted(X, family=dict.fromkeys(varied, "negative-binomial"))
     assert quiet == []
     assert again.log_likelihood > result.log_likelihood + 200 or method == "saem"
 
 
-def test_the_sentence_is_the_same_on_every_way_to_a_reader(tmp_path):
-    result, told = fitted(counts(1.0))
+def test_a_saved_fit_has_the_same_warning(tmp_path):
+    result, warned = fitted(counts(1.0))
     again = hidag.load(result.save(tmp_path / "fit.npz"))
-    assert told[0] in concerns(again)
-    assert sum("than Poisson counts do" in text for text in concerns(again, told)) == 1
-    in_options = overdispersion_in_options(told[0], again)
-    assert in_options.endswith(
-        "fit again with --family negative-binomial, or with more latents or interactions"
-    )
-    assert [t for t in concerns(again, [in_options]) if "than Poisson counts do" in t] == [
-        in_options
-    ]
+    assert warned[0] in concerns(again)
+    assert sum("than the Poisson family" in text for text in concerns(again, warned)) == 1
 
 
-def test_sentences_are_short_for_one_item_some_items_and_all():
-    head = (
-        " given the latents ({}), so levels of latents, edges and errors are less certain than "
-        "they seem; fit again with "
+def test_the_advice_is_short_for_one_item_and_for_all():
+    result, _ = fitted(counts(1.0))
+    one = overdispersion_message(replace(result, overdispersed={"falls": 1.84}))
+    assert str(one) == (
+        "1 of 8 items has more variance than the Poisson family given the latents ('falls', 1.8 "
+        "times as much), so that standard errors, classification and edges are overconfident; fit "
+        "again with family={'falls': 'negative-binomial'}, or with more latents or interactions"
     )
-    assert overdispersion_sentence({"falls": 1.84}, 9) == (
-        "1 of 9 items varies more than Poisson counts do"
-        + head.format("'falls', 1.8 times as much")
-        + "family={'falls': 'negative-binomial'}, or with more latents or interactions"
-    )
-    assert overdispersion_sentence({"a": 1.5, "b": 12.3}, 2) == (
-        "2 of 2 items vary more than Poisson counts do"
-        + head.format("most of all 'b', 12 times as much")
-        + "family='negative-binomial', or with more latents or interactions"
-    )
-    assert "('days', 150 times as much)" in overdispersion_sentence({"days": 152.3}, 9)
-
-
-def test_patterns_stand_for_items_on_the_command_line():
-    names = [f"n{j}" for j in range(6)] + ["age"]
-    X = counts(3.0, plain=(6,))[:, :7]
-    result, told = fitted(pd.DataFrame(X, columns=names))
-    assert overdispersion_in_options(told[0], result).endswith(
-        "fit again with --family 'n*=negative-binomial', or with more latents or interactions"
-    )
-    assert overdispersion_in_options("something else", result) == "something else"
+    every = overdispersion_message(result)
+    assert "(the largest: 'item_" in str(every)
+    assert every.params["family"].value == "negative-binomial"
+    many = overdispersion_message(replace(result, overdispersed={"days": 152.3}))
+    assert "('days', 150 times as much)" in str(many)
 
 
 @pytest.mark.parametrize("kind", ["text", "research-code"])
@@ -100,4 +79,4 @@ def test_true_poisson_designs_are_not_warned_about(kind, method):
         warnings.simplefilter("error", MisfitWarning)
         family = "poisson" if kind == "text" else "poisson-identity"
         result = DCRL(5, family=family, method=method, n_starts=1, random_state=0).fit(data.X)
-    assert "overdispersed" not in result.result_.settings
+    assert result.result_.overdispersed == {}

@@ -7,7 +7,7 @@ import pytest
 
 from hidag import DCRL
 from hidag.exceptions import IdentifiabilityWarning
-from hidag.fitting.fit_warnings import Needs, warn_of_thin_evidence
+from hidag.fitting.fit_warnings import Needs, warn_of_weak_evidence
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.simulation import Truth, simulate
@@ -30,7 +30,7 @@ def warned(n_rows: float, entries: np.ndarray, *, ratio: float = 0.8, observed=N
     needs = Needs.of(n_rows, observed, entries, (2, 2), CHAIN)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_thin_evidence(items(len(entries)), ("Z1", "Z2"), needs, ratio)
+        warn_of_weak_evidence(items(len(entries)), ("Z1", "Z2"), needs, ratio)
     return [str(one.message) for one in caught]
 
 
@@ -50,14 +50,13 @@ def test_more_items_do_not_make_rows_few():
 def test_rows_are_few_for_one_items_coefficients():
     given = np.array(items(8).q_matrix)
     assert warned(29, given) == [
-        "29 rows are few for the 2 coefficients of an item; neither these nor the graph can be "
-        "relied on: add rows"
+        "29 rows are few for 2 coefficients of an item; they and the graph are unreliable; add rows"
     ]
     assert warned(30, given) == []
     # A latent that may be chosen has to be judged, chosen or not.
     assert warned(44, np.full((8, 2), -1, dtype=np.int8)) == [
-        "44 rows are few for the 3 coefficients that an item may have; neither Q nor the graph can "
-        "be relied on: add rows or ask for fewer latents"
+        "44 rows are few for 3 coefficients that an item may have; Q and the graph are unreliable; "
+        "add rows or use fewer latents"
     ]
 
 
@@ -65,16 +64,15 @@ def test_rows_that_did_not_observe_an_item_do_not_count_for_it():
     given = np.array(items(8).q_matrix)
     gappy = np.ones(8)
     gappy[3] = 0.1
-    assert warned(200, given, observed=gappy)[0].startswith("20 rows are few for the 2")
+    assert warned(200, given, observed=gappy)[0].startswith("20 rows are few for 2")
     assert warned(400, given, observed=gappy) == []
 
 
 def test_latents_that_are_hardly_seen_leave_few_rows_for_the_graph():
     given = np.array(items(8).q_matrix)
     assert warned(50, given, ratio=0.1) == [
-        "the items tell as much about how the latents go together as 5 rows of the latents "
-        "themselves, few for the 3 probabilities of the graph: it cannot be relied on; add rows or "
-        "items"
+        "the effective sample size for the dependence among the latents is 5 rows, few for 3 "
+        "probabilities of the graph, which is unreliable; add rows or items"
     ]
     assert warned(200, given, ratio=0.1) == []
 
@@ -82,7 +80,7 @@ def test_latents_that_are_hardly_seen_leave_few_rows_for_the_graph():
 @pytest.mark.parametrize("ratio", [0.01, 0.049])
 def test_little_information_is_said_once(ratio):
     (sentence,) = warned(50, np.array(items(8).q_matrix), ratio=ratio)
-    assert sentence.startswith("the items carry")
+    assert sentence.startswith("low information ratio: the items carry")
 
 
 def test_one_start_may_have_missed_a_latent():
@@ -92,16 +90,16 @@ def test_one_start_may_have_missed_a_latent():
     )
     entries = np.ones((6, 2), dtype=np.int8)
     needs = Needs.of(2000.0, np.ones(6), entries, (2, 2), CHAIN)
-    fewer = "ask for 1 instead of 2"
+    fewer = "use n_latents=1 instead of 2"
     for one_start, expected in (
-        (False, f"no item depends on Z2: the data do not show so many latents; {fewer}"),
+        (False, f"no item depends on Z2: the data support fewer latents; {fewer}"),
         (
             True,
-            "no item depends on Z2: the data do not show so many latents, or the one start that "
-            f"was followed missed what they show; fit again with more starts, or {fewer}",
+            "no item depends on Z2: the data support fewer latents, or the only start that "
+            f"converged missed some; fit again with a larger n_starts, or {fewer}",
         ),
     ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            warn_of_thin_evidence(idle, ("Z1", "Z2"), needs, 0.8, one_start=one_start)
+            warn_of_weak_evidence(idle, ("Z1", "Z2"), needs, 0.8, one_start=one_start)
         assert str(caught[0].message) == expected

@@ -128,7 +128,7 @@ def test_the_end_of_the_range_is_told(values):
 def test_penalties_are_compared_too(values):
     found = select(values, [5], penalty_strengths=(None, 200.0), folds=0, **QUICK)
     learned, strong = found.candidates
-    assert strong.result.settings["penalty_strength_used"] == 200.0
+    assert strong.result.penalty_strength_used == 200.0
     assert strong.criteria.n_parameters < learned.criteria.n_parameters
     assert found.fitted[5] is learned
 
@@ -183,10 +183,11 @@ def test_correlations_are_believed_up_to_a_near_tie_of_fewer(found, other, more,
 
 def weakly(one: Candidate, q_matrix: np.ndarray) -> Candidate:
     """Return the candidate as one whose items hardly show its latents."""
-    settings = {"penalty_strength_used": 3.0}
     # Latents with three levels do not tell other numbers where to begin.
     law = SimpleNamespace(space=SimpleNamespace(levels=(3,)))
-    result = SimpleNamespace(q_matrix=q_matrix, information_ratio=0.05, settings=settings, law=law)
+    result = SimpleNamespace(
+        q_matrix=q_matrix, information_ratio=0.05, penalty_strength_used=3.0, law=law
+    )
     return replace(one, result=result, held_out=None)
 
 
@@ -240,8 +241,8 @@ def test_select_and_auto_settle_a_table_of_weak_items_alike():
     found = select(values, folds=0, **quick)
     auto = DCRL("auto", **quick).fit(values).result_
     assert found.compared.hardly_seen
-    assert "items carry 7% of the latents' information" in auto.settings["n_latents_reason"]
-    assert found.recommended == auto.settings["n_latents_chosen"] == 3
+    assert "items carry 7% of the latents' information" in auto.n_latents_reason
+    assert found.recommended == len(auto.latent_names) == 3
     assert auto.q_matrix.shape == found.result.q_matrix.shape == (15, 3)
 
 

@@ -136,7 +136,7 @@ def test_combinations_that_hardly_occur_are_pale(as_result):
     rows = graph_panel(result).nodes[2].rows
     assert [row.share for row in rows] == pytest.approx([0.4995, 0.0005, 0.4995, 0.0005])
     assert [row.thin for row in rows] == [False, True, False, True]
-    few = replace(result, settings={"weighted": True, "n_counted": 9.0})
+    few = replace(result, weighted=True, n_counted=9.0)
     assert all(row.thin for row in graph_panel(few).nodes[2].rows)
     page = render_report(result)
     assert page.count('<tr class="thin">') == 2
@@ -212,8 +212,7 @@ def test_a_report_of_an_earlier_version_says_that_its_doubts_were_not_kept(resul
 
 
 def test_statistics_judge_a_weighted_fit_only_if_they_count_rows_by_its_weights(result):
-    settings = {**result.settings, "weighted": True}
-    calm = replace(result, converged=True, n_reached=2, information_ratio=0.9, settings=settings)
+    calm = replace(result, converged=True, n_reached=2, information_ratio=0.9, weighted=True)
     green = '<div class="good"'
     once = render_report(calm, ReportParts(examined=True), plots=False)
     assert green not in once

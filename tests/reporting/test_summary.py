@@ -203,9 +203,8 @@ def test_edges_put_to_the_test_are_listed(result):
 
 
 def test_a_graph_by_likelihood_is_said_to_be_one(result):
-    settings = {**result.settings, "graph_by_likelihood": True}
     tests = (EdgeTest(("Z1", "Z2"), 1.2, 0.5, 0.9, True),)
-    found = dataclasses.replace(result, settings=settings, edge_tests=tests)
+    found = dataclasses.replace(result, graph_by_likelihood=True, edge_tests=tests)
     assert "the search went on from there by the likelihood" in what_was_fitted(found)[-1]
     assert "likelihood" not in what_was_fitted(result)[-1]
     assert "<summary>The edges, put to the test" in page_of(found, plots=False)

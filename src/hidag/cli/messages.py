@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hidag.cli.read_options import reading_of
 from hidag.data.nonnumeric_cells import BadCellError
-from hidag.exceptions import DataError, HidagError
-from hidag.fitting.fit_warnings import CURE, OVERDISPERSED_SIGN, overdispersion_sentence
-from hidag.fitting.fit_warnings import OVERDISPERSED_SETTING as OVERDISPERSED
+from hidag.exceptions import DataError, HidagError, Setting, Style
+from hidag.fitting.fit_warnings import OVERDISPERSED_FAMILY, overdispersion_message
 from hidag.formatting import is_hidden, plural
 from hidag.inference.fitted_rows import MissingWeightsError
 from hidag.results import FitResult
@@ -144,12 +143,23 @@ def _too_few_rows(found: re.Match[str]) -> str:
 
 def overdispersion_in_options(sentence: str, result: FitResult) -> str:
     """Return a warning of a fit, with options if it says that counts vary too much for Poisson."""
-    if OVERDISPERSED_SIGN not in sentence:
+    message = overdispersion_message(result)
+    if message is None or str(message) != sentence:
         return sentence
-    varied, items = result.settings[OVERDISPERSED], result.item_names
-    return overdispersion_sentence(
-        varied, len(items), _family_options(dict.fromkeys(varied, CURE), items)
-    )
+    varied, items = result.overdispersed, result.item_names
+    families = dict.fromkeys(varied, OVERDISPERSED_FAMILY)
+    return message.render(_FamilyOptions(_family_options(families, items)))
+
+
+class _FamilyOptions(Style):
+    """Families as options."""
+
+    def __init__(self, options: str) -> None:
+        self.options = options
+
+    def setting(self, setting: Setting) -> str:
+        """Return the options for any setting, as there is only one."""
+        return self.options
 
 
 def _pasted_options(mapping: str, items: Sequence[str]) -> str:

@@ -15,10 +15,7 @@ from hidag.cli.options import split_known
 from hidag.data.nonnumeric_cells import AnswerWords
 from hidag.data.readers import column_names, read_columns
 from hidag.exceptions import SettingError
-from hidag.results import ANSWER_WORDS, FitResult
-
-#: Under which a fit's settings keep how its table was read.
-_KEPT = "reading"
+from hidag.results import FitResult
 
 
 @dataclass(frozen=True)
@@ -50,16 +47,17 @@ def with_reading(result: FitResult, reading: Reading) -> FitResult:
         return result
     said = {name: value for name, value in asdict(reading).items() if value}
     kept = {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
-    settings = {**result.settings, _KEPT: kept}
-    if reading.words:
-        words = words_of(reading.words, result.item_names)
-        settings[ANSWER_WORDS] = {name: list(one.words) for name, one in words.items()}
-    return replace(result, settings=settings)
+    words = words_of(reading.words, result.item_names) if reading.words else {}
+    return replace(
+        result,
+        reading=kept,
+        answer_words={name: list(one.words) for name, one in words.items()},
+    )
 
 
 def reading_of(result: FitResult) -> Reading:
     """Return how the table of a fit was read."""
-    kept = result.settings.get(_KEPT, {})
+    kept = result.reading
     said: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in kept.items()}
     return Reading(**said)
 

@@ -16,8 +16,6 @@ from hidag.formatting import plural
 
 Floats = NDArray[np.float64]
 
-#: Among a result's settings: how many rows of its table hold no answer.
-UNANSWERED = "n_unanswered"
 #: A larger share of rows without any answer is worth a warning; fewer are told with the fit.
 MANY_UNANSWERED = 0.05
 

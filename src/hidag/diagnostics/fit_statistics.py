@@ -33,7 +33,7 @@ from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.information.row_scores import row_scores
 from hidag.inference.result_tables import Table
-from hidag.results import FitResult, as_result, with_items_in_order
+from hidag.results import FitResult, as_result, reorder_items
 
 if TYPE_CHECKING:
     from hidag.estimator import DCRL
@@ -294,7 +294,7 @@ def fit_statistics(
     rows, places = canonical_rows(fitted, values, weights)
     items = np.argsort(places)
     found = _computed(
-        with_items_in_order(fitted, items),
+        reorder_items(fitted, items),
         values[np.ix_(rows, items)],
         None if weights is None else weights[rows],
         about_weights,

@@ -471,7 +471,7 @@ class JudgedFit:
         criteria = information_criteria(result, n_rows)
         return cls(
             criteria.bic,
-            float(result.settings["penalty_strength_used"]),
+            float(result.penalty_strength_used),
             criteria.n_parameters,
             result.information_ratio,
             count_active(result.q_matrix),

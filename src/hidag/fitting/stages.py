@@ -12,22 +12,26 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from hidag.data.missingness_patterns import SeenRows
-from hidag.data.sample_weights import UNANSWERED, scaled_to_effective, weighted_rows
+from hidag.data.sample_weights import scaled_to_effective, weighted_rows
 from hidag.data.table import Observations
 from hidag.em.m_step import ended_smallest
 from hidag.em.problem import Schedule
-from hidag.exceptions import ConvergenceWarning, KnowledgeWarning
-from hidag.fitting.fit_warnings import NOISELESS_SETTING as NOISELESS
+from hidag.exceptions import (
+    ConvergenceWarning,
+    IdentifiabilityWarning,
+    KnowledgeWarning,
+    MisfitWarning,
+)
 from hidag.fitting.fit_warnings import (
-    OVERDISPERSED_SETTING,
     Needs,
-    doubts_of_knowledge,
+    knowledge_conflicts,
     noiseless_items,
+    noiseless_message,
     overdispersed_items,
-    warn_of_noiseless,
-    warn_of_overdispersion,
-    warn_of_thin_evidence,
-    with_doubts,
+    overdispersion_message,
+    warn_if,
+    warn_of_weak_evidence,
+    with_knowledge_cost,
 )
 from hidag.fitting.graph_stage import GraphFound, latent_graph
 from hidag.fitting.number_of_latents import (
@@ -93,23 +97,23 @@ def run_stages(
             law=task.law,
         )
         varied = _overdispersed(task, measured, found)
-    if varied:
-        settings = {**settings, OVERDISPERSED_SETTING: varied}
     noiseless = _noiseless(task, measured)
-    if noiseless:
-        settings = {**settings, NOISELESS: noiseless}
-    result = with_doubts(
-        _result(task, settings, measured, found),
+    result = with_knowledge_cost(
+        replace(
+            _result(task, settings, measured, found),
+            overdispersed=varied,
+            noiseless=noiseless,
+        ),
         found.knowledge_cost,
         measured.record.hierarchy_loss,
     )
     if not result.converged or result.all_starts_stopped:
         _warn_unsettled(result, task.schedule)
-    for sentence in doubts_of_knowledge(result):
-        warnings.warn(sentence, KnowledgeWarning, stacklevel=_STACK - 1)
-    warn_of_overdispersion(varied, len(result.item_names), stacklevel=_STACK - 1)
-    warn_of_noiseless(noiseless, len(result.item_names), stacklevel=_STACK - 1)
-    warn_of_thin_evidence(
+    for message in knowledge_conflicts(result):
+        warnings.warn(KnowledgeWarning.of(message), stacklevel=_STACK - 1)
+    warn_if(overdispersion_message(result), MisfitWarning, stacklevel=_STACK - 1)
+    warn_if(noiseless_message(result), IdentifiabilityWarning, stacklevel=_STACK - 1)
+    warn_of_weak_evidence(
         measured.parameters,
         task.latent_names,
         _needs(task, result),
@@ -177,8 +181,8 @@ def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> d
     return overdispersed_items(varied, responses.names(task.table.names))
 
 
-def _noiseless(task: FitTask, measured: Measurement) -> list[str]:
-    """Return the items that are all but functions of their latents, by name."""
+def _noiseless(task: FitTask, measured: Measurement) -> tuple[str, ...]:
+    """Return the names of items that are nearly deterministic functions of their latents."""
     parameters, responses = measured.parameters, task.responses
     smallest = ended_smallest(
         parameters,
@@ -226,32 +230,19 @@ def _result(
         information_ratio=found.information_ratio,
         edge_tests=found.edge_tests,
         family_reasons=task.families.reasons,
-        settings={
-            "seed": task.seed,
-            "penalty_strength_used": record.penalty.strength,
-            "penalty_threshold_used": record.penalty.threshold,
-            **settings,
-            **_weights_in_settings(task),
-            **({"graph_by_likelihood": True} if found.by_likelihood else {}),
-        },
+        settings=settings,
+        seed=task.seed,
+        penalty_strength_used=record.penalty.strength,
+        penalty_threshold_used=record.penalty.threshold,
+        weighted=task.weights is not None,
+        # Rows of weight zero and empty rows are in the table, but in no estimate.
+        n_counted=float(task.n_rows),
+        n_unanswered=task.n_unanswered,
+        graph_by_likelihood=found.by_likelihood,
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,
         seen_rows=SeenRows.of(task.counted.values, task.weights),
     )
-
-
-def _weights_in_settings(task: FitTask) -> dict[str, Any]:
-    """Return whether rows had weights and what these add up to; empty if every row counts once.
-
-    What is asked of the fit later has to know, or say that it does not.
-    """
-    told: dict[str, Any] = {UNANSWERED: task.n_unanswered} if task.n_unanswered else {}
-    if task.weights is not None:
-        return {**told, "weighted": True, "n_counted": task.n_rows}
-    # Rows of weight zero and empty ones are in the table, and in nothing that was estimated.
-    if task.counted is task.table:
-        return told
-    return {**told, "n_counted": float(task.counted.n_samples)}
 
 
 # --- The fit when nobody says how many latents there are: choose, fit, and keep why
@@ -308,9 +299,5 @@ def fit_chosen_number(
     for warning in caught:
         # Only what was said of the fit that is kept.
         warnings.warn(warning.message, stacklevel=_CHOSEN_NUMBER_STACK)
-    why = {
-        "n_latents": "auto",
-        "n_latents_chosen": choice.n_latents,
-        "n_latents_reason": choice.reason,
-    }
-    return replace(result, settings={**result.settings, **why})
+    settings = {**result.settings, "n_latents": "auto"}
+    return replace(result, settings=settings, n_latents_reason=choice.reason)

@@ -32,7 +32,7 @@ from hidag.inference.refit import can_be_kept
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.results import FitResult, as_result, with_items_in_order
+from hidag.results import FitResult, as_result, reorder_items
 
 if TYPE_CHECKING:
     from hidag.estimator import DCRL
@@ -131,7 +131,7 @@ def draws_or_reason(
         return None, reason
     law_design, families = _law_design(result.law)
     order = _items_by_contents(result)
-    ordered = with_items_in_order(result, order)
+    ordered = reorder_items(result, order)
     spread = spread_of_estimates(ordered, law_design, random_state)
     places = np.argsort(order)
 
@@ -191,7 +191,7 @@ def _why_not_known(result: FitResult) -> str | None:
         )
     if not result.responses.plain:
         return "intervals from the information are not there for unordered categories"
-    if result.seen_rows is None and result.settings.get("weighted"):
+    if result.seen_rows is None and result.weighted:
         return (
             "intervals from the information need to know how unequal the weights of rows were, "
             "but the fit was saved by a version that did not keep it"

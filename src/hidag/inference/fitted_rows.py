@@ -79,7 +79,7 @@ class MissingWeightsError(SettingError):
 
 def was_weighted(result: FitResult) -> bool:
     """Return whether rows were counted by weights when the model was fitted."""
-    return bool(result.settings.get("weighted", False))
+    return result.weighted
 
 
 def need_weights(result: FitResult, sample_weight: Any, what: str) -> None:

@@ -17,7 +17,7 @@ from hidag.estimator import DCRL
 from hidag.exceptions import HidagError
 from hidag.fitting.information_criteria import InformationCriteria, information_criteria
 from hidag.fitting.number_of_latents import Place, count_active, count_shared
-from hidag.results import FitResult, with_items_in_order
+from hidag.results import FitResult, reorder_items
 
 Array = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ class Candidate:
     def strength(self) -> float:
         """Strength of the penalty that the fit ended with, or that it was asked for; else NaN."""
         if self.result is not None:
-            return float(self.result.settings["penalty_strength_used"])
+            return self.result.penalty_strength_used
         return float("nan") if self.penalty_strength is None else self.penalty_strength
 
     @property
@@ -229,7 +229,7 @@ def held_out_likelihood(
         held = rows[folds[rows] == fold]
         try:
             model = table.fit(n_latents, strength, settings, folds != fold)
-            fitted = with_items_in_order(model.result_, items)
+            fitted = reorder_items(model.result_, items)
             out[held] = fitted.row_log_likelihood(table.values[np.ix_(held, items)])
         except HidagError:
             return None

@@ -7,17 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from hidag.data.nonnumeric_cells import numbered
-from hidag.data.sample_weights import UNANSWERED, unanswered_in_words
+from hidag.data.sample_weights import unanswered_in_words
 from hidag.em.posterior import HARDLY_SEEN
-from hidag.fitting.fit_warnings import NOISELESS_SETTING as NOISELESS
-from hidag.fitting.fit_warnings import NOISELESS_SIGN as NO_NOISE
-from hidag.fitting.fit_warnings import OVERDISPERSED_SETTING as OVERDISPERSED
 from hidag.fitting.fit_warnings import (
-    OVERDISPERSED_SIGN,
-    doubts_of_knowledge,
-    least_cases_in_words,
-    noiseless_sentence,
-    overdispersion_sentence,
+    knowledge_conflicts,
+    limiting_cases,
+    noiseless_message,
+    overdispersion_message,
 )
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import NOT_SUMMED, was_weighted
@@ -76,7 +72,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         if n_latents > 1
         else "With a single cause there is no graph to search."
     )
-    if result.settings.get("graph_by_likelihood"):
+    if result.graph_by_likelihood:
         rows += (
             " Because the items say little about the causes, the search went on from there by the "
             "likelihood of the table itself."
@@ -92,7 +88,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
         *(["Rows were counted by weights."] if was_weighted(result) else []),
         support,
         effects_in_words(result),
-        *least_cases_in_words(result),
+        *limiting_cases(result),
         *knowledge_in_words(result),
         f"The estimate comes from {steps}, {plural(result.n_iter, 'step')}{best_of}. {rows}",
     ]
@@ -100,7 +96,7 @@ def what_was_fitted(result: FitResult) -> list[str]:
 
 def _unanswered(result: FitResult) -> list[str]:
     """Return how many rows hold no answer, as a sentence; empty if none."""
-    n_empty = result.settings.get(UNANSWERED, 0)
+    n_empty = result.n_unanswered
     return [f"{unanswered_in_words(n_empty, result.n_samples)}."] if n_empty else []
 
 
@@ -115,8 +111,8 @@ def _answers_in_words(result: FitResult) -> list[str]:
 
 def _number_in_words(result: FitResult) -> list[str]:
     """Return why there are so many latents, as a sentence; empty if the user said how many."""
-    reason = result.settings.get("n_latents_reason")
-    if reason is None:
+    reason = result.n_latents_reason
+    if not reason:
         return []
     return [f"Their number was chosen from the table: {reason}."]
 
@@ -164,7 +160,7 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
     """
     out: list[str] = []
     n_items, n_latents = len(result.item_names), len(result.latent_names)
-    out += doubts_of_knowledge(result)
+    out += [str(message) for message in knowledge_conflicts(result)]
     if not result.converged:
         out.append(
             f"the estimate had not settled after {plural(result.n_iter, 'step')}; fit again with "
@@ -213,13 +209,11 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
             "together), so edges of the graph may be missing"
         )
     more = list(more)
-    varied = result.settings.get(OVERDISPERSED)
-    # The command line says it in options: then it is among the warnings.
-    if varied and not any(OVERDISPERSED_SIGN in text for text in more):
-        out.append(overdispersion_sentence(varied, n_items))
-    noiseless = result.settings.get(NOISELESS)
-    if noiseless and not any(NO_NOISE in text for text in more):
-        out.append(noiseless_sentence(noiseless, n_items))
+    for message in (overdispersion_message(result), noiseless_message(result)):
+        # Warnings of the command line name options in their advice.
+        start = "" if message is None else str(message).partition(";")[0]
+        if message is not None and not any(text.startswith(start) for text in more):
+            out.append(str(message))
     if result.missing_share > MUCH_MISSING:
         out.append(
             f"{result.missing_share:.0%} of the cells are missing; the fit takes them as missing "
@@ -266,7 +260,7 @@ def why_not_judged(
 
 
 def _said_already(warning: str) -> bool:
-    said = ("had not settled", "cannot be identified from", "the data speak against")
+    said = ("had not settled", "cannot be identified from", "the data contradict the")
     return any(words in warning for words in said)
 
 

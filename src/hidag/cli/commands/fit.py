@@ -26,7 +26,7 @@ from hidag.cli.output_files import (
 from hidag.cli.read_options import Reading, show_doubtful_names, with_reading
 from hidag.cli.result_text import say_result
 from hidag.data.readers import find_part
-from hidag.data.sample_weights import MANY_UNANSWERED, UNANSWERED, unanswered_in_words
+from hidag.data.sample_weights import MANY_UNANSWERED, unanswered_in_words
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import FileError, HidagError, SettingError
@@ -157,13 +157,12 @@ def run_fit(order: FitOrder) -> None:
         f"{order.table}: {result.n_samples:,} rows, {plural(len(result.item_names), 'item')}, "
         f"{result.missing_share:.1%} of the cells missing"
     )
-    n_empty = result.settings.get(UNANSWERED, 0)
+    n_empty = result.n_unanswered
     # Where they are many a warning says it.
     if 0 < n_empty <= MANY_UNANSWERED * result.n_samples:
         say(unanswered_in_words(n_empty, result.n_samples))
-    if "n_latents_reason" in result.settings:
-        chosen, reason = (result.settings[f"n_latents_{name}"] for name in ("chosen", "reason"))
-        say(f"number of latents: {chosen}, as {reason}")
+    if result.n_latents_reason:
+        say(f"number of latents: {len(result.latent_names)}, as {result.n_latents_reason}")
     say()
     say_result(result)
     for sentence in concerns(result, warnings):

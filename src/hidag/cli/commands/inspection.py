@@ -131,7 +131,7 @@ def run_info(result: Path | None) -> None:
         say(sentence)
     say()
     say_result(found)
-    say(f"\nseed {found.settings.get('seed')}, made with hidag {found.versions.get('hidag')}")
+    say(f"\nseed {found.seed}, made with hidag {found.versions.get('hidag')}")
     for sentence in concerns(found):
         show_warning(sentence)
 

@@ -1,0 +1,376 @@
+"""FitResult: the fitted model, how it was estimated, and what it says about rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.data.missingness_patterns import SeenRows
+from hidag.data.value_checks import read_known_items
+from hidag.exceptions import Advice, SettingError
+from hidag.identifiability.certificate import Certificate
+from hidag.identifiability.fit_certificate import certify_q_matrix, certify_result
+from hidag.latent.laws import LatentLaw
+from hidag.measurement.families.registry import family_named
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.responses import Responses
+from hidag.measurement.terms import Terms
+from hidag.network_em.row_posteriors import (
+    by_level,
+    most_probable_levels,
+    probabilities_above_zero,
+    row_log_densities,
+)
+from hidag.strategy.multistart import StartRecord
+from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
+from hidag.structure.graphs import CPDAG
+from hidag.structure.knowledge import Knowledge
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted model, frozen.
+
+    Attributes
+    ----------
+    item_names, latent_names : tuple of str
+    parameters : MeasurementParameters
+    law : LatentLaw
+        Joint distribution of the latents.
+    graph : CPDAG
+    q_given : ndarray of int8, shape (J, K), or None
+        The Q-matrix the fit was given: 1, 0, or -1 where it was to be estimated.
+    log_likelihood, objective : float
+        Observed-data log-likelihood under ``law``, and the same minus the penalty; NaN when the
+        latents were sampled and the treewidth is too large to sum over their joint states.
+    n_samples : int
+        Rows of the table, including rows without answers or weight; see ``n_counted``.
+    missing_share : float
+        Share of missing cells in the rows that count.
+    n_iter, converged, method : int, bool, str
+    trace : ndarray, shape (n_iter, 2)
+        Objective and largest coefficient change per step.
+    starts : tuple of StartRecord
+        Objectives are under the initial penalty and on ``n_rows`` rows; the final support may be
+        selected under another penalty (``penalty_strength_used``). Under a network law starts are
+        compared by the objective minus the complexity of the law.
+    n_reached : int
+        Number of starts that reached the best objective.
+    graph_rows : float
+        Effective sample size used by the graph score.
+    information_ratio : float
+        Share of the latents' pairwise information that the items carry.
+    edge_tests : tuple of EdgeTest
+        Observed-data likelihood-ratio tests of the weakest edges.
+    family_reasons : tuple of str, length J
+        Why each item has its family.
+    settings : mapping
+        The settings of the estimator, and nothing else.
+    versions : mapping
+        Versions of hidag, Python and the numerical packages.
+    item_families : tuple of str
+        Families of the items if some are nominal, so that ``parameters`` has several rows for
+        them; empty otherwise.
+    seen_rows : SeenRows or None
+        Patterns of observed cells with their weights; None in files of early versions.
+    seed : int
+        Root of all random numbers of the fit.
+    penalty_strength_used, penalty_threshold_used : float
+        lambda and tau of the final support selection.
+    weighted : bool
+        Whether rows had weights.
+    n_counted : float
+        Number of rows that count, or the sum of their weights; NaN if unknown (early files).
+    n_unanswered : int
+        Rows without any answer.
+    n_latents_reason : str
+        Why this number of latents was chosen; empty if it was given.
+    overdispersed : mapping from item to float
+        Poisson items with their ratio of observed to model variance, where significant.
+    noiseless : tuple of str
+        Items whose dispersion is at its lower bound.
+    knowledge_cost : mapping from {"graph", "hierarchy"} to KnowledgeCost
+        Log-likelihood lost by prior knowledge that the data contradict.
+    graph_by_likelihood : bool
+        Whether the graph was searched by the observed-data likelihood (low information ratio).
+    answer_words : mapping from item to sequence of str
+        Labels of answers, the first one for 0.
+    reading : mapping
+        Options with which the command line read the table.
+    """
+
+    item_names: tuple[str, ...]
+    latent_names: tuple[str, ...]
+    parameters: MeasurementParameters
+    law: LatentLaw
+    graph: CPDAG
+    q_given: NDArray[np.int8] | None
+    log_likelihood: float
+    objective: float
+    n_samples: int
+    missing_share: float
+    n_iter: int
+    converged: bool
+    method: str
+    trace: Array
+    starts: tuple[StartRecord, ...]
+    n_reached: int
+    graph_rows: float
+    information_ratio: float
+    edge_tests: tuple[EdgeTest, ...]
+    family_reasons: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    item_families: tuple[str, ...] = ()
+    seen_rows: SeenRows | None = None
+    seed: int = 0
+    penalty_strength_used: float = np.nan
+    penalty_threshold_used: float = np.nan
+    weighted: bool = False
+    n_counted: float = np.nan
+    n_unanswered: int = 0
+    n_latents_reason: str = ""
+    overdispersed: Mapping[str, float] = field(default_factory=dict)
+    noiseless: tuple[str, ...] = ()
+    knowledge_cost: Mapping[str, KnowledgeCost] = field(default_factory=dict)
+    graph_by_likelihood: bool = False
+    answer_words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if np.isnan(self.n_counted) and not self.weighted:
+            object.__setattr__(self, "n_counted", float(self.n_samples))
+
+    @cached_property
+    def identifiability(self) -> Certificate:
+        """Identifiability conditions of this Q-matrix, one by one (print it)."""
+        return certify_q_matrix(self)
+
+    def certify(self, *, information: bool = True) -> Certificate:
+        """Return the certificate of the fitted coefficients and law, not of Q alone.
+
+        Checks monotone items, a positive law and distinguishable states; with ``information`` also
+        the rank and the null space of the Fisher information, up to 2^13 joint states. Beyond,
+        states are compared item by item only.
+        """
+        return certify_result(self, information=information)
+
+    @property
+    def all_starts_stopped(self) -> bool:
+        """Whether ``max_iter`` ended every start before it converged."""
+        most = self.settings.get("max_iter")
+        return (
+            isinstance(most, int)
+            and bool(self.starts)
+            and not any(one.converged or one.n_iter < most for one in self.starts)
+        )
+
+    @property
+    def n_finished(self) -> int:
+        """Number of starts that were run to convergence; others were dropped early."""
+        return max(self.n_reached, sum(record.converged for record in self.starts))
+
+    @property
+    def q_matrix(self) -> NDArray[np.int8]:
+        """The Q-matrix: which latent drives which item, shape (J, K)."""
+        if self.q_given is not None and (self.q_given >= 0).all():
+            return self.q_given.copy()
+        return np.asarray(self.responses.any_response(self.parameters.support), dtype=np.int8)
+
+    @cached_property
+    def responses(self) -> Responses:
+        """Rows of coefficients per item; only nominal items have several."""
+        return Responses.of(self.families)
+
+    @property
+    def response_names(self) -> tuple[str, ...]:
+        """Names of the rows of coefficients: items, or item and category for nominal items."""
+        return self.responses.names(self.item_names, self.answer_words)
+
+    @property
+    def intercept(self) -> Array:
+        """Intercepts, shape (J,); nominal items have one for each category but the last."""
+        return self.parameters.intercept
+
+    @property
+    def loadings(self) -> Array:
+        """Loadings on the terms, shape (J, T); (J, K) for main effects of binary latents.
+
+        Nominal items have a row for each category but the last (``response_names``).
+        """
+        return self.parameters.loadings
+
+    @property
+    def terms(self) -> Terms:
+        """The terms that the loadings multiply."""
+        return self.parameters.terms
+
+    @property
+    def strengths(self) -> Array:
+        """Total effect of each latent on each item over all its levels, shape (J, K).
+
+        For a nominal item the largest over its categories. See ``response_strengths``.
+        """
+        return self.responses.largest(self.response_strengths)
+
+    @property
+    def response_strengths(self) -> Array:
+        """Total effect of each latent on each response over all its levels, shape (R, K).
+
+        With interactions, the average over patterns of the other latents; under a hierarchy, over
+        the possible patterns (:meth:`Terms.strengths_among`).
+        """
+        if self.ruled_out is None:
+            return self.parameters.strengths
+        states = self.law.space.states()[~self.ruled_out]
+        return self.terms.strengths_among(self.loadings, states)
+
+    @property
+    def dispersion(self) -> Array:
+        """Dispersion of each item, NaN for families without one, shape (J,).
+
+        The variance of Gaussian and lognormal items, else the family's dispersion parameter.
+        """
+        known = [family_named(name).has_dispersion for name in self.parameters.families]
+        return np.where(known, self.parameters.dispersion, np.nan)[self.responses.starts]
+
+    @property
+    def cutpoints(self) -> Array:
+        """Cutpoints of ordinal items beyond the first, NaN where there are fewer, (J, C)."""
+        return self.parameters.cutpoints[self.responses.starts]
+
+    @property
+    def has_prerequisites(self) -> bool:
+        """Whether the fit was given a hierarchy of latents."""
+        known = self.settings.get("knowledge")
+        return isinstance(known, Mapping) and bool(known.get("hierarchy"))
+
+    @cached_property
+    def ruled_out(self) -> NDArray[np.bool_] | None:
+        """Joint states excluded by the hierarchy, shape (S,); None without a hierarchy."""
+        if not self.has_prerequisites:
+            return None
+        known = Knowledge.from_dict({"hierarchy": self.settings["knowledge"]["hierarchy"]})
+        return ~known.possible_states(self.latent_names, self.law.space.levels).ravel()
+
+    @property
+    def latent_law(self) -> LatentLaw:
+        """The joint distribution of the latents."""
+        return self.law
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Response family of each item."""
+        return self.item_families or self.parameters.families
+
+    def rows(self, X: Any) -> Array:
+        """Return the values of the fit's items in a table, in the fit's order, shape (N, J).
+
+        X is any table that can be fitted. Columns of a frame are found by name, in any order, and
+        other columns are ignored; an array has one column per item. NaN cells are missing.
+        """
+        return read_known_items(X, self.item_names, self.families).values
+
+    def _expanded(self, X: Any) -> Array:
+        """Return the rows of a table with a column for each response, shape (N, R)."""
+        return self.responses.expand(self.rows(X))
+
+    def _above_zero(self, X: Any) -> Array:
+        """Return the probability of each level above 0, shape (N, F), latent by latent."""
+        return probabilities_above_zero(
+            self.parameters, self.law, self._expanded(X), seed=self.seed
+        )
+
+    def posterior(self, X: Any) -> Array:
+        """Return the expected level of each latent given each row, shape (N, K).
+
+        For binary latents that is P(Z_k = 1 | row). Rows as in `rows`.
+        """
+        return self.terms.expected_levels(self._above_zero(X))
+
+    def posterior_levels(self, X: Any) -> list[Array]:
+        """Return the probabilities of each latent's levels given each row: K arrays (N, M_k)."""
+        return by_level(self._above_zero(X), self.terms)
+
+    def classify(self, X: Any) -> NDArray[np.int64]:
+        """Return the most probable joint latent state of each row, shape (N, K)."""
+        return most_probable_levels(self.parameters, self.law, self._expanded(X), seed=self.seed)
+
+    def row_log_likelihood(self, X: Any) -> Array:
+        """Return the log density of each row, shape (N,)."""
+        return row_log_densities(self.parameters, self.law, self._expanded(X))
+
+    def item_means(self, states: NDArray[np.integer]) -> Array:
+        """Return the expected response of each item in the given latent states, shape (n, J).
+
+        In the items' own units: probabilities, mean counts, mean grades, mean times (up to the
+        limit of a censored item). Nominal items have a column for each category but the last
+        (``response_names``): its probability given that it is none of the earlier ones.
+        """
+        return self.parameters.response_means(states)
+
+    def sample_items(self, states: NDArray[np.integer], rng: np.random.Generator) -> Array:
+        """Return items drawn in the given latent states, shape (n, J)."""
+        return self.responses.collapse(self.parameters.sample(states, rng))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
+        from hidag.results.saved_result import write_result
+
+        return write_result(self, Path(path))
+
+
+def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
+    """Return the result of a fit: of a fitted ``DCRL``, or the result itself.
+
+    Parameters
+    ----------
+    fit : DCRL or FitResult
+    needed : str
+        Subject and verb of the error message.
+    """
+    found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
+    if not isinstance(found, FitResult):
+        raise SettingError(
+            "not-fitted",
+            "{needed} a fitted DCRL or a FitResult, got {found}",
+            advice=Advice("fit-first", "call fit first") if hasattr(fit, "get_params") else None,
+            needed=needed,
+            found=type(fit).__name__,
+        )
+    return found
+
+
+def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:
+    """Return the same fit with its items in another order.
+
+    Sums over items round differently in another order, so they are computed in an order that
+    depends on the contents alone (:func:`hidag.data.missingness_patterns.canonical_order`).
+
+    Parameters
+    ----------
+    result : FitResult
+    order : ndarray of int, shape (J,)
+        Position j holds the item that comes j-th.
+    """
+    places = order.tolist()
+    rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in places])
+    return replace(
+        result,
+        item_names=tuple(result.item_names[j] for j in places),
+        parameters=result.parameters.reordered(items=rows),
+        q_given=None if result.q_given is None else result.q_given[order],
+        family_reasons=tuple(result.family_reasons[j] for j in places),
+        item_families=tuple(result.item_families[j] for j in places)
+        if result.item_families
+        else (),
+        seen_rows=None if result.seen_rows is None else result.seen_rows.with_items_in_order(order),
+    )

@@ -1,0 +1,169 @@
+"""A FitResult on disk: arrays and a JSON header in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.data.missingness_patterns import SeenRows
+from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.responses import Responses
+from hidag.measurement.terms import Terms
+from hidag.results.archive import number, read_archive, write_archive
+from hidag.results.fit_result import FitResult
+from hidag.strategy.multistart import StartRecord
+from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
+from hidag.structure.graphs import CPDAG
+
+#: Name of a saved fit in the folder that ``hidag fit --out`` writes.
+FIT_FILE = "result.npz"
+#: Fields of a result that the header holds as they are.
+_PLAIN = (
+    "item_names", "latent_names", "families", "log_likelihood", "objective", "n_samples",
+    "missing_share", "n_iter", "converged", "method", "n_reached", "graph_rows",
+    "information_ratio", "family_reasons",
+)  # fmt: skip
+#: Facts about a fit; early versions saved them among the settings.
+_FACTS = (
+    "seed", "penalty_strength_used", "penalty_threshold_used", "weighted", "n_counted",
+    "n_unanswered", "n_latents_reason", "overdispersed", "noiseless", "knowledge_cost",
+    "graph_by_likelihood", "answer_words", "reading",
+)  # fmt: skip
+
+
+def write_result(result: FitResult, path: Path) -> Path:
+    """Write a result to one file and return its path."""
+    facts = {name: getattr(result, name) for name in _FACTS}
+    facts["knowledge_cost"] = {part: asdict(c) for part, c in result.knowledge_cost.items()}
+    header: dict[str, Any] = {
+        **{name: getattr(result, name) for name in _PLAIN},
+        "levels": result.law.space.levels,
+        "interactions": result.terms.interactions,
+        "starts": [vars(record) for record in result.starts],
+        "edge_tests": [vars(test) for test in result.edge_tests],
+        "settings": dict(result.settings),
+        "facts": facts,
+        "versions": dict(result.versions),
+        "has_q": result.q_given is not None,
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "intercept": result.intercept,
+        "loadings": result.loadings,
+        "dispersion": result.parameters.dispersion,
+        "cutpoints": result.parameters.cutpoints,
+        "trace": result.trace,
+        "graph": np.asarray(result.graph.adjacency),
+    }
+    if result.q_given is not None:
+        arrays["q_given"] = result.q_given
+    if result.seen_rows is not None:
+        arrays["seen_bits"] = result.seen_rows.bits
+        arrays["seen_counted"] = result.seen_rows.counted
+        arrays["seen_squares"] = result.seen_rows.squares
+    if isinstance(result.law, NetworkLaw):
+        header["law_parents"] = result.law.parents
+        for k, table in enumerate(result.law.tables):
+            arrays[f"law_table_{k}"] = table
+    else:
+        arrays["law_probabilities"] = np.asarray(result.law.probabilities)
+    write_archive(path, header, arrays)
+    return path
+
+
+def load(path: str | Path) -> FitResult:
+    """Return the FitResult that ``FitResult.save`` or ``hidag fit`` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, or the folder that ``hidag fit --out`` wrote.
+    """
+    place = Path(path)
+    header, arrays = read_archive(place / FIT_FILE if place.is_dir() else place)
+    space = StateSpace(tuple(header["levels"]))
+    families = tuple(header.pop("families"))
+    settings = dict(header["settings"])
+    # The number of latents is that of their names, and not stored twice.
+    settings.pop("n_latents_chosen", None)
+    facts = {name: settings.pop(name) for name in _FACTS if name in settings}
+    facts |= header.get("facts", {})
+    return FitResult(
+        **{name: _plain(header[name]) for name in _PLAIN if name != "families"},
+        item_families=() if Responses.of(families).plain else families,
+        parameters=_parameters(space, families, header, arrays),
+        law=_law(space, header, arrays),
+        graph=CPDAG(arrays["graph"], tuple(header["latent_names"])),
+        q_given=arrays["q_given"] if header["has_q"] else None,
+        trace=arrays["trace"],
+        starts=tuple(_start(record) for record in header["starts"]),
+        edge_tests=tuple(
+            EdgeTest(**{**test, "pair": tuple(test["pair"])}) for test in header["edge_tests"]
+        ),
+        settings=settings,
+        versions=header["versions"],
+        seen_rows=_seen_rows(len(header["item_names"]), arrays),
+        **{name: _plain(value) for name, value in facts.items() if name != "knowledge_cost"},
+        knowledge_cost={
+            part: _knowledge_cost(cost) for part, cost in facts.get("knowledge_cost", {}).items()
+        },
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the header: null stands for NaN, lists are tuples."""
+    return tuple(value) if isinstance(value, list) else number(value) if value is None else value
+
+
+def _knowledge_cost(cost: Mapping[str, Any]) -> KnowledgeCost:
+    pairs = tuple((a, b, float(lost)) for a, b, lost in cost.get("pairs", ()))
+    return KnowledgeCost(**{**cost, "pairs": pairs})
+
+
+def _parameters(
+    space: StateSpace,
+    families: tuple[str, ...],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+) -> MeasurementParameters:
+    """Return the items' coefficients, with a row for each response of nominal items."""
+    interactions = tuple(
+        tuple((int(k), int(u)) for k, u in pairs) for pairs in header.get("interactions", ())
+    )
+    return MeasurementParameters(
+        Responses.of(families).families,
+        arrays["intercept"],
+        arrays["loadings"],
+        arrays["dispersion"],
+        Terms(space.levels, interactions),
+        arrays.get("cutpoints", np.zeros((len(arrays["intercept"]), 0))),
+    )
+
+
+def _law(
+    space: StateSpace, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> LatentLaw:
+    """Return the network law if the header has one, else the saturated law."""
+    if "law_parents" not in header:
+        return SaturatedLaw(space, arrays["law_probabilities"])
+    parents = tuple(tuple(pa) for pa in header["law_parents"])
+    tables = tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
+    return NetworkLaw(space, parents, tables)
+
+
+def _seen_rows(n_items: int, arrays: Mapping[str, NDArray[Any]]) -> SeenRows | None:
+    """Return the patterns of observed cells; None in files of early versions."""
+    if "seen_bits" not in arrays:
+        return None
+    return SeenRows(arrays["seen_bits"], n_items, arrays["seen_counted"], arrays["seen_squares"])
+
+
+def _start(record: Mapping[str, Any]) -> StartRecord:
+    values = {name: number(record[name]) for name in ("objective", "log_likelihood")}
+    return StartRecord(**{**record, **values})
