@@ -22,7 +22,7 @@ from itertools import permutations
 import numpy as np
 
 from hidag import DCRL, Knowledge
-from hidag.latent import NetworkLaw, StateSpace
+from hidag.latent import LatentCounts, NetworkLaw, StateSpace
 from hidag.metrics import evaluate_graph
 from hidag.simulation import Truth, simulate
 from hidag.structure import CPDAG, DAG, discover
@@ -74,7 +74,9 @@ def skills(
 
 def wanted(law: NetworkLaw, known: Knowledge) -> CPDAG:
     """Return what can be told of the law's graph by one who knows the hierarchy."""
-    told = orient_by_knowledge(DAG.from_parents(law.parents).to_cpdag().adjacency, known.constraints(NAMES))
+    told = orient_by_knowledge(
+        DAG.from_parents(law.parents).to_cpdag().adjacency, known.constraints(NAMES)
+    )
     return CPDAG(told, NAMES)
 
 
@@ -82,7 +84,8 @@ def search(score: str) -> Callable[[NetworkLaw, Knowledge, int], tuple[CPDAG, bo
     def found(law: NetworkLaw, known: Knowledge, seed: int) -> tuple[CPDAG, bool]:
         rows = law.sample(500, np.random.default_rng(seed))
         levels = law.space.levels
-        return discover(rows, levels=levels, names=NAMES, knowledge=known, score=score), True
+        counts = LatentCounts.from_rows(rows, levels=levels, names=NAMES)
+        return discover(counts, knowledge=known, score=score), True
 
     return found
 

@@ -18,10 +18,11 @@ import warnings
 import numpy as np
 
 from hidag import DCRL, evaluate
+from hidag.latent import LatentCounts
 from hidag.metrics import evaluate_graph
 from hidag.simulation import random_dag, random_law, random_q, rich_truth, simulate
 from hidag.structure import discover
-from hidag.structure.graph_search import choose_score
+from hidag.structure.scores import choose_score
 
 K, J, N = 4, 20, 10_000
 LEVELS = ((2, 2, 2, 2), (3, 3, 3, 3), (2, 3, 4, 2), (4, 4, 4, 4))
@@ -42,7 +43,9 @@ def run(levels, effects: str, family: str, seed: int) -> tuple[float, ...]:
         model = DCRL(K, levels=levels, effects=asked, family=family, random_state=seed).fit(data.X)
     seconds = time.process_time() - begin
     found = evaluate(model, truth)
-    known = discover(data.states, levels=levels, score=choose_score(levels))
+    known = discover(
+        LatentCounts.from_rows(data.states, levels=tuple(levels)), score=choose_score(levels)
+    )
     matched = [model.latent_law_.space.levels[k] for k in found.permutation]
     return (
         found.shd_q,

@@ -41,14 +41,17 @@ def test_what_is_known_beforehand_is_obeyed_and_told(tmp_path, hidag):
     ("options", "sentence"),
     [
         (["--require", "Z1"], "--require takes CAUSE->EFFECT, such as 'Z1->Z2', got 'Z1'"),
-        (["--require", "Z1->Z2,Z2->Z1"], "the required edges form a cycle: Z1 -> Z2 -> Z1"),
+        (
+            ["--require", "Z1->Z2,Z2->Z1"],
+            "the required edges form a cycle: Z1 -> Z2 -> Z1; remove or reverse one of them",
+        ),
         (
             ["--tiers", "Z1;Z2", "--require", "Z2->Z1"],
             "Z2 -> Z1 is required, but Z2 is in tier 2 and Z1 in the earlier tier 1",
         ),
         (
             ["--forbid", "Z1->Z9"],
-            "the knowledge names 'Z9', but the variables are Z1, Z2",
+            "the knowledge names the variable 'Z9'; expected one of Z1, Z2",
         ),
         (
             ["--hierarchy", "Z1->Z2"],

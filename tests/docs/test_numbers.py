@@ -92,8 +92,8 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.structure.graph_search import (
         EQUIVALENT_SAMPLE_SIZES,
         MAX_EXACT_LEAN_VARIABLES,
-        MAX_LEAN_STATES,
     )
+    from hidag.structure.scores import MAX_LEAN_STATES
 
     text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
     words = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}

@@ -12,7 +12,7 @@ from hidag.exceptions import GraphError
 from hidag.kernels import equivalence_classes
 from hidag.structure import DAG
 from hidag.structure.greedy_search import from_bitsets, to_bitsets
-from hidag.structure.knowledge import FORBIDDEN, direct_by_rules
+from hidag.structure.knowledge import FORBIDDEN, orient_by_constraints
 
 
 def all_dags(n: int) -> list[DAG]:
@@ -146,7 +146,7 @@ def test_knowledge_directs_what_all_obeying_members_share(classes) -> None:
                     rules[b, a] = FORBIDDEN
                 obeying = [m.adjacency for m in members if not (m.adjacency & rules).any()]
                 union = np.max(obeying, axis=0)
-                plain = direct_by_rules(graph, rules)
+                plain = orient_by_constraints(graph, rules)
                 np.testing.assert_array_equal(plain, union)
                 compiled = np.zeros((5, 4, 1), dtype=np.uint64)
                 equivalence_classes.complete(to_bitsets(member.adjacency.T), compiled)
@@ -158,4 +158,4 @@ def test_rules_without_an_obeying_member_are_found_out() -> None:
     collider = DAG.from_edges(["a", "b", "c"], [("a", "c"), ("b", "c")]).to_cpdag()
     rules = np.zeros((3, 3), dtype=np.uint8)
     rules[0, 2] = FORBIDDEN
-    assert direct_by_rules(collider.adjacency, rules) is None
+    assert orient_by_constraints(collider.adjacency, rules) is None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hidag.kernels import equivalence_classes, graph_operators, local_scores
-from hidag.structure import Knowledge, greedy_search, scores, search_graph
+from hidag.latent import LatentCounts
+from hidag.structure import CountScore, Knowledge, greedy_search, scores, search_graph
 
 
 class PlainBodies:
@@ -68,43 +70,41 @@ def test_variables_below(n) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_ratings_kept_between_steps_equal_fresh_ones(seed) -> None:
-    # What mark_dirty leaves alone must not have changed, wherever a walk of valid steps leads.
+def test_cached_gains_equal_fresh_ones(seed) -> None:
+    # Gains that mark_dirty does not mark must be unchanged after any sequence of valid steps.
     rng = np.random.default_rng(seed)
     n = 9
-    machine = greedy_search.Engine(engine_counts(rng.integers(0, 2, (60, n))), n)
+    machine = greedy_search.ClassSearch(score_cache(rng.integers(0, 2, (60, n))), n)
     every = greedy_search.DELETE | greedy_search.REVERSE | greedy_search.INSERT
-    kept = machine.start()
+    cached = machine.start()
     pairs = np.array([(x, y) for x in range(n) for y in range(n) if x != y])
     for _ in range(60):
-        for state in (kept, fresh := kept.copy()):
+        for state in (cached, fresh := copy.deepcopy(cached)):
             if state is fresh:
-                state.forget_ratings()
+                state.invalidate_gains()
             while propose_only(machine, state, every) == graph_operators.ASKS:
-                machine.cache.answer()
-        np.testing.assert_array_equal(fresh.ratings, kept.ratings)
-        gains, sets = machine.rate(kept, pairs)
+                machine.cache.compute_requests()
+        np.testing.assert_array_equal(fresh.gains, cached.gains)
+        gains, sets = machine.best_gains(cached, pairs)
         i = rng.choice(np.flatnonzero(np.isfinite(gains)))
         x, y = (int(k) for k in pairs[i])
-        kind = int(graph_operators.kind_of(x, y, kept.graph))
-        assert machine.apply(kept, kind, x, y, sets[i], float(gains[i]))
+        kind = int(graph_operators.kind_of(x, y, cached.graph))
+        assert machine.apply(cached, kind, (x, y, sets[i], float(gains[i])))
 
 
-def engine_counts(rows):
-    from hidag.latent import LatentCounts
-    from hidag.structure import CountScore
-
-    return CountScore(LatentCounts.from_rows(rows, levels=(2,) * rows.shape[1]))
+def score_cache(rows):
+    counts = LatentCounts.from_rows(rows, levels=(2,) * rows.shape[1])
+    return scores.ScoreCache(CountScore(counts), rows.shape[1])
 
 
 def propose_only(machine, state, allowed) -> int:
     cache = machine.cache
     return graph_operators.propose(
         state.graph,
-        state.kept,
+        state.gain_arrays,
         machine.ranks,
         machine.mix,
-        machine.rules,
+        machine.constraints,
         allowed,
         -1,
         -1,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.structure import search_graph
+from hidag.structure.graph_search import as_counts
 
 
 def network_rows(rng: np.random.Generator, n_variables: int, n: int) -> np.ndarray:
@@ -39,23 +40,25 @@ def test_order_of_rows_and_columns(search, fractional) -> None:
         weights = rng.gamma(1.0, 1.0, 400) if fractional else None
         levels = [2] * n_variables
         names = [f"V{k}" for k in range(n_variables)]
-        first = search_graph(rows, weights=weights, levels=levels, names=names, search=search)
+        first = search_graph(
+            as_counts(rows, weights=weights, levels=levels, names=names), search=search
+        )
         for _ in range(3):
             up, across = rng.permutation(400), rng.permutation(n_variables)
-            moved = search_graph(
+            counts = as_counts(
                 rows[up][:, across],
                 weights=None if weights is None else weights[up],
                 levels=levels,
                 names=[names[k] for k in across],
-                search=search,
             )
+            moved = search_graph(counts, search=search)
             assert moved.graph == first.graph.permute(across)
             assert moved.n_scores == first.n_scores
             assert moved.n_steps == first.n_steps
 
 
 @pytest.mark.parametrize("search", ["ges", "xges"])
-def test_exact_ties_are_settled_by_content(search) -> None:
+def test_exact_ties_are_broken_by_content(search) -> None:
     # Few rows make many exactly equal gains.
     rng = np.random.default_rng(1)
     for _ in range(60):
@@ -63,8 +66,7 @@ def test_exact_ties_are_settled_by_content(search) -> None:
         n = rows.shape[1]
         names = [f"V{k}" for k in range(n)]
         across = rng.permutation(n)
-        first = search_graph(rows, levels=[2] * n, names=names, search=search)
-        moved = search_graph(
-            rows[:, across], levels=[2] * n, names=[names[k] for k in across], search=search
-        )
+        first = search_graph(as_counts(rows, levels=[2] * n, names=names), search=search)
+        counts = as_counts(rows[:, across], levels=[2] * n, names=[names[k] for k in across])
+        moved = search_graph(counts, search=search)
         assert moved.graph == first.graph.permute(across)

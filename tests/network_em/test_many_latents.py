@@ -206,5 +206,6 @@ def test_a_search_that_cannot_take_so_many_is_refused_before_any_work(table, mon
     with pytest.raises(GraphError) as caught:
         DCRL(K, family="gaussian", search="exact").fit(table[1])
     assert str(caught.value) == (
-        "search='exact' lists all sets of variables and takes at most 12, got 18; use search='xges'"
+        "search='exact' takes at most 12 variables, because it lists all their subsets, got 18; "
+        "use search='xges'"
     )

@@ -49,6 +49,6 @@ def test_same_graph(kind, n_variables) -> None:
         theirs, total = ges.fit(
             OurScore(score, n_variables), phases=["forward", "backward"], iterate=False
         )
-        ours = search_graph(rows, levels=levels, score=kind, search="ges")
+        ours = search_graph(score.counts, score=kind, search="ges")
         assert ours.score == pytest.approx(total, rel=1e-9)
         np.testing.assert_array_equal(ours.graph.adjacency, theirs.astype(int), str(problem))

@@ -19,7 +19,7 @@ from hidag.strategy.observed_likelihood.likelihood_search import (
     move_estimates,
 )
 from hidag.structure import Knowledge, search_graph
-from hidag.structure.graph_search import make_score
+from hidag.structure.scores import make_score
 
 from .tables import SPACE
 

@@ -121,7 +121,7 @@ def test_undirected_networkx_graph() -> None:
     [
         (
             lambda: CPDAG.from_tetrad("Graph Nodes:\na;b\n\nGraph Edges:\n1. a <-> b"),
-            "only -->, <-- and --- can be read as edges, got '1. a <-> b'",
+            "only -->, <-- and --- edges are supported, got '1. a <-> b'",
         ),
         (
             lambda: CPDAG.from_tetrad("a --> b"),
@@ -129,8 +129,8 @@ def test_undirected_networkx_graph() -> None:
         ),
         (
             lambda: DAG([[0]], ["my name"]).to_tetrad(),
-            "Tetrad reads no names with blanks, commas or semicolons, got 'my name'; "
-            "rename the variables first",
+            "names in Tetrad files must not be empty or contain blanks, commas or semicolons, got "
+            "'my name'; rename the variables first",
         ),
         (
             lambda: DAG.from_json("[1]"),
@@ -138,25 +138,26 @@ def test_undirected_networkx_graph() -> None:
         ),
         (
             lambda: DAG.from_json('{"format": "hidag-graph", "version": 9}'),
-            "the graph has format version 9, this release reads version 1",
+            "the graph has format version 9; this release reads version 1",
         ),
         (
             lambda: CPDAG.from_causal_learn([[0, 1], [1, 0]]),
-            "only i -> j and i - j can be read, but variables 0 and 1 have the endpoints 1 and 1",
+            "only i -> j and i - j edges are supported, but variables 0 and 1 have the endpoints 1 "
+            "and 1",
         ),
         (lambda: DAG.from_dot("a -> b"), "the text is not a DOT graph: it lacks { or }"),
         (
             lambda: DAG.from_dot("digraph { subgraph x { a -> b } }"),
-            "subgraphs in DOT text cannot be read; write the edges one by one",
+            "subgraphs in DOT text are not supported; write the edges one by one",
         ),
         (
             lambda: DAG.from_frame({"cause": ["a", "b"], "b": [0, 0], "a": [0, 1]}),
-            "the first column of an adjacency table names the rows ['a', 'b'], "
-            "the other columns are ['b', 'a']; they must agree",
+            "the first column of an adjacency table must name the rows as the other columns are "
+            "named, ['b', 'a'], got ['a', 'b']",
         ),
     ],
 )
-def test_what_cannot_be_read_is_said(call, sentence) -> None:
+def test_unsupported_content_raises(call, sentence) -> None:
     with pytest.raises(GraphError) as caught:
         call()
     assert str(caught.value) == sentence
@@ -168,7 +169,7 @@ def test_unknown_frame() -> None:
     assert str(caught.value) == "frame must be 'pandas', 'polars' or None, got 'excel'"
 
 
-def test_a_class_read_as_a_dag_is_refused() -> None:
+def test_reading_an_equivalence_class_as_a_dag_raises() -> None:
     text = CPDAG([[0, 1], [1, 0]]).to_json()
     with pytest.raises(GraphError, match="form a cycle: Z1 -> Z2 -> Z1"):
         DAG.from_json(text)

@@ -36,22 +36,22 @@ def test_an_argument_is_copied() -> None:
         (
             [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
             ["a", "b", "c"],
-            "the directed edges form a cycle: a -> b -> c -> a; remove or turn one of them",
+            "the directed edges form a cycle: a -> b -> c -> a; remove or reverse one of them",
         ),
         (
             [[0, 1], [1, 0]],
             None,
-            "the directed edges form a cycle: Z1 -> Z2 -> Z1; remove or turn one of them",
+            "the directed edges form a cycle: Z1 -> Z2 -> Z1; remove or reverse one of them",
         ),
-        ([[0, 1]], None, "an adjacency must be a square matrix, got shape (1, 2)"),
-        ([[0, 2], [0, 0]], None, "an adjacency must hold 0 and 1 only"),
+        ([[0, 1]], None, "an adjacency matrix must be square, got shape (1, 2)"),
+        ([[0, 2], [0, 0]], None, "an adjacency matrix must contain only 0 and 1"),
         (
             [[0, 0], [0, 1]],
             None,
-            "variable 1 points at itself: the diagonal of an adjacency must be 0",
+            "variable 1 has an edge to itself; the diagonal of an adjacency matrix must be 0",
         ),
         ([[0, 1], [0, 0]], ["a"], "2 variables need 2 names, got 1"),
-        ([[0, 1], [0, 0]], ["a", "a"], "names must differ, but 'a' occurs 2 times"),
+        ([[0, 1], [0, 0]], ["a", "a"], "names must be unique, but 'a' occurs 2 times"),
     ],
 )
 def test_what_is_not_a_dag_is_refused_in_words(adjacency, names, sentence) -> None:
@@ -178,7 +178,7 @@ def test_permute_rename_and_equality() -> None:
     assert DIAMOND.rename(["w", "x", "y", "z"]).edges[0] == ("w", "x")
     assert DIAMOND.to_cpdag() != DIAMOND
     assert pickle.loads(pickle.dumps(DIAMOND)) == DIAMOND
-    with pytest.raises(GraphError, match=r"order must hold each of 0..3 once"):
+    with pytest.raises(GraphError, match=r"order must contain each of 0..3 once"):
         DIAMOND.permute([0, 0, 1, 2])
 
 

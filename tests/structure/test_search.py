@@ -18,8 +18,8 @@ from hidag.structure import (
     graph_score,
     search_graph,
 )
-from hidag.structure.graph_search import make_score
-from hidag.structure.scores import LeanScore, ScoreCache
+from hidag.structure.graph_search import as_counts
+from hidag.structure.scores import LeanScore, ScoreCache, make_score
 
 SEARCHES = ["ges", "xges", "exact"]
 
@@ -75,7 +75,7 @@ def test_against_listing_all_graphs() -> None:
                 total += table[node, parents]
             best = max(best, total)
         for search in SEARCHES:
-            found = search_graph(rows, levels=levels, score=kind, search=search)
+            found = search_graph(score.counts, score=kind, search=search)
             assert found.graph.is_valid()
             assert found.score <= best + 1e-7
             if search == "exact":
@@ -92,8 +92,9 @@ def test_reported_score_is_the_graphs(search, score) -> None:
     rng = np.random.default_rng(1)
     for levels in ((2,) * 6, (2, 3, 2, 4, 2, 3)):
         rows, _ = network_rows(rng, 6, 400, 0.4, levels)
-        found = search_graph(rows, levels=levels, search=search, score=score)
-        plain = PlainScore(LatentCounts.from_rows(rows, levels=levels), score)
+        counts = LatentCounts.from_rows(rows, levels=levels)
+        found = search_graph(counts, search=search, score=score)
+        plain = PlainScore(counts, score)
         for member in found.graph.members(limit=3):
             assert graph_score(plain, member.parents) == pytest.approx(found.score, rel=1e-10)
         assert found.n_scores > 0
@@ -149,14 +150,14 @@ def test_weights_rows_and_counts_say_the_same() -> None:
     counts = LatentCounts.from_rows(rows)
     expected = search_graph(rows)
     assert search_graph(counts) == expected
-    weighted = search_graph(counts.states, weights=counts.weights)
+    weighted = search_graph(as_counts(counts.states, weights=counts.weights))
     assert weighted.graph == expected.graph
     assert weighted.score == pytest.approx(expected.score, rel=1e-12)
-    halved = search_graph(counts.states, weights=counts.weights * 0.5)
+    halved = search_graph(as_counts(counts.states, weights=counts.weights * 0.5))
     assert halved.graph.n_edges <= expected.graph.n_edges
 
 
-def test_a_score_of_ones_own() -> None:
+def test_custom_score() -> None:
     rng = np.random.default_rng(6)
     rows, _ = network_rows(rng, 5, 300)
     counts = LatentCounts.from_rows(rows)
@@ -176,12 +177,12 @@ def test_a_score_that_is_no_number(search) -> None:
     with pytest.raises(SettingError) as caught:
         discover(np.zeros((5, 3), dtype=int), score=Broken(), search=search)
     assert str(caught.value) == (
-        "the score of variable 1 with parents (0,) is nan; a local score must be a finite number"
+        "local scores must be finite, but that of variable 1 with parents (0,) is nan"
     )
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_a_score_that_tells_equivalent_graphs_apart_ends(search) -> None:
+def test_search_ends_if_equivalent_graphs_have_different_scores(search) -> None:
     class Uneven:
         """Numbers that have nothing to do with each other."""
 
@@ -194,7 +195,7 @@ def test_a_score_that_tells_equivalent_graphs_apart_ends(search) -> None:
         assert discover(rows, score=Uneven(), search=search).is_valid()
 
 
-def test_a_search_of_ones_own() -> None:
+def test_custom_search() -> None:
     rows = np.random.default_rng(7).integers(0, 2, (50, 3))
 
     def chain(score, names, knowledge):
@@ -237,7 +238,7 @@ def test_max_parents() -> None:
 
 
 @pytest.mark.parametrize("search", ["ges", "xges"])
-def test_extreme_data_come_back(search) -> None:
+def test_extreme_data_have_a_result(search) -> None:
     rng = np.random.default_rng(9)
     column = rng.integers(0, 2, (100, 1))
     assert discover(np.repeat(column, 5, axis=1), search=search).is_valid()  # equal columns
@@ -247,7 +248,8 @@ def test_extreme_data_come_back(search) -> None:
     best = search_graph(constant, search="exact").score
     assert search_graph(constant, search=search).score == pytest.approx(best)
     assert discover(rng.integers(0, 2, (1, 4)), search=search).is_valid()  # one row
-    tiny = search_graph(rng.integers(0, 2, (20, 3)), weights=np.full(20, 1e-9), search=search)
+    light = as_counts(rng.integers(0, 2, (20, 3)), weights=np.full(20, 1e-9))
+    tiny = search_graph(light, search=search)
     assert tiny.graph.is_valid()
     many = rng.integers(0, 200, (300, 3))
     assert discover(many, search=search).is_valid()
@@ -259,8 +261,8 @@ def test_extreme_data_come_back(search) -> None:
         (
             GraphError,
             {"data": np.zeros((4, 13), dtype=int), "search": "exact"},
-            "search='exact' lists all sets of variables and takes at most 12, got 13; "
-            "use search='xges'",
+            "search='exact' takes at most 12 variables, because it lists all their subsets, got "
+            "13; use search='xges'",
         ),
         (
             SettingError,
@@ -281,24 +283,24 @@ def test_extreme_data_come_back(search) -> None:
         (
             SettingError,
             {"max_parents": -1},
-            "max_parents must be a whole number >= 0 or None, got -1",
+            "max_parents must be an integer >= 0 or None, got -1",
         ),
         (
             DataError,
             {"data": np.array([[0.5, 1.0]])},
-            "states must be whole numbers 0, 1, ...; make categories of real values first",
+            "levels must be integers 0, 1, ...; discretise real values first",
         ),
         (
             DataError,
             {"data": np.zeros(3, dtype=int)},
-            "rows of states must be an array of shape (n, K) with K >= 1, got (3,)",
+            "rows of levels must have shape (n, K) with K >= 1, got (3,)",
         ),
         (
-            SettingError,
+            DataError,
             {"data": np.zeros((0, 2), dtype=int)},
-            "a score needs data: the weights sum to 0",
+            "the score needs data, but the weights sum to 0",
         ),
-        (DataError, {"names": ["a", "a"]}, "the names of the variables must differ"),
+        (DataError, {"names": ["a", "a"]}, "names must be unique, but 'a' occurs repeatedly"),
         (
             DataError,
             {"weights": [1.0]},
@@ -306,18 +308,20 @@ def test_extreme_data_come_back(search) -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_said_in_words(error, arguments, sentence) -> None:
+def test_invalid_arguments_raise(error, arguments, sentence) -> None:
     arguments = {"data": np.array([[0, 1], [1, 0], [1, 1], [0, 0]]), **arguments}
     with pytest.raises(error) as caught:
         discover(arguments.pop("data"), **arguments)
     assert str(caught.value) == sentence
 
 
-def test_levels_come_with_counts() -> None:
+def test_counts_have_weights_already() -> None:
     counts = LatentCounts.from_rows(np.array([[0, 1], [1, 0]]))
     with pytest.raises(SettingError) as caught:
-        discover(counts, levels=(2, 2))
-    assert str(caught.value) == "weights and levels come with the counts; give them for rows only"
+        discover(counts, weights=[1.0, 2.0])
+    assert str(caught.value) == (
+        "weights and levels are for rows of levels; LatentCounts contain both already"
+    )
 
 
 def test_names_of_a_frame() -> None:
@@ -326,7 +330,7 @@ def test_names_of_a_frame() -> None:
     assert discover(frame).names == ("x", "y")
 
 
-def test_lean_tables_find_three_weak_causes_that_free_tables_cannot_pay_for() -> None:
+def test_lean_tables_find_three_weak_causes_that_free_tables_miss() -> None:
     levels = (4, 4, 4, 4)
     causes = DAG(np.array([[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]]))
     law = random_law(causes, levels=levels, effects=(0.5, 0.6), rng=4)
@@ -338,7 +342,7 @@ def test_lean_tables_find_three_weak_causes_that_free_tables_cannot_pay_for() ->
         assert not np.array_equal(found.adjacency, truth)
 
 
-def test_the_member_that_comes_back_is_the_one_with_the_score() -> None:
+def test_the_returned_member_has_the_returned_score() -> None:
     law = random_law(random_dag(4, 1.3, rng=3), levels=(3, 2, 3, 4), rng=3)
     counts = expected_counts(law, 3000, ("a", "b", "c", "d"))
     score = LeanScore(counts)
@@ -349,7 +353,7 @@ def test_the_member_that_comes_back_is_the_one_with_the_score() -> None:
     assert found.score >= search_graph(counts, score="bic").score
 
 
-def test_lean_scores_never_fall_below_bic_and_do_not_hang_on_the_order_of_rows() -> None:
+def test_lean_scores_are_at_least_bic_and_do_not_depend_on_the_order_of_rows() -> None:
     rng = np.random.default_rng(8)
     rows = rng.integers(0, (3, 2, 4), size=(300, 3))
     counts = LatentCounts.from_rows(rows, levels=(3, 2, 4))

@@ -23,16 +23,10 @@ from hidag.strategy.observed_likelihood.edge_tests import (
     cost_on_counts,
 )
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit, use_likelihood_search
-from hidag.structure.graph_search import (
-    SearchResult,
-    choose_sample_size,
-    choose_score,
-    make_score,
-    search_graph,
-)
+from hidag.structure.graph_search import SearchResult, choose_sample_size, search_graph
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
-from hidag.structure.scores import ScoreCache
+from hidag.structure.scores import ScoreCache, choose_score, make_score
 
 Array = NDArray[np.float64]
 

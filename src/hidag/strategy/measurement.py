@@ -43,9 +43,10 @@ from hidag.strategy.saem_network import (
     sampled_information_ratio,
 )
 from hidag.strategy.structural_em import STEPS_FREE, LearnParents
-from hidag.structure.graph_search import choose_score, search_graph
+from hidag.structure.graph_search import search_graph
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
+from hidag.structure.scores import choose_score
 
 # --- What every kind of Stage I leaves for the stages after it
 

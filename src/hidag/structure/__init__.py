@@ -1,4 +1,4 @@
-"""Discover: graphs, scores, searches and background knowledge (Stage III)."""
+"""Structure learning (Stage III): graphs, scores, searches and background knowledge."""
 
 from hidag.structure.graph_search import GraphSearch, SearchResult, discover, search_graph
 from hidag.structure.graphs import CPDAG, DAG

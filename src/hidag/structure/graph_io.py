@@ -1,4 +1,8 @@
-"""Graphs as text, and back: JSON, Graphviz DOT, GML and Tetrad's graph files."""
+"""Named graphs and their conversion to other formats.
+
+Text formats are JSON, Graphviz DOT, GML and Tetrad; objects are networkx graphs, data frames,
+causal-learn matrices and pgmpy graphs.
+"""
 
 from __future__ import annotations
 
@@ -13,40 +17,84 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import GraphError, SettingError
+from hidag.exceptions import Advice, GraphError, MissingPackageError, Setting, SettingError
+from hidag.structure.dot_format import dot_quote, read_dot
 from hidag.structure.orientation import MixedGraph, find_cycle, find_v_structures
 
-# --- What all graphs share: names, a read-only adjacency, edges as pairs of names, equality
+Edges = list[tuple[str, str]]
+
+_JSON_FORMAT = "hidag-graph"
+_JSON_VERSION = 1
+
+_TETRAD_EDGE = re.compile(r"^\s*(?:\d+\.)?\s*(\S+)\s+([<o-][-o][o>-])\s+(\S+)")
+
+#: Endpoint marks of causal-learn.
+_TAIL, _ARROW = -1, 1
 
 
-def _checked_adjacency(adjacency: ArrayLike) -> NDArray[np.int8]:
-    given = np.asarray(adjacency)
-    if given.ndim != 2 or given.shape[0] != given.shape[1]:
-        raise GraphError(f"an adjacency must be a square matrix, got shape {given.shape}")
+def _check_square(matrix: ArrayLike, what: str) -> NDArray[Any]:
+    out = np.asarray(matrix)
+    if out.ndim != 2 or out.shape[0] != out.shape[1]:
+        raise GraphError(
+            "matrix-not-square",
+            "{what} must be square, got shape {shape}",
+            what=what,
+            shape=out.shape,
+        )
+    return out
+
+
+def _check_adjacency(adjacency: ArrayLike) -> NDArray[np.int8]:
+    given = _check_square(adjacency, "an adjacency matrix")
     if given.size and not np.isin(given, (0, 1)).all():
-        raise GraphError("an adjacency must hold 0 and 1 only")
+        raise GraphError("adjacency-not-binary", "an adjacency matrix must contain only 0 and 1")
     out = np.array(given, dtype=np.int8)
     if out.diagonal().any():
-        k = int(np.argmax(out.diagonal()))
-        raise GraphError(f"variable {k} points at itself: the diagonal of an adjacency must be 0")
+        raise GraphError(
+            "self-loop",
+            "variable {variable} has an edge to itself; the diagonal of an adjacency matrix must "
+            "be 0",
+            variable=int(np.argmax(out.diagonal())),
+        )
     out.setflags(write=False)
     return out
 
 
-def _checked_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
+def _check_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"Z{k + 1}" for k in range(n_variables))
     out = tuple(str(name) for name in names)
     if len(out) != n_variables:
-        raise GraphError(f"{n_variables} variables need {n_variables} names, got {len(out)}")
+        raise GraphError(
+            "wrong-number-of-names",
+            "{expected} variables need {expected} names, got {found}",
+            expected=n_variables,
+            found=len(out),
+        )
     if len(set(out)) != len(out):
-        twice = next(name for name in out if out.count(name) > 1)
-        raise GraphError(f"names must differ, but {twice!r} occurs {out.count(twice)} times")
+        name = next(name for name in out if out.count(name) > 1)
+        raise GraphError(
+            "duplicate-name",
+            "names must be unique, but {name!r} occurs {count} times",
+            name=name,
+            count=out.count(name),
+        )
     return out
 
 
+def cycle_error(path: Sequence[str], edges: str = "directed edges") -> GraphError:
+    """Return the error about edges that form a cycle, given by the names along it."""
+    return GraphError(
+        "cycle",
+        "the {edges} form a cycle: {path}",
+        advice=Advice("break-cycle", "remove or reverse one of them"),
+        edges=edges,
+        path=" -> ".join(path),
+    )
+
+
 def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
-    """Return the adjacency, shape (K, K), of a graph in which k has the parents ``parents[k]``."""
+    """Return the adjacency matrix, shape (K, K), of a DAG given by its K parent sets."""
     out = np.zeros((len(parents), len(parents)), dtype=np.int8)
     for child, causes in enumerate(parents):
         out[list(causes), child] = 1
@@ -58,22 +106,22 @@ def edges_to_adjacency(
     directed: Iterable[tuple[str, str]],
     undirected: Iterable[tuple[str, str]],
 ) -> NDArray[np.int8]:
-    """Return the adjacency, shape (K, K), of edges given as pairs of names."""
-    place = {name: k for k, name in enumerate(names)}
-    out = np.zeros((len(place), len(place)), dtype=np.int8)
-    for both, edges in ((False, directed), (True, undirected)):
-        for a, b in edges:
-            for name in (a, b):
-                if name not in place:
-                    raise GraphError(f"an edge names {name!r}, which is not a variable")
-            out[place[a], place[b]] = 1
-            if both:
-                out[place[b], place[a]] = 1
+    """Return the adjacency matrix, shape (K, K), of edges given as pairs of names."""
+    index = {name: k for k, name in enumerate(names)}
+    out = np.zeros((len(index), len(index)), dtype=np.int8)
+    pairs = list(undirected)
+    for a, b in (*directed, *pairs, *((b, a) for a, b in pairs)):
+        for name in (a, b):
+            if name not in index:
+                raise GraphError(
+                    "unknown-variable", "an edge names {name!r}, which is not a variable", name=name
+                )
+        out[index[a], index[b]] = 1
     return out
 
 
 class NamedGraph:
-    """What both kinds of graph share: names, a read-only adjacency, equality by content."""
+    """Immutable graph with names and an adjacency matrix; equality is by content."""
 
     __slots__ = ("__dict__", "_adjacency", "_names")
 
@@ -81,13 +129,12 @@ class NamedGraph:
     _names: tuple[str, ...]
 
     def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
-        checked = _checked_adjacency(adjacency)
+        checked = _check_adjacency(adjacency)
         object.__setattr__(self, "_adjacency", checked)
-        object.__setattr__(self, "_names", _checked_names(names, len(checked)))
+        object.__setattr__(self, "_names", _check_names(names, len(checked)))
         cycle = find_cycle(checked)
         if cycle is not None:
-            path = " -> ".join(self._names[k] for k in cycle)
-            raise GraphError(f"the directed edges form a cycle: {path}; remove or turn one of them")
+            raise cycle_error([self._names[k] for k in cycle])
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} cannot be changed; build a new one")
@@ -107,27 +154,27 @@ class NamedGraph:
         """Number of variables, K."""
         return len(self._names)
 
-    @property
-    def directed_edges(self) -> list[tuple[str, str]]:
-        """Pairs (cause, effect) of names, in index order."""
-        a = self._adjacency
-        rows, columns = np.nonzero((a == 1) & (a.T == 0))
-        return [(self._names[i], self._names[j]) for i, j in zip(rows, columns, strict=True)]
+    def _named_pairs(self, where: NDArray[np.bool_]) -> Edges:
+        return [(self._names[i], self._names[j]) for i, j in np.argwhere(where)]
 
     @property
-    def undirected_edges(self) -> list[tuple[str, str]]:
+    def directed_edges(self) -> Edges:
+        """Pairs (cause, effect) of names, in index order."""
+        return self._named_pairs(self._adjacency > self._adjacency.T)
+
+    @property
+    def undirected_edges(self) -> Edges:
         """Pairs of names joined by an undirected edge, each once, in index order."""
-        rows, columns = np.nonzero(np.triu(self._adjacency & self._adjacency.T))
-        return [(self._names[i], self._names[j]) for i, j in zip(rows, columns, strict=True)]
+        return self._named_pairs(np.triu(self._adjacency & self._adjacency.T) > 0)
 
     @property
     def skeleton(self) -> NDArray[np.int8]:
-        """Symmetric matrix, shape (K, K): 1 where two variables are joined at all."""
+        """Symmetric matrix, shape (K, K): 1 where two variables are adjacent."""
         return np.maximum(self._adjacency, self._adjacency.T)
 
     @property
     def n_edges(self) -> int:
-        """Number of joined pairs."""
+        """Number of adjacent pairs."""
         return int(self.skeleton.sum()) // 2
 
     @cached_property
@@ -136,7 +183,7 @@ class NamedGraph:
 
     @property
     def v_structures(self) -> list[tuple[str, str, str]]:
-        """Triples (a, c, b) of names with a -> c <- b and a, b not joined, in index order."""
+        """Triples (a, c, b) of names with a -> c <- b and a, b not adjacent, in index order."""
         return [
             (self._names[a], self._names[c], self._names[b])
             for a, c, b in find_v_structures(self._mixed)
@@ -146,7 +193,12 @@ class NamedGraph:
         """Return the same graph with variable ``order[k]`` in place k."""
         where = np.asarray(order, dtype=np.int64)
         if sorted(where.tolist()) != list(range(self.n_variables)):
-            raise GraphError(f"order must hold each of 0..{self.n_variables - 1} once")
+            raise GraphError(
+                "invalid-order",
+                "order must contain each of 0..{last} once, got {order}",
+                last=self.n_variables - 1,
+                order=where.tolist(),
+            )
         return type(self)(
             self._adjacency[np.ix_(where, where)], tuple(self._names[k] for k in where)
         )
@@ -168,26 +220,14 @@ class NamedGraph:
         return type(self), (np.array(self._adjacency), self._names)
 
 
-# ---
+class GraphFormats(NamedGraph):
+    """Conversion to and from other formats; the order of names and edges is preserved."""
 
-Edges = list[tuple[str, str]]
-
-_JSON_FORMAT = "hidag-graph"
-_JSON_VERSION = 1
-
-#: Words that attributes for all that follows are given to.
-_DOT_DEFAULTS = ("node", "edge", "graph")
-_DOT_TOKEN = re.compile(
-    r"""\s*(?: (?P<quoted>"(?:\\.|[^"\\])*") | (?P<sign>->|--|[{}\[\];,=])
-    | (?P<word>[^\s{}\[\];,="]+?)(?=->|--|[\s{}\[\];,="]|$) )""",
-    re.VERBOSE | re.DOTALL,
-)
-_DOT_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/|^\s*\#[^\n]*', re.S | re.M)
-_TETRAD_EDGE = re.compile(r"^\s*(?:\d+\.)?\s*(\S+)\s+([<o-][-o][o>-])\s+(\S+)")
-
-
-class TextFormats(NamedGraph):
-    """Text formats of a graph. A new order of names or edges in the text is kept as it is."""
+    @classmethod
+    def _from_named_edges(cls, names: Iterable[Any], directed: Any, undirected: Any = ()) -> Self:
+        words = [str(name) for name in names]
+        pairs = ([(str(a), str(b)) for a, b in edges] for edges in (directed, undirected))
+        return cls(edges_to_adjacency(words, *pairs), words)
 
     def to_json(self) -> str:
         """Return JSON with ``names``, ``directed`` (cause, effect) and ``undirected`` pairs."""
@@ -210,66 +250,60 @@ class TextFormats(NamedGraph):
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
-            raise GraphError(f"the text is not JSON: {error}") from error
+            raise GraphError("invalid-json", "the text is not JSON: {why}", why=error) from error
         if not isinstance(content, dict) or content.get("format") != _JSON_FORMAT:
-            raise GraphError(f"the JSON text is not a graph: it lacks format={_JSON_FORMAT!r}")
+            raise GraphError(
+                "not-a-graph",
+                "the JSON text is not a graph: it lacks format={format!r}",
+                format=_JSON_FORMAT,
+            )
         if content.get("version") != _JSON_VERSION:
             raise GraphError(
-                f"the graph has format version {content.get('version')!r}, "
-                f"this release reads version {_JSON_VERSION}"
+                "graph-version",
+                "the graph has format version {found!r}; this release reads version {expected}",
+                found=content.get("version"),
+                expected=_JSON_VERSION,
             )
-        names = [str(name) for name in content["names"]]
-        directed = [(str(a), str(b)) for a, b in content["directed"]]
-        undirected = [(str(a), str(b)) for a, b in content["undirected"]]
-        return cls(edges_to_adjacency(names, directed, undirected), names)
+        return cls._from_named_edges(content["names"], content["directed"], content["undirected"])
 
     def to_dot(self) -> str:
-        """Return Graphviz text; undirected edges carry ``dir=none``."""
-        lines = [f"  {_dot_quote(name)};" for name in self.names]
-        lines += [f"  {_dot_quote(a)} -> {_dot_quote(b)};" for a, b in self.directed_edges]
-        lines += [
-            f"  {_dot_quote(a)} -> {_dot_quote(b)} [dir=none];" for a, b in self.undirected_edges
-        ]
+        """Return Graphviz text; undirected edges have the attribute ``dir=none``."""
+        name = {name: dot_quote(name) for name in self.names}
+        lines = [f"  {quoted};" for quoted in name.values()]
+        lines += [f"  {name[a]} -> {name[b]};" for a, b in self.directed_edges]
+        lines += [f"  {name[a]} -> {name[b]} [dir=none];" for a, b in self.undirected_edges]
         return "\n".join(["digraph {", *lines, "}", ""])
 
     @classmethod
     def from_dot(cls, text: str) -> Self:
         """Return the graph of Graphviz text: nodes, ``->`` and ``--`` edges, ``dir`` attributes.
 
-        Subgraphs and ports are not read.
+        Subgraphs and ports are not supported.
         """
-        names, directed, undirected = _read_dot(text)
-        return cls(edges_to_adjacency(names, directed, undirected), names)
+        return cls._from_named_edges(*read_dot(text))
 
     def to_gml(self) -> str:
         """Return GML text of a directed graph; an undirected edge is written in both directions."""
-        graph = nx.DiGraph()
-        graph.add_nodes_from(self.names)
-        graph.add_edges_from(self.directed_edges)
-        for a, b in self.undirected_edges:
-            graph.add_edges_from([(a, b), (b, a)])
-        return "\n".join(nx.generate_gml(graph)) + "\n"
+        return "\n".join(nx.generate_gml(self.to_networkx())) + "\n"
 
     @classmethod
     def from_gml(cls, text: str) -> Self:
         """Return the graph of GML text; edges in both directions are one undirected edge."""
         try:
-            graph = nx.parse_gml(text)
+            return cls.from_networkx(nx.parse_gml(text))
         except nx.NetworkXError as error:
-            raise GraphError(f"the text is not GML: {error}") from error
-        names = [str(name) for name in graph.nodes]
-        edges = [(str(a), str(b)) for a, b in graph.edges()]
-        if graph.is_directed():
-            return cls(edges_to_adjacency(names, edges, ()), names)
-        return cls(edges_to_adjacency(names, (), edges), names)
+            raise GraphError("invalid-gml", "the text is not GML: {why}", why=error) from error
 
     def to_tetrad(self) -> str:
         """Return Tetrad's graph text: ``-->`` for directed and ``---`` for undirected edges."""
         for name in self.names:
             if not name or re.search(r"[\s;,]", name):
                 raise GraphError(
-                    f"Tetrad reads no names with blanks, commas or semicolons, got {name!r}; "
-                    f"rename the variables first"
+                    "name-for-tetrad",
+                    "names in Tetrad files must not be empty or contain blanks, commas or "
+                    "semicolons, got {name!r}",
+                    advice=Advice("rename", "rename the variables first"),
+                    name=name,
                 )
         edges = [f"{a} --> {b}" for a, b in self.directed_edges]
         edges += [f"{a} --- {b}" for a, b in self.undirected_edges]
@@ -278,14 +312,14 @@ class TextFormats(NamedGraph):
 
     @classmethod
     def from_tetrad(cls, text: str) -> Self:
-        """Return the graph of Tetrad's graph text; what follows the edges is left out."""
+        """Return the graph of Tetrad's graph text; sections after the edges are ignored."""
         lines = [line.strip() for line in text.splitlines()]
         if "Graph Nodes:" not in lines or "Graph Edges:" not in lines:
             raise GraphError(
-                "the text is not a Tetrad graph: it lacks 'Graph Nodes:' or 'Graph Edges:'"
+                "not-a-graph",
+                "the text is not a Tetrad graph: it lacks 'Graph Nodes:' or 'Graph Edges:'",
             )
         node_line = lines[lines.index("Graph Nodes:") + 1]
-        names = [name for name in re.split(r"[;,\s]+", node_line) if name]
         directed: Edges = []
         undirected: Edges = []
         for line in lines[lines.index("Graph Edges:") + 1 :]:
@@ -293,108 +327,21 @@ class TextFormats(NamedGraph):
                 break
             found = _TETRAD_EDGE.match(line)
             if found is None or found[2] not in ("-->", "<--", "---"):
-                raise GraphError(f"only -->, <-- and --- can be read as edges, got {line!r}")
+                raise GraphError(
+                    "unsupported-edge",
+                    "only -->, <-- and --- edges are supported, got {line!r}",
+                    line=line,
+                )
             a, sign, b = found.groups()
             if sign == "---":
                 undirected.append((a, b))
             else:
                 directed.append((a, b) if sign == "-->" else (b, a))
-        return cls(edges_to_adjacency(names, directed, undirected), names)
-
-
-def _dot_quote(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _dot_tokens(text: str) -> list[tuple[str, bool]]:
-    """Return the tokens, each with whether it is an identifier.
-
-    Words that open a list of defaults are none, unless they are in quotes.
-    """
-    text = _DOT_COMMENT.sub(lambda m: m[1] or " ", text).strip()
-    out: list[tuple[str, bool]] = []
-    place = 0
-    while place < len(text):
-        found = _DOT_TOKEN.match(text, place)
-        if found is None or found.end() == place:
-            raise GraphError(f"the DOT text cannot be read from {text[place : place + 20]!r} on")
-        if found["quoted"] is not None:
-            out.append((re.sub(r"\\(.)", r"\1", found["quoted"][1:-1], flags=re.S), True))
-        elif found["sign"] is not None:
-            out.append((found["sign"], False))
-        else:
-            out.append((found["word"], found["word"].lower() not in _DOT_DEFAULTS))
-        place = found.end()
-    return out
-
-
-def _read_dot(text: str) -> tuple[list[str], Edges, Edges]:
-    tokens = _dot_tokens(text)
-    opening = next((i for i, token in enumerate(tokens) if token == ("{", False)), None)
-    if opening is None or tokens[-1] != ("}", False):
-        raise GraphError("the text is not a DOT graph: it lacks { or }")
-    names: dict[str, None] = {}
-    directed: Edges = []
-    undirected: Edges = []
-    i = opening + 1
-    while i < len(tokens) - 1:
-        word, is_name = tokens[i]
-        opens_defaults = not is_name and word.lower() in _DOT_DEFAULTS
-        if not is_name and not opens_defaults:
-            if word in ("{", "}"):
-                raise GraphError("subgraphs in DOT text cannot be read; write the edges one by one")
-            i += 1
-            continue
-        chain, signs = [word], []
-        i += 1
-        while tokens[i] in (("->", False), ("--", False)):
-            signs.append(tokens[i][0])
-            chain.append(tokens[i + 1][0])
-            i += 2
-        if tokens[i] == ("=", False):  # a setting of the whole graph
-            i += 2
-            continue
-        attributes: dict[str, str] = {}
-        while tokens[i] == ("[", False):
-            i += 1
-            while tokens[i] != ("]", False):
-                if tokens[i + 1] == ("=", False):
-                    attributes[tokens[i][0]] = tokens[i + 2][0]
-                    i += 2
-                i += 1
-            i += 1
-        if not signs and opens_defaults:
-            continue
-        names.update(dict.fromkeys(chain))
-        for a, sign, b in zip(chain[:-1], signs, chain[1:], strict=True):
-            direction = attributes.get("dir", "forward" if sign == "->" else "none")
-            if direction in ("none", "both"):
-                undirected.append((a, b))
-            else:
-                directed.append((b, a) if direction == "back" else (a, b))
-    return list(names), directed, undirected
-
-
-# --- Graphs as objects of other packages, and back: networkx, tables, causal-learn, pgmpy
-
-#: causal-learn's marks at the end of an edge.
-_TAIL, _ARROW = -1, 1
-
-
-def _import(package: str, why: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        root = package.partition(".")[0]
-        raise SettingError(f"{why} needs {root}; install it with: pip install {root}") from error
-
-
-class ObjectFormats(NamedGraph):
-    """Formats that are objects rather than text."""
+        names = [name for name in re.split(r"[;,\s]+", node_line) if name]
+        return cls._from_named_edges(names, directed, undirected)
 
     def to_networkx(self) -> Any:
-        """Return a ``networkx.DiGraph``; an undirected edge is there in both directions."""
+        """Return a ``networkx.DiGraph``; an undirected edge is present in both directions."""
         graph = nx.DiGraph()
         graph.add_nodes_from(self.names)
         graph.add_edges_from(self.directed_edges)
@@ -409,14 +356,11 @@ class ObjectFormats(NamedGraph):
         In a ``DiGraph`` edges in both directions are one undirected edge; in a ``Graph`` all
         edges are undirected. Nodes are named by ``str(node)``.
         """
-        names = [str(node) for node in graph.nodes]
-        edges = [(str(a), str(b)) for a, b in graph.edges()]
-        if graph.is_directed():
-            return cls(edges_to_adjacency(names, edges, ()), names)
-        return cls(edges_to_adjacency(names, (), edges), names)
+        edges = ((), graph.edges()) if not graph.is_directed() else (graph.edges(), ())
+        return cls._from_named_edges(graph.nodes, *edges)
 
     def to_frame(self, frame: str | None = None) -> Any:
-        """Return the adjacency as a table: the row's variable causes the column's variable.
+        """Return the adjacency matrix as a table: the row's variable causes the column's variable.
 
         Parameters
         ----------
@@ -433,8 +377,13 @@ class ObjectFormats(NamedGraph):
         if frame is None:
             return columns
         if frame not in ("pandas", "polars"):
-            raise SettingError(f"frame must be 'pandas', 'polars' or None, got {frame!r}")
-        return _import(frame, f"frame={frame!r}").DataFrame(columns)
+            raise SettingError(
+                "unknown-frame",
+                "{setting} must be 'pandas', 'polars' or None, got {value!r}",
+                setting=Setting("frame"),
+                value=frame,
+            )
+        return _import(frame, "to_frame").DataFrame(columns)
 
     @classmethod
     def from_frame(cls, table: Any) -> Self:
@@ -444,8 +393,11 @@ class ObjectFormats(NamedGraph):
         rows = [str(name) for name in table[columns[0]]]
         if rows != names:
             raise GraphError(
-                f"the first column of an adjacency table names the rows {rows}, "
-                f"the other columns are {names}; they must agree"
+                "rows-and-columns-differ",
+                "the first column of an adjacency table must name the rows as the other columns "
+                "are named, {columns}, got {rows}",
+                rows=rows,
+                columns=names,
             )
         values = [list(table[name]) for name in columns[1:]]
         return cls(np.array(values).T.reshape(len(names), len(names)), names)
@@ -462,29 +414,31 @@ class ObjectFormats(NamedGraph):
     @classmethod
     def from_causal_learn(cls, graph: Any, names: Sequence[str] | None = None) -> Self:
         """Return the graph of a causal-learn graph or of its matrix of endpoints, shape (K, K)."""
-        if hasattr(graph, "G"):  # what causal-learn's constraint-based searches return
-            graph = graph.G
+        graph = getattr(graph, "G", graph)  # constraint-based searches return a wrapper
         if hasattr(graph, "get_nodes"):
             if names is None:
                 names = [node.get_name() for node in graph.get_nodes()]
             graph = graph.graph
-        marks = np.asarray(graph)
-        if marks.ndim != 2 or marks.shape[0] != marks.shape[1]:
-            raise GraphError(f"a matrix of endpoints must be square, got shape {marks.shape}")
-        known = ((marks == _TAIL) & np.isin(marks.T, (_TAIL, _ARROW))) | (
-            (marks == _ARROW) & (marks.T == _TAIL)
-        )
-        if not (known | ((marks == 0) & (marks.T == 0))).all():
-            i, j = np.argwhere(~(known | ((marks == 0) & (marks.T == 0))))[0]
+        marks = _check_square(graph, "a matrix of endpoints")
+        tail = marks == _TAIL
+        known = (tail & np.isin(marks.T, (_TAIL, _ARROW))) | ((marks == _ARROW) & tail.T)
+        known |= (marks == 0) & (marks.T == 0)
+        if not known.all():
+            i, j = np.argwhere(~known)[0].tolist()
             raise GraphError(
-                f"only i -> j and i - j can be read, but variables {i} and {j} have the "
-                f"endpoints {marks[i, j]} and {marks[j, i]}"
+                "unsupported-edge",
+                "only i -> j and i - j edges are supported, but variables {i} and {j} have the "
+                "endpoints {here} and {there}",
+                i=i,
+                j=j,
+                here=int(marks[i, j]),
+                there=int(marks[j, i]),
             )
-        return cls((marks == _TAIL).astype(np.int8), names)
+        return cls(tail.astype(np.int8), names)
 
     def to_pgmpy(self) -> Any:
         """Return a ``pgmpy.base.DAG``, or a ``pgmpy.base.PDAG`` if any edge may be undirected."""
-        base = _import("pgmpy.base", "to_pgmpy()")
+        base = _import("pgmpy.base", "to_pgmpy")
         if type(self).__name__ == "DAG":
             graph = base.DAG(self.directed_edges)
         else:
@@ -497,10 +451,22 @@ class ObjectFormats(NamedGraph):
     @classmethod
     def from_pgmpy(cls, graph: Any, names: Sequence[str] | None = None) -> Self:
         """Return the graph of a pgmpy graph; ``names`` sets the order of the variables."""
-        names = [str(node) for node in graph.nodes()] if names is None else list(names)
-        undirected = [(str(a), str(b)) for a, b in getattr(graph, "undirected_edges", ())]
         directed = getattr(graph, "directed_edges", None)
-        pairs = graph.edges() if directed is None else directed
-        return cls(
-            edges_to_adjacency(names, [(str(a), str(b)) for a, b in pairs], undirected), names
+        return cls._from_named_edges(
+            graph.nodes() if names is None else names,
+            graph.edges() if directed is None else directed,
+            getattr(graph, "undirected_edges", ()),
         )
+
+
+def _import(module: str, method: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingPackageError(
+            "missing-package",
+            "{use} needs {package}, which is not installed",
+            advice=Advice("install-package", "use pip install {package}"),
+            use=method,
+            package=module.partition(".")[0],
+        ) from error

@@ -1,18 +1,18 @@
-"""Graphs: a directed acyclic graph, and the completed graph of its Markov equivalence class."""
+"""Directed acyclic graphs and CPDAGs, the graphs of their Markov equivalence classes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from math import factorial
+from math import factorial, prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import GraphError
 from hidag.structure.graph_io import (
-    ObjectFormats,
-    TextFormats,
+    GraphFormats,
+    cycle_error,
     edges_to_adjacency,
     parents_to_adjacency,
 )
@@ -25,158 +25,8 @@ from hidag.structure.orientation import (
     topological_order,
 )
 
-# --- Members of a partially directed graph: list, count and draw the DAGs it stands for
 
-
-def _walk(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:
-    """Yield all ways to direct the undirected edges among the variables ``inside``.
-
-    In a graph closed under Meek's rules both ways of an undirected edge have members, so no
-    branch of this walk is empty.
-    """
-    waiting = [graph]
-    while waiting:
-        at = waiting.pop()
-        edge = next(((i, j) for i in bits(inside) for j in bits(at.neighbours[i])), None)
-        if edge is None:
-            yield at
-            continue
-        for a, b in (edge[::-1], edge):
-            branch = at.copy()
-            branch.orient(a, b)
-            waiting.append(apply_meek_rules(branch))
-
-
-def list_members(graph: MixedGraph, limit: int | None) -> list[NDArray[np.int8]]:
-    """Return the adjacencies, each (K, K), of at most ``limit`` members."""
-    everyone = (1 << graph.n) - 1
-    return [at.adjacency() for at in islice(_walk(apply_meek_rules(graph.copy()), everyone), limit)]
-
-
-def _components(neighbours: list[int], inside: int) -> list[int]:
-    out = []
-    while inside:
-        seen = inside & -inside
-        front = seen
-        while front:
-            reached = 0
-            for i in bits(front):
-                reached |= neighbours[i]
-            front = reached & inside & ~seen
-            seen |= front
-        out.append(seen)
-        inside &= ~seen
-    return out
-
-
-def _rooted(graph: MixedGraph, component: int, root: int) -> MixedGraph:
-    """Return the undirected component alone, with ``root`` its only source, Meek-closed."""
-    inner = MixedGraph(
-        [0] * graph.n,
-        [0] * graph.n,
-        [m & component if component >> i & 1 else 0 for i, m in enumerate(graph.neighbours)],
-    )
-    for j in bits(inner.neighbours[root]):
-        inner.orient(root, j)
-    return apply_meek_rules(inner)
-
-
-def _count_component(graph: MixedGraph, component: int, known: dict[int, int]) -> int:
-    """Return the number of ways to direct a chordal component without a v-structure.
-
-    Every such way has exactly one source. Fixing it directs some edges and leaves smaller
-    chordal components, counted in turn (He, Jia and Yu's recursion).
-    """
-    size = component.bit_count()
-    edges = sum((graph.neighbours[i] & component).bit_count() for i in bits(component)) // 2
-    if edges == size - 1:
-        return size
-    if 2 * edges == size * (size - 1):
-        return factorial(size)
-    if component not in known:
-        total = 0
-        for root in bits(component):
-            rest = _rooted(graph, component, root)
-            ways = 1
-            for inner in _components(rest.neighbours, component):
-                if inner.bit_count() > 1:
-                    ways *= _count_component(graph, inner, known)
-            total += ways
-        known[component] = total
-    return known[component]
-
-
-def count_members(graph: MixedGraph, *, completed: bool) -> int:
-    """Return the number of members.
-
-    Components of undirected edges are directed independently of each other. In a completed
-    graph each is counted by recursion; else, with directions from background knowledge, its
-    ways are walked through.
-    """
-    known: dict[int, int] = {}
-    closed = apply_meek_rules(graph.copy())
-    total = 1
-    for component in _components(closed.neighbours, (1 << graph.n) - 1):
-        if completed:
-            total *= _count_component(closed, component, known)
-        else:
-            total *= sum(1 for _ in _walk(closed, component))
-    return total
-
-
-def _draw(weights: list[int], rng: np.random.Generator) -> int:
-    # Counts can exceed every float, so the draw is made in exact integers.
-    total = sum(weights)
-    n_words = total.bit_length() // 32 + 2
-    number = 0
-    for word in rng.integers(0, 1 << 32, size=n_words, dtype=np.uint64).tolist():
-        number = number << 32 | word
-    mark = number * total >> (32 * n_words)
-    for k, weight in enumerate(weights):
-        if mark < weight:
-            return k
-        mark -= weight
-    raise AssertionError("weights must have a positive sum")
-
-
-def sample_member(
-    graph: MixedGraph, rng: np.random.Generator, *, completed: bool
-) -> NDArray[np.int8]:
-    """Return the adjacency, shape (K, K), of a member drawn with equal probabilities."""
-    out = apply_meek_rules(graph.copy())
-    if not completed:
-        for component in _components(out.neighbours, (1 << graph.n) - 1):
-            directed = list(_walk(out, component))
-            out = directed[int(rng.integers(len(directed)))]
-        return out.adjacency()
-    known: dict[int, int] = {}
-    waiting = _components(out.neighbours, (1 << out.n) - 1)
-    while waiting:
-        component = waiting.pop()
-        if component.bit_count() == 1:
-            continue
-        roots = list(bits(component))
-        rests = [_rooted(out, component, root) for root in roots]
-        pieces = [_components(rest.neighbours, component) for rest in rests]
-        weights = []
-        for inner in pieces:
-            ways = 1
-            for piece in inner:
-                if piece.bit_count() > 1:
-                    ways *= _count_component(out, piece, known)
-            weights.append(ways)
-        chosen = _draw(weights, rng)
-        for i in bits(component):
-            for j in bits(rests[chosen].children[i]):
-                out.orient(i, j)
-        waiting.extend(pieces[chosen])
-    return out.adjacency()
-
-
-# ---
-
-
-class DAG(TextFormats, ObjectFormats):
+class DAG(GraphFormats):
     """A directed acyclic graph with names.
 
     Parameters
@@ -189,18 +39,13 @@ class DAG(TextFormats, ObjectFormats):
     Raises
     ------
     GraphError
-        If the edges form a cycle (the sentence names it), or the shapes do not fit.
+        If the edges form a cycle (the message names it), or a shape is wrong.
     """
 
     def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
         super().__init__(adjacency, names)
-        both = np.argwhere(np.triu(self.adjacency & self.adjacency.T))
-        if len(both):
-            i, j = both[0]
-            raise GraphError(
-                f"the directed edges form a cycle: {self.names[i]} -> {self.names[j]} -> "
-                f"{self.names[i]}; remove or turn one of them"
-            )
+        for a, b in self.undirected_edges:
+            raise cycle_error((a, b, a))
 
     @classmethod
     def from_edges(cls, names: Sequence[str], edges: Iterable[tuple[str, str]]) -> DAG:
@@ -222,30 +67,28 @@ class DAG(TextFormats, ObjectFormats):
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """For each variable the indices of its parents, ascending."""
-        return tuple(
-            tuple(np.flatnonzero(self.adjacency[:, k]).tolist()) for k in range(self.n_variables)
-        )
+        return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.adjacency.T)
 
     def order(self) -> tuple[int, ...]:
         """Return the indices of the variables, parents before children."""
         return tuple(topological_order(self.adjacency))
 
     def to_cpdag(self) -> CPDAG:
-        """Return the completed graph of the Markov equivalence class of this graph."""
+        """Return the CPDAG of the Markov equivalence class of this graph."""
         return CPDAG(dag_to_cpdag(self.adjacency), self.names)
 
     def __repr__(self) -> str:
         return f"DAG({self.n_variables} variables, {self.n_edges} edges)"
 
 
-class CPDAG(TextFormats, ObjectFormats):
-    """A partially directed graph that stands for a set of DAGs: its members.
+class CPDAG(GraphFormats):
+    """A partially directed graph that represents a set of DAGs, its members.
 
-    A search without background knowledge returns the *completed* graph of a Markov equivalence
-    class: an edge is directed exactly if it points the same way in all members
+    A search without background knowledge returns the completed graph of a Markov equivalence
+    class: an edge is directed if and only if it has the same direction in all members
     (:meth:`is_valid`). With background knowledge more edges may be directed; the graph is then
-    closed under Meek's rules (:meth:`is_closed`) and its members are those DAGs of the class
-    that agree with the directed edges.
+    closed under the Meek rules (:meth:`is_closed`) and its members are the DAGs of the class that
+    agree with the directed edges.
 
     Parameters
     ----------
@@ -257,7 +100,7 @@ class CPDAG(TextFormats, ObjectFormats):
     Raises
     ------
     GraphError
-        If the directed edges form a cycle, or the shapes do not fit.
+        If the directed edges form a cycle, or a shape is wrong.
     """
 
     @classmethod
@@ -271,19 +114,19 @@ class CPDAG(TextFormats, ObjectFormats):
         return cls(edges_to_adjacency(names, directed, undirected), names)
 
     def is_valid(self) -> bool:
-        """Return whether this is the completed graph of some Markov equivalence class."""
+        """Return whether this is the completed graph of a Markov equivalence class."""
         dag = extend_to_dag(self._mixed)
         return dag is not None and np.array_equal(dag_to_cpdag(dag), self.adjacency)
 
     def is_closed(self) -> bool:
-        """Return whether it has a member and Meek's rules direct no further edge.
+        """Return whether there is a member and the Meek rules direct no further edge.
 
         This is the validity check of a result with background knowledge; every completed graph
         passes it too.
         """
+        closed = apply_meek_rules(self._mixed.copy())
         return (
-            extend_to_dag(self._mixed) is not None
-            and apply_meek_rules(self._mixed.copy()).neighbours == self._mixed.neighbours
+            extend_to_dag(self._mixed) is not None and closed.neighbours == self._mixed.neighbours
         )
 
     def to_dag(self) -> DAG:
@@ -295,13 +138,11 @@ class CPDAG(TextFormats, ObjectFormats):
         dag = extend_to_dag(self._mixed)
         if dag is None:
             raise GraphError(
+                "no-member",
                 "the graph has no member: its undirected edges cannot be directed without a cycle "
-                "or a new v-structure"
+                "or a new v-structure",
             )
         return DAG(dag, self.names)
-
-    def _require_member(self) -> None:
-        self.to_dag()
 
     def members(self, limit: int | None = None) -> list[DAG]:
         """Return the member DAGs, at most ``limit`` of them.
@@ -309,19 +150,18 @@ class CPDAG(TextFormats, ObjectFormats):
         The number of members grows very fast with undirected edges; :meth:`n_members` counts
         without listing.
         """
-        self._require_member()
+        self.to_dag()  # raises if there is none
         return [DAG(a, self.names) for a in list_members(self._mixed, limit)]
 
     def n_members(self) -> int:
-        """Return how many DAGs the graph stands for."""
-        self._require_member()
+        """Return the number of member DAGs."""
+        self.to_dag()
         return count_members(self._mixed, completed=self.is_valid())
 
     def sample_member(self, rng: np.random.Generator) -> DAG:
-        """Return one member, each with the same probability."""
-        self._require_member()
-        drawn = sample_member(self._mixed, rng, completed=self.is_valid())
-        return DAG(drawn, self.names)
+        """Return a member drawn uniformly at random."""
+        self.to_dag()
+        return DAG(sample_member(self._mixed, rng, completed=self.is_valid()), self.names)
 
     def contains(self, dag: DAG) -> bool:
         """Return whether ``dag`` has the skeleton, the v-structures and all directions of this."""
@@ -337,3 +177,135 @@ class CPDAG(TextFormats, ObjectFormats):
             f"CPDAG({self.n_variables} variables, {len(self.directed_edges)} directed edges, "
             f"{len(self.undirected_edges)} undirected edges)"
         )
+
+
+def _orientations(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:
+    """Yield all ways to direct the undirected edges among the variables ``inside``.
+
+    In a graph closed under the Meek rules both directions of an undirected edge have members, so
+    no branch of this search is empty.
+    """
+    stack = [graph]
+    while stack:
+        current = stack.pop()
+        edge = next(((i, j) for i in bits(inside) for j in bits(current.neighbours[i])), None)
+        if edge is None:
+            yield current
+            continue
+        for a, b in (edge[::-1], edge):
+            branch = current.copy()
+            branch.orient(a, b)
+            stack.append(apply_meek_rules(branch))
+
+
+def list_members(graph: MixedGraph, limit: int | None) -> list[NDArray[np.int8]]:
+    """Return the adjacency matrices, each (K, K), of at most ``limit`` members."""
+    members = _orientations(apply_meek_rules(graph.copy()), (1 << graph.n) - 1)
+    return [member.adjacency() for member in islice(members, limit)]
+
+
+def _components(neighbours: list[int], inside: int) -> list[int]:
+    """Return the connected components of undirected edges among ``inside``, as bit sets."""
+    out = []
+    while inside:
+        component = front = inside & -inside
+        while front:
+            reached = 0
+            for i in bits(front):
+                reached |= neighbours[i]
+            front = reached & inside & ~component
+            component |= front
+        out.append(component)
+        inside &= ~component
+    return out
+
+
+def _root_component(graph: MixedGraph, component: int, root: int) -> MixedGraph:
+    """Return the undirected component alone, with ``root`` its only source, Meek-closed."""
+    inner = MixedGraph(
+        [0] * graph.n,
+        [0] * graph.n,
+        [m & component if component >> i & 1 else 0 for i, m in enumerate(graph.neighbours)],
+    )
+    for j in bits(inner.neighbours[root]):
+        inner.orient(root, j)
+    return apply_meek_rules(inner)
+
+
+def _count_component(graph: MixedGraph, component: int, known: dict[int, int]) -> int:
+    """Return the number of ways to direct a chordal component without a v-structure.
+
+    Every such way has exactly one source. Fixing it directs some edges and leaves smaller
+    chordal components, counted in turn (He, Jia and Yu 2015).
+    """
+    size = component.bit_count()
+    edges = sum((graph.neighbours[i] & component).bit_count() for i in bits(component)) // 2
+    if edges == size - 1:
+        return size
+    if 2 * edges == size * (size - 1):
+        return factorial(size)
+    if component not in known:
+        known[component] = sum(
+            _count_all(graph, _components(rooted.neighbours, component), known)
+            for rooted in (_root_component(graph, component, root) for root in bits(component))
+        )
+    return known[component]
+
+
+def _count_all(graph: MixedGraph, components: Iterable[int], known: dict[int, int]) -> int:
+    """Return the number of ways to direct several components, independently of each other."""
+    return prod(_count_component(graph, one, known) for one in components if one.bit_count() > 1)
+
+
+def count_members(graph: MixedGraph, *, completed: bool) -> int:
+    """Return the number of members.
+
+    In a completed graph components are counted by recursion; with directions from background
+    knowledge their orientations are enumerated.
+    """
+    closed = apply_meek_rules(graph.copy())
+    components = _components(closed.neighbours, (1 << graph.n) - 1)
+    if completed:
+        return _count_all(closed, components, {})
+    return prod(sum(1 for _ in _orientations(closed, one)) for one in components)
+
+
+def _draw(weights: list[int], rng: np.random.Generator) -> int:
+    """Return an index drawn in proportion to integer weights that may exceed any float."""
+    total = sum(weights)
+    n_words = total.bit_length() // 32 + 2
+    number = 0
+    for word in rng.integers(0, 1 << 32, size=n_words, dtype=np.uint64).tolist():
+        number = number << 32 | word
+    mark = number * total >> (32 * n_words)
+    for k, weight in enumerate(weights):
+        if mark < weight:
+            return k
+        mark -= weight
+    raise AssertionError("weights must have a positive sum")
+
+
+def sample_member(
+    graph: MixedGraph, rng: np.random.Generator, *, completed: bool
+) -> NDArray[np.int8]:
+    """Return the adjacency matrix, shape (K, K), of a member drawn uniformly at random."""
+    out = apply_meek_rules(graph.copy())
+    pending = _components(out.neighbours, (1 << graph.n) - 1)
+    if not completed:
+        for component in pending:
+            directed = list(_orientations(out, component))
+            out = directed[int(rng.integers(len(directed)))]
+        return out.adjacency()
+    known: dict[int, int] = {}
+    while pending:
+        component = pending.pop()
+        if component.bit_count() == 1:
+            continue
+        rooted = [_root_component(out, component, root) for root in bits(component)]
+        parts = [_components(one.neighbours, component) for one in rooted]
+        chosen = _draw([_count_all(out, inner, known) for inner in parts], rng)
+        for i in bits(component):
+            for j in bits(rooted[chosen].children[i]):
+                out.orient(i, j)
+        pending.extend(parts[chosen])
+    return out.adjacency()

@@ -1,4 +1,4 @@
-"""Background knowledge: edges that must or must not be there, tiers, prerequisites."""
+"""Background knowledge about a graph: required and forbidden edges, tiers, hierarchies."""
 
 from __future__ import annotations
 
@@ -6,100 +6,44 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import GraphError, SettingError
+from hidag.exceptions import GraphError, Setting, SettingError
+from hidag.structure.graph_io import cycle_error
 from hidag.structure.orientation import MixedGraph, apply_meek_rules, bits, find_cycle, reachable
 
-# --- The matrix of rules that knowledge comes to: which graphs and which laws obey it
-
-#: Bits of the matrix of rules: i -> j must not be made; the pair i, j must stay joined.
+#: Bits of the constraint matrix: i -> j is forbidden; i and j must be adjacent.
 FORBIDDEN = 1
 ADJACENT = 2
-
-
-def nonadjacent_pairs(knowledge: Knowledge, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the pairs that may be joined in neither direction, each once."""
-    forbidden = (knowledge.constraints(names) & FORBIDDEN) > 0
-    return [(i, j) for i, j in np.argwhere(np.triu(forbidden & forbidden.T, 1)).tolist()]
-
-
-def admits_complete_dag(knowledge: Knowledge, names: Sequence[str]) -> bool:
-    """Return whether every joint law factorises over some graph that the knowledge allows.
-
-    That takes a graph in which all are joined: no pair is kept apart, and directions that are left
-    make no circle.
-    """
-    if nonadjacent_pairs(knowledge, names):
-        return False
-    forbidden = (knowledge.constraints(names) & FORBIDDEN) > 0
-    return find_cycle(np.asarray(forbidden.T & ~forbidden, dtype=np.int8)) is None
-
-
-def direct_by_rules(
-    adjacency: NDArray[np.int8], rules: NDArray[np.uint8]
-) -> NDArray[np.int8] | None:
-    """Return the closed graph of the members that obey the rules, or None if there are none.
-
-    Parameters
-    ----------
-    adjacency : ndarray of int8, shape (K, K)
-        A completed graph.
-    rules : ndarray of uint8, shape (K, K)
-    """
-    graph = MixedGraph.from_adjacency(adjacency)
-    for i in range(graph.n):
-        for j in bits(graph.neighbours[i]):
-            if rules[i, j] & FORBIDDEN and graph.neighbours[i] >> j & 1:
-                graph.orient(j, i)
-                apply_meek_rules(graph)
-    out = graph.adjacency()
-    directed = (out == 1) & (out.T == 0)
-    apart = (out | out.T) == 0
-    broken = (directed & (rules & FORBIDDEN > 0)).any() or (apart & (rules & ADJACENT > 0)).any()
-    return None if broken else out
-
-
-def orient_by_knowledge(
-    completed: NDArray[np.int8], rules: NDArray[np.uint8] | None
-) -> NDArray[np.int8]:
-    """Return a completed graph with the directions that background knowledge gives it."""
-    if rules is None:
-        return completed
-    out = direct_by_rules(completed, rules)
-    if out is None:
-        raise GraphError("the search returned a graph that contradicts the background knowledge")
-    return out
-
-
-# ---
 
 Variable = str | int
 Edge = tuple[int, int]
 
-#: What knowledge is made of, by name.
+#: The parts of background knowledge, by name.
 PARTS = ("required", "forbidden", "tiers", "hierarchy")
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known about the graph before the search.
+    """Background knowledge about the graph.
 
     Attributes
     ----------
     required : sequence of (cause, effect)
-        Edges that must be there, by name or index.
+        Required edges, by name or index.
     forbidden : sequence of (cause, effect)
-        Directions that must not occur; forbid both to keep two variables apart.
+        Forbidden edges; forbid both directions to make two variables nonadjacent.
     tiers : sequence of sequences of variables
-        No edge goes from a later tier to an earlier one. Variables in no tier are free, and effects
-        may pass through them: a later tier causes nothing earlier if every variable has a tier.
+        No edge goes from a later tier to an earlier one. Variables in no tier are unrestricted,
+        and effects may pass through them: a later tier causes nothing earlier if every variable
+        has a tier.
     hierarchy : sequence of (prerequisite, skill)
-        Attribute hierarchies of cognitive diagnosis: nobody has the skill (is above its lowest
-        level) without the prerequisite. In a fit such states have probability zero, and each step
-        of the hierarchy is a required edge from prerequisite to skill. A search alone takes it as
-        required edges, and does not pay for such states if no row is in one of them.
+        Attribute hierarchy of cognitive diagnosis: nobody has the skill (is above its lowest
+        level) without the prerequisite. In a fit such states have probability zero, and each
+        direct prerequisite is a required edge to its skill. In a search alone the score does not
+        penalise the parameters of such states, if no row is in one of them.
     """
 
     required: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
@@ -108,7 +52,7 @@ class Knowledge:
     hierarchy: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
 
     def constraints(self, names: Sequence[str]) -> NDArray[np.uint8]:
-        """Return the rules, shape (K, K): bit 1 if i -> j is forbidden, bit 2 if i, j stay joined.
+        """Return the constraint matrix, shape (K, K): bits ``FORBIDDEN`` and ``ADJACENT``.
 
         Raises
         ------
@@ -117,221 +61,298 @@ class Knowledge:
         """
         n = len(names)
         out = np.zeros((n, n), dtype=np.uint8)
-        for i, j in _pairs(self.forbidden, "forbidden", names):
-            if i == j:
-                raise GraphError(
-                    f"{names[i]} -> {names[i]} is forbidden, but no variable causes itself anyway; "
-                    "name the other variable that is meant"
-                )
+        for i, j in self._pairs("forbidden", names):
             out[i, j] |= FORBIDDEN
-        tier = self._tier_of(names)
+        tier = self._tiers(names)
         for i, of_i in tier.items():
             for j, of_j in tier.items():
                 if of_i > of_j:
                     out[i, j] |= FORBIDDEN
-        steps = self._steps(names)
+        steps = self._hierarchy_steps(names)
         required = self.required_adjacency(names)
         for i, j in np.argwhere(required).tolist():
-            edge = f"{names[i]} -> {names[j]}"
-            wanted = "a step of the hierarchy" if steps[i, j] else "required"
-            if i in tier and j in tier and tier[i] > tier[j]:
-                raise GraphError(
-                    f"{edge} is {wanted}, but {names[i]} is in tier {tier[i] + 1} and "
-                    f"{names[j]} in the earlier tier {tier[j] + 1}"
-                )
             if out[i, j] & FORBIDDEN:
-                both = f"{wanted} and forbidden" if steps[i, j] else "both required and forbidden"
-                raise GraphError(f"{edge} is {both}")
-        _refuse_cycle(steps, names, "the hierarchy goes round in a circle")
-        part = "required edges and the hierarchy" if steps.any() else "required edges"
-        _refuse_cycle(required, names, f"the {part} form a cycle")
-        self._refuse_way_back(required, tier, names)
+                params = {
+                    "cause": names[i],
+                    "effect": names[j],
+                    "status": "a step of the hierarchy" if steps[i, j] else "required",
+                }
+                if i in tier and j in tier and tier[i] > tier[j]:
+                    raise GraphError(
+                        "required-against-tiers",
+                        "{cause} -> {effect} is {status}, but {cause} is in tier {later} and "
+                        "{effect} in the earlier tier {earlier}",
+                        later=tier[i] + 1,
+                        earlier=tier[j] + 1,
+                        **params,
+                    )
+                raise GraphError(
+                    "required-and-forbidden",
+                    "{cause} -> {effect} is {status} and also forbidden",
+                    **params,
+                )
+        _refuse_cycle(steps, names, "steps of the hierarchy")
+        _refuse_cycle(
+            required, names, "required edges" + (" and the hierarchy" if steps.any() else "")
+        )
+        _refuse_paths_against_tiers(required, tier, names)
         out[required.T == 1] |= FORBIDDEN
         out[(required | required.T) == 1] |= ADJACENT
         return out
 
     def required_adjacency(self, names: Sequence[str]) -> NDArray[np.int8]:
-        """Return the edges that must be there as an adjacency, shape (K, K).
-
-        Required ones, and the steps of the hierarchy: prerequisites of prerequisites need none.
-        """
-        out = self._steps(names)
-        for i, j in _pairs(self.required, "required", names):
-            if i == j:
-                raise GraphError(
-                    f"{names[i]} -> {names[i]} is required, but no variable causes itself"
-                )
-            out[i, j] = 1
+        """Return required edges and steps of the hierarchy as an adjacency matrix, (K, K)."""
+        out = self._hierarchy_steps(names)
+        for edge in self._pairs("required", names):
+            out[edge] = 1
         return out
 
     def possible_states(self, names: Sequence[str], levels: Sequence[int]) -> NDArray[np.bool_]:
         """Return which joint states the hierarchy allows, one axis per variable."""
         out = np.ones(tuple(levels), dtype=bool)
         at = np.indices(tuple(levels))
-        for before, after in _pairs(self.hierarchy, "hierarchy", names):
+        for before, after in self._pairs("hierarchy", names):
             out &= ~((at[after] > 0) & (at[before] == 0))
         return out
 
-    def _steps(self, names: Sequence[str]) -> NDArray[np.int8]:
-        """Return the hierarchy without the pairs that follow from others, shape (K, K)."""
-        n = len(names)
-        given = np.zeros((n, n), dtype=np.int8)
-        for i, j in _pairs(self.hierarchy, "hierarchy", names):
-            if i == j:
-                raise GraphError(f"{names[i]} cannot be a prerequisite of itself")
-            given[i, j] = 1
-        reach = reachable(given, range(n))
-        # What is reached in two steps or more needs no edge of its own.
-        detours, in_circle = given @ reach.astype(np.int64), np.diag(reach)
-        return given * np.asarray((detours == 0) | np.outer(in_circle, in_circle), dtype=np.int8)
-
-    @staticmethod
-    def _refuse_way_back(
-        required: NDArray[np.int8], tier: dict[int, int], names: Sequence[str]
-    ) -> None:
-        """Refuse required edges that lead from a later tier to an earlier one by a detour."""
-        for start in tier:
-            walks = [[start]]
-            seen = {start}
-            for walk in walks:
-                for after in np.flatnonzero(required[walk[-1]]).tolist():
-                    if after in seen:
-                        continue
-                    seen.add(after)
-                    walks.append([*walk, after])
-                    if after in tier and tier[after] < tier[start]:
-                        path = " -> ".join(names[k] for k in walks[-1])
-                        raise GraphError(
-                            f"the required edges {path} lead from tier {tier[start] + 1} to the "
-                            f"earlier tier {tier[after] + 1}"
-                        )
-
-    def _tier_of(self, names: Sequence[str]) -> dict[int, int]:
-        out: dict[int, int] = {}
-        for number, members in enumerate(_entries(self.tiers, "tiers")):
-            if isinstance(members, str) or not isinstance(members, Iterable):
-                raise GraphError(
-                    f"tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier "
-                    f"{number + 1} is {members!r}"
-                )
-            for variable in members:
-                k = _index(variable, names)
-                if k in out:
-                    raise GraphError(
-                        f"{names[k]} is in tier {out[k] + 1} and in tier {number + 1}; "
-                        f"a variable has one tier"
-                    )
-                out[k] = number
-        return out
-
-    def reindex(self, names: Sequence[str], kept: Sequence[int] | None = None) -> Knowledge:
-        """Return the knowledge about some of the variables, by their numbers among those.
+    def reindex(self, names: Sequence[str], variables: Sequence[int] | None = None) -> Knowledge:
+        """Return the knowledge about some of the variables, by their new indices.
 
         Parameters
         ----------
         names : sequence of str, length K
-        kept : sequence of int, optional
-            Which variables are left, in their new order; all unless given. Of the others only
-            this stays: a chain through them is an edge, or a prerequisite, from end to end.
+        variables : sequence of int, optional
+            Old indices of the variables in their new order; default all. A directed path through
+            dropped variables becomes an edge, or a prerequisite, between its ends.
         """
-        place = {int(k): new for new, k in enumerate(range(len(names)) if kept is None else kept)}
-        left_out = [k for k in range(len(names)) if k not in place]
-        steps, edges = self._steps(names) > 0, self.required_adjacency(names) > 0
-        skills = reachable(steps, left_out) & ~steps
-        causes = reachable(edges, left_out) & ~edges
+        order = range(len(names)) if variables is None else variables
+        place = {int(k): new for new, k in enumerate(order)}
+        dropped = [k for k in range(len(names)) if k not in place]
+        steps, edges = self._hierarchy_steps(names) > 0, self.required_adjacency(names) > 0
+        new_steps = reachable(steps, dropped) & ~steps
+        new_edges = reachable(edges, dropped) & ~edges
 
-        def placed(found: Iterable[Sequence[int]]) -> tuple[Edge, ...]:
-            return tuple((place[i], place[j]) for i, j in found if i in place and j in place)
+        def placed(pairs: Iterable[Sequence[int]]) -> tuple[Edge, ...]:
+            return tuple((place[i], place[j]) for i, j in pairs if i in place and j in place)
 
-        tier = {place[k]: number for k, number in self._tier_of(names).items() if k in place}
+        tier = {place[k]: number for k, number in self._tiers(names).items() if k in place}
         required, forbidden, hierarchy = (
-            _pairs(getattr(self, what), what, names) for what in PARTS if what != "tiers"
+            self._pairs(part, names) for part in ("required", "forbidden", "hierarchy")
         )
         return Knowledge(
-            placed([*required, *np.argwhere(causes & ~skills).tolist()]),
-            # What is forbidden beside a chain is what the chain does where its middle is gone.
-            placed([edge for edge in forbidden if not causes[edge]]),
+            placed([*required, *np.argwhere(new_edges & ~new_steps).tolist()]),
+            # A direct edge may be forbidden beside a path; without its middle the path is the edge.
+            placed([edge for edge in forbidden if not new_edges[edge]]),
             tuple(tuple(k for k in tier if tier[k] == number) for number in range(len(self.tiers))),
-            placed([*hierarchy, *np.argwhere(skills).tolist()]),
+            placed([*hierarchy, *np.argwhere(new_steps).tolist()]),
         )
 
     def to_dict(self) -> dict[str, list[list[Variable]]]:
-        """Return plain lists by name of the part, parts that say nothing left out."""
+        """Return the parts that are not empty as lists, by name."""
         parts = {name: getattr(self, name) for name in PARTS}
         return {name: [list(entry) for entry in given] for name, given in parts.items() if given}
 
     @classmethod
     def from_dict(cls, content: object) -> Knowledge:
-        """Return the knowledge of :meth:`to_dict`, for instance of a JSON file.
+        """Return the knowledge of :meth:`to_dict`, for instance from a JSON file.
 
         Raises
         ------
         GraphError
-            If there is anything else in it than the four lists.
+            If it contains anything else than the four lists.
         """
         if not isinstance(content, Mapping) or not set(content) <= set(PARTS):
-            got = sorted(map(str, content)) if isinstance(content, Mapping) else content
             raise GraphError(
-                f"knowledge must have the lists {', '.join(PARTS)} and nothing else, got {got!r}"
+                "invalid-knowledge",
+                "knowledge may contain only the lists {parts}, got {found!r}",
+                parts=", ".join(PARTS),
+                found=sorted(map(str, content)) if isinstance(content, Mapping) else content,
             )
         for name, entries in content.items():
             if not isinstance(entries, list) or not all(isinstance(e, list) for e in entries):
                 raise GraphError(
-                    f"{name} of the knowledge must be a list of lists, got {entries!r}"
+                    "invalid-knowledge",
+                    "{part} must be a list of lists, got {found!r}",
+                    part=name,
+                    found=entries,
                 )
         return cls(**{name: tuple(map(tuple, entries)) for name, entries in content.items()})
 
+    def _entries(self, part: str) -> Iterable[Any]:
+        entries = getattr(self, part)
+        if isinstance(entries, str) or not isinstance(entries, Iterable):
+            raise GraphError(
+                "invalid-knowledge",
+                "{part} must be a list, got {found!r}",
+                part=part,
+                found=entries,
+            )
+        return entries
+
+    def _pairs(self, part: str, names: Sequence[str]) -> list[Edge]:
+        """Return the pairs of a part by the indices of their variables."""
+        out = []
+        for entry in self._entries(part):
+            is_pair = isinstance(entry, (Sequence, np.ndarray)) and not isinstance(entry, str)
+            if not is_pair or len(entry) != 2:
+                raise GraphError(
+                    "invalid-knowledge",
+                    "{part} must contain pairs of variables, such as [('A', 'B')], got {found!r}",
+                    part=part,
+                    found=entry,
+                )
+            i, j = _index(entry[0], names), _index(entry[1], names)
+            if i == j:
+                raise GraphError(
+                    "self-loop",
+                    "{part} contains the pair ({name}, {name}); a pair must name two different "
+                    "variables",
+                    part=part,
+                    name=names[i],
+                )
+            out.append((i, j))
+        return out
+
+    def _hierarchy_steps(self, names: Sequence[str]) -> NDArray[np.int8]:
+        """Return the transitive reduction of the hierarchy, shape (K, K)."""
+        n = len(names)
+        given = np.zeros((n, n), dtype=np.int8)
+        for pair in self._pairs("hierarchy", names):
+            given[pair] = 1
+        reach = reachable(given, range(n))
+        implied, in_cycle = given @ reach.astype(np.int64), np.diag(reach)
+        return given * np.asarray((implied == 0) | np.outer(in_cycle, in_cycle), dtype=np.int8)
+
+    def _tiers(self, names: Sequence[str]) -> dict[int, int]:
+        """Return the tier of each variable that has one, counting from 0."""
+        out: dict[int, int] = {}
+        for number, members in enumerate(self._entries("tiers")):
+            if isinstance(members, str) or not isinstance(members, Iterable):
+                raise GraphError(
+                    "invalid-knowledge",
+                    "tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier "
+                    "{tier} is {found!r}",
+                    tier=number + 1,
+                    found=members,
+                )
+            for variable in members:
+                k = _index(variable, names)
+                if k in out:
+                    raise GraphError(
+                        "two-tiers",
+                        "{name} is in tier {first} and in tier {second}; a variable has one tier",
+                        name=names[k],
+                        first=out[k] + 1,
+                        second=number + 1,
+                    )
+                out[k] = number
+        return out
+
 
 def check_knowledge(given: object) -> Knowledge | None:
-    """Return knowledge that is some, or None."""
+    """Return the argument if it is a Knowledge or None; raise otherwise."""
     if given is None or isinstance(given, Knowledge):
         return given
-    raise SettingError(f"knowledge must be a hidag.Knowledge, got {type(given).__name__}")
+    raise SettingError(
+        "invalid-knowledge",
+        "{setting} must be a hidag.Knowledge, got {type}",
+        setting=Setting("knowledge"),
+        type=type(given).__name__,
+    )
 
 
-def _entries(given: Iterable[Any], what: str) -> Iterable[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise GraphError(f"{what} of the knowledge must be a list, got {given!r}")
-    return given
+def nonadjacent_pairs(knowledge: Knowledge, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the pairs for which both directions are forbidden, each once."""
+    forbidden = (knowledge.constraints(names) & FORBIDDEN) > 0
+    return [(i, j) for i, j in np.argwhere(np.triu(forbidden & forbidden.T, 1)).tolist()]
 
 
-def _pairs(
-    given: Sequence[tuple[Variable, Variable]], what: str, names: Sequence[str]
-) -> list[Edge]:
-    """Return pairs of variables by their numbers."""
-    out = []
-    for entry in _entries(given, what):
-        pair = isinstance(entry, (Sequence, np.ndarray)) and not isinstance(entry, str)
-        if not pair or len(entry) != 2:
-            raise GraphError(
-                f"{what} must be pairs of variables, such as [('A', 'B')], but has {entry!r}"
-            )
-        out.append((_index(entry[0], names), _index(entry[1], names)))
+def admits_complete_dag(knowledge: Knowledge, names: Sequence[str]) -> bool:
+    """Return whether the knowledge allows some complete DAG, over which every law factorises."""
+    if nonadjacent_pairs(knowledge, names):
+        return False
+    forbidden = (knowledge.constraints(names) & FORBIDDEN) > 0
+    return find_cycle(np.asarray(forbidden.T & ~forbidden, dtype=np.int8)) is None
+
+
+def orient_by_constraints(
+    cpdag: NDArray[np.int8], constraints: NDArray[np.uint8]
+) -> NDArray[np.int8] | None:
+    """Return the closed graph of the members that satisfy the constraints, or None without any.
+
+    Parameters
+    ----------
+    cpdag : ndarray of int8, shape (K, K)
+    constraints : ndarray of uint8, shape (K, K)
+    """
+    graph = MixedGraph.from_adjacency(cpdag)
+    for i in range(graph.n):
+        for j in bits(graph.neighbours[i]):
+            if constraints[i, j] & FORBIDDEN and graph.neighbours[i] >> j & 1:
+                graph.orient(j, i)
+                apply_meek_rules(graph)
+    out = graph.adjacency()
+    forbidden = ((out > out.T) & (constraints & FORBIDDEN > 0)).any()
+    missing = (((out | out.T) == 0) & (constraints & ADJACENT > 0)).any()
+    return None if forbidden or missing else out
+
+
+def orient_by_knowledge(
+    cpdag: NDArray[np.int8], constraints: NDArray[np.uint8] | None
+) -> NDArray[np.int8]:
+    """Return a CPDAG with the further directions that background knowledge implies."""
+    out = cpdag if constraints is None else orient_by_constraints(cpdag, constraints)
+    if out is None:
+        raise GraphError(
+            "search-against-knowledge",
+            "the search returned a graph that contradicts the background knowledge",
+        )
     return out
 
 
-def _refuse_cycle(adjacency: NDArray[np.int8], names: Sequence[str], words: str) -> None:
+def _refuse_cycle(adjacency: NDArray[np.int8], names: Sequence[str], edges: str) -> None:
     cycle = find_cycle(adjacency)
     if cycle is None and (adjacency & adjacency.T).any():
         i, j = (int(k) for k in np.argwhere(adjacency & adjacency.T)[0])
         cycle = [i, j, i]
     if cycle is not None:
-        raise GraphError(f"{words}: {' -> '.join(names[k] for k in cycle)}")
+        raise cycle_error([names[k] for k in cycle], edges)
+
+
+def _refuse_paths_against_tiers(
+    required: NDArray[np.int8], tier: dict[int, int], names: Sequence[str]
+) -> None:
+    """Refuse paths of required edges from a later tier to an earlier one."""
+    graph = nx.DiGraph(np.argwhere(required).tolist())
+    for start in tier:
+        paths = nx.single_source_shortest_path(graph, start) if start in graph else {}
+        for end, path in paths.items():
+            if tier.get(end, tier[start]) < tier[start]:
+                raise GraphError(
+                    "required-against-tiers",
+                    "the required edges {path} lead from tier {later} to the earlier tier "
+                    "{earlier}",
+                    path=" -> ".join(names[k] for k in path),
+                    later=tier[start] + 1,
+                    earlier=tier[end] + 1,
+                )
 
 
 def _index(variable: Variable, names: Sequence[str]) -> int:
+    """Return the index of a variable given by name or index."""
     if isinstance(variable, str):
-        if variable not in names:
-            known = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            raise GraphError(f"the knowledge names {variable!r}, but the variables are {known}")
-        return list(names).index(variable)
-    if not isinstance(variable, (int, np.integer)) or isinstance(variable, bool):
-        raise GraphError(
-            f"the knowledge names {variable!r}, but variables are called by name or by a whole "
-            "number"
-        )
-    if not 0 <= int(variable) < len(names):
-        raise GraphError(
-            f"the knowledge names variable {variable}, but indices go from 0 to {len(names) - 1}"
-        )
-    return int(variable)
+        if variable in names:
+            return list(names).index(variable)
+        expected = "one of " + ", ".join([*names[:8], *["..."] * (len(names) > 8)])
+    elif not isinstance(variable, (int, np.integer)) or isinstance(variable, bool):
+        expected = "a name or an index"
+    elif 0 <= int(variable) < len(names):
+        return int(variable)
+    else:
+        expected = f"an index from 0 to {len(names) - 1}"
+    raise GraphError(
+        "unknown-variable",
+        "the knowledge names the variable {variable!r}; expected {expected}",
+        variable=variable,
+        expected=expected,
+    )

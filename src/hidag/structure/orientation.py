@@ -1,8 +1,8 @@
-"""Orientation rules on partially directed graphs: acyclicity, Meek's rules, completion, extension.
+"""Algorithms on partially directed graphs: cycles, v-structures, Meek rules, CPDAGs, extensions.
 
-A graph is held as three lists of Python integers used as bit sets, one integer per variable:
-parents, children and (undirected) neighbours. These functions are the plain reference for the
-compiled search and serve the graph classes; none of them knows names.
+A graph is stored as bit sets (Python integers): parents, children and neighbours (undirected
+edges) of each variable. These functions serve the graph classes and are the reference
+implementation for the compiled search.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass
 class MixedGraph:
-    """Work copy of a partially directed graph: bit sets of parents, children and neighbours."""
+    """Mutable partially directed graph: bit sets of parents, children and neighbours."""
 
     parents: list[int]
     children: list[int]
@@ -32,7 +32,7 @@ class MixedGraph:
 
     @classmethod
     def from_adjacency(cls, adjacency: NDArray[np.int8]) -> MixedGraph:
-        """Return the bit sets of an adjacency matrix, shape (K, K)."""
+        """Return the graph of an adjacency matrix, shape (K, K)."""
         n = len(adjacency)
         out = cls([0] * n, [0] * n, [0] * n)
         for i, j in zip(*(index.tolist() for index in np.nonzero(adjacency)), strict=True):
@@ -61,11 +61,11 @@ class MixedGraph:
         return MixedGraph(list(self.parents), list(self.children), list(self.neighbours))
 
     def adjacent(self, i: int) -> int:
-        """Return the bit set of all variables joined to ``i``."""
+        """Return the bit set of the variables adjacent to ``i``."""
         return self.parents[i] | self.children[i] | self.neighbours[i]
 
     def orient(self, i: int, j: int) -> None:
-        """Turn the undirected edge i - j into i -> j."""
+        """Replace the undirected edge i - j by i -> j."""
         self.neighbours[i] &= ~(1 << j)
         self.neighbours[j] &= ~(1 << i)
         self.children[i] |= 1 << j
@@ -73,21 +73,18 @@ class MixedGraph:
 
 
 def find_cycle(adjacency: NDArray[np.int8]) -> list[int] | None:
-    """Return the variables of one directed cycle (first repeated at the end), or None.
+    """Return the variables of a directed cycle (first repeated at the end), or None.
 
     Undirected edges are ignored.
     """
     graph = MixedGraph.from_adjacency(adjacency)
     left = (1 << graph.n) - 1
-    while left:
-        # Peeling off sources leaves the cycles and what hangs below them.
-        sources = [i for i in bits(left) if not graph.parents[i] & left]
-        if not sources:
-            break
+    while sources := [i for i in bits(left) if not graph.parents[i] & left]:
         for i in sources:
             left &= ~(1 << i)
     if not left:
         return None
+    # Every remaining variable has a parent among them, so a walk upwards must repeat a variable.
     walk = [next(bits(left))]
     while True:
         before = next(bits(graph.parents[walk[-1]] & left))
@@ -99,13 +96,13 @@ def find_cycle(adjacency: NDArray[np.int8]) -> list[int] | None:
 def reachable(
     adjacency: NDArray[np.integer | np.bool_], through: Iterable[int]
 ) -> NDArray[np.bool_]:
-    """Return from where to where directed ways lead, shape (K, K).
+    """Return whether a directed path leads from i to j, shape (K, K).
 
     Parameters
     ----------
     adjacency : ndarray, shape (K, K)
     through : iterable of int
-        Variables that a way may pass through; any may be its ends.
+        Variables that may be inner nodes of a path; its end points are arbitrary.
     """
     out = np.asarray(adjacency, dtype=bool)
     for k in through:
@@ -114,7 +111,7 @@ def reachable(
 
 
 def topological_order(adjacency: NDArray[np.int8]) -> list[int]:
-    """Return the variables of an acyclic graph, parents before children, lowest index first."""
+    """Return the variables of a DAG, parents before children, lowest index first."""
     graph = MixedGraph.from_adjacency(adjacency)
     order: list[int] = []
     left = (1 << graph.n) - 1
@@ -126,33 +123,34 @@ def topological_order(adjacency: NDArray[np.int8]) -> list[int]:
 
 
 def find_v_structures(graph: MixedGraph) -> list[tuple[int, int, int]]:
-    """Return the triples (a, c, b), a < b, with a -> c <- b and a, b not joined."""
+    """Return the triples (a, c, b), a < b, with a -> c <- b and a, b not adjacent."""
     out: list[tuple[int, int, int]] = []
     for c in range(graph.n):
         for a in bits(graph.parents[c]):
-            apart = graph.parents[c] & ~graph.adjacent(a) & ~((1 << (a + 1)) - 1)
-            out.extend((a, c, b) for b in bits(apart))
+            others = graph.parents[c] & ~graph.adjacent(a) & ~((1 << (a + 1)) - 1)
+            out.extend((a, c, b) for b in bits(others))
     return sorted(out)
 
 
 def meek_orients(graph: MixedGraph, b: int, c: int) -> bool:
-    """Return whether one of Meek's four rules turns the undirected edge b - c into b -> c."""
-    if graph.parents[b] & ~graph.adjacent(c):  # rule 1: b <- c would make a new v-structure at b
+    """Return whether one of the four Meek rules orients the undirected edge b - c as b -> c."""
+    if graph.parents[b] & ~graph.adjacent(c):  # rule 1: b <- c would be a new v-structure at b
         return True
     if graph.children[b] & graph.parents[c]:  # rule 2: b <- c would close a cycle
         return True
     middle = graph.neighbours[b] & graph.parents[c]
-    for d in bits(middle):  # rule 3: two unjoined parents of c, both joined to b by plain edges
+    for d in bits(middle):  # rule 3: two nonadjacent parents of c, both neighbours of b
         if middle & ~graph.adjacent(d) & ~(1 << d):
             return True
-    for e in bits(graph.parents[c] & graph.adjacent(b)):  # rule 4, needed with knowledge only
-        if graph.parents[e] & graph.neighbours[b] & ~graph.adjacent(c):
-            return True
-    return False
+    # Rule 4 is needed only with background knowledge.
+    return any(
+        graph.parents[e] & graph.neighbours[b] & ~graph.adjacent(c)
+        for e in bits(graph.parents[c] & graph.adjacent(b))
+    )
 
 
 def apply_meek_rules(graph: MixedGraph) -> MixedGraph:
-    """Orient in place, by Meek's rules, every edge that has only one way; return the graph."""
+    """Orient in place every compelled edge by the Meek rules; return the graph."""
     changed = True
     while changed:
         changed = False
@@ -165,9 +163,10 @@ def apply_meek_rules(graph: MixedGraph) -> MixedGraph:
 
 
 def dag_to_cpdag(dag: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return the adjacency of the completed graph of a DAG's Markov equivalence class.
+    """Return the CPDAG, shape (K, K), of the Markov equivalence class of a DAG.
 
-    Keeps the directions of the v-structures, forgets all others, and closes under Meek's rules.
+    The v-structures stay directed, all other edges lose their direction, and the Meek rules
+    direct the remaining compelled edges.
     """
     directed = MixedGraph.from_adjacency(dag)
     n = directed.n
@@ -180,36 +179,27 @@ def dag_to_cpdag(dag: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def extend_to_dag(graph: MixedGraph) -> NDArray[np.int8] | None:
-    """Return a DAG with the graph's edges, directions and v-structures, or None if there is none.
+    """Return a consistent extension, shape (K, K), or None if there is none.
 
-    Dor and Tarsi's construction: repeatedly take a variable that can be last, that is, without
-    children and such that whatever is joined to it by a plain edge is joined to all the others
-    it is joined to; let its plain edges point at it; remove it.
+    The extension is a DAG with the same edges, directions and v-structures (Dor and Tarsi 1992):
+    repeatedly take a sink whose neighbours are adjacent to all other variables adjacent to it,
+    direct its undirected edges towards it, and remove it.
     """
-    n = graph.n
-    parents, children, neighbours = (
-        list(graph.parents),
-        list(graph.children),
-        list(graph.neighbours),
-    )
-    out = np.zeros((n, n), dtype=np.int8)
-    left = list(range(n))
+    rest = graph.copy()
+    out = np.zeros((graph.n, graph.n), dtype=np.int8)
+    left = list(range(graph.n))
     while left:
         for x in left:
-            if children[x]:
+            if rest.children[x]:
                 continue
-            joined = parents[x] | neighbours[x]
-            if all(
-                not joined & ~(1 << y) & ~(parents[y] | children[y] | neighbours[y])
-                for y in bits(neighbours[x])
-            ):
+            joined = rest.parents[x] | rest.neighbours[x]
+            if all(not joined & ~(1 << y) & ~rest.adjacent(y) for y in bits(rest.neighbours[x])):
                 break
         else:
             return None
-        for y in bits(parents[x] | neighbours[x]):
+        for y in bits(joined):
             out[y, x] = 1
-            parents[y] &= ~(1 << x)
-            children[y] &= ~(1 << x)
-            neighbours[y] &= ~(1 << x)
+            for sets in (rest.parents, rest.children, rest.neighbours):
+                sets[y] &= ~(1 << x)
         left.remove(x)
     return out

@@ -1,52 +1,68 @@
-"""Local scores: how well a set of parents explains a variable, BDeu and BIC.
+"""Decomposable scores of DAGs over discrete variables: BDeu, BIC, and BIC with lean tables.
 
-The score of a graph is the sum of its variables' local scores. Both scores give equal values to
-Markov-equivalent graphs, take any number of levels and weights that are not whole. A third, for
-variables whose levels are in order, lets tables be lean ones where that pays.
+The score of a DAG is the sum of the local scores of its variables given their parents. A search
+needs an object with one method, ``local(node, parents)``; users can pass one of their own as
+``score=``. To add a score by name:
+
+1. write a class with that method, here or in a new file; :class:`CountBasedScore` checks the
+   counts and the equivalent sample size;
+2. add one line to :data:`SCORES`: the name users type, and a function of the counts, the
+   equivalent sample size and the possible joint states that returns the score;
+3. add one row to ``SCORE_EQUIVALENT`` in ``tests/laws/test_graph_scores.py``, which checks every
+   named score.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import DataError, Setting, SettingError
 from hidag.kernels import local_scores
 from hidag.latent.conditional_tables import free_log_likelihood, table_price
 from hidag.latent.counts import LatentCounts
 from hidag.latent.laws import possible_cells
 from hidag.latent.state_space import StateSpace
+from hidag.structure.knowledge import Knowledge
 
-#: Up to this many cells a table of counts is filled from bit planes, beyond from row codes;
-#: about where the two cost the same.
+#: Tables with at most this many cells are counted from bit planes, larger ones from row codes;
+#: both take about the same time at this size.
 MAX_PLANE_CELLS = 128
 
-#: Whole weights are written out as rows (and their bit planes) while that is at most this many
-#: times longer than the table of configurations: one word holds 64 rows.
+#: Integer weights are expanded into rows (and bit planes, 64 rows to a word) if there are at most
+#: this many rows per configuration.
 MAX_ROWS_PER_CONFIGURATION = 16.0
 
-#: What a score may be, in words.
-KNOWN_SCORES = "'bdeu', 'bic', 'lean' or a LocalScore"
-
-#: Digits after the point that a score of lean tables has: below them is the order of the rows.
+#: Decimals of a lean score; the order of the rows affects only the digits beyond.
 DIGITS = 6
 
-#: Weights that are whole multiples of the smallest up to this share of themselves count as such.
+#: Relative rounding error allowed when weights are tested for a common unit.
 ROUNDING = 1e-9
+
+#: Resolution of :class:`StructuralZeroScore` per unit of log-likelihood: its terms are integers,
+#: so that sums do not depend on their order.
+UNITS = 1 << 20
+
+#: With more joint states than this, fitting lean tables takes too long.
+MAX_LEAN_STATES = 1 << 13
+
+_INITIAL_CAPACITY = 1 << 14
+_MAX_REQUESTS = 1 << 16
 
 
 @runtime_checkable
 class LocalScore(Protocol):
-    """What every score offers; the searches only maximise a sum of these numbers.
+    """Interface of a score; the searches maximise the sum of local scores.
 
-    It should give equal sums to Markov-equivalent graphs. With one that does not, a search still
-    ends and returns a completed graph, but its score depends on the member looked at.
+    Markov equivalent DAGs should have equal scores. Otherwise a search still terminates and returns
+    a CPDAG, but its score depends on the member that was scored.
     """
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
@@ -55,57 +71,52 @@ class LocalScore(Protocol):
 
 
 def graph_score(score: LocalScore, parents: Iterable[tuple[int, ...]]) -> float:
-    """Return the score of a DAG given by its parent sets; exact to the last bit in any order."""
+    """Return the score of a DAG given by its K parent sets, independent of their order."""
     return math.fsum(score.local(k, tuple(sorted(pa))) for k, pa in enumerate(parents))
 
 
-def _checked_sample_size(value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise SettingError(f"equivalent_sample_size must be a positive number, got {value!r}")
-    return float(value)
-
-
-def _checked_total(counts: LatentCounts) -> float:
-    # fsum: the order of the rows must not show, not even in the last bit.
-    total = math.fsum(counts.weights.tolist())
-    if not total > 0:
-        raise SettingError("a score needs data: the weights sum to 0")
-    return total
-
-
-def _checked_kind(kind: str) -> str:
-    if kind not in ("bdeu", "bic"):
-        raise SettingError(f"score must be {KNOWN_SCORES}, got {kind!r}")
-    return kind
-
-
-class ScoreOfCounts:
-    """The counts, and which score of them."""
-
-    def __init__(
-        self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
-    ) -> None:
-        self.counts = counts
-        self.kind = _checked_kind(kind)
-        self.equivalent_sample_size = _checked_sample_size(equivalent_sample_size)
-        self._total = _checked_total(counts)
-
-    def _fixed_point(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
-        """Return weights as whole multiples of a power of 2, and its exponent: sums are exact."""
-        # 61 bits for the whole sum: as exact as the weights are themselves.
-        exponent = 61 - math.ceil(math.log2(self._total) + 1e-9)
-        return np.rint(np.ldexp(weights, exponent)).astype(np.int64), -exponent
-
-
-class PlainScore(ScoreOfCounts):
-    """Reference scores: the formulas, cell by cell, in plain Python.
+class CountBasedScore:
+    """Base class of scores of weighted counts.
 
     Parameters
     ----------
     counts : LatentCounts
     kind : "bdeu" or "bic"
     equivalent_sample_size : float
-        Weight of BDeu's prior, in rows; not used by BIC.
+        Weight of the BDeu prior, in rows; not used by BIC.
+    """
+
+    def __init__(
+        self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
+    ) -> None:
+        if kind not in ("bdeu", "bic"):
+            raise _invalid_score(kind)
+        if not (math.isfinite(equivalent_sample_size) and equivalent_sample_size > 0):
+            raise SettingError(
+                "invalid-sample-size",
+                "{setting} must be a positive number, got {value!r}",
+                setting=Setting("equivalent_sample_size"),
+                value=equivalent_sample_size,
+            )
+        self.counts = counts
+        self.kind = kind
+        self.equivalent_sample_size = float(equivalent_sample_size)
+        # fsum does not depend on the order of the rows, not even in the last bit.
+        self._total = math.fsum(counts.weights.tolist())
+        if not self._total > 0:
+            raise DataError("no-data", "the score needs data, but the weights sum to 0")
+
+    def _fixed_point(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+        """Return weights as integer multiples of a power of 2, and its exponent."""
+        # 61 bits for the whole sum: as exact as the weights themselves.
+        exponent = 61 - math.ceil(math.log2(self._total) + 1e-9)
+        return np.rint(np.ldexp(weights, exponent)).astype(np.int64), -exponent
+
+
+class PlainScore(CountBasedScore):
+    """Reference implementation of BDeu and BIC in Python, cell by cell.
+
+    Parameters as of :class:`CountBasedScore`.
     """
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
@@ -134,13 +145,11 @@ class PlainScore(ScoreOfCounts):
         return math.fsum(terms)
 
 
-class CountScore(ScoreOfCounts):
-    """BDeu or BIC with compiled counting; answers many questions at once.
+class CountScore(CountBasedScore):
+    """BDeu or BIC with compiled counting.
 
-    Scores do not depend on the order of rows, columns or levels, not even in the last bit:
-    weights and terms are added in fixed point.
-
-    Parameters as of :class:`PlainScore`.
+    Weights and terms are added in fixed point, so scores do not depend on the order of rows,
+    columns or levels, not even in the last bit. Parameters as of :class:`CountBasedScore`.
     """
 
     def __init__(
@@ -150,7 +159,7 @@ class CountScore(ScoreOfCounts):
         self._levels = np.asarray(counts.levels, dtype=np.int64)
         self._offset = np.concatenate([[0], np.cumsum(self._levels)[:-1]]).astype(np.int64)
         weights = counts.weights
-        unit, repeats = _unit_of(weights)
+        unit, repeats = _common_unit(weights)
         if unit > 0 and repeats.sum() <= MAX_ROWS_PER_CONFIGURATION * max(1, len(weights)):
             states = np.repeat(counts.states, repeats, axis=0)
             self._states = np.ascontiguousarray(states.T)
@@ -159,13 +168,13 @@ class CountScore(ScoreOfCounts):
             self._planes = _bit_planes(self._states, counts.levels)
             self._max_plane_cells = MAX_PLANE_CELLS
         else:
-            kept = weights > 0
-            self._states = np.ascontiguousarray(counts.states[kept].T)
-            self._weights, exponent = self._fixed_point(weights[kept])
+            positive = weights > 0
+            self._states = np.ascontiguousarray(counts.states[positive].T)
+            self._weights, exponent = self._fixed_point(weights[positive])
             self._unit = math.ldexp(1.0, exponent)
             self._planes = np.zeros((int(self._levels.sum()), 0), dtype=np.uint64)
             self._max_plane_cells = 0
-        # A score is a sum of at most this size, whatever the parents: the terms of n rows.
+        # Upper bound on the size of any local score, whatever the parents.
         n_cells = len(self._weights) + 1
         largest = self._total * (math.log(self._total + 2.0) + 1.0) + n_cells * 800.0
         self._resolution = math.ldexp(1.0, math.ceil(math.log2(largest)) - 60)
@@ -173,7 +182,7 @@ class CountScore(ScoreOfCounts):
     def many(
         self, nodes: NDArray[np.int64], parent_words: NDArray[np.uint64]
     ) -> NDArray[np.float64]:
-        """Return the scores of many questions, shape (n,).
+        """Return many local scores, shape (n,).
 
         Parameters
         ----------
@@ -206,51 +215,16 @@ class CountScore(ScoreOfCounts):
         return float(self.many(np.array([node], dtype=np.int64), words)[0])
 
 
-class LeanScore(ScoreOfCounts):
-    """BIC in which each table may be a lean one (see :mod:`hidag.latent.conditional_tables`).
+def _common_unit(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
+    """Return a unit of which all weights are integer multiples, and the multiples; or unit 0.
 
-    With several levels free tables have so many numbers that weak edges cannot pay for them. Where
-    a lean table does as well, only its numbers are paid for. Equivalent graphs need not score
-    alike: the reverse of a lean table may not be lean. The class of the best graph is meant.
-
-    Parameters
-    ----------
-    counts : LatentCounts
-    possible : ndarray of bool, one axis per variable, optional
-        Joint states that may occur; all unless given.
-    """
-
-    def __init__(self, counts: LatentCounts, possible: NDArray[np.bool_] | None = None) -> None:
-        super().__init__(counts, "bic")
-        self._possible = None if possible is None else possible.ravel()
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        """Return the score of variable ``node`` with these parents."""
-        levels = self.counts.levels
-        given = [levels[k] for k in parents]
-        code = np.zeros(len(self.counts.states), dtype=np.int64)
-        for k in (*parents, node):
-            code = code * levels[k] + self.counts.states[:, k]
-        size = math.prod(given) * levels[node]
-        cells = np.bincount(code, self.counts.weights, minlength=size)
-        table = np.asarray(cells.reshape(-1, levels[node]), dtype=np.float64)
-        allowed = None
-        if self._possible is not None:
-            allowed = possible_cells(self._possible, StateSpace(levels), node, parents)
-        price = table_price(table, given, 0.5 * math.log(self._total), allowed)
-        return round(free_log_likelihood(table) - price, DIGITS)
-
-
-def _unit_of(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
-    """Return a weight of which all are whole multiples and how often each has it; or 0.
-
-    Whole weights have the unit 1; rows that all count for the same share of a row, that share.
+    Integer weights have the unit 1; otherwise the smallest positive weight is tried.
     """
     if (weights == np.rint(weights)).all():
         return 1.0, weights.astype(np.int64)
     unit = float(weights[weights > 0].min())
     none = 0.0, np.zeros(0, dtype=np.int64)
-    # Before dividing: a weight next to nothing would overflow it.
+    # Tested before dividing: a tiny weight would overflow the quotient.
     if ROUNDING * weights.max() > unit:
         return none
     multiples = weights / unit
@@ -261,36 +235,63 @@ def _unit_of(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
 
 
 def _bit_planes(states: NDArray[np.uint8], levels: tuple[int, ...]) -> NDArray[np.uint64]:
-    n_variables, n = states.shape
-    n_words = (n + 63) // 64
+    """Return for each level of each variable the bit set of the rows that have it."""
+    n_words = (states.shape[1] + 63) // 64
     out = np.zeros((sum(levels), n_words * 8), dtype=np.uint8)
-    row = 0
-    for k in range(n_variables):
-        for level in range(levels[k]):
-            packed = np.packbits(states[k] == level, bitorder="little")
-            out[row, : len(packed)] = packed
-            row += 1
+    planes = (row == level for row, m in zip(states, levels, strict=True) for level in range(m))
+    for line, plane in zip(out, planes, strict=True):
+        packed = np.packbits(plane, bitorder="little")
+        line[: len(packed)] = packed
     return out.view(np.uint64)
 
 
-# --- BDeu and BIC where a hierarchy rules joint states out: no score pays for what cannot be
+class LeanScore(CountBasedScore):
+    """BIC in which each table may be a lean one (see :mod:`hidag.latent.conditional_tables`).
 
-#: Units of a score in one unit of log-likelihood. Terms are whole numbers of them, so that sums are
-#: exact in any order.
-UNITS = 1 << 20
+    With several levels unrestricted tables have so many parameters that BIC rejects weak edges.
+    Where a lean table fits as well, only its parameters are counted. Markov equivalent DAGs need
+    not have equal scores, because the reverse of a lean table may not be lean; a search returns the
+    equivalence class of the best DAG.
+
+    Parameters
+    ----------
+    counts : LatentCounts
+    possible : ndarray of bool, one axis per variable, optional
+        Joint states that may occur; default all.
+    """
+
+    def __init__(self, counts: LatentCounts, possible: NDArray[np.bool_] | None = None) -> None:
+        super().__init__(counts, "bic")
+        self._possible = None if possible is None else possible.ravel()
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        """Return the score of variable ``node`` with these parents."""
+        levels = self.counts.levels
+        parent_levels = [levels[k] for k in parents]
+        code = _configuration_codes(self.counts.states, (*parents, node), levels)
+        size = math.prod(parent_levels) * levels[node]
+        cells = np.bincount(code, self.counts.weights, minlength=size)
+        table = np.asarray(cells.reshape(-1, levels[node]), dtype=np.float64)
+        allowed = None
+        if self._possible is not None:
+            allowed = possible_cells(self._possible, StateSpace(levels), node, parents)
+        price = table_price(table, parent_levels, 0.5 * math.log(self._total), allowed)
+        return round(free_log_likelihood(table) - price, DIGITS)
 
 
-class PossibleScore(ScoreOfCounts):
-    """BDeu or BIC of counts that lie in possible joint states.
+class StructuralZeroScore(CountBasedScore):
+    """BDeu or BIC of counts in which a hierarchy excludes some joint states (structural zeros).
+
+    Excluded cells have no parameters and no prior weight.
 
     Parameters
     ----------
     counts : LatentCounts
     kind : "bdeu" or "bic"
     equivalent_sample_size : float
-        Weight of BDeu's prior, in rows; not used by BIC.
+        Weight of the BDeu prior, in rows; not used by BIC.
     possible : ndarray of bool, one axis per variable
-        Joint states that may occur; all rows are in some of them.
+        Joint states that may occur; every row is in one of them.
     """
 
     def __init__(
@@ -304,73 +305,143 @@ class PossibleScore(ScoreOfCounts):
         self._states = np.argwhere(possible)
         place = np.full(possible.shape, -1, dtype=np.int64)
         place[possible] = np.arange(len(self._states))
-        seen = counts.weights > 0
-        # In fixed point: the order of the rows must not show.
-        weights, self._exponent = self._fixed_point(counts.weights[seen])
+        observed = counts.weights > 0
+        # In fixed point, so that the order of the rows has no effect.
+        weights, self._exponent = self._fixed_point(counts.weights[observed])
         self._rows = np.zeros(len(self._states), dtype=np.int64)
-        np.add.at(self._rows, place[tuple(counts.states[seen].T)], weights)
-        self._known: dict[tuple[int, ...], int] = {}
+        np.add.at(self._rows, place[tuple(counts.states[observed].T)], weights)
+        self._set_scores: dict[tuple[int, ...], int] = {}
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents."""
         family = tuple(sorted((node, *parents)))
-        return (self._of_set(family) - self._of_set(parents) - len(parents)) / UNITS
+        # One unit per parent, so that an edge without any effect on the score is not added.
+        return (self._set_score(family) - self._set_score(parents) - len(parents)) / UNITS
 
-    def _of_set(self, members: tuple[int, ...]) -> int:
-        """Return the number of a set of variables, ascending, in units."""
-        if members not in self._known:
-            code = np.zeros(len(self._states), dtype=np.int64)
-            for k in members:
-                code = code * self.counts.levels[k] + self._states[:, k]
+    def _set_score(self, members: tuple[int, ...]) -> int:
+        """Return the score of a set of variables (ascending indices), in units."""
+        if members not in self._set_scores:
+            code = _configuration_codes(self._states, members, self.counts.levels)
             size = np.bincount(code)
             rows = np.zeros(len(size), dtype=np.int64)
             np.add.at(rows, code, self._rows)
-            n_rows = np.ldexp(rows.astype(np.float64), self._exponent)
-            occurs = size > 0
-            terms = self._terms(n_rows[occurs], size[occurs] / len(self._states))
-            self._known[members] = int(np.rint(terms * UNITS).astype(np.int64).sum())
-        return self._known[members]
-
-    def _terms(
-        self, n_rows: NDArray[np.float64], share: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return what each cell adds, of its rows and its share of the possible joint states."""
-        if self.kind == "bic":
-            return np.asarray(xlogy(n_rows, n_rows) - 0.5 * math.log(self._total))
-        prior = self.equivalent_sample_size * share
-        return np.asarray(gammaln(prior + n_rows) - gammaln(prior))
+            n_rows = np.ldexp(rows.astype(np.float64), self._exponent)[size > 0]
+            if self.kind == "bic":
+                terms = xlogy(n_rows, n_rows) - 0.5 * math.log(self._total)
+            else:
+                prior = self.equivalent_sample_size * (size[size > 0] / len(self._states))
+                terms = gammaln(prior + n_rows) - gammaln(prior)
+            self._set_scores[members] = int(np.rint(terms * UNITS).astype(np.int64).sum())
+        return self._set_scores[members]
 
 
-# --- Local scores that the greedy searches ask for, computed in batches and kept
+def _configuration_codes(
+    states: NDArray[Any], variables: tuple[int, ...], levels: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Return the number of each state's configuration of some variables, shape (n,)."""
+    code = np.zeros(len(states), dtype=np.int64)
+    for k in variables:
+        code = code * levels[k] + states[:, k]
+    return code
 
-_FIRST_CAPACITY = 1 << 14
-_MAX_QUESTIONS = 1 << 16
+
+def _table_score(
+    kind: str,
+    counts: LatentCounts,
+    equivalent_sample_size: float,
+    possible: NDArray[np.bool_] | None,
+) -> LocalScore:
+    if possible is None:
+        return CountScore(counts, kind, equivalent_sample_size)
+    return StructuralZeroScore(counts, kind, equivalent_sample_size, possible)
+
+
+#: Scores by name: functions of the counts, the equivalent sample size, and the joint states that a
+#: hierarchy allows (None for all).
+SCORES: dict[str, Callable[[LatentCounts, float, NDArray[np.bool_] | None], LocalScore]] = {
+    "bdeu": partial(_table_score, "bdeu"),
+    "bic": partial(_table_score, "bic"),
+    "lean": lambda counts, _, possible: LeanScore(counts, possible),
+}
+
+
+def _invalid_score(value: object) -> SettingError:
+    return SettingError(
+        "unknown-score",
+        "{setting} must be {names} or a LocalScore, got {value!r}",
+        setting=Setting("score"),
+        names=", ".join(map(repr, SCORES)),
+        value=value,
+    )
+
+
+def choose_score(levels: tuple[int, ...]) -> str:
+    """Return the name of the score for variables with these numbers of ordered levels.
+
+    BDeu for binary variables. With more levels unrestricted tables have so many cells that every
+    score rejects weak edges; then lean tables, unless there are too many joint states.
+    """
+    if max(levels) == 2:
+        return "bdeu"
+    return "lean" if math.prod(levels) <= MAX_LEAN_STATES else "bic"
+
+
+def make_score(
+    score: str | LocalScore,
+    counts: LatentCounts,
+    equivalent_sample_size: float = 1.0,
+    knowledge: Knowledge | None = None,
+) -> LocalScore:
+    """Return the named score of these counts, or ``score`` itself if it is a score already.
+
+    Parameters
+    ----------
+    score : str or LocalScore
+    counts : LatentCounts
+    equivalent_sample_size : float
+        Weight of the BDeu prior, in rows.
+    knowledge : Knowledge, optional
+        The joint states that its hierarchy excludes are structural zeros, unless a row is in one
+        of them or there are too many joint states to list.
+    """
+    if not isinstance(score, str):
+        if not isinstance(score, LocalScore):
+            raise _invalid_score(score)
+        return score
+    if score not in SCORES:
+        raise _invalid_score(score)
+    possible = None
+    if knowledge is not None and knowledge.hierarchy and StateSpace(counts.levels).listable:
+        allowed = knowledge.possible_states(counts.names, counts.levels)
+        if allowed[tuple(counts.states[counts.weights > 0].T)].all():
+            possible = allowed
+    return SCORES[score](counts, equivalent_sample_size, possible)
 
 
 class ScoreCache:
-    """Local scores by (variable, parent set), asked for in batches and computed once."""
+    """Local score cache: scores by (variable, parent set), requested in batches, computed once."""
 
     def __init__(self, score: LocalScore, n_variables: int) -> None:
         self.score = score
         self.n_words = max(1, (n_variables + 63) // 64)
-        self.keys = np.zeros((_FIRST_CAPACITY, self.n_words + 1), dtype=np.uint64)
-        self.values = np.zeros(_FIRST_CAPACITY)
-        self.asked = np.zeros(_MAX_QUESTIONS, dtype=np.int64)
+        self.keys = np.zeros((_INITIAL_CAPACITY, self.n_words + 1), dtype=np.uint64)
+        self.values = np.zeros(_INITIAL_CAPACITY)
+        self.requests = np.zeros(_MAX_REQUESTS, dtype=np.int64)
         self.counters = np.zeros(2, dtype=np.int64)
 
     @property
     def table(self) -> tuple[NDArray[Any], ...]:
-        """The scores as the kernels take them."""
-        return self.keys, self.values, self.asked, self.counters
+        """The arrays that the kernels take."""
+        return self.keys, self.values, self.requests, self.counters
 
     @property
     def n_scores(self) -> int:
         """Number of local scores computed so far."""
         return int(self.counters[0])
 
-    def answer(self) -> None:
-        """Compute the scores that were asked for; make room for more."""
-        slots = self.asked[: self.counters[1]]
+    def compute_requests(self) -> None:
+        """Compute the requested scores; enlarge the table if it is getting full."""
+        slots = self.requests[: self.counters[1]]
         nodes = self.keys[slots, 0].astype(np.int64) - 1
         words = np.ascontiguousarray(self.keys[slots, 1:])
         if hasattr(self.score, "many"):
@@ -384,14 +455,18 @@ class ScoreCache:
         if not finite.all():
             first = int(np.argmin(finite))
             raise SettingError(
-                f"the score of variable {nodes[first]} with parents {_members(words[first])} is "
-                f"{self.values[slots[first]]}; a local score must be a finite number"
+                "score-not-finite",
+                "local scores must be finite, but that of variable {node} with parents {parents} "
+                "is {value}",
+                node=int(nodes[first]),
+                parents=_members(words[first]),
+                value=float(self.values[slots[first]]),
             )
         self.counters[1] = 0
         if 3 * self.n_scores > len(self.values):
             keys = np.zeros((2 * len(self.values), self.n_words + 1), dtype=np.uint64)
             values = np.zeros(len(keys))
-            local_scores.move_scores(self.table, (keys, values, self.asked, self.counters))
+            local_scores.move_scores(self.table, (keys, values, self.requests, self.counters))
             self.keys, self.values = keys, values
 
     def many(self, nodes: NDArray[np.int64], rows: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -400,7 +475,7 @@ class ScoreCache:
             out: NDArray[np.float64] = local_scores.ask_many(self.table, nodes, rows)
             if not np.isnan(out).any():
                 return out
-            self.answer()
+            self.compute_requests()
 
 
 def _members(words: NDArray[np.uint64]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Laws of the scores under a hierarchy: what cannot be is free, equivalent graphs score alike."""
+"""Laws of scores with structural zeros: excluded states are free, equivalent graphs tie."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 from hidag.latent import LatentCounts, StateSpace
 from hidag.latent.laws import n_free_probabilities
 from hidag.structure import DAG, CountScore, Knowledge, graph_score
-from hidag.structure.graph_search import make_score
-from hidag.structure.scores import UNITS, PossibleScore
+from hidag.structure.scores import UNITS, StructuralZeroScore, make_score
 
 NAMES = ("a", "b", "c", "d")
 LINE = Knowledge(hierarchy=[("a", "b"), ("b", "c")])
@@ -39,7 +38,7 @@ def random_parents(rng):
 def test_equivalent_dags_score_the_same_to_the_last_bit(kind, levels, fractional) -> None:
     rng = np.random.default_rng(0)
     score = make_score(kind, counts_of(rng, levels, fractional=fractional), 3.5, LINE)
-    assert isinstance(score, PossibleScore)
+    assert isinstance(score, StructuralZeroScore)
     sizes = []
     for _ in range(8):
         members = random_parents(rng).to_cpdag().members()
@@ -77,7 +76,7 @@ def test_orders_of_rows_and_columns_do_not_show_in_the_last_bit(kind) -> None:
 def test_where_all_states_are_possible_it_is_the_score_of_counts(kind) -> None:
     rng = np.random.default_rng(2)
     counts = counts_of(rng, (2, 3, 2, 4), fractional=True)
-    every = PossibleScore(counts, kind, 2.5, np.ones(counts.levels, dtype=bool))
+    every = StructuralZeroScore(counts, kind, 2.5, np.ones(counts.levels, dtype=bool))
     plain = CountScore(counts, kind, 2.5)
     for node, parents in [(0, ()), (1, (0, 2)), (3, (0, 1, 2)), (2, (3,))]:
         price = len(parents) / UNITS
@@ -100,18 +99,18 @@ def test_bic_pays_for_the_free_probabilities_of_possible_states() -> None:
         assert saved == pytest.approx(0.5 * np.log(counts.total) * fewer, abs=1e-3)
 
 
-def test_rows_that_prerequisites_leave_no_choice_tell_nothing() -> None:
+def test_rows_whose_level_is_determined_do_not_affect_the_score() -> None:
     rng = np.random.default_rng(4)
     counts = counts_of(rng, (2, 2, 2, 2))
     able = counts.states[:, 0] == 1
     skilled = LatentCounts(counts.states[able], counts.weights[able], counts.levels, NAMES)
     possible = LINE.possible_states(NAMES, counts.levels)
-    every, some = (PossibleScore(rows, "bdeu", 1.0, possible) for rows in (counts, skilled))
+    every, some = (StructuralZeroScore(rows, "bdeu", 1.0, possible) for rows in (counts, skilled))
     assert every.local(1, (0, 3)) == pytest.approx(some.local(1, (0, 3)), abs=16 / UNITS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_edge_that_restricts_nothing_is_not_worth_having(kind) -> None:
+def test_an_edge_without_effect_lowers_the_score(kind) -> None:
     rng = np.random.default_rng(5)
     score = make_score(kind, counts_of(rng, (2, 2, 2, 2), fractional=True), 1.0, LINE)
     # Who has b has a: of c it says no more.
@@ -123,7 +122,7 @@ def test_rows_that_contradict_a_hierarchy_leave_all_states_possible() -> None:
     counts = LatentCounts(rows, np.ones(2), (2, 2, 2, 2), NAMES)
     assert isinstance(make_score("bic", counts, 1.0, LINE), CountScore)
     weightless = LatentCounts(rows, np.array([0.0, 1.0]), (2, 2, 2, 2), NAMES)
-    assert isinstance(make_score("bic", weightless, 1.0, LINE), PossibleScore)
+    assert isinstance(make_score("bic", weightless, 1.0, LINE), StructuralZeroScore)
     assert isinstance(make_score("bic", weightless, 1.0, Knowledge()), CountScore)
 
 
