@@ -201,7 +201,7 @@ class DCRL(FittedModel, TwoScores):
     q_matrix : array or frame of shape (J, K), optional
         1 (loads), 0 (does not), -1 or NaN (estimate this). Without any unknown entry the fit is
         confirmatory: no penalty, the given support.
-    penalty : {"tlp", "scad", None}
+    penalty : {"tlp", "scad", "mcp", None}
     penalty_strength, penalty_threshold : float, optional
         lambda_N and tau_N. By default estimation begins with log(N K) / 2 and sqrt(lambda / N) / 2,
         and the strength for the final choice of loadings is learned from the table.

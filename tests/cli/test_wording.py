@@ -39,8 +39,8 @@ def test_items_that_only_a_pattern_matches_are_named_by_it(families, others, opt
     [
         ("n_jobs must be None, -1 or at least 1, got 0", "--jobs must be -1 or at least 1, got 0"),
         (
-            "penalty must be 'tlp', 'scad' or None, got 'foo'",
-            "--penalty must be tlp, scad or none, got 'foo'",
+            "penalty must be 'tlp', 'scad', 'mcp' or None, got 'foo'",
+            "--penalty must be tlp, scad, mcp or none, got 'foo'",
         ),
         ("tol must be a positive number, got -1.0", "--tol must be a positive number, got -1.0"),
         (

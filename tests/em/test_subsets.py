@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hidag.em.support import _solved, best_subset, moves_of, same_model, together
-from hidag.kernels.coordinate_descent import FREE, PENALISED, RISING, ZERO
+from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, ZERO
 from hidag.measurement import Terms
 from hidag.measurement.terms import interactions_within
 
@@ -98,7 +98,9 @@ def test_of_rising_loadings_the_best_set_without_a_negative_one_is_chosen():
     moves = together(np.arange(4))
     free = best_subset(linear, curvature, np.full(4, PENALISED, dtype=np.uint8), every, 3.0, moves)
     assert free[2] < 0
-    found = best_subset(linear, curvature, np.full(4, RISING, dtype=np.uint8), every, 3.0, moves)
+    found = best_subset(
+        linear, curvature, np.full(4, NONNEGATIVE, dtype=np.uint8), every, 3.0, moves
+    )
     values = {}
     for number in range(16):
         active = [0, *(1 + k for k in range(4) if number >> k & 1)]

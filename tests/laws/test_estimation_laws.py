@@ -139,7 +139,7 @@ def test_likelihood_and_posterior_equal_the_textbook_sum(missing):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("penalty", [None, "tlp", "scad"])
+@pytest.mark.parametrize("penalty", [None, "tlp", "scad", "mcp"])
 def test_em_never_lowers_its_objective(family, missing, penalty):
     values, _, law = make_problem(2, families=(family,), missing=missing)
     data = WorkingData.from_values(values, (family,) * values.shape[1])

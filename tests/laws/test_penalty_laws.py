@@ -6,11 +6,26 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from hidag import DCRL
 from hidag.exceptions import SettingError
-from hidag.kernels.coordinate_descent import FREE, RISING, descend, minimise_one, penalty_value
-from hidag.measurement import Penalty, default_penalty
+from hidag.kernels.coordinate_descent import (
+    END,
+    FREE,
+    NONNEGATIVE,
+    descend,
+    proximal_step,
+    value_on_piece,
+)
+from hidag.measurement import NO_SPARSITY, Penalty, default_penalty
+from hidag.measurement.penalties import SHAPES
+from hidag.metrics import evaluate
+from hidag.simulation import design, simulate
 
-NAMES = ("tlp", "scad")
+NAMES = ("tlp", "scad", "mcp")
+
+
+def test_every_penalty_is_tested():
+    assert set(NAMES) == set(SHAPES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,17 +71,40 @@ def test_one_coordinate_is_solved_globally(name):
         penalty = Penalty(name, strength, threshold)
         grid = np.linspace(-3, 3, 60001)
         values = 0.5 * curvature * (grid - centre) ** 2 + penalty.value(grid)
-        found = minimise_one(penalty.code, strength, threshold, centre, curvature)
+        found = proximal_step(penalty.pieces(np.ones(1))[0], strength, centre, curvature)
         value = 0.5 * curvature * (found - centre) ** 2 + float(penalty.value(np.array(found)))
         assert value <= values.min() + 1e-9
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_kernel_and_array_penalty_agree(name):
+def test_pieces_integrate_to_the_penalty(name):
     penalty = Penalty(name, 3.0, 0.3)
-    b = np.linspace(-1, 1, 401)
-    coordinate_descent = [penalty_value(penalty.code, 3.0, 0.3, x) for x in b]
-    np.testing.assert_allclose(coordinate_descent, penalty.value(b), atol=1e-12)
+    for scale, pieces in zip((1.0, 0.4), penalty.pieces(np.array([1.0, 0.4])), strict=True):
+        for start, end in pieces[:, :2]:
+            b = np.linspace(start, end, 101)
+            piece = pieces[pieces[:, END] == end][0]
+            found = [value_on_piece(piece, x) for x in b]
+            np.testing.assert_allclose(found, penalty.value(b, scale), atol=1e-12)
+        assert pieces[0, 0] == 0.0
+        np.testing.assert_array_equal(pieces[1:, 0], pieces[:-1, 1])
+        np.testing.assert_allclose(pieces[-1, END], 0.3 * scale)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivative_is_the_slope_of_the_value(name):
+    penalty, step = Penalty(name, 3.0, 0.3), 1e-6
+    # Away from 0 and from the threshold, where the truncated lasso has kinks.
+    b = np.array([-0.5, -0.25, -0.08, -0.01, 0.01, 0.08, 0.2, 0.29, 0.31, 1.0])
+    slope = (penalty.value(b + step, 1.0) - penalty.value(b - step, 1.0)) / (2 * step)
+    np.testing.assert_allclose(penalty.derivative(b), slope, atol=1e-4)
+
+
+def test_mcp_is_zhangs_penalty():
+    # Zhang (2010): p'(b) = (a - b / g)_+ with a = 2 lambda / tau and g = tau^2 / (2 lambda).
+    penalty = Penalty("mcp", 3.0, 0.3)
+    b = np.linspace(0.0, 0.5, 101)
+    expected = np.maximum(2 * 3.0 / 0.3 - b / (0.3**2 / (2 * 3.0)), 0.0)
+    np.testing.assert_allclose(penalty.derivative(b), expected, atol=1e-9)
 
 
 def test_without_penalty_descent_is_newtons_step():
@@ -76,14 +114,14 @@ def test_without_penalty_descent_is_newtons_step():
     gradient = rng.normal(size=(5, 4))
     beta = rng.normal(size=(5, 4))
     allowed = np.ones((5, 4), dtype=np.uint8)
-    found = descend(beta, gradient, curvature, allowed, 0, 0.0, np.ones(5), 5000, 1e-13)
+    none = NO_SPARSITY.pieces(np.ones(5))
+    found = descend(beta, gradient, curvature, allowed, none, 0.0, 5000, 1e-13)
     exact = beta + np.linalg.solve(curvature, gradient[..., None])[..., 0]
     np.testing.assert_allclose(found, exact, atol=1e-8)
 
 
-def test_descent_is_its_plain_python_body():
-    from hidag.kernels import coordinate_descent
-
+@pytest.mark.parametrize("name", NAMES)
+def test_descent_is_its_plain_python_body(name):
     rng = np.random.default_rng(2)
     root = rng.normal(size=(3, 4, 4))
     arguments = (
@@ -91,9 +129,8 @@ def test_descent_is_its_plain_python_body():
         3 * rng.normal(size=(3, 4)),
         root @ root.transpose(0, 2, 1) + np.eye(4),
         np.ones((3, 4), dtype=np.uint8),
-        coordinate_descent.SCAD,
+        Penalty(name, 0.5, 0.4).pieces(np.ones(3)),
         0.5,
-        np.full(3, 0.4),
         50,
         1e-9,
     )
@@ -103,18 +140,19 @@ def test_descent_is_its_plain_python_body():
 def test_an_unknown_penalty_is_refused():
     with pytest.raises(SettingError) as caught:
         default_penalty("lasso", 100, 2)
-    assert str(caught.value) == "penalty must be 'tlp', 'scad' or None, got 'lasso'"
+    assert str(caught.value) == "penalty must be 'tlp', 'scad', 'mcp' or None, got 'lasso'"
 
 
-def test_rising_coefficients_are_those_of_nonnegative_least_squares():
+def test_nonnegative_coefficients_are_those_of_nonnegative_least_squares():
     rng = np.random.default_rng(3)
     design = rng.normal(size=(4, 30, 5))
     answers = rng.normal(size=(4, 30))
     curvature = design.transpose(0, 2, 1) @ design
     gradient = (design.transpose(0, 2, 1) @ answers[..., None])[..., 0]
-    allowed = np.full((4, 5), RISING, dtype=np.uint8)
+    allowed = np.full((4, 5), NONNEGATIVE, dtype=np.uint8)
     allowed[:, 0] = FREE
-    arguments = (np.zeros((4, 5)), gradient, curvature, allowed, 0, 0.0, np.ones(4), 5000, 1e-13)
+    none = NO_SPARSITY.pieces(np.ones(4))
+    arguments = (np.zeros((4, 5)), gradient, curvature, allowed, none, 0.0, 5000, 1e-13)
     found = descend(*arguments)
     lowest = np.array([-np.inf, 0.0, 0.0, 0.0, 0.0])
     for j in range(4):
@@ -123,3 +161,11 @@ def test_rising_coefficients_are_those_of_nonnegative_least_squares():
     assert (found[:, 1:] == 0).any()
     assert (found[:, 0] < 0).any()
     np.testing.assert_allclose(found, descend.py_func(*arguments), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_penalty_finds_the_support(name):
+    truth = design("Chain-5", "Q1", "gaussian", rng=0)
+    model = DCRL(5, family="gaussian", penalty=name, random_state=0)
+    model.fit(simulate(truth, 1500, rng=1).X)
+    assert evaluate(model, truth).shd_q <= 2

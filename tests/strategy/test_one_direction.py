@@ -11,7 +11,7 @@ from hidag.em.e_step import expect
 from hidag.em.em import run_em
 from hidag.em.m_step import Basis
 from hidag.em.problem import Schedule
-from hidag.kernels.coordinate_descent import PENALISED, RISING
+from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.simulation import simulate
@@ -116,7 +116,7 @@ def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_ru
 
 def test_em_with_rising_loadings_never_goes_down_nor_below_zero(both_ways):
     problem, items, law = both_ways
-    allowed = np.where(problem.allowed == PENALISED, RISING, problem.allowed).astype(np.uint8)
+    allowed = np.where(problem.allowed == PENALISED, NONNEGATIVE, problem.allowed).astype(np.uint8)
     begin = replace(items, loadings=np.maximum(items.loadings, 0.0) + 0.2)
     for max_iter in (1, 5, 40):
         plan = Schedule(max_iter=max_iter)
@@ -145,7 +145,7 @@ def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
     best = replace(best, criterion=reached.criterion + 2.0)
     (found, *_), after = better_in_one_direction([best, looks[1]], looks, problem, [silent, silent])
     assert not against_their_latents(found.estimate.parameters).any()
-    assert set(np.unique(after.allowed[:, 1:])) == {RISING}
+    assert set(np.unique(after.allowed[:, 1:])) == {NONNEGATIVE}
     assert found.criterion >= reached.criterion - 1e-6
     # A gain that pays for it keeps the free end, and loadings go on as they like.
     sure = replace(best, criterion=reached.criterion + 20.0)

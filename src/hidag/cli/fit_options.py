@@ -133,7 +133,8 @@ def fit(
     penalty: Annotated[
         str,
         typer.Option(
-            help="tlp, scad or none: what makes the loadings sparse.", rich_help_panel=ESTIMATION
+            help="Sparsity penalty on the loadings: tlp (truncated lasso), scad, mcp or none.",
+            rich_help_panel=ESTIMATION,
         ),
     ] = "tlp",
     penalty_strength: Annotated[

@@ -29,7 +29,7 @@ _OPTIONS = {
     "fits must": "--fits must",
     "n_jobs must be None, -1 or at least 1": "--jobs must be -1 or at least 1",
     "n_jobs must": "--jobs must",
-    "penalty must be 'tlp', 'scad' or None": "--penalty must be tlp, scad or none",
+    "penalty must be 'tlp', 'scad', 'mcp' or None": "--penalty must be tlp, scad, mcp or none",
     "tol must": "--tol must",
     "effective_size must": "--effective-size must",
     "method must": "--method must",

@@ -24,7 +24,7 @@ from hidag.em.e_step import (
 from hidag.em.m_step import coefficient_scales, maximise, penalty_of, penalty_scales
 from hidag.em.problem import Problem
 from hidag.em.statistics import Statistics
-from hidag.kernels.coordinate_descent import RISING
+from hidag.kernels.coordinate_descent import NONNEGATIVE
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]
@@ -145,7 +145,7 @@ def _stretched(
     extra = stretch - 1.0
     both = (old.loadings != 0) & (new.loadings != 0)
     loadings = new.loadings + np.where(both, extra * (new.loadings - old.loadings), 0.0)
-    fallen = (allowed[:, 1:] == RISING) & (loadings < 0)
+    fallen = (allowed[:, 1:] == NONNEGATIVE) & (loadings < 0)
     loadings = np.where(fallen, new.loadings, loadings)
     intercept = new.intercept + extra * (new.intercept - old.intercept)
     dispersion = new.within_bounds(new.dispersion * (new.dispersion / old.dispersion) ** extra)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
 from hidag.em.statistics import Statistics, mean_and_spread
-from hidag.kernels.coordinate_descent import FREE, PENALISED, RISING, ZERO, descend
+from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, ZERO, descend
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family
 from hidag.measurement.families.registry import family_named
@@ -41,7 +41,7 @@ def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
 
 def at_a_cost(allowed: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Return which coefficients are paid for when they are not zero, same shape."""
-    return np.asarray((allowed == PENALISED) | (allowed == RISING))
+    return np.asarray((allowed == PENALISED) | (allowed == NONNEGATIVE))
 
 
 def penalty_scales(data: WorkingData) -> Array:
@@ -410,9 +410,8 @@ class _Problem:
                 gradient,
                 curvature,
                 self.allowed,
-                self.penalty.code,
+                self.penalty.pieces(self.scale),
                 self.penalty.strength,
-                self.penalty.threshold * self.scale,
                 DESCENT_SWEEPS,
                 DESCENT_TOLERANCE,
             )
@@ -467,14 +466,14 @@ def maximise(
         Only its per-item sums are used, never its rows.
     basis : Basis
     allowed : ndarray of uint8, shape (J, 1 + T)
-        ZERO, PENALISED, FREE or RISING for each coefficient; the intercept, column 0, is free.
+        ZERO, PENALISED, FREE or NONNEGATIVE for each coefficient; the intercept, column 0, is free.
     penalty : Penalty
     n_newton : int
         Newton steps; items without a dispersion and with a quadratic likelihood need one.
     """
     beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO
-    fallen = (allowed[:, 1:] == RISING) & (beta[:, 1:] < 0)
+    fallen = (allowed[:, 1:] == NONNEGATIVE) & (beta[:, 1:] < 0)
     beta[:, 1:][fallen] = 0.0
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     scale = np.ones(data.n_items) if penalty.name is None else penalty_scales(data)

@@ -58,7 +58,7 @@ class Problem:
     basis : Basis
         The joint states as regressors.
     allowed : ndarray of uint8, shape (J, 1 + T)
-        ZERO, PENALISED, FREE or RISING for each coefficient; the intercept, column 0, is free.
+        ZERO, PENALISED, FREE or NONNEGATIVE for each coefficient; the intercept, column 0, is free.
     penalty : Penalty
     schedule : Schedule
     n_threads : int

@@ -20,7 +20,7 @@ from hidag.em.em import Estimate, LawStep, any_law, continued, run_em
 from hidag.em.information import observed_information
 from hidag.em.m_step import Basis, at_a_cost, coefficient_scales, penalty_of, penalty_scales
 from hidag.em.problem import Problem
-from hidag.kernels.coordinate_descent import FREE, RISING, ZERO
+from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, ZERO
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms
@@ -104,13 +104,13 @@ def best_subset(
     linear, curvature : ndarray, shapes (P,) and (P, P)
         h and G; position 0 is the intercept, which is free of cost.
     allowed : ndarray of uint8, shape (P - 1,)
-        ZERO, PENALISED, FREE or RISING; free loadings always stay, rising ones are not negative.
+        ZERO, PENALISED, FREE or NONNEGATIVE; free loadings always stay.
     begin : ndarray of bool, shape (P - 1,)
     cost : float
     moves : callable
     """
     open_ = at_a_cost(allowed)
-    rising = np.concatenate([[False], allowed == RISING])
+    rising = np.concatenate([[False], allowed == NONNEGATIVE])
 
     def rated(supports: list[Support]) -> tuple[list[tuple[int, float]], Array]:
         """Return what each support is worth, and its coefficients, shape (n, P)."""

@@ -7,81 +7,66 @@ import math
 import numpy as np
 from numba import njit
 
-#: Whether a coefficient must stay zero, may be at a cost, may be for free, or may be at a cost but
-#: not below zero.
-ZERO, PENALISED, FREE, RISING = 0, 1, 2, 3
-NO_PENALTY = 0
-TLP = 1
-SCAD = 2
-#: The usual shape of SCAD: the slope starts to fall at 1/3.7 of the threshold.
-SCAD_SHAPE = 3.7
+#: Constraints on a coefficient: fixed at zero, penalised, free, penalised and not negative.
+ZERO, PENALISED, FREE, NONNEGATIVE = 0, 1, 2, 3
+#: Columns of a table of pieces: see :meth:`hidag.measurement.penalties.Penalty.pieces`.
+START, END, SLOPE, FALL, ROOT, VALUE = range(6)
 
 
 @njit(cache=True, nogil=True)
-def penalty_value(kind, strength, threshold, b):
-    """Return the penalty of one loading."""
-    if kind == NO_PENALTY:
-        return 0.0
-    u = abs(b) / threshold
-    if u >= 1.0:
-        return strength
-    if kind == TLP:
-        return strength * u
-    slope = 2.0 * strength / (1.0 + 1.0 / SCAD_SHAPE)
-    bend = 1.0 / SCAD_SHAPE
-    if u <= bend:
-        return slope * u
-    past = u - bend
-    return slope * (u - 0.5 * past * past / (1.0 - bend))
+def value_on_piece(piece, b):
+    """Return the penalty of b >= 0 on a piece (6,) of its derivative."""
+    if piece[FALL] == 0.0:
+        return piece[VALUE] + piece[SLOPE] * (b - piece[START])
+    before, here = piece[ROOT] - piece[START], piece[ROOT] - b
+    return piece[VALUE] + 0.5 * piece[FALL] * (before * before - here * here)
 
 
 @njit(cache=True, nogil=True)
-def minimise_one(kind, strength, threshold, centre, curvature):
+def proximal_step(pieces, strength, centre, curvature):
     """Return the minimiser of ``curvature/2 (b - centre)^2 + penalty(b)`` over real b.
 
-    The function is piecewise quadratic: the best of the pieces' stationary points is the answer.
+    The objective is piecewise quadratic: the best stationary point of the pieces is the minimiser.
+
+    Parameters
+    ----------
+    pieces : float64 (P, 6)
+        Of the penalty; no penalty if P is 0.
+    strength : float
+        The penalty beyond the last piece.
     """
-    if kind == NO_PENALTY:
+    n_pieces = pieces.shape[0]
+    if n_pieces == 0:
         return centre
     sign = 1.0 if centre >= 0.0 else -1.0
     c = abs(centre)
     best = 0.0
     best_value = 0.5 * curvature * c * c
-    if c >= threshold and strength < best_value:
+    if c >= pieces[n_pieces - 1, END] and strength < best_value:
         best = c
         best_value = strength
-    if kind == TLP:
-        b = c - strength / threshold / curvature
-        if b > threshold:
-            b = threshold
-        if b > 0.0:
-            v = 0.5 * curvature * (b - c) ** 2 + penalty_value(kind, strength, threshold, b)
-            if v < best_value:
-                best = b
-                best_value = v
-    else:
-        slope = 2.0 * strength / (1.0 + 1.0 / SCAD_SHAPE) / threshold
-        bend = threshold / SCAD_SHAPE
-        b = min(c - slope / curvature, bend)
-        if b > 0.0:
-            v = 0.5 * curvature * (b - c) ** 2 + penalty_value(kind, strength, threshold, b)
-            if v < best_value:
-                best = b
-                best_value = v
-        # Falling piece: the penalty's slope is slope * (threshold - b) / (threshold - bend).
-        fall = slope / (threshold - bend)
-        if curvature > fall:
-            b = (curvature * c - fall * threshold) / (curvature - fall)
-            b = min(max(b, bend), threshold)
-            v = 0.5 * curvature * (b - c) ** 2 + penalty_value(kind, strength, threshold, b)
-            if v < best_value:
-                best = b
-                best_value = v
+    for p in range(n_pieces):
+        piece = pieces[p]
+        fall = piece[FALL]
+        if fall == 0.0:
+            b = min(c - piece[SLOPE] / curvature, piece[END])
+            if b <= piece[START]:
+                continue
+        elif curvature > fall:
+            b = (curvature * c - fall * piece[ROOT]) / (curvature - fall)
+            b = min(max(b, piece[START]), piece[END])
+        else:
+            # Concave: the minimum is at an end, which belongs to another piece as well.
+            continue
+        value = 0.5 * curvature * (b - c) ** 2 + value_on_piece(piece, b)
+        if value < best_value:
+            best = b
+            best_value = value
     return sign * best
 
 
 @njit(cache=True, nogil=True)
-def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_sweeps, tolerance):
+def descend(beta, gradient, curvature, allowed, pieces, strength, max_sweeps, tolerance):
     """Return coefficients that maximise each item's penalised quadratic model.
 
     Parameters
@@ -91,9 +76,9 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
     gradient, curvature : float64 (J, P), (J, P, P)
         Of the log-likelihood at ``beta``; curvature is positive semi-definite.
     allowed : uint8 (J, P)
-        0 for coefficients that stay zero, 1 (PENALISED), 2 (FREE) and 3 (RISING) for the others.
-    kind, strength, thresholds : int, float, float64 (J,)
-        The penalty; thresholds are on the items' own scales.
+        ZERO, PENALISED, FREE or NONNEGATIVE.
+    pieces, strength : float64 (J, number of pieces, 6), float
+        The penalty, with the thresholds of the items.
     max_sweeps, tolerance : int, float
         Sweeps end when no coefficient moves by more than ``tolerance`` standard errors.
     """
@@ -106,7 +91,7 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
         for _ in range(max_sweeps):
             moved = 0.0
             for a in range(size):
-                if allowed[j, a] == 0:
+                if allowed[j, a] == ZERO:
                     continue
                 h = curvature[j, a, a]
                 if h <= 1e-12:
@@ -115,8 +100,8 @@ def descend(beta, gradient, curvature, allowed, kind, strength, thresholds, max_
                 centre = old + residual[a] / h
                 new = centre
                 if a > 0 and allowed[j, a] != FREE:
-                    new = minimise_one(kind, strength, thresholds[j], centre, h)
-                    if allowed[j, a] == RISING and new < 0.0:
+                    new = proximal_step(pieces[j], strength, centre, h)
+                    if allowed[j, a] == NONNEGATIVE and new < 0.0:
                         new = 0.0
                 step = new - old
                 if step != 0.0:

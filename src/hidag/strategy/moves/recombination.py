@@ -23,7 +23,7 @@ from hidag.em.information import log_evidence, observed_information
 from hidag.em.m_step import Basis, at_a_cost, coefficient_scales
 from hidag.em.problem import Observer
 from hidag.em.problem import Problem as EMProblem
-from hidag.kernels.coordinate_descent import PENALISED, RISING
+from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
 from hidag.latent.laws import factorised
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.strategy.structural_em import (
@@ -356,7 +356,7 @@ def better_in_one_direction(
     n_loadings = int((best.estimate.parameters.loadings != 0).sum())
     if not 0 < n_against <= LARGEST_SHARE_AGAINST * n_loadings:
         return ends, problem
-    allowed = np.where(problem.allowed == PENALISED, RISING, problem.allowed).astype(np.uint8)
+    allowed = np.where(problem.allowed == PENALISED, NONNEGATIVE, problem.allowed).astype(np.uint8)
     rising = replace(problem, allowed=allowed)
     # The best end was crossed with others: it is one more place to begin, and the first.
     first = replace(best, criterion=np.inf)

@@ -1,0 +1,122 @@
+"""Entrywise penalties on loadings, on the scale of the log-likelihood.
+
+Every penalty increases from 0 at a zero loading to its strength lambda at the threshold tau and is
+constant beyond (the shape conditions of the paper's Section "Assumptions regarding the penalty
+function"). Its derivative is linear on a few pieces of [0, tau]. Coordinate descent needs only a
+table of these pieces, so that no kernel depends on the names of penalties.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.exceptions import SettingError
+from hidag.measurement.penalties.mcp import MinimaxConcave
+from hidag.measurement.penalties.scad import Scad
+from hidag.measurement.penalties.tlp import TruncatedLasso
+
+Array = NDArray[np.float64]
+#: One piece of the derivative: start, end, slope, fall, root. The derivative is ``slope`` if
+#: ``fall`` is 0, else ``fall * (root - b)``.
+Piece = tuple[Array, Array, Array, Array, Array]
+
+
+class PenaltyShape(Protocol):
+    """The shape of a penalty as a function of ``u = |b| / tau`` in [0, 1]."""
+
+    def value(self, u: Array, strength: float) -> Array:
+        """Return the penalty; ``strength`` at ``u = 1``."""
+        ...
+
+    def derivative(self, u: Array, strength: float) -> Array:
+        """Return the derivative with respect to ``u``; 0 at and beyond ``u = 1``."""
+        ...
+
+    def pieces(self, strength: float, threshold: Array) -> list[Piece]:
+        """Return the pieces of the derivative with respect to ``b > 0``, for thresholds (J,)."""
+        ...
+
+
+#: The penalties by name.
+SHAPES: dict[str, PenaltyShape] = {
+    "tlp": TruncatedLasso(),
+    "scad": Scad(),
+    "mcp": MinimaxConcave(),
+}
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """An entrywise penalty ``p(b)`` with ``p(b) = strength`` for ``|b| >= threshold * scale``.
+
+    Attributes
+    ----------
+    name : str or None
+        A key of ``SHAPES``; None for no penalty.
+    strength : float
+        lambda_N, in units of log-likelihood.
+    threshold : float
+        tau_N, in units of an item's ``scale``.
+    """
+
+    name: str | None
+    strength: float
+    threshold: float
+
+    def value(self, loadings: Array, scale: Array | float = 1.0) -> Array:
+        """Return the penalty of each entry; ``scale`` broadcasts against the loadings."""
+        if self.name is None:
+            return np.zeros(np.shape(loadings))
+        u = np.minimum(np.abs(loadings) / (self.threshold * np.asarray(scale)), 1.0)
+        return np.asarray(SHAPES[self.name].value(u, self.strength))
+
+    def derivative(self, loadings: Array, scale: Array | float = 1.0) -> Array:
+        """Return the derivative of each entry; the one from the right at zero."""
+        if self.name is None:
+            return np.zeros(np.shape(loadings))
+        unit = self.threshold * np.asarray(scale)
+        u = np.minimum(np.abs(loadings) / unit, 1.0)
+        slope = SHAPES[self.name].derivative(u, self.strength) / unit
+        return np.where(np.asarray(loadings) < 0, -slope, slope)
+
+    def pieces(self, scale: Array) -> Array:
+        """Return the table of pieces for coordinate descent, shape (J, P, 6); P = 0 for none.
+
+        Columns: start, end, slope, fall, root (see ``Piece``) and the penalty at the start.
+
+        Parameters
+        ----------
+        scale : ndarray, shape (J,)
+        """
+        if self.name is None:
+            return np.zeros((len(scale), 0, 6))
+        found = SHAPES[self.name].pieces(self.strength, self.threshold * scale)
+        rows = [np.stack([*piece, self.value(piece[0], scale)], axis=-1) for piece in found]
+        return np.stack(rows, axis=1)
+
+
+def default_penalty(name: str | None, n_samples: float, n_latents: int) -> Penalty:
+    """Return the penalty with lambda = log(N K) / 2 and tau = sqrt(lambda / N) / 2.
+
+    A loading is selected if it increases the log-likelihood by as much as the extended Bayesian
+    information criterion (gamma = 1/2) requires of one of K candidates. The rates satisfy
+    1/sqrt(N) << tau << lambda/sqrt(N) << 1 (Theorem "estimation consistency"): tau decreases as the
+    geometric mean of its bounds. With a larger tau, such as 2 N^(-0.275) in the research code, the
+    slope of the penalty is below the noise of a gradient, and small loadings are not removed.
+    """
+    if not isinstance(name, (str, type(None))) or name not in (None, *SHAPES):
+        raise SettingError(
+            "unknown-penalty",
+            "penalty must be {known} or None, got {name!r}",
+            known=", ".join(map(repr, SHAPES)),
+            name=name,
+        )
+    strength = 0.5 * np.log(n_samples * n_latents)
+    return Penalty(name, float(strength), 0.5 * float(np.sqrt(strength / n_samples)))
+
+
+NO_SPARSITY = Penalty(None, 0.0, 1.0)
