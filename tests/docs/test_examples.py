@@ -46,25 +46,25 @@ def test_the_readme_says_what_its_other_examples_find(readme) -> None:
     ids=relative,
 )
 def test_python_in_the_pages_runs(path, capsys) -> None:
-    from hidag.measurement.families import KINDS
+    from hidag.measurement.families import ITEM_TYPES
 
-    before = dict(KINDS)
+    before = dict(ITEM_TYPES)
     try:
         exec(compile(python_blocks(path), path.name, "exec"), {"__name__": "page"})
     finally:
-        for name in set(KINDS) - set(before):
-            del KINDS[name]
+        for name in set(ITEM_TYPES) - set(before):
+            del ITEM_TYPES[name]
 
 
 def test_the_family_of_the_page_finds_its_effects(capsys) -> None:
-    from hidag.measurement.families import KINDS
+    from hidag.measurement.families import ITEM_TYPES
 
     names: dict = {"__name__": "page"}
     page = ROOT / "docs" / "how_to_add_a_family.md"
     try:
         exec(compile(python_blocks(page), page.name, "exec"), names)
     finally:
-        KINDS.pop("geometric", None)
+        ITEM_TYPES.pop("geometric", None)
     assert abs(names["model"].loadings_ - 2.0).max() < 0.4
 
 

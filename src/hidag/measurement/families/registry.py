@@ -34,6 +34,9 @@ def register(name: str, *, default_for: str | None = None) -> Callable[[_Class],
         ITEM_TYPES[name] = cls
         if default_for is not None:
             _DEFAULTS[default_for] = name
+        # A class may replace one of the same name, as in a notebook cell that is run again.
+        item_type.cache_clear()
+        family_named.cache_clear()
         return cls
 
     return add
