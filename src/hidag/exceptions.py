@@ -8,12 +8,18 @@ A message is written once, with the names of settings as :class:`Setting` and wh
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
-_UNSET: Any = type("_Unset", (), {"__repr__": lambda self: "unset"})()
+
+class _Unset(Enum):  # An enumeration's member stays itself when a message is pickled.
+    UNSET = "unset"
+
+
+_UNSET = _Unset.UNSET
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,31 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Value:
+    """A value that a user gave, for use as a parameter of a message."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The values that a setting can have, for use as a parameter of a message.
+
+    Attributes
+    ----------
+    values : tuple of object
+    other : str
+        A further kind of value in words, such as "a number of rows".
+    python_only : str
+        A further kind of value that only Python can pass, such as "a callable".
+    """
+
+    values: tuple[Any, ...]
+    other: str = ""
+    python_only: str = ""
+
+
+@dataclass(frozen=True)
 class Advice:
     """What to do about a message.
 
@@ -55,6 +86,11 @@ class Advice:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
+def join_advice(*parts: Advice) -> Advice:
+    """Return several pieces of advice as one; interfaces render each by its own code."""
+    return parts[0] if len(parts) == 1 else Advice("several", "{parts}", {"parts": parts})
+
+
 class Style:
     """How an interface writes settings and advice; this one is Python's."""
 
@@ -64,6 +100,15 @@ class Style:
             return setting.name
         return f"{setting.name}={setting.value!r}"
 
+    def value(self, value: Any) -> str:
+        """Return a value that a user gave."""
+        return repr(value)
+
+    def choices(self, choices: Choices) -> str:
+        """Return the values that a setting can have."""
+        words = [*(repr(value) for value in choices.values), choices.other, choices.python_only]
+        return join_choices(words)
+
     def advice(self, advice: Advice) -> str:
         """Return the template of an advice."""
         return advice.text
@@ -72,12 +117,29 @@ class Style:
         """Return a template with its parameters; one without parameters is final as it is."""
         if not params:
             return template
-        return template.format(
-            **{
-                name: self.setting(value) if isinstance(value, Setting) else value
-                for name, value in params.items()
-            }
-        )
+        return template.format(**{name: self._show(value) for name, value in params.items()})
+
+    def _show(self, param: Any) -> Any:
+        """Return a parameter in the terms of the interface; plain values as they are."""
+        if isinstance(param, Setting):
+            return self.setting(param)
+        if isinstance(param, Value):
+            return self.value(param.value)
+        if isinstance(param, Choices):
+            return self.choices(param)
+        if isinstance(param, Message | _Coded):
+            return param.render(self)
+        if isinstance(param, Advice):
+            return self.fill(self.advice(param), param.params)
+        if isinstance(param, tuple) and param and isinstance(param[0], Advice):
+            return "; ".join(self._show(part) for part in param)
+        return param
+
+
+def join_choices(words: Sequence[str]) -> str:
+    """Return the words that are not empty as alternatives: "a, b or c"."""
+    given = [word for word in words if word]
+    return " or ".join([", ".join(given[:-1]), given[-1]] if len(given) > 1 else given)
 
 
 PYTHON_STYLE = Style()
@@ -96,7 +158,7 @@ class Message:
         are filled from ``params``.
     params : mapping from str to object
     advice : Advice or None
-        Appended after a semicolon.
+        Appended after a semicolon, or on a line of its own if the template ends a line.
     """
 
     code: str
@@ -110,7 +172,8 @@ class Message:
         if self.advice is None:
             return text
         remedy = style.fill(style.advice(self.advice), {**self.params, **self.advice.params})
-        return f"{text}; {remedy}" if remedy else text
+        glue = "" if text.endswith("\n") else "; "
+        return f"{text}{glue}{remedy}" if remedy else text
 
     def __str__(self) -> str:
         return self.render()
@@ -157,6 +220,11 @@ class _Coded:
         """Return the sentence in the terms of an interface."""
         return self.message.render(style)
 
+    def with_advice(self, advice: Advice | str | None) -> Self:
+        """Return the same error or warning with other advice."""
+        message = self.message
+        return type(self)(message.code, message.template, advice=advice, **message.params)
+
     def __reduce__(self) -> tuple[Any, ...]:
         message = self.message
         return _rebuild, (
@@ -197,6 +265,17 @@ class DataError(HidagError, ValueError):
 
 class SettingError(HidagError, ValueError):
     """A parameter of an estimator or a function has an invalid value."""
+
+
+def invalid_setting(name: str, expected: str | Choices, given: Any) -> SettingError:
+    """Return the error about a setting whose value is not among those expected."""
+    return SettingError(
+        "invalid-setting",
+        "{setting} must be {expected}, got {given}",
+        setting=Setting(name),
+        expected=expected,
+        given=Value(given),
+    )
 
 
 class GraphError(HidagError, ValueError):

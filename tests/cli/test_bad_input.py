@@ -51,7 +51,7 @@ def test_text_in_a_column_of_numbers(hidag, tmp_path, answers):
         hidag("fit", path, "-k", 2),
         f"cells must be numbers, but {path} has the text 'yes' in column 'item1', line 2 (1 of 400 "
         "cells of this column; 1 of 8 columns); recode the text as numbers, or leave the cell "
-        "empty or say --missing yes if the answer is missing",
+        "empty or use --missing yes if the answer is missing",
     )
 
 
@@ -60,8 +60,8 @@ def test_negative_counts(hidag, tmp_path, answers):
     types = write_rows(tmp_path / "types.csv", ["item", "type"], [["item0", "count"]])
     _refused(
         hidag("fit", path, "-k", 2, "--types", types),
-        "family='poisson' needs counts >= 0, but item 'item0' has minimum -2 (1 of 8 items); use "
-        "family='gaussian' for real-valued items; say so with --family 'ITEM=TYPE' or in a "
+        "--family item0=poisson needs counts >= 0, but item 'item0' has minimum -2 (1 of 8 items); use "
+        "family='gaussian' for real-valued items; set types with --family ITEM=TYPE or in a "
         "types.csv",
     )
 
@@ -70,8 +70,8 @@ def test_binary_items_coded_one_and_two(hidag, tmp_path, answers):
     path = _changed(tmp_path, "two.csv", answers, 0, (answers[:, 0] + 1).tolist())
     _refused(
         hidag("fit", path, "-k", 2),
-        "family='auto' cannot tell the type of 1 of 8 items: 'item0': holds only 1 and 2: recode "
-        "it as 0 and 1 for a binary item, or take it as two categories; say what they are, for "
+        "--family auto cannot infer the type of 1 of 8 items: 'item0': holds only 1 and 2: recode "
+        "it as 0 and 1 for a binary item, or take it as two categories; set the types, for "
         "instance --family item0=categorical; the other items stay 'auto'",
     )
     assert hidag("fit", path, "-k", 2, "--family", "item0=categorical").exit_code == 0
@@ -82,13 +82,13 @@ def test_constant_and_empty_columns(hidag, tmp_path, answers):
     _refused(
         hidag("fit", path, "-k", 2),
         "each item needs at least two different values, but item 'item3' is 1 in all observed rows "
-        "(1 of 8 items); leave the column out with --drop",
+        "(1 of 8 items); leave the column out with --drop item3",
     )
     path = _changed(tmp_path, "missing.csv", answers, 3, [""] * 400)
     _refused(
         hidag("fit", path, "-k", 2),
         "each item needs at least one observed cell, but item 'item3' has none in 400 rows (1 of 8 "
-        "items); leave the column out with --drop",
+        "items); leave the column out with --drop item3",
     )
 
 
@@ -104,8 +104,8 @@ def test_duplicate_columns(hidag, tmp_path, answers):
     _refused(
         hidag("fit", path, "-k", 2),
         f"the column names of {path} must be unique, but 'item1' occurs 2 times (1 of 7 names "
-        "occur more than once); rename the columns in the file, or leave one out, as the last of "
-        "them with --drop 'item1#2'",
+        "occur more than once); rename the columns in the file, or leave one out: "
+        "--drop 'item1#2'",
     )
 
 
@@ -113,8 +113,8 @@ def test_impossible_numbers_of_latents(hidag, table):
     _refused(hidag("fit", table, "-k", 0), "--latents must be a whole number of at least 1, got 0")
     _refused(
         hidag("fit", table, "-k", 9),
-        "--latents 9 is more than the 8 items of the table, and each latent needs an item of its "
-        "own to be fitted at all; ask for 3, the most that 8 items can identify",
+        "--latents 9 is more than the 8 items of the table, and each latent needs at least one "
+        "item of its own; use at most --latents 3, which 8 items can identify",
     )
 
 
@@ -258,7 +258,7 @@ def test_times_above_the_limit_are_told(hidag, tmp_path, answers):
     assert ran.exit_code == 0
     n_above, top = int((times.round(2) > 2).sum()), times.max().round(2)
     assert (
-        f"warning: family='censored-lognormal(2)': item 'item0' has {n_above} of 400 values above "
-        f"its limit, up to {top:g} (1 of 8 items); the fit treats them as censored at 2; put "
+        f"warning: --family 'item0=censored-lognormal(2)': item 'item0' has {n_above} of 400 values "
+        f"above its limit, up to {top:g} (1 of 8 items); the fit treats them as censored at 2; put "
         "a higher limit in parentheses if they were measured"
     ) in ran.stderr

@@ -13,7 +13,7 @@ import pytest
 
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
-from hidag.cli.messages import as_typed
+from hidag.cli.messages import join_command
 from hidag.cli.result_text import cut_apart, q_lines
 from hidag.simulation import design
 from hidag.simulation.truth import read_truth, write_truth
@@ -240,9 +240,9 @@ def test_long_names_that_begin_alike_stay_apart_on_the_terminal():
 
 def test_a_command_can_be_typed_again_and_hides_nothing():
     words = ["hidag", "fit", "t.csv", "--require", "\u202eevil->b"]
-    typed = as_typed(words)
+    typed = join_command(words)
     assert typed == "hidag fit t.csv --require ''$'\\u202e''evil->b'"
-    assert as_typed(words[:3]) == "hidag fit t.csv"
+    assert join_command(words[:3]) == "hidag fit t.csv"
 
 
 def test_the_help_of_fit_begins_with_the_few_options_that_most_people_need(hidag):

@@ -244,7 +244,7 @@ def test_a_column_that_names_the_rows_is_no_item(hidag, table, tmp_path):
     assert "pupil" not in [row[0] for row in read_rows(out / "q.csv")]
     ran = hidag("fit", path, "-k", 2)
     assert ran.exit_code == 1
-    assert "a column that names the rows is left out with --id COLUMN" in ran.stderr
+    assert "or with --id pupil if it identifies rows" in ran.stderr
     ran = hidag("fit", path, "-k", 2, "--id", "pupl")
     assert ran.exit_code == 1
     assert f"{path} has no column 'pupl'; did you mean 'pupil'?" in ran.stderr

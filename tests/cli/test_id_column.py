@@ -93,7 +93,7 @@ def test_every_command_that_advises_an_id_column_takes_one(hidag, tmp_path, answ
     ):
         refused = hidag(*words)
         assert refused.exit_code == 1
-        assert "a column that names the rows is left out with --id COLUMN" in refused.stderr
+        assert "or with --id who if it identifies rows" in refused.stderr
         ran = hidag(*words, "--id", "who")
         assert ran.exit_code == 0, ran.stderr
 
@@ -104,15 +104,15 @@ def test_row_numbers_that_nobody_named_are_refused_with_the_options(hidag, tmp_p
     ran = hidag("fit", table, "--latents", 1)
     assert (ran.exit_code, ran.stderr) == (
         1,
-        "hidag: family='auto' cannot tell the type of 1 of 9 items: 'nr': holds whole numbers from "
-        "1 to 400 (400 different in 400 cells), which repeat less than answers do: names of the "
-        "rows? a column that names the rows is no item: leave it out with --id COLUMN or --drop "
-        "COLUMN, or say its family with --family COLUMN=TYPE to keep it\n",
+        "hidag: --family auto cannot infer the type of 1 of 9 items: 'nr': holds whole numbers "
+        "from 1 to 400 (400 different in 400 cells), which repeat less than answers do: names of "
+        "the rows? leave out a column that identifies rows with --id nr or --drop nr, or set its "
+        "type with --family ITEM=TYPE to use it\n",
     )
     assert hidag("select", table).stderr == ran.stderr
     assert hidag("fit", table, "--latents", 1, "--drop", "nr").exit_code == 0
     kept = hidag("fit", table, "--latents", 1, "--family", "nr=gaussian")
-    assert (kept.exit_code, "names of rows" in kept.stderr) == (0, False)
+    assert (kept.exit_code, "identifiers" in kept.stderr) == (0, False)
 
 
 def test_counts_that_hardly_repeat_are_warned_of(hidag, tmp_path, answers):
@@ -122,7 +122,7 @@ def test_counts_that_hardly_repeat_are_warned_of(hidag, tmp_path, answers):
     ran = hidag("fit", table, "--latents", 1)
     assert ran.exit_code == 0
     assert (
-        "hidag: warning: item 'nr' is taken for counts, but 98 of its 98 cells differ, as names of "
-        "rows do (1 of 9 items); a column that names the rows is no item: leave it out with --id "
-        "COLUMN or --drop COLUMN, or say its family with --family COLUMN=TYPE to keep it\n"
+        "hidag: warning: item 'nr' is modelled as counts, but 98 of its 98 cells are different, as "
+        "row identifiers are (1 of 9 items); leave out a column that identifies rows with --id nr "
+        "or --drop nr, or set its type with --family ITEM=TYPE to use it\n"
     ) in ran.stderr

@@ -83,32 +83,32 @@ def test_sentences_name_the_options(hidag, coded, tmp_path, answers):
     assert hidag("fit", table, *QUICK).stderr == (
         f"hidag: cells must be numbers, but {table} has the text '?' in column 'remark', line 2 "
         "(120 of 120 cells of this column; 2 of 9 columns, also 'item2'); recode the text as "
-        "numbers, or leave the cell empty if the answer is missing; a column that names the rows "
-        "is left out with --id COLUMN, any other with --drop COLUMN\n"
+        "numbers; leave out a column that is not an item with --drop remark, or with --id remark "
+        "if it identifies rows\n"
     )
     assert hidag("fit", table, *QUICK, "--drop", "remark").stderr == (
         f"hidag: cells must be numbers, but {table} has the text 'refused' in column 'item2', line "
         "13 (1 of 120 cells of this column; 1 of 8 columns); recode the text as numbers, or leave "
-        "the cell empty or say --missing refused if the answer is missing\n"
+        "the cell empty or use --missing refused if the answer is missing\n"
     )
     rows = answers[:120].tolist()
     for row in range(9):
         rows[row][2] = -9
     table = write_rows(tmp_path / "nine.csv", ITEMS, rows)
-    code = (
-        "-9 in 9 of 120 cells, apart from the other values (0 to 1): say --missing -9 if it stands "
-        "for a missing answer"
-    )
+    code = "-9 in 9 of 120 cells, apart from the other values (0 to 1)"
+    option = "use --missing -9 if -9 stands for a missing answer"
     assert hidag("fit", table, *QUICK).stderr == (
-        "hidag: family='auto' cannot tell the type of 1 of 8 items: 'item2': holds " + code + "\n"
+        f"hidag: --family auto cannot infer the type of 1 of 8 items: 'item2': holds {code}; "
+        f"{option}\n"
     )
     ran = hidag("fit", table, *QUICK, "--family", "item2=bernoulli")
     assert ran.stderr == (
-        "hidag: family='bernoulli' needs 0 and 1, but item 'item2' has -9 in 9 of 120 cells "
-        "(1 of 8 items); recode the item as 0 and 1, or use another family; it holds " + code + "\n"
+        "hidag: --family item2=bernoulli needs 0 and 1, but item 'item2' has -9 in 9 of 120 cells "
+        "(1 of 8 items); recode the item as 0 and 1, or use another family; it "
+        f"holds {code}: {option}\n"
     )
     ran = hidag("fit", table, *QUICK, "--family", "item2=gaussian")
-    assert f"hidag: warning: item 'item2' holds {code} (1 of 8 items)\n" in ran.stderr
+    assert f"hidag: warning: item 'item2' holds {code} (1 of 8 items); {option}\n" in ran.stderr
     assert hidag("fit", table, *QUICK, "--missing", "-9").exit_code == 0
 
 
@@ -131,7 +131,7 @@ def test_following_the_advice_on_another_word_keeps_every_yes(
     assert hidag("fit", table, *QUICK).stderr == (
         f"hidag: columns of yes and no must hold nothing else, but {table} has {shown} in column "
         "'item0', line 8 (2 of 120 cells of this column; 1 of 8 columns); recode it as yes or no, "
-        f"or leave the cell empty or say --missing {typed} if the answer is missing\n"
+        f"or leave the cell empty or use --missing {typed} if the answer is missing\n"
     )
     ran = hidag("fit", table, *QUICK, "--missing", other)
     assert ran.stdout.startswith("yes or true is read as 1 and no or false as 0 in item0\n")
@@ -144,7 +144,7 @@ def test_following_the_advice_on_another_word_keeps_every_yes(
             "unsure",
             "items of yes and no must hold nothing else, but item 'item0' has 'unsure' in row 6, "
             "counting from 0 (2 of 120 cells of this item; 1 of 8 items); recode it as yes or no, "
-            "or use None or say --missing unsure for a missing answer",
+            "or leave the cell empty or use --missing unsure if the answer is missing",
         ),
         # The option would take the sign for its own.
         (
@@ -175,10 +175,9 @@ def test_words_that_most_answers_are_made_of_are_not_called_missing(hidag, tmp_p
     assert hidag("fit", table, *QUICK).stderr == (
         f"hidag: cells must be numbers, but {table} has the text {first!r} in column 'item0', line "
         "3 (119 of 120 cells of this column; 1 of 8 columns); recode 'never' and 'often' as "
-        "numbers, or leave the cell empty if the answer is missing; answers in words are told with "
-        "--words item0=never,often, from low to high and with < for the commas where they have an "
-        "order; a column that names the rows is left out with --id COLUMN, any other with --drop "
-        "COLUMN\n"
+        "numbers, or list the answers with --words item0=never,often, separated by < from low to "
+        "high if they are ordered; leave out a column that is not an item with --drop item0, or "
+        "with --id item0 if it identifies rows\n"
     )
 
 
@@ -319,7 +318,7 @@ def test_one_of_two_columns_named_alike_can_be_left_out(hidag, tmp_path, answers
     three = write_rows(tmp_path / "three.csv", [*ITEMS, "item1", "item1"], [[0] * 10] * 5)
     assert hidag("classify", tmp_path / "first", three).stderr == (
         f"hidag: the column names of {three} must be unique, but 'item1' occurs 2 times (1 of 8 "
-        "names occur more than once); rename the columns in the file, or take them out\n"
+        "names occur more than once); rename the columns in the file, or remove them\n"
     )
 
 
@@ -328,8 +327,8 @@ def test_a_column_beside_the_items_must_be_the_only_one_of_its_name(hidag, tmp_p
     table = write_rows(tmp_path / "who.csv", ["who", *ITEMS, "who"], rows)
     assert hidag("fit", table, *QUICK, "--id", "who").stderr == (
         f"hidag: the column names of {table} must be unique, but 'who' occurs 2 times (1 of 9 "
-        "names occur more than once); rename the columns in the file, or leave one out, as the "
-        "last of them with --drop 'who#2'\n"
+        "names occur more than once); rename the columns in the file, or leave one out: "
+        "--drop 'who#2'\n"
     )
     ran = hidag("fit", table, *QUICK, "--id", "who#2", "--drop", "who")
     assert (ran.exit_code, ran.stderr) == (0, "")

@@ -92,8 +92,8 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
         refused = hidag(command, out, survey)
         assert refused.exit_code == 1
         assert refused.stderr == (
-            f"hidag: the fit counted rows by weights, and {what} without them would be about "
-            "another fit; add --weights stands_for, as at the fit\n"
+            f"hidag: the fit used row weights, and {what} without them would describe another fit; "
+            "add --weights stands_for, as in the fit\n"
         )
     ran = hidag(
         "bootstrap", out, survey, "--weights", "stands_for", "-r", 2, "--start", "fitted",
@@ -104,7 +104,7 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
     assert (
         "the fit counted rows by weights, but these statistics count every row once: likelihood "
         "and criteria are those of the rows as they are, and what is not fitted may be the "
-        "weights' doing; add --weights stands_for, as at the fit"
+        "weights' doing; add --weights stands_for, as in the fit"
     ) in told
 
 
@@ -216,5 +216,5 @@ def test_resamples_of_another_bootstrap_can_be_got_rid_of(hidag, fitted, survey)
     assert hidag(*order, "--start", "fitted").exit_code == 0
     assert hidag(*order, "--start", "fitted", "--seed", 5).stderr == (
         f"hidag: {out / 'resamples'} holds resamples of another bootstrap (other seed); repeat "
-        "what they were made with to go on, or remove that folder\n"
+        "what they were made with to go on, or choose another folder\n"
     )

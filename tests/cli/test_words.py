@@ -105,9 +105,9 @@ def test_commands_after_the_fit_read_and_speak_the_words(fitted, survey, run, tm
 def test_a_table_of_words_is_told_which_options_to_type(survey, refused) -> None:
     sentence = refused("fit", survey, "--latents", "2", "--id", "person")
     assert sentence.endswith(
-        "answers in words are told with --words 'q*=always,at times,never,often' --words "
-        "region=East,north,south, from low to high and with < for the commas where they have an "
-        "order; a column that is no item is left out with --drop COLUMN"
+        "or list the answers with --words 'q*=always,at times,never,often' --words "
+        "region=East,north,south, separated by < from low to high if they are ordered; leave out a "
+        "column that is not an item with --drop q1, or with --id q1 if it identifies rows"
     )
 
 
@@ -141,7 +141,7 @@ def test_parquet_is_read_like_text(survey, run, refused, tmp_path) -> None:
         == (run("fit", survey, *about, *WORDS).split("log-likelihood")[1])
     )
     sentence = refused("fit", table, *about)
-    assert "recode the text as numbers, name its words with --words COLUMN=WORDS" in sentence
+    assert "recode the text as numbers, list its answers with --words q1=WORDS" in sentence
 
 
 def test_a_family_with_more_values_than_words_has_numbers_for_the_rest(survey, run, tmp_path):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.cli.messages import options_for_settings
+from hidag.cli.messages import CommandLineStyle
 from hidag.data import read_table, resolve_families
 from hidag.data.column_checks import are_dates, warn_of_dates
 from hidag.exceptions import DataError, HidagWarning
@@ -22,18 +22,18 @@ def test_dates_are_refused_and_written_in_full():
     with pytest.raises(DataError) as refused:
         resolve_families(table, "auto")
     assert str(refused.value) == (
-        "family='auto' cannot tell the type of 1 of 2 items:\n"
+        "family='auto' cannot infer the type of 1 of 2 items:\n"
         "  'day': holds whole numbers from 20210101 to 20210128 that all read as dates (year, "
         "month, day)\n"
-        "turn a date into a number, such as the days since a start, or leave it out"
+        "convert dates to numbers, such as days since a reference date, or drop the column"
     )
-    assert options_for_settings(str(refused.value)).endswith("leave it out with --drop COLUMN")
+    assert refused.value.render(CommandLineStyle()).endswith("leave the column out with --drop day")
     with pytest.warns(HidagWarning) as told:
         warn_of_dates(table)
     assert str(told[0].message) == (
         "item 'day' holds whole numbers from 20210101 to 20210128 that all read as dates (year, "
-        "month, day) (1 of 2 items), of which months and years would be jumps; turn a date into a "
-        "number, such as the days since a start, or leave it out"
+        "month, day) (1 of 2 items): the difference between two such numbers is not a number of "
+        "days; convert dates to numbers, such as days since a reference date, or drop the column"
     )
 
 

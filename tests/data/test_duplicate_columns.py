@@ -53,8 +53,8 @@ def test_a_fit_says_so_and_rows_in_order_change_nothing():
     with pytest.warns(HidagWarning) as told:
         warn_of_twins(table, stacklevel=2)
     assert str(told[0].message) == (
-        "items 'a' and 'f' are equal in all 300 rows where both are observed; two that say the "
-        "same can make up a latent of their own: drop one of the two if it is a copy"
+        "items 'a' and 'f' are equal in all 300 rows where both are observed: two copies of one "
+        "column can form a latent by themselves; drop one of the two if it is a copy"
     )
     with (
         pytest.warns(HidagWarning, match="'item_0' and 'item_5' are equal in all 300 rows"),

@@ -48,7 +48,7 @@ def test_both_are_refused(twice: Path) -> None:
             read(twice)
         assert str(caught.value) == (
             f"the column names of {twice} must be unique, but 'a' occurs 2 times (1 of 2 names "
-            "occur more than once); rename the columns in the file, or take them out"
+            "occur more than once); rename the columns in the file, or remove them"
         )
 
 

@@ -128,7 +128,7 @@ def test_parquet(tmp_path: Path) -> None:
             "t.csv",
             "a,b,a\n1,2,3\n",
             "the column names of {} must be unique, but 'a' occurs 2 times (1 of 2 names occur "
-            "more than once); rename the columns in the file, or take them out",
+            "more than once); rename the columns in the file, or remove them",
         ),
     ],
 )

@@ -127,26 +127,22 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         ),
         (
             spread(v0=30, v1=20, v9=4),
-            "holds 9 in 4 of 54 cells, apart from the other values (0 to 1): replace it with NaN "
-            "if it stands for a missing answer",
+            "holds 9 in 4 of 54 cells, apart from the other values (0 to 1)",
             "bernoulli",
         ),
         (
             np.append(np.random.default_rng(0).poisson(3, 300), [99, 99, 99]).astype(float),
-            "holds 99 in 3 of 303 cells, apart from the other values (0 to 10): replace it with "
-            "NaN if it stands for a missing answer",
+            "holds 99 in 3 of 303 cells, apart from the other values (0 to 10)",
             "poisson",
         ),
         (
             np.array([-1.0, 0, 1, 1, 0]),
-            "holds -1 in 1 of 5 cells, apart from the other values (0 to 1): replace it with NaN "
-            "if it stands for a missing answer",
+            "holds -1 in 1 of 5 cells, apart from the other values (0 to 1)",
             "bernoulli",
         ),
         (
             np.append(spread(v0=30, v1=20), [-99.0, -99.0]),
-            "holds -99 in 2 of 52 cells, apart from the other values (0 to 1): replace it with "
-            "NaN if it stands for a missing answer",
+            "holds -99 in 2 of 52 cells, apart from the other values (0 to 1)",
             "bernoulli",
         ),
         (
@@ -171,12 +167,12 @@ def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
     with pytest.raises(DataError) as caught:
         resolve_families(data, "auto")
     assert str(caught.value) == (
-        "family='auto' cannot tell the type of 3 of 5 items:\n"
+        "family='auto' cannot infer the type of 3 of 5 items:\n"
         "  'sex': holds only 1 and 2: recode it as 0 and 1 for a binary item, or take it as two "
         "categories\n"
         "  'mood', 'pain': holds whole numbers from 1 to 3 (3 different): grades of a scale or a "
         "count?\n"
-        "say what they are, for instance family={'sex': 'categorical', 'mood': 'ordinal', "
+        "set the types, for instance family={'sex': 'categorical', 'mood': 'ordinal', "
         "'pain': 'ordinal'}; the other items stay 'auto'"
     )
     pasted = {"sex": "categorical", "mood": "ordinal", "pain": "ordinal"}
@@ -208,7 +204,7 @@ def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> 
 def test_other_positive_items_are_mentioned_beside_a_skewed_one() -> None:
     rng = np.random.default_rng(0)
     data = table(slow=np.exp(rng.normal(3, 1, 300)), quick=np.exp(rng.normal(3, 0.2, 300)))
-    with pytest.raises(DataError, match=r"\n  \(1 other positive item would be taken as gaus"):
+    with pytest.raises(DataError, match=r"\n  \(1 other positive item would be modelled as gaus"):
         resolve_families(data, "auto")
 
 
@@ -218,11 +214,11 @@ def test_doubtful_items_with_the_same_code_are_told_at_once() -> None:
     with pytest.raises(DataError) as caught:
         resolve_families(table, "auto")
     assert str(caught.value) == (
-        "family='auto' cannot tell the type of 3 of 3 items:\n"
+        "family='auto' cannot infer the type of 3 of 3 items:\n"
         "  'item_0', 'item_1', 'item_2': the first holds 9 in 3 of 100 cells, apart from the other "
-        "values (1 to 5): replace it with NaN if it stands for a missing answer\n"
-        "then say what they are, for instance family={0: 'ordinal', 1: 'ordinal', 2: 'ordinal'}; "
-        "the other items stay 'auto'"
+        "values (1 to 5)\n"
+        "replace 9 with NaN if it stands for a missing answer; set the types, for instance "
+        "family={0: 'ordinal', 1: 'ordinal', 2: 'ordinal'}; the other items stay 'auto'"
     )
 
 
@@ -231,7 +227,7 @@ def test_no_family_is_suggested_that_the_code_would_make_fail() -> None:
     with pytest.raises(DataError) as caught:
         resolve_families(data, "auto")
     assert str(caught.value) == (
-        "family='auto' cannot tell the type of 1 of 2 items:\n"
-        "  'unk': holds 9 in 4 of 54 cells, apart from the other values (0 to 1): replace it with "
-        "NaN if it stands for a missing answer"
+        "family='auto' cannot infer the type of 1 of 2 items:\n"
+        "  'unk': holds 9 in 4 of 54 cells, apart from the other values (0 to 1)\n"
+        "replace 9 with NaN if it stands for a missing answer"
     )

@@ -23,20 +23,18 @@ def grades(code: float) -> np.ndarray:
 
 @pytest.mark.parametrize("code", [9.0, 99.0, -9.0])
 def test_what_stands_beside_grades_may_be_a_code(code):
-    sentence = (
-        f"{code:g} in 3 of 103 cells, apart from the other values (1 to 5): replace it with NaN if "
-        "it stands for a missing answer"
-    )
+    found = f"{code:g} in 3 of 103 cells, apart from the other values (1 to 5)"
     guess = infer_family(grades(code))
-    assert (guess.family, guess.reason, guess.suggestion) == (None, f"holds {sentence}", "ordinal")
+    assert (guess.family, guess.reason, guess.suggestion) == (None, f"holds {found}", "ordinal")
     table = read_table(grades(code)[:, None])
     shown = "-9, 1, 2, 3, 4, 5" if code < 0 else f"1, 2, 3, 4, 5, {code:g}"
     with pytest.raises(DataError) as caught:
         resolve_families(table, "ordinal")
     assert str(caught.value) == (
         "family='ordinal' takes its number of grades from values that are whole numbers without "
-        f"gaps, at least 3 of them, but item 'item_0' holds {shown}; recode the item, or say what "
-        f"may occur, as 'ordinal(5)'; it holds {sentence}"
+        f"gaps, at least 3 of them, but item 'item_0' holds {shown}; recode the item, or set what "
+        f"can occur: family='ordinal(5)'; it holds {found}: replace it with NaN if it stands for a "
+        "missing answer"
     )
     with pytest.raises(DataError, match="; it holds"):
         check_values(table, ["ordinal(5)"])
@@ -51,9 +49,10 @@ def test_a_code_among_times_or_counts_is_told():
         warn_of_codes(table, ["lognormal", "lognormal", "poisson"])
     assert [str(warning.message) for warning in caught] == [
         f"item 'item_1' holds 9999 in 15 of 300 cells, apart from the other values ({rest.min():g} "
-        f"to {rest.max():g}): replace it with NaN if it stands for a missing answer (1 of 3 items)",
-        f"item 'item_2' holds 99 in 15 of 300 cells, apart from the other values (0 to {most:g}): "
-        "replace it with NaN if it stands for a missing answer (1 of 3 items)",
+        f"to {rest.max():g}) (1 of 3 items); replace 9999 with NaN if it stands for a missing "
+        "answer",
+        f"item 'item_2' holds 99 in 15 of 300 cells, apart from the other values (0 to {most:g}) "
+        "(1 of 3 items); replace 99 with NaN if it stands for a missing answer",
     ]
 
 
@@ -62,8 +61,8 @@ def test_a_code_beside_grades_that_are_taken_as_measurements_is_told(code):
     with pytest.warns(HidagWarning) as caught:
         warn_of_codes(read_table(grades(code)[:, None]), ["gaussian"])
     assert [str(warning.message) for warning in caught] == [
-        f"item 'item_0' holds {code:g} in 3 of 103 cells, apart from the other values (1 to 5): "
-        "replace it with NaN if it stands for a missing answer (1 of 1 items)"
+        f"item 'item_0' holds {code:g} in 3 of 103 cells, apart from the other values (1 to 5) "
+        f"(1 of 1 items); replace {code:g} with NaN if it stands for a missing answer"
     ]
 
 

@@ -17,7 +17,7 @@ from hidag.data.type_inference import infer_family
 from hidag.exceptions import DataError, HidagWarning
 
 RNG = np.random.default_rng(8)
-REMEDY = "a column that names the rows is no item: leave it out, or say its family to keep it"
+REMEDY = "drop a column that identifies the rows, or set its family to use it as an item"
 
 
 @pytest.mark.parametrize(
@@ -71,18 +71,17 @@ def test_a_column_of_row_numbers_is_refused_with_what_to_do() -> None:
     with pytest.raises(DataError) as caught:
         resolve_families(read_table(data), "auto")
     assert str(caught.value) == (
-        "family='auto' cannot tell the type of 2 of 3 items:\n"
+        "family='auto' cannot infer the type of 2 of 3 items:\n"
         "  'id': holds whole numbers from 1 to 40 (40 different in 40 cells), which repeat less "
         "than answers do: names of the rows?\n"
         "  'mood': holds whole numbers from 1 to 3 (3 different): grades of a scale or a count?\n"
-        f"{REMEDY};\n"
-        "say what the others are, for instance family={'mood': 'ordinal'}; the other items stay "
-        "'auto'"
+        f"{REMEDY}; set the types of the others, for instance family={{'mood': 'ordinal'}}; the "
+        "other items stay 'auto'"
     )
     with pytest.raises(DataError) as caught:
         resolve_families(read_table(data), {"mood": "ordinal"})
     assert str(caught.value) == (
-        "family='auto' cannot tell the type of 1 of 3 items:\n"
+        "family='auto' cannot infer the type of 1 of 3 items:\n"
         "  'id': holds whole numbers from 1 to 40 (40 different in 40 cells), which repeat less "
         "than answers do: names of the rows?\n"
         f"{REMEDY}"
@@ -113,7 +112,7 @@ def test_text_with_leading_zeros_is_no_count(column: object) -> None:
     with pytest.raises(DataError) as caught:
         resolve_families(table, "auto")
     assert str(caught.value) == (
-        "family='auto' cannot tell the type of 1 of 1 items:\n"
+        "family='auto' cannot infer the type of 1 of 1 items:\n"
         "  'item_0': holds whole numbers with leading zeros: names of the rows, or codes?\n"
         f"{REMEDY}"
     )
@@ -145,8 +144,8 @@ def test_counts_that_hardly_repeat_are_fitted_with_a_warning() -> None:
     with pytest.warns(HidagWarning) as caught:
         warn_of_row_names(table, choice.families, choice.inferred)
     assert [str(one.message) for one in caught] == [
-        "item 'wide' is taken for counts, but 100 of its 100 cells differ, as names of rows do (1 "
-        f"of 2 items); {REMEDY}"
+        "item 'wide' is modelled as counts, but 100 of its 100 cells are different, as row "
+        f"identifiers are (1 of 2 items); {REMEDY}"
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -186,13 +186,13 @@ EXTENT = "(1 of 2 cells of this item; 1 of 2 items)"
     [
         (
             np.empty((0, 3)),
-            "Found a table with 0 sample(s) (shape=(0, 3)) while a minimum of 1 is required. "
-            "Give one row per sample",
+            "Found a table with 0 sample(s) (shape=(0, 3)) while a minimum of 1 is required; "
+            "give one row for each sample",
         ),
         (
             np.empty((12, 0)),
-            "Found a table with 0 feature(s) (shape=(12, 0)) while a minimum of 1 is required. "
-            "Give one column per item",
+            "Found a table with 0 feature(s) (shape=(12, 0)) while a minimum of 1 is required; "
+            "give one column for each item",
         ),
         (
             [1.0, 2.0],
@@ -308,8 +308,8 @@ def test_refusals(X: object, sentence: str) -> None:
 def test_one_row_is_refused_only_where_two_are_needed() -> None:
     assert read_table([[1.0, 2.0]]).n_samples == 1
     assert said([[1.0, 2.0]], min_rows=2) == (
-        "Found a table with 1 sample(s) (shape=(1, 2)) while a minimum of 2 is required. "
-        "Give one row per sample"
+        "Found a table with 1 sample(s) (shape=(1, 2)) while a minimum of 2 is required; "
+        "give one row for each sample"
     )
 
 

@@ -70,8 +70,8 @@ def test_grades_with_gaps_have_to_be_named(values: list[float], shown: str) -> N
         resolve_families(table(pain=values), "ordinal")
     assert str(caught.value) == (
         "family='ordinal' takes its number of grades from values that are whole numbers without "
-        f"gaps, at least 3 of them, but item 'pain' holds {shown}; recode the item, or say what "
-        "may occur, as 'ordinal(5)'"
+        f"gaps, at least 3 of them, but item 'pain' holds {shown}; recode the item, or set what "
+        "can occur: family='ordinal(5)'"
     )
     assert resolve_families(table(pain=[0, 1, 3]), "ordinal(4)").families == ("ordinal(4)",)
 
@@ -85,8 +85,8 @@ def test_categories_are_read_off_the_values() -> None:
         resolve_families(table(colour=[0.5, 1, 2]), "categorical")
     assert str(caught.value) == (
         "family='categorical' takes its number of categories from values that are whole numbers, "
-        "at least 2 of them, but item 'colour' holds 0.5, 1, 2; recode the item, or say what may "
-        "occur, as 'categorical(4)'"
+        "at least 2 of them, but item 'colour' holds 0.5, 1, 2; recode the item, or set what can "
+        "occur: family='categorical(4)'"
     )
     with pytest.raises(DataError) as caught:
         check_values(data, ("categorical(3)", "bernoulli"))

@@ -160,14 +160,14 @@ def test_as_many_families_as_items() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "came"), [(1e200, "sizes up to 3e+200"), (1e-150, "spread 2e-150")]
+    ("factor", "came"), [(1e200, "absolute values up to 3e+200"), (1e-150, "a range of 2e-150")]
 )
 def test_sizes_that_cannot_be_squared_are_refused(factor, came):
     table = read_table(np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]) * [1.0, factor])
     with pytest.raises(DataError) as caught:
         check_values(table, ("gaussian", "gaussian"))
     assert str(caught.value) == (
-        f"item 'item_1' has {came}, beyond what can be squared and added; measure it in other units"
+        f"item 'item_1' has {came}, whose square is outside the range of numbers; use other units"
     )
 
 

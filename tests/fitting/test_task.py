@@ -55,7 +55,8 @@ def test_knowledge_of_latents_that_the_fit_will_name_is_warned_of(known):
         "what is known of Z1 is about a latent with a meaning, but without a Q-matrix the fit "
         "decides which latent is called Z1: they are sorted by how strongly items show them, and "
         "what was told holds for whichever comes there; fit without it, look at the Q that is "
-        "found, and give q_matrix with names for its latents"
+        "found, and give q_matrix with names "
+        "for its latents"
     )
     q = np.tile(np.eye(2, dtype=np.int8), (3, 1))
     q[4:] = -1

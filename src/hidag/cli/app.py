@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import entry_points
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from typer.core import TyperGroup
 
 from hidag.cli.console import show_error
 from hidag.cli.fit_options import add_fit_command, add_select_command
+from hidag.cli.messages import command_style
 from hidag.cli.options import FitFile, Json, levels_of
 from hidag.cli.result_options import add_explain_commands, add_whatif_commands
 from hidag.exceptions import HidagError
@@ -43,6 +45,12 @@ def _registered_function(name: str) -> Any:
     raise HidagError(f"no installed package offers {name!r}; install hidag again")
 
 
+def _has_option(ctx: Any, option: str) -> bool:
+    """Return whether the command that is running has an option."""
+    command = ctx.command.commands.get(ctx.invoked_subcommand)
+    return command is None or any(option in parameter.opts for parameter in command.params)
+
+
 class _Commands(TyperGroup):
     """Commands whose errors are one sentence and an exit code, never a traceback."""
 
@@ -57,20 +65,21 @@ class _Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except HidagError as error:
-            show_error(str(error))
-            raise typer.Exit(FAILED) from None
-        except MemoryError:
-            show_error(
-                "the machine has not enough memory for this; ask for fewer latents or rows, or use "
-                "--method saem"
-            )
-            raise typer.Exit(FAILED) from None
-        except KeyboardInterrupt:
-            show_error("interrupted")
-            raise typer.Exit(INTERRUPTED) from None
+        with command_style(partial(_has_option, ctx)):
+            try:
+                return super().invoke(ctx)
+            except HidagError as error:
+                show_error(error)
+                raise typer.Exit(FAILED) from None
+            except MemoryError:
+                show_error(
+                    "the machine has not enough memory for this; use fewer latents or rows, or "
+                    "--method saem"
+                )
+                raise typer.Exit(FAILED) from None
+            except KeyboardInterrupt:
+                show_error("interrupted")
+                raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from math import isnan
 from typing import TYPE_CHECKING
 
-from hidag.exceptions import HidagWarning
+from hidag.cli.messages import render
+from hidag.exceptions import HidagError, HidagWarning, Message
 from hidag.formatting import replace_hidden
 
 if TYPE_CHECKING:
@@ -42,28 +43,33 @@ def say(text: str = "") -> None:
     print(clean(text).encode(encoding, errors="replace").decode(encoding))
 
 
-def show_error(message: str) -> None:
-    """Print the sentence of an error."""
+def show_error(message: str | Message | HidagError) -> None:
+    """Print an error on standard error."""
+    _print_on_stderr(f"hidag: {one_line(render(message))}")
+
+
+def show_warning(message: str | Message | HidagWarning) -> None:
+    """Print a warning on standard error."""
+    _print_on_stderr(f"hidag: warning: {one_line(render(message))}")
+
+
+def _print_on_stderr(line: str) -> None:
     sys.stdout.flush()  # keep the order of the two streams where both reach one place
-    print(f"hidag: {one_line(message)}", file=sys.stderr)
-
-
-def show_warning(message: str) -> None:
-    """Print the sentence of a warning."""
-    show_error(f"warning: {message}")
+    print(line, file=sys.stderr)
 
 
 @contextmanager
-def collected_warnings() -> Iterator[list[str]]:
+def collected_warnings() -> Iterator[list[HidagWarning]]:
     """Collect the library's warnings, each once; those of other packages are not for users."""
-    messages: list[str] = []
+    messages: list[HidagWarning] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.filterwarnings("always", category=HidagWarning)
         try:
             yield messages
         finally:
-            messages += dict.fromkeys(str(warning.message) for warning in caught)
+            unique = {str(warning.message): warning.message for warning in caught}
+            messages += [one for one in unique.values() if isinstance(one, HidagWarning)]
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.cli.messages import by_patterns, quoted, with_missing_option
+from hidag.cli.messages import set_message_context
 from hidag.cli.read_options import Reading, codes_of, dropped_of, matching, words_of
-from hidag.data.csv_text import TAKE_OUT, AlikeNamesError, holds_truth_words
-from hidag.data.nonnumeric_cells import BadCellError, advice_on_commas, numbered
+from hidag.data.csv_text import holds_truth_words
+from hidag.data.nonnumeric_cells import advice_on_commas, numbered
 from hidag.data.readers import (
     column_names,
     existing_file,
@@ -196,15 +196,10 @@ def read_source(
         left = [name for name in names if name not in leave_out]
         codes, answers = codes_of(said.missing, left), words_of(said.words, left)
     folder_q = use_folder_q and q is None
-    try:
-        labels, label_notes = read_labels(path, beside, dropped) if beside else ({}, ())
-        found = read_folder(
-            place, leave_out=leave_out, missing=codes, words=answers, with_q=folder_q
-        )
-    except BadCellError as error:
-        raise _with_options(error, said, column_names(place)) from error
-    except AlikeNamesError as error:
-        raise _with_drop(error) from error
+    set_message_context(items=tuple(column_names(place)))
+    labels, label_notes = read_labels(path, beside, dropped) if beside else ({}, ())
+    found = read_folder(place, leave_out=leave_out, missing=codes, words=answers, with_q=folder_q)
+    set_message_context(items=tuple(found.table.column_names))
     ids = None if said.id_column is None else tuple(labels[said.id_column])
     items = tuple(found.table.column_names)
     if not items:
@@ -261,40 +256,6 @@ def _is_text(kind: Any) -> bool:
 
 def _holds_truth_words(column: Any) -> bool:
     return holds_truth_words(np.fromiter(column.to_pylist(), dtype=object, count=len(column)))
-
-
-def _with_options(error: BadCellError, said: Reading, columns: Sequence[str]) -> DataError:
-    """Return the error about a cell with the options that may help."""
-    text = str(error)
-    words = _words_option(error.words, columns)
-    # Not one number in a column of many lines: names of the rows, mostly, or no item.
-    if error.only_text or words:
-        rows = "" if said.id_column else "a column that names the rows is left out with --id COLUMN"
-        other = "any other" if rows else "a column that is no item is left out"
-        other += " with --drop COLUMN"
-        left_out = ", ".join(part for part in (rows, other) if part)
-        return DataError("; ".join(part for part in (text, words, left_out) if part))
-    return with_missing_option(error)
-
-
-def _words_option(words: Mapping[str, tuple[str, ...]], columns: Sequence[str]) -> str:
-    """Return the options that say what columns of words hold; empty if there are none."""
-    plain = {name: w for name, w in words.items() if not any(set(x) & set(",<=") for x in w)}
-    if not plain:
-        return ""
-    chosen = by_patterns({name: ",".join(found) for name, found in plain.items()}, columns)
-    options = [f"--words {quoted(f'{name}={found}')}" for name, found in chosen.items()]
-    more = " ..." if len(options) > _SHOWN_NAMES else ""
-    return (
-        f"answers in words are told with {' '.join(options[:_SHOWN_NAMES])}{more}, from low to "
-        "high and with < for the commas where they have an order"
-    )
-
-
-def _with_drop(error: AlikeNamesError) -> FileError:
-    """Return the error about columns named alike with the option that leaves one of them out."""
-    cure = f"or leave one out, as the last of them with --drop {quoted(error.last)}"
-    return FileError(str(error).replace(TAKE_OUT, cure))
 
 
 def names_for_all(asked: Sequence[str]) -> list[str]:

@@ -1,199 +1,223 @@
-"""The library's sentences in the words of the command line."""
+"""Errors, warnings and notes of the library in the terms of the command line."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from ast import literal_eval
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from string import Formatter
+from typing import Any
 
-from hidag.cli.read_options import reading_of
-from hidag.data.nonnumeric_cells import BadCellError
-from hidag.exceptions import DataError, HidagError, Setting, Style
-from hidag.fitting.fit_warnings import OVERDISPERSED_FAMILY, overdispersion_message
-from hidag.formatting import is_hidden, plural
-from hidag.inference.fitted_rows import MissingWeightsError
-from hidag.results import FitResult
+from hidag.exceptions import (
+    Advice,
+    Choices,
+    HidagError,
+    HidagWarning,
+    Message,
+    Setting,
+    Style,
+    join_choices,
+)
+from hidag.formatting import is_hidden
 
-_SHOWN_OPTIONS = 3
-#: Settings as the library's sentences name them, and the options that set them.
+#: Settings whose option is not their name with dashes; None where there is no option.
 _OPTIONS = {
-    "n_latents=": "--latents ",
-    "n_latents must": "--latents must",
-    "n_starts must": "--starts must",
-    "n_resamples must": "--resamples must",
-    "kind must": "--kind must",
-    "start must": "--start must",
-    "give the same weights as sample_weight": "give the same column as --weights",
-    "folds must": "--folds must",
-    "fits must": "--fits must",
-    "n_jobs must be None, -1 or at least 1": "--jobs must be -1 or at least 1",
-    "n_jobs must": "--jobs must",
-    "penalty must be 'tlp', 'scad', 'mcp' or None": "--penalty must be tlp, scad, mcp or none",
-    "tol must": "--tol must",
-    "effective_size must": "--effective-size must",
-    "method must": "--method must",
-    "law must": "--law must",
-    "score must be 'auto', 'bdeu', 'bic', 'lean' or a local score": "--score must be auto, bdeu, "
-    "bic or lean",
-    "search must be 'xges', 'ges', 'exact' or a callable": "--search must be xges, ges or exact",
-    "resample must be 'expected', a multiple of N such as '2N', a number of rows or a function of "
-    "N": "--resample must be expected, a multiple of N such as 2N, or a number of rows",
-    "a larger max_iter": "a larger --max-iter",
-    "raise max_iter": "raise --max-iter",
-    "with more starts": "with more --starts",
-    " or tol (now": " or --tol (now",
-    "max_iter=": "--max-iter ",
-    "max_iter must": "--max-iter must",
-    "penalty_strength must": "--penalty-strength must",
-    "levels must": "--levels must",
-    "effects must": "--effects must",
-    "effects=": "--effects ",
-    "law='network'": "--law network",
-    "method='em'": "--method em",
-    "its steps as required edges instead": "its steps with --require instead",
-    "give q_matrix": "give --q",
-    "leave it out, or say its family": "leave it out with --id COLUMN or --drop COLUMN, or say its "
-    "family with --family COLUMN=TYPE",
-    "the days since a start, or leave it out": "the days since a start, or leave it out with "
-    "--drop COLUMN",
-    "recode the text as numbers, use None": "recode the text as numbers, name its words with "
-    "--words COLUMN=WORDS, use None",
-    "drop one of the two if": "leave one of the two out with --drop if",
-    "to go on, or choose another folder": "to go on, or remove that folder",
+    "n_latents": "--latents",
+    "n_starts": "--starts",
+    "n_resamples": "--resamples",
+    "n_jobs": "--jobs",
+    "n_tables": "--tables",
+    "n_draws": "--draws",
+    "max_changes": "--changes",
+    "q_matrix": "--q",
+    "random_state": "--seed",
+    "sample_weight": "--weights",
+    **dict.fromkeys(
+        ("equivalent_sample_size", "latent_names", "n_sweeps", "observer", "penalty_threshold")
+    ),
 }
-#: A list of levels at the end of a sentence, which options take without brackets.
-_LIST = re.compile(r"(?<=got )\[([\d, ]+)\]\Z")
-#: A code for missing answers, and what the library says to do about it.
-_CODE = re.compile(r"(-?\d+)( in \d+ of \d+ cells, apart from [^:]*: )replace it with NaN if")
-#: What scikit-learn's checks look for in a sentence, for people who know neither.
-_TOO_FEW = re.compile(r"Found a table with (\d+) sample\(s\) .*? while a minimum of (\d+) is.*")
-#: The remedy for a column that cannot be used, at the end of a sentence.
-_DROP = re.compile(r"drop the column\Z")
-#: What counts items of one kind, and what tells them apart after a mark.
-_NUMBER_AT_END, _AFTER_MARK = re.compile(r"\d+\Z"), re.compile(r"(?<=[_.\- ])[^_.\- ]+\Z")
+#: Templates for advice that commands have an option for; ``!q`` quotes a value for the shell.
+_ADVICE = {
+    "drop-column": "leave the column out with --drop {item!q}",
+    "drop-copy": "use --drop {item!q} if it is a copy",
+    "drop-date": "convert dates to numbers, such as days since a reference date, or leave the "
+    "column out with --drop {item!q}",
+    "drop-row-names": "leave out a column that identifies rows with --id {item!q} or --drop "
+    "{item!q}, or set its type with --family ITEM=TYPE to use it",
+    "drop-duplicate-name": "rename the columns in the file, or leave one out: --drop {last!q}",
+    "recode-missing": "use --missing {code!q} if {code} stands for a missing answer",
+    "suspected-code": "it holds {code} in {n} of {n_cells} cells, apart from the other values "
+    "({low} to {high}): use --missing {code!q} if {code} stands for a missing answer",
+    "recode-cell": "recode {texts} as numbers, or leave the cell empty or use --missing {cell!q} "
+    "if the answer is missing",
+    "recode-yes-or-no-cell": "recode it as yes or no, or leave the cell empty or use --missing "
+    "{cell!q} if the answer is missing",
+    "recode-frame-cell": "recode the text as numbers, use --missing {cell!q} if the answer is "
+    "missing, or leave the column out with --drop {item!q}",
+    "recode-frame-column": "recode the text as numbers, list its answers with --words "
+    "{item!q}=WORDS, or leave the column out with --drop {item!q}",
+    "recode-text": "recode {texts} as numbers; leave out a column that is not an item with --drop "
+    "{item!q}, or with --id {item!q} if it identifies rows",
+    "name-words": "recode {texts} as numbers, or list the answers with {words}, separated by < "
+    "from low to high if they are ordered; leave out a column that is not an item with --drop "
+    "{item!q}, or with --id {item!q} if it identifies rows",
+    "repeat-weights": "add --weights {weights_column!q}, as in the fit",
+    "add-rows": "the table needs one line for each row, below the line of names",
+    "require-edges": "give its steps with --require instead",
+    "resume-elsewhere": "repeat the command with the former settings to resume, or remove that "
+    "folder",
+}
+_TEMPLATES = frozenset(_ADVICE.values())
+_OPTION = re.compile(r"--[a-z-]+")
+_MOST_OPTIONS = 3
+#: The number at the end of an item's name, and the part after its last separator.
+_NUMBER_AT_END, _AFTER_SEPARATOR = re.compile(r"\d+\Z"), re.compile(r"(?<=[_.\- ])[^_.\- ]+\Z")
 
 
-def in_options(error: HidagError, items: Sequence[str] = ()) -> HidagError:
-    """Return the error with options in place of the settings that its sentence names.
+@dataclass(frozen=True)
+class CommandLineStyle(Style):
+    """Settings as options, and advice as the options to add to the command.
 
-    With the names of all items, families are said by patterns where these match no other item.
+    Attributes
+    ----------
+    items : tuple of str
+        All items of the table, so that options can name several of them by a pattern.
+    weights_column : str or None
+        The column of weights that the fit used.
+    has_option : function of an option
+        Whether the running command has it.
     """
-    if isinstance(error, BadCellError):
-        error = with_missing_option(error)
-    text = _LIST.sub(lambda found: found[1].replace(" ", ""), str(error))
-    result = error.result if isinstance(error, MissingWeightsError) else None
-    text = options_for_settings(text) if result is None else in_own_options(text, result)
-    pasted = re.search(r"family=(\{.*?\});", text)
-    if pasted:
-        text = text.replace(pasted[0], _pasted_options(pasted[1], items) + ";")
-    elif "not supported yet" in text or "use family=" in text:
-        text += "; say so with --family 'ITEM=TYPE' or in a types.csv"
-    return type(error)(text)
+
+    items: tuple[str, ...] = ()
+    weights_column: str | None = None
+    has_option: Callable[[str], bool] = lambda option: True
+
+    def setting(self, setting: Setting) -> str:
+        """Return the option, with its value if the message names one."""
+        option = _OPTIONS.get(setting.name, "--" + setting.name.replace("_", "-"))
+        if option is None:
+            return super().setting(setting)
+        if not setting.has_value:
+            return option
+        if isinstance(setting.value, Mapping):
+            return self._item_options(option, setting.value)
+        return f"{option} {quote(_typed(setting.value))}"
+
+    def value(self, value: Any) -> str:
+        """Return a value as it was typed; text in quotes, lists without brackets."""
+        return repr(value) if isinstance(value, str) else _typed(value)
+
+    def choices(self, choices: Choices) -> str:
+        """Return the values that an option can have, without those that only Python can pass."""
+        return join_choices([*map(_typed, choices.values), choices.other])
+
+    def advice(self, advice: Advice) -> str:
+        """Return the template of an advice: the command line's if the command has its options."""
+        if advice.code == "repeat-weights" and self.weights_column is None:
+            return "add --weights COLUMN, as in the fit"
+        template = _ADVICE.get(advice.code, "")
+        usable = template and all(map(self.has_option, _OPTION.findall(template)))
+        return template if usable else advice.text
+
+    def fill(self, template: str, params: Mapping[str, Any]) -> str:
+        """Return a template with its parameters; ``!q`` quotes one for the shell."""
+        if not params and template not in _TEMPLATES:
+            return template
+        shown = {name: self._show(_of_item(value, params)) for name, value in params.items()}
+        return _SHELL.vformat(template, (), {"weights_column": self.weights_column} | shown)
+
+    def _item_options(self, option: str, values: Mapping[Any, Any]) -> str:
+        """Return options ITEM=VALUE for a mapping from items, the first few of them."""
+        chosen = {str(item): _typed(value) for item, value in values.items()}
+        if len(chosen) == len(self.items) and len(set(chosen.values())) == 1:
+            return f"{option} {quote(next(iter(chosen.values())))}"
+        words = [quote(f"{name}={value}") for name, value in by_patterns(chosen, self.items)]
+        shown = " ".join(f"{option} {word}" for word in words[:_MOST_OPTIONS])
+        return shown + (" ..." if len(words) > _MOST_OPTIONS else "")
 
 
-def with_missing_option(error: BadCellError) -> DataError:
-    """Return the error about a cell with the option that takes its text for a missing answer."""
-    # The option would take these signs for its own.
-    if error.missing_code is None or set(error.missing_code) & set(",="):
-        return error
-    option = f"or say --missing {quoted(error.missing_code)}"
-    advice = error.remedy.replace("leave the cell empty", f"leave the cell empty {option}")
-    advice = advice.replace("use None", f"use None {option}")
-    return DataError(str(error).replace(error.remedy, advice))
+class _ShellFormatter(Formatter):
+    """Format strings in which ``{name!q}`` is quoted for the shell.
+
+    A parameter that a message lacks is a placeholder for the user to fill in: ITEM for ``item``.
+    """
+
+    def get_value(self, key: Any, args: Any, kwargs: Any) -> Any:
+        return kwargs.get(key, str(key).upper())
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return quote(str(value)) if conversion == "q" else super().convert_field(value, conversion)
 
 
-def in_own_options(sentence: str, result: FitResult) -> str:
-    """Return a sentence about a fit with options in place of settings, weights as the fit had."""
-    text = options_for_settings(sentence)
-    column = reading_of(result).weights_column
-    if column is None:
-        return text
-    again = f"add --weights {quoted(column)}, as at the fit"
-    return text.replace("give the same column as --weights", again)
+_SHELL = _ShellFormatter()
+_PLAIN = CommandLineStyle()
+_STYLE: ContextVar[CommandLineStyle] = ContextVar("_STYLE", default=_PLAIN)
 
 
-def as_typed(words: Iterable[str]) -> str:
-    """Return a command as it can be typed again, hidden characters written out as bash has them."""
-    # All that is hidden stands inside the quotes that the shell needs, which are ended for it.
+@contextmanager
+def command_style(has_option: Callable[[str], bool]) -> Iterator[None]:
+    """Start a command with some options; its messages know no table or fit yet."""
+    token = _STYLE.set(CommandLineStyle(has_option=has_option))
+    try:
+        yield
+    finally:
+        _STYLE.reset(token)
+
+
+def set_message_context(**known: Any) -> None:
+    """Let the command's messages use the items or the weights column: fields of the style."""
+    _STYLE.set(replace(_STYLE.get(), **known))
+
+
+def render(message: str | Message | HidagError | HidagWarning) -> str:
+    """Return a message in the terms of the running command; text as it is."""
+    return message if isinstance(message, str) else message.render(_STYLE.get())
+
+
+def join_command(words: Iterable[str]) -> str:
+    """Return a command that can be typed again, hidden characters written as bash escapes."""
+    # All hidden characters stand inside the quotes that the shell needs; these are interrupted.
     return "".join(
         f"'$'\\u{ord(letter):04x}''" if is_hidden(letter) else letter
         for letter in shlex.join(words)
     )
 
 
-def quoted(word: str) -> str:
-    """Return a word as a shell takes it, in double quotes where they alone do."""
+def quote(word: str) -> str:
+    """Return a word quoted for a shell, in double quotes if it has an apostrophe."""
     return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
 
 
-def options_for_settings(text: str) -> str:
-    """Return a sentence with options in place of the settings and remedies that it names."""
-    for setting, option in _OPTIONS.items():
-        text = text.replace(setting, option)
-    text = _CODE.sub(r"\1\2say --missing \1 if", text)
-    text = _TOO_FEW.sub(_too_few_rows, text)
-    return _DROP.sub("leave the column out with --drop", text)
-
-
-def _too_few_rows(found: re.Match[str]) -> str:
-    rows = plural(int(found[1]), "row")
-    return f"the table has {rows} below the names, but at least {found[2]} are needed"
-
-
-def overdispersion_in_options(sentence: str, result: FitResult) -> str:
-    """Return a warning of a fit, with options if it says that counts vary too much for Poisson."""
-    message = overdispersion_message(result)
-    if message is None or str(message) != sentence:
-        return sentence
-    varied, items = result.overdispersed, result.item_names
-    families = dict.fromkeys(varied, OVERDISPERSED_FAMILY)
-    return message.render(_FamilyOptions(_family_options(families, items)))
-
-
-class _FamilyOptions(Style):
-    """Families as options."""
-
-    def __init__(self, options: str) -> None:
-        self.options = options
-
-    def setting(self, setting: Setting) -> str:
-        """Return the options for any setting, as there is only one."""
-        return self.options
-
-
-def _pasted_options(mapping: str, items: Sequence[str]) -> str:
-    """Return the options that say what the text of a dictionary from item to family says."""
-    try:
-        return _family_options(dict(literal_eval(mapping)), items)
-    except (ValueError, SyntaxError):
-        return "--family ITEM=TYPE"
-
-
-def _family_options(chosen: Mapping[str, str], items: Sequence[str]) -> str:
-    """Return the options that give items their families, the first few."""
-    if len(chosen) == len(items) and len(set(chosen.values())) == 1:
-        return f"--family {next(iter(chosen.values()))}"
-    words = [f"{name}={family}" for name, family in by_patterns(chosen, items).items()]
-    options = [f"--family {shlex.quote(word)}" for word in words]
-    return " ".join(options[:_SHOWN_OPTIONS]) + (" ..." if len(options) > _SHOWN_OPTIONS else "")
-
-
-def by_patterns(chosen: Mapping[str, str], items: Sequence[str]) -> dict[str, str]:
-    """Return families by item, alike ones by the pattern that only they match."""
-    out: dict[str, str] = {}
+def by_patterns(chosen: Mapping[str, str], items: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield items with their values; items of one value by a pattern that only they match."""
     covered: set[str] = set()
-    for item, family in chosen.items():
+    for item, value in chosen.items():
         if item in covered:
             continue
-        for start in (_NUMBER_AT_END.sub("", item), _AFTER_MARK.sub("", item)):
+        for start in (_NUMBER_AT_END.sub("", item), _AFTER_SEPARATOR.sub("", item)):
             matched = [name for name in items if name.startswith(start)] if start else []
-            alike = len(matched) > 1 and all(chosen.get(name) == family for name in matched)
+            uniform = len(matched) > 1 and all(chosen.get(name) == value for name in matched)
             # Brackets and stars in a name mean something else in a pattern.
-            if alike and start != item and not set(start) & set("*?[]="):
-                out[f"{start}*"] = family
+            if uniform and start != item and not set(start) & set("*?[]="):
                 covered |= set(matched)
+                yield f"{start}*", value
                 break
         else:
-            out[item] = family
-    return out
+            yield item, value
+
+
+def _of_item(param: Any, params: Mapping[str, Any]) -> Any:
+    """Return a parameter; the family in a message about an item as the family of that item."""
+    if isinstance(param, Setting) and param.name == "family" and isinstance(param.value, str):
+        return Setting("family", {params["item"]: param.value}) if "item" in params else param
+    return param
+
+
+def _typed(value: Any) -> str:
+    """Return a value as an option takes it."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(_typed, value))
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

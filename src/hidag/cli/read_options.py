@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import show_warning
+from hidag.cli.messages import set_message_context
 from hidag.cli.options import split_known
 from hidag.data.nonnumeric_cells import AnswerWords
 from hidag.data.readers import column_names, read_columns
@@ -77,6 +78,7 @@ def read_again(
         Codes for missing answers; those of the fit if there are none.
     """
     said = reading_of(result)
+    set_message_context(items=result.item_names, weights_column=said.weights_column)
     codes = codes_of(missing or said.missing, result.item_names)
     words = words_of(said.words, result.item_names)
     # Another table need not have what the fit's table had too much.

@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from hidag.data.table import Observations
-from hidag.exceptions import HidagWarning
+from hidag.exceptions import Advice, HidagWarning
+from hidag.formatting import plural
 from hidag.measurement.families import default_family
 
 # --- Dates written as whole numbers, year, month and day: 20210131 is followed by 20210201
 
 EARLIEST, LATEST = 1800, 2100
 """Years that dates in tables of answers are of."""
-DATES_REMEDY = "turn a date into a number, such as the days since a start, or leave it out"
-"""What to do about a column of dates; the command line has options for it."""
+DROP_DATES = Advice(
+    "drop-date", "convert dates to numbers, such as days since a reference date, or drop the column"
+)
 _DATES_STACK = 4  # the line that called fit
 
 
@@ -64,10 +66,16 @@ def warn_of_dates(observations: Observations) -> None:
     if found:
         name, values = next(iter(found.items()))
         warnings.warn(
-            f"item {name!r} holds {dates_in_words(values)} ({len(found)} of "
-            f"{observations.n_items} items), of which months and years would be jumps; "
-            f"{DATES_REMEDY}",
-            HidagWarning,
+            HidagWarning(
+                "dates-as-numbers",
+                "item {item!r} holds {dates} ({n} of {n_items} items): the difference between two "
+                "such numbers is not a number of days",
+                advice=DROP_DATES,
+                item=name,
+                dates=dates_in_words(values),
+                n=len(found),
+                n_items=observations.n_items,
+            ),
             stacklevel=_DATES_STACK,
         )
 
@@ -81,10 +89,10 @@ ALIKE_SHARE = 0.05
 """Counts of which fewer are alike are worth a word."""
 FEW_ROWS = 20
 """Among fewer rows, counts may all differ by chance."""
-ROW_NAMES_REMEDY = (
-    "a column that names the rows is no item: leave it out, or say its family to keep it"
+DROP_ROW_NAMES = Advice(
+    "drop-row-names",
+    "drop a column that identifies the rows, or set its family to use it as an item",
 )
-"""What to do about a column that may name the rows; the command line has options for it."""
 _ROW_NAMES_STACK = 4  # the line that called fit
 
 
@@ -138,10 +146,17 @@ def warn_of_row_names(
     if found:
         values = observations.column(observations.names.index(found[0]))
         warnings.warn(
-            f"item {found[0]!r} is taken for counts, but {len(np.unique(values))} of its "
-            f"{len(values)} cells differ, as names of rows do ({len(found)} of "
-            f"{observations.n_items} items); {ROW_NAMES_REMEDY}",
-            HidagWarning,
+            HidagWarning(
+                "counts-like-row-names",
+                "item {item!r} is modelled as counts, but {n_distinct} of its {n_cells} cells are "
+                "different, as row identifiers are ({n} of {n_items} items)",
+                advice=DROP_ROW_NAMES,
+                item=found[0],
+                n_distinct=len(np.unique(values)),
+                n_cells=len(values),
+                n=len(found),
+                n_items=observations.n_items,
+            ),
             stacklevel=_ROW_NAMES_STACK,
         )
 
@@ -216,12 +231,18 @@ def warn_of_twins(observations: Observations, *, stacklevel: int) -> None:
         return
     one, other, reverse, n_rows = found[0]
     names = observations.names
-    more = len(found) - 1
-    others = f" (and {more:,} more {'pair' if more == 1 else 'pairs'} of items)" if more else ""
+    more = plural(len(found) - 1, "more pair")
     warnings.warn(
-        f"items {names[one]!r} and {names[other]!r} are {'opposite' if reverse else 'equal'} in "
-        f"all {n_rows:,} rows where both are observed{others}; two that say the same can make "
-        "up a latent of their own: drop one of the two if it is a copy",
-        HidagWarning,
+        HidagWarning(
+            "duplicate-columns",
+            "items {first!r} and {item!r} are {relation} in all {n_rows:,} rows where both are "
+            "observed{others}: two copies of one column can form a latent by themselves",
+            advice=Advice("drop-copy", "drop one of the two if it is a copy"),
+            first=names[one],
+            item=names[other],
+            relation="opposite" if reverse else "equal",
+            n_rows=n_rows,
+            others=f" (and {more} of items)" if len(found) > 1 else "",
+        ),
         stacklevel=stacklevel,
     )

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import FileError, import_extra
+from hidag.exceptions import Advice, FileError, import_extra
 
 # --- Cells that are Python objects or text, turned into numbers one column at a time
 
@@ -271,23 +271,6 @@ def _reads_as(path: Path, encoding: str) -> bool:
 
 # --- Columns of a file that are named alike: told apart, so that single ones can be left out
 
-#: The last words of the sentence, in place of which commands that leave columns out name them.
-TAKE_OUT = "or take them out"
-
-
-class AlikeNamesError(FileError):
-    """Columns of a table are named alike, some of which may be left out.
-
-    Attributes
-    ----------
-    last : str
-        By which the last of them can be.
-    """
-
-    def __init__(self, sentence: str, last: str) -> None:
-        super().__init__(sentence)
-        self.last = last
-
 
 def told_apart(names: Sequence[str]) -> list[str]:
     """Return names of which none comes twice: the second 'score' is 'score#2', and so on.
@@ -323,15 +306,22 @@ def refuse_alike(file: Path, names: Sequence[str], left_out: Collection[str] | N
     twice = [name for name, count in kept.items() if count > 1]
     if not twice:
         return
-    sentence = (
-        f"the column names of {file} must be unique, but {twice[0]!r} occurs {kept[twice[0]]} "
-        f"times ({len(twice)} of {len(kept)} names occur more than once); rename the columns in "
-        f"the file, {TAKE_OUT}"
-    )
-    if left_out is None:
-        raise FileError(sentence)
     alike = [own for name, own in zip(names, marked, strict=True) if name == twice[0]]
-    raise AlikeNamesError(sentence, [own for own in alike if own not in left_out][-1])
+    raise FileError(
+        "duplicate-column-names",
+        "the column names of {file} must be unique, but {name!r} occurs {count} times ({n} of "
+        "{n_names} names occur more than once)",
+        advice=Advice(
+            "rename-columns" if left_out is None else "drop-duplicate-name",
+            "rename the columns in the file, or remove them",
+        ),
+        file=file,
+        name=twice[0],
+        count=kept[twice[0]],
+        n=len(twice),
+        n_names=len(kept),
+        last=[own for own in alike if own not in gone][-1],
+    )
 
 
 # ---

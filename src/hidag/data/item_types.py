@@ -4,96 +4,85 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.column_checks import DATES_REMEDY, ROW_NAMES_REMEDY
+from hidag.data.column_checks import DROP_DATES, DROP_ROW_NAMES
 from hidag.data.table import Observations
-from hidag.data.type_inference import BINARY, GRADES, POSITIVE, REAL, Guess, infer_family
-from hidag.data.value_checks import check_values, code_hint
-from hidag.exceptions import DataError, SettingError
+from hidag.data.type_inference import BINARY, POSITIVE, REAL, Guess, infer_family
+from hidag.data.value_checks import check_values, recode_advice, with_code_advice
+from hidag.exceptions import Advice, DataError, Setting, SettingError, join_advice
 from hidag.formatting import plural
 from hidag.measurement.families import ITEM_TYPES, item_type
 from hidag.measurement.families.registry import family_names, split_name
 
-# --- What is said about items whose type cannot be guessed
-
 _SHOWN_NAMES = 5
 
 
-def doubt_sentence(
-    doubtful: dict[str, Guess], families: Sequence[str], observations: Observations
-) -> str:
-    """Return the one sentence about all items that cannot be guessed, with a setting to paste.
+def ambiguous_types_error(
+    ambiguous: dict[str, Guess], families: Sequence[str], observations: Observations
+) -> DataError:
+    """Return the error about all items whose family cannot be inferred, with a setting to paste.
 
     Parameters
     ----------
-    doubtful : dict from item to its guess
+    ambiguous : dict from item to its guess
     families : sequence of str, length J
         Of all items, suggestions included.
     observations : Observations
     """
-    alike: dict[str | float, list[str]] = {}
-    for name, guess in doubtful.items():
-        # How often a code comes up differs from item to item; what to do about it does not.
-        alike.setdefault(guess.reason if guess.code is None else guess.code, []).append(name)
-    share = f"{len(doubtful)} of {observations.n_items}"
-    lines = [f"family='auto' cannot tell the type of {share} items:"]
-    for names in alike.values():
-        reasons = list(dict.fromkeys(doubtful[name].reason for name in names))
+    groups: dict[str | float, list[str]] = {}
+    for name, guess in ambiguous.items():
+        # How often a code occurs differs from item to item; the advice about it does not.
+        groups.setdefault(guess.reason if guess.code is None else guess.code, []).append(name)
+    lines = []
+    for names in groups.values():
+        reasons = list(dict.fromkeys(ambiguous[name].reason for name in names))
         first = "the first " if len(reasons) > 1 else ""
         shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        lines.append(f"  {shown}{more}: {first}{reasons[0]}")
+        lines.append(f"\n  {shown}{more}: {first}{reasons[0]}")
     position = {name: item for item, name in enumerate(observations.names)}
-    if any(guess.suggestion == POSITIVE for guess in doubtful.values()):
+    if any(guess.suggestion == POSITIVE for guess in ambiguous.values()):
         # Times of the same test belong to one family even if only some of them are very skewed.
         positive = sum(
             families[item] == REAL and bool(observations.column(item).min() > 0)
             for name, item in position.items()
-            if name not in doubtful
+            if name not in ambiguous
         )
         if positive:
             others = plural(positive, "other positive item")
-            lines.append(f"  ({others} would be taken as {REAL})")
-    # A setting to paste would turn names of rows and dates into items, and yes/no items with a
-    # code would be refused.
+            lines.append(f"\n  ({others} would be modelled as {REAL})")
+    # A setting to paste would make items of row identifiers and dates; a binary item is inferred
+    # once the code among its values is gone.
     pasted: dict[Any, str] = {
         name if observations.named else position[name]: guess.suggestion
-        for name, guess in doubtful.items()
-        if not (guess.names_rows or guess.is_date or _told_by_rest(guess))
+        for name, guess in ambiguous.items()
+        if not (guess.names_rows or guess.is_date)
+        and (guess.code is None or guess.suggestion != BINARY)
     }
-    remedies = {
-        ROW_NAMES_REMEDY: any(guess.names_rows for guess in doubtful.values()),
-        DATES_REMEDY: any(guess.is_date for guess in doubtful.values()),
-    }
-    told = [remedy for remedy, wanted in remedies.items() if wanted]
-    if told:
-        lines.append("; ".join(told) + (";" if pasted else ""))
+    advice = [recode_advice(group) for group in groups if isinstance(group, float)]
+    for advice_of_kind, kind in ((DROP_ROW_NAMES, "names_rows"), (DROP_DATES, "is_date")):
+        names = [name for name, guess in ambiguous.items() if getattr(guess, kind)]
+        if names:
+            advice.append(replace(advice_of_kind, params={"item": names[0]}))
     if pasted:
-        which = "they" if len(pasted) == len(doubtful) else "the others"
-        then = "then " if any(_without_code(guess) for guess in doubtful.values()) else ""
-        lines.append(
-            f"{then}say what {which} are, for instance family={pasted!r}; the other items stay "
-            "'auto'"
-        )
-    return "\n".join(lines)
+        which = "the types" if len(pasted) == len(ambiguous) else "the types of the others"
+        text = f"set {which}, for instance {{family}}; the other items stay 'auto'"
+        advice.append(Advice("name-family", text, {"family": Setting("family", pasted)}))
+    return DataError(
+        "ambiguous-types",
+        "{auto} cannot infer the type of {n} of {n_items} items:{findings}\n",
+        advice=join_advice(*advice),
+        auto=Setting("family", _AUTO),
+        n=len(ambiguous),
+        n_items=observations.n_items,
+        findings="".join(lines),
+    )
 
-
-def _told_by_rest(guess: Guess) -> bool:
-    """Return whether an item's other values tell its family, once the code among them is gone."""
-    return guess.code is not None and guess.suggestion == BINARY
-
-
-def _without_code(guess: Guess) -> bool:
-    """Return whether the suggestion is for values without the code: grades have no gaps."""
-    return guess.code is not None and guess.suggestion == GRADES
-
-
-# ---
 
 _AUTO = "auto"
 _SHOWN_VALUES = 8
@@ -185,7 +174,7 @@ def resolve_families(
         inferred.append(True)
         reasons.append(guess.reason)
     if doubtful:
-        raise DataError(doubt_sentence(doubtful, families, observations))
+        raise ambiguous_types_error(doubtful, families, observations)
     return FamilyChoice(tuple(families), tuple(inferred), tuple(reasons), observations.names)
 
 
@@ -239,11 +228,20 @@ def _with_brackets(
         return found
     shown = ", ".join(f"{value:g}" for value in distinct[:_SHOWN_VALUES])
     more = ", ..." if len(distinct) > _SHOWN_VALUES else ""
+    example = Setting("family", f"{word}({kind.example_argument})")
+    advice = Advice(
+        "family-argument", "recode the item, or set what can occur: {example}", {"example": example}
+    )
     raise DataError(
-        f"family={word!r} takes its {kind.argument_name} from values that are "
-        f"{kind.argument_source}, but item {observations.names[item]!r} holds {shown}{more}; "
-        f"recode the item, or say what may occur, as '{word}({kind.example_argument})'"
-        f"{code_hint(values)}"
+        "number-not-in-values",
+        "{family} takes its {number} from values that are {expected}, but item {item!r} holds "
+        "{values}",
+        advice=with_code_advice(advice, values, observations.names[item]),
+        family=Setting("family", word),
+        number=kind.argument_name,
+        expected=kind.argument_source,
+        item=observations.names[item],
+        values=shown + more,
     )
 
 

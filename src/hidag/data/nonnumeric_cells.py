@@ -23,7 +23,7 @@ from hidag.data.csv_text import (
     read_number,
     shorten,
 )
-from hidag.exceptions import DataError, SettingError
+from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.measurement.families import default_family
 
 # --- Answers that a table holds as words: numbers in their place, in an order that the user
@@ -249,41 +249,7 @@ _SHOWN_COLUMNS = 10
 _FEW_CELLS = 10
 
 
-class BadCellError(DataError):
-    """A cell of a file is no number.
-
-    Attributes
-    ----------
-    remedy : str
-        The part of the sentence that speaks of missing answers; empty where it speaks of none.
-    missing_code : str or None
-        The cell's text where it may stand for a missing answer: where other cells, and more of
-        them, hold what the column is about.
-    only_text : bool
-        Whether the column has many cells and not one number, so that it may be no item.
-    words : dict from column to tuple of str
-        What columns hold that have not one number, and few words that come up again and again.
-    """
-
-    def __init__(
-        self,
-        sentence: str,
-        *,
-        advice: str = "",
-        code: str | None = None,
-        only_text: bool = False,
-        words: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        super().__init__(sentence)
-        self.remedy = advice
-        self.missing_code = code
-        self.only_text = only_text
-        self.words = words or {}
-
-
-def bad_cell_error(
-    bad: dict[str, BadCells], table: Any, file: Path, n_columns: int
-) -> BadCellError:
+def bad_cell_error(bad: dict[str, BadCells], table: Any, file: Path, n_columns: int) -> DataError:
     """Return the error about the first column with cells that are not numbers.
 
     Parameters
@@ -297,36 +263,63 @@ def bad_cell_error(
     """
     name, found = next(iter(bad.items()))
     cells = table.column(name).to_pylist()
-    written = cells[found.row].strip()
-    content = found.content
+    cell = cells[found.row].strip()
     delimiter = delimiter_of(file)
-    line = line_of_row(file, found.row, n_columns, delimiter)
     where = (
-        f"in column {name!r}, line {line} ({found.count} of {table.num_rows} cells of this column; "
-        f"{len(bad)} of {table.num_columns} columns{_named_too(list(bad)[1:])})"
+        "in column {item!r}, line {line} ({n_cells} of {n_rows} cells of this column; {n_bad} of "
+        "{n_columns} columns{others})"
     )
-    empty = "leave the cell empty if the answer is missing"
+    params: dict[str, Any] = {
+        "file": file,
+        "content": found.content,
+        "item": name,
+        "line": line_of_row(file, found.row, n_columns, delimiter),
+        "n_cells": found.count,
+        "n_rows": table.num_rows,
+        "n_bad": len(bad),
+        "n_columns": table.num_columns,
+        "others": _other_columns(list(bad)[1:]),
+    }
     if found.beside_truths:
-        return BadCellError(
-            f"columns of yes and no must hold nothing else, but {file} has {content} {where}; "
-            f"recode it as yes or no, or {empty}",
-            advice=empty,
-            code=written,
+        return DataError(
+            "cell-beside-yes-and-no",
+            f"columns of yes and no must hold nothing else, but {{file}} has {{content}} {where}",
+            advice=Advice(
+                "recode-yes-or-no-cell" if can_be_option(cell) else "recode-yes-or-no",
+                "recode it as yes or no, or leave the cell empty if the answer is missing",
+                {"cell": cell},
+            ),
+            **params,
         )
-    start = f"cells must be numbers, but {file} has the text {content} {where}"
+    template = f"cells must be numbers, but {{file}} has the text {{content}} {where}"
     point = None if delimiter == "," else decimal_point_in(table, table.column_names)
-    about_commas = advice_on_commas(written, cells, point)
+    about_commas = advice_on_commas(cell, cells, point)
     if about_commas:
-        return BadCellError(f"{start}; {about_commas}")
-    n_answers = _n_answers(cells)
-    return BadCellError(
-        f"{start}; recode {_words_of(cells)} as numbers, or {empty}",
-        advice=empty,
+        return DataError("number-with-comma", template, advice=about_commas, **params)
+    n_answers, words = _n_answers(cells), _answers_in_words(bad, table)
+    code = "recode-column"
+    if words:
+        code = "name-words"
+    elif found.count == n_answers >= _FEW_CELLS:
+        code = "recode-text"
+    elif 2 * found.count < n_answers and can_be_option(cell):
         # Where most answers are text, they are what the column is about.
-        code=written if 2 * found.count < n_answers else None,
-        only_text=found.count == n_answers >= _FEW_CELLS,
-        words=_answers_in_words(bad, table),
+        code = "recode-cell"
+    return DataError(
+        "cell-not-a-number",
+        template,
+        advice=Advice(
+            code,
+            "recode {texts} as numbers, or leave the cell empty if the answer is missing",
+            {"texts": _words_of(cells), "cell": cell, "words": Setting("words", words)},
+        ),
+        **params,
     )
+
+
+def can_be_option(text: str) -> bool:
+    """Return whether a text has none of the characters that separate the parts of an option."""
+    return not set(text) & set(",<=")
 
 
 def _answers_in_words(bad: dict[str, BadCells], table: Any) -> dict[str, tuple[str, ...]]:
@@ -334,7 +327,8 @@ def _answers_in_words(bad: dict[str, BadCells], table: Any) -> dict[str, tuple[s
     out = {}
     for name, found in bad.items():
         cells = table.column(name).to_pylist()
-        if found.count == _n_answers(cells) and (words := words_in(cells)):
+        words = words_in(cells) if found.count == _n_answers(cells) else ()
+        if words and all(map(can_be_option, words)):
             out[name] = words
     return out
 
@@ -343,7 +337,7 @@ def _n_answers(cells: Sequence[str | None]) -> int:
     return sum(not is_missing(cell) for cell in cells)
 
 
-def _named_too(names: Sequence[str]) -> str:
+def _other_columns(names: Sequence[str]) -> str:
     """Return the names of further columns, as they follow the number of all; empty for none."""
     if not names:
         return ""

@@ -29,7 +29,6 @@ from hidag.data.csv_text import (
 )
 from hidag.data.nonnumeric_cells import (
     AnswerWords,
-    BadCellError,
     CommaNumbers,
     bad_cell_error,
     read_decimal_commas,
@@ -202,7 +201,7 @@ def read_file(
     ------
     FileError
         If the file is missing, empty, cut off, of an unknown format or in a wrong encoding.
-    BadCellError
+    DataError
         If a cell is not a number; the sentence says in which line.
     """
     return read_with_notes(Path(path), leave_out, missing or {}, words or {})[0]
@@ -553,12 +552,13 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
         arrow = import_arrow("pyarrow")
         try:
             numbers = numbers_of(file, table, latents)
-        except BadCellError as error:
-            if not error.remedy:
+        except DataError as error:
+            if error.code != "cell-not-a-number":
                 raise
-            # An empty cell of Q is no missing answer, nor is there a code for one.
-            estimated = "leave the cell empty to have the entry estimated"
-            raise DataError(str(error).replace(error.remedy, estimated)) from error
+            # An empty cell of Q is not a missing answer, and there is no code for one.
+            raise error.with_advice(
+                "recode the text as numbers, or leave the cell empty to have the entry estimated"
+            ) from error
         table = numbers.add_column(0, table.column_names[0], arrow.array(names))
     return table.take([row for row, name in enumerate(names) if name not in leave_out])
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hidag.data.csv_text import BadCells, has_leading_zeros, numbers_from_cells, shorten
-from hidag.data.nonnumeric_cells import BadCellError
-from hidag.exceptions import DataError
+from hidag.data.nonnumeric_cells import can_be_option
+from hidag.exceptions import Advice, DataError
 from hidag.formatting import plural
 
 # --- Data frames of any library, opened through narwhals; none of the libraries is imported
@@ -205,40 +205,69 @@ def _bad_cells_error(
 ) -> DataError:
     """Return the error for the first column with cells that are not numbers."""
     item, cells = next(iter(bad.items()))
-    n_bad = len(bad) if n_bad_items is None else n_bad_items
-    extent = f"({cells.count} of {shape[0]} cells of this item; {n_bad} of {shape[1]} items)"
-    where = f"in row {cells.row}, counting from 0"
+    where = (
+        "in row {row}, counting from 0 ({n_cells} of {n_rows} cells of this item; {n_bad} of "
+        "{n_items} items)"
+    )
+    params: dict[str, Any] = {
+        "item": names[item],
+        "content": cells.content,
+        "row": cells.row,
+        "n_cells": cells.count,
+        "n_rows": shape[0],
+        "n_bad": len(bad) if n_bad_items is None else n_bad_items,
+        "n_items": shape[1],
+    }
+    text = _text_of(cells)
+    is_option = text is not None and can_be_option(text)
     if cells.kind == "date":
         return DataError(
-            f"cells must be numbers, but item {names[item]!r} has the date or time "
-            f"{cells.content} {where} {extent}; turn it into a number, such as the days since a "
-            "start, or drop the column"
+            "cell-is-a-date",
+            f"cells must be numbers, but item {{item!r}} has the date or time {{content}} {where}",
+            advice=Advice(
+                "drop-date",
+                "convert it to a number, such as days since a reference date, or drop the column",
+            ),
+            **params,
         )
-    missing = "use None for a missing answer"
     if cells.beside_truths:
-        return BadCellError(
-            f"items of yes and no must hold nothing else, but item {names[item]!r} has "
-            f"{cells.content} {where} {extent}; recode it as yes or no, or {missing}",
-            advice=missing,
-            code=_text_of(cells),
+        return DataError(
+            "cell-beside-yes-and-no",
+            f"items of yes and no must hold nothing else, but item {{item!r}} has {{content}} "
+            f"{where}",
+            advice=Advice(
+                "recode-yes-or-no-cell" if is_option else "recode-yes-or-no",
+                "recode it as yes or no, or use None for a missing answer",
+                {"cell": text},
+            ),
+            **params,
         )
     if cells.kind == "text":
-        return BadCellError(
-            f"cells must be numbers, but item {names[item]!r} has the text {cells.content} "
-            f"{where} {extent}; recode the text as numbers, {missing}, or drop the column",
-            advice=missing,
-            # Where most cells are text, they are what the item is about.
-            code=_text_of(cells) if 2 * cells.count < shape[0] else None,
+        # Where most cells are text, they are what the item is about.
+        few = is_option and 2 * cells.count < shape[0]
+        return DataError(
+            "cell-not-a-number",
+            f"cells must be numbers, but item {{item!r}} has the text {{content}} {where}",
+            advice=Advice(
+                "recode-frame-cell" if few else "recode-frame-column",
+                "recode the text as numbers, use None for a missing answer, or drop the column",
+                {"cell": text},
+            ),
+            **params,
         )
     if cells.kind == "complex":
         return DataError(
-            f"Complex data not supported: item {names[item]!r} has {cells.content} {where} "
-            f"{extent}; use the real part"
+            "complex-cell",
+            f"Complex data not supported: item {{item!r}} has {{content}} {where}",
+            advice="use the real part",
+            **params,
         )
     return CellTypeError(
-        f"cells must be numbers, but item {names[item]!r} has {cells.content} "
-        f"({cells.type_name}) {where} {extent}; a cell as argument must be a string that reads "
-        "as a number, or a number"
+        "cell-is-an-object",
+        f"cells must be numbers, but item {{item!r}} has {{content}} ({{type}}) {where}",
+        advice="a cell as argument must be a string that reads as a number, or a number",
+        type=cells.type_name,
+        **params,
     )
 
 
@@ -452,13 +481,21 @@ def _refuse_too_small(shape: tuple[int, ...], min_rows: int) -> None:
     n_samples, n_items = shape
     if n_items < 1:
         raise DataError(
-            f"Found a table with 0 feature(s) (shape=({n_samples}, 0)) while a minimum of 1 is "
-            "required. Give one column per item"
+            "no-columns",
+            "Found a table with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is "
+            "required",
+            advice="give one column for each item",
+            n_rows=n_samples,
         )
     if n_samples < min_rows:
         raise DataError(
-            f"Found a table with {n_samples} sample(s) (shape=({n_samples}, {n_items})) while a "
-            f"minimum of {min_rows} is required. Give one row per sample"
+            "too-few-rows",
+            "Found a table with {n_rows} sample(s) (shape=({n_rows}, {n_items})) while a minimum "
+            "of {least} is required",
+            advice="give one row for each sample",
+            n_rows=n_samples,
+            n_items=n_items,
+            least=min_rows,
         )
 
 
@@ -466,13 +503,20 @@ def _refuse_empty_items(observations: Observations) -> None:
     empty = np.flatnonzero(~observations.observed.any(axis=0))
     if len(empty) == observations.n_items:
         raise DataError(
-            f"all {observations.n_samples} rows of the table are empty in all {len(empty)} items; "
-            "check that the right file was read and that its cells hold numbers"
+            "empty-table",
+            "all {n_rows} rows of the table are empty in all {n_items} items",
+            advice="check that the right file was read and that its cells hold numbers",
+            n_rows=observations.n_samples,
+            n_items=len(empty),
         )
     if len(empty):
-        name = observations.names[int(empty[0])]
         raise DataError(
-            f"each item needs at least one observed cell, but item {name!r} has none in "
-            f"{observations.n_samples} rows ({len(empty)} of {observations.n_items} items); "
-            "drop the column"
+            "empty-item",
+            "each item needs at least one observed cell, but item {item!r} has none in {n_rows} "
+            "rows ({n} of {n_items} items)",
+            advice=Advice("drop-column", "drop the column"),
+            item=observations.names[int(empty[0])],
+            n_rows=observations.n_samples,
+            n=len(empty),
+            n_items=observations.n_items,
         )

@@ -48,7 +48,7 @@ from hidag.data.value_checks import (
     COUNT_DISTINCT,
     RATING_DISTINCT,
     code_beside_scale,
-    code_in_words,
+    describe_code,
     suspected_code,
 )
 from hidag.formatting import format_value
@@ -302,7 +302,9 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         code = code_beside_scale(values)
     if code is not None:
         suggestion = infer_family(values[values != code]).suggestion
-        return Guess(None, f"holds {code_in_words(values, code)}", suggestion, code)
+        where = "{code} in {n} of {n_cells} cells, apart from the other values ({low} to {high})"
+        found = where.format(**describe_code(values, code))
+        return Guess(None, f"holds {found}", suggestion, code)
     if distinct[0] < 0:
         return Guess(REAL, f"holds whole numbers down to {format_value(distinct[0])}", REAL)
     if seem_to_name_rows(distinct, len(values)):

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from hidag.data.csv_text import import_arrow, read_number
 from hidag.data.table import Observations, frame_labels, open_frame, read_table, refuse_duplicates
-from hidag.exceptions import Advice, DataError, HidagWarning, SettingError
+from hidag.exceptions import (
+    Advice,
+    DataError,
+    HidagWarning,
+    Setting,
+    SettingError,
+    join_advice,
+)
 from hidag.formatting import format_value, plural
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import ValueProblem
@@ -67,37 +74,58 @@ def code_beside_scale(values: NDArray[np.float64]) -> float | None:
     return code_beside_grades(values) if len(distinct) < limit else None
 
 
-def code_hint(values: NDArray[np.float64]) -> str:
-    """Return the end of a sentence about values that do not suit; empty if no code is suspected."""
-    code = suspected_code(values) or code_beside_grades(values)
-    return "" if code is None else f"; it holds {code_in_words(values, code)}"
-
-
-def code_in_words(values: NDArray[np.float64], code: float) -> str:
-    """Return what was found and what to do, in words that follow "holds"."""
+def describe_code(values: NDArray[np.float64], code: float) -> dict[str, Any]:
+    """Return where a code stands among values, as parameters of a message."""
     rest = values[values != code]
-    return (
-        f"{code:g} in {len(values) - len(rest)} of {len(values)} cells, apart from the other "
-        f"values ({format_value(rest.min())} to {format_value(rest.max())}): replace it "
-        "with NaN if it stands for a missing answer"
+    return {
+        "code": f"{code:g}",
+        "n": len(values) - len(rest),
+        "n_cells": len(values),
+        "low": format_value(rest.min()),
+        "high": format_value(rest.max()),
+    }
+
+
+def recode_advice(code: float) -> Advice:
+    """Return the advice about a code that may stand for missing answers."""
+    text = "replace {code} with NaN if it stands for a missing answer"
+    return Advice("recode-missing", text, {"code": f"{code:g}"})
+
+
+def with_code_advice(advice: Advice, values: NDArray[np.float64], item: str) -> Advice:
+    """Return advice about an item's values, and about a code among them if one is suspected."""
+    advice = replace(advice, params={**advice.params, "item": item})
+    code = suspected_code(values) or code_beside_grades(values)
+    if code is None:
+        return advice
+    text = (
+        "it holds {code} in {n} of {n_cells} cells, apart from the other values ({low} to {high}): "
+        "replace it with NaN if it stands for a missing answer"
     )
+    return join_advice(advice, Advice("suspected-code", text, describe_code(values, code)))
 
 
 def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
     """Warn of items that seem to hold a code for missing answers among counts or measurements."""
-    found: dict[float, list[str]] = {}
-    for item, name in enumerate(observations.names):
+    found: dict[float, list[int]] = {}
+    for item, family in enumerate(families):
         # Categories were named one by one, and other families have no room for a code.
-        if not item_type(families[item]).is_nominal:
-            values = observations.column(item)
-            code = _harmful_code(values)
+        if not item_type(family).is_nominal:
+            code = _harmful_code(observations.column(item))
             if code is not None:
-                words = f"item {name!r} holds {code_in_words(values, code)}"
-                found.setdefault(code, []).append(words)
-    for sentences in found.values():
+                found.setdefault(code, []).append(item)
+    for code, items in found.items():
         warnings.warn(
-            f"{sentences[0]} ({len(sentences)} of {observations.n_items} items)",
-            HidagWarning,
+            HidagWarning(
+                "suspected-code",
+                "item {item!r} holds {code} in {n} of {n_cells} cells, apart from the other values "
+                "({low} to {high}) ({n_found} of {n_items} items)",
+                advice=recode_advice(code),
+                item=observations.names[items[0]],
+                n_found=len(items),
+                n_items=observations.n_items,
+                **describe_code(observations.column(items[0]), code),
+            ),
             stacklevel=_CODES_STACK,
         )
 
@@ -154,6 +182,7 @@ def _is_code(cell: Any, words: Sequence[str], numbers: set[float]) -> bool:
 # Squares of larger sizes overflow, squares of smaller spreads vanish.
 _LARGEST_SIZE, _SMALLEST_SPREAD = 1e100, 1e-100
 _VALUES_STACK = 4  # the line that called fit
+_SAME_COLUMNS = "give the table that was fitted, or one with the same columns"
 
 
 def check_values(
@@ -176,40 +205,34 @@ def check_values(
     """
     if len(families) != observations.n_items:
         raise SettingError(
-            "there must be one family per item, but got "
-            f"{plural(len(families), 'family', 'families')} for "
-            f"{plural(observations.n_items, 'item')}"
+            "wrong-number-of-families",
+            "there must be one family per item, but got {families} for {items}",
+            families=plural(len(families), "family", "families"),
+            items=plural(observations.n_items, "item"),
         )
     for family in dict.fromkeys(families):
         kind = item_type(family)
-        found: dict[str, ValueProblem] = {}
-        codes: dict[str, str] = {}
-        for item, name in enumerate(observations.names):
+        found: dict[int, ValueProblem] = {}
+        for item in range(observations.n_items):
             if families[item] == family:
                 values = observations.column(item)
                 finding = kind.find_invalid(values)
                 if finding is None and for_fitting:
                     finding = kind.find_unfittable(values)
                 if finding is not None:
-                    found[name] = finding
-                    codes[name] = code_hint(values)
+                    found[item] = finding
         if found:
-            name, problem = next(iter(found.items()))
-            advice = problem.advice
+            item, problem = next(iter(found.items()))
+            name = observations.names[item]
             raise DataError(
                 "unsuitable-values",
-                "family={family!r} needs {allowed}, but item {item!r} has {problem} ({n_found} of "
-                "{n_items} items)",
-                advice=Advice(
-                    advice.code,
-                    advice.text + "{code_hint}",
-                    {**advice.params, "code_hint": codes[name]},
-                ),
-                family=family,
-                allowed=kind.allowed_values,
+                "{family} needs {need}, but item {item!r} has {problem} ({n} of {n_items} items)",
+                advice=with_code_advice(problem.advice, observations.column(item), name),
+                family=Setting("family", family),
+                need=kind.allowed_values,
                 item=name,
                 problem=problem.problem,
-                n_found=len(found),
+                n=len(found),
                 n_items=observations.n_items,
             )
     _refuse_extreme(observations, for_fitting=for_fitting)
@@ -239,12 +262,12 @@ def warn_of_values(observations: Observations, families: Sequence[str]) -> None:
             warnings.warn(
                 HidagWarning(
                     "suspicious-values",
-                    "family={family!r}: item {item!r} has {problem} ({n_found} of {n_items} items)",
+                    "{family}: item {item!r} has {problem} ({n} of {n_items} items)",
                     advice=problem.advice,
-                    family=family,
+                    family=Setting("family", family),
                     item=name,
                     problem=problem.problem,
-                    n_found=len(found),
+                    n=len(found),
                     n_items=observations.n_items,
                 ),
                 stacklevel=_VALUES_STACK,
@@ -259,12 +282,14 @@ def _refuse_extreme(observations: Observations, *, for_fitting: bool) -> None:
             continue
         largest, spread = float(np.abs(values).max()), float(np.ptp(values))
         if largest > _LARGEST_SIZE or (for_fitting and 0 < spread < _SMALLEST_SPREAD):
-            came = (
-                f"sizes up to {largest:.3g}" if largest > _LARGEST_SIZE else f"spread {spread:.3g}"
-            )
             raise DataError(
-                f"item {name!r} has {came}, beyond what can be squared and added; measure it in "
-                f"other units"
+                "extreme-values",
+                "item {item!r} has {found}, whose square is outside the range of numbers",
+                advice="use other units",
+                item=name,
+                found=f"absolute values up to {largest:.3g}"
+                if largest > _LARGEST_SIZE
+                else f"a range of {spread:.3g}",
             )
 
 
@@ -277,9 +302,14 @@ def _refuse_constant(observations: Observations) -> None:
     if constant:
         name, value = next(iter(constant.items()))
         raise DataError(
-            f"each item needs at least two different values, but item {name!r} is "
-            f"{format_value(value)} in all observed rows ({len(constant)} of "
-            f"{observations.n_items} items); drop the column"
+            "constant-item",
+            "each item needs at least two different values, but item {item!r} is {value} in all "
+            "observed rows ({n} of {n_items} items)",
+            advice=Advice("drop-column", "drop the column"),
+            item=name,
+            value=format_value(value),
+            n=len(constant),
+            n_items=observations.n_items,
         )
 
 
@@ -306,9 +336,13 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
         absent = [name for name in names if name not in place]
         if absent:
             raise DataError(
-                f"the table must have the items of the fit, but it lacks {absent[0]!r} "
-                f"({len(absent)} of {len(names)} items); give the table that was fitted, or one "
-                "with the same columns"
+                "missing-items",
+                "the table must have the items of the fit, but it lacks {item!r} ({n} of {n_items} "
+                "items)",
+                advice=_SAME_COLUMNS,
+                item=absent[0],
+                n=len(absent),
+                n_items=len(names),
             )
         repeated = [str(label) for label in labels if str(label) in names]
         refuse_duplicates(tuple(repeated))
@@ -316,9 +350,11 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
     table = read_table(X, allow_empty_items=True)
     if table.n_items != len(names):
         raise DataError(
-            f"the table must have the {plural(len(names), 'item')} of the fit, but it has "
-            f"{plural(table.n_items, 'column')}; give the table that was fitted, or "
-            "one with the same columns"
+            "wrong-number-of-items",
+            "the table must have the {items} of the fit, but it has {columns}",
+            advice=_SAME_COLUMNS,
+            items=plural(len(names), "item"),
+            columns=plural(table.n_items, "column"),
         )
     # Sentences about cells speak of the fit's items, also where the table has no names.
     table = replace(table, names=tuple(names))

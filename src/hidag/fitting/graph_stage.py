@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Choices, invalid_setting
 from hidag.latent.counts import LatentCounts, ResampleRule, resample, resampled_rows
 from hidag.latent.laws import LatentLaw
 from hidag.strategy.measurement import Measurement
@@ -73,10 +73,8 @@ def effective_share(effective_size: str | float, calibrated: float) -> float:
         return 1.0
     if isinstance(effective_size, (int, float)) and 0 < effective_size <= 1:
         return float(effective_size)
-    raise SettingError(
-        f"effective_size must be 'auto', 'all' or a share of N between 0 and 1, "
-        f"got {effective_size!r}"
-    )
+    expected = Choices(("auto", "all"), "a share of N between 0 and 1")
+    raise invalid_setting("effective_size", expected, effective_size)
 
 
 def find_graph(

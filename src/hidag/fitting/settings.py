@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Choices, SettingError, invalid_setting
 from hidag.measurement.penalties import Penalty, default_penalty
 from hidag.structure.exact_search import check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
@@ -22,7 +22,7 @@ MOST_LEVELS = 255
 def checked_count(name: str, value: Any) -> int:
     """Return a whole number of at least 1, or say what came instead."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+        raise invalid_setting(name, "a whole number of at least 1", value)
     return int(value)
 
 
@@ -35,10 +35,8 @@ def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
         for m in given
     )
     if not whole or len(given) != n_latents:
-        raise SettingError(
-            f"levels must be a whole number from 2 to {MOST_LEVELS}, or {n_latents} of them (one "
-            f"for each latent), got {value!r}"
-        )
+        expected = f"a whole number from 2 to {MOST_LEVELS}, or one for each of {n_latents} latents"
+        raise invalid_setting("levels", expected, value)
     return tuple(int(m) for m in given)
 
 
@@ -48,16 +46,15 @@ def root_seed(random_state: Any) -> int:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise SettingError(f"random_state must not be negative, got {random_state}")
+            raise invalid_setting("random_state", "at least 0", random_state)
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(1 << 62))
     try:
         return int(check_random_state(random_state).randint(0, 2**31 - 1))
     except ValueError as error:
-        raise SettingError(
-            f"random_state must be a whole number, a NumPy generator or None, got {random_state!r}"
-        ) from error
+        expected = "a whole number, a NumPy generator or None"
+        raise invalid_setting("random_state", expected, random_state) from error
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -67,7 +64,7 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs == -1:
         return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
-        raise SettingError(f"n_jobs must be None, -1 or at least 1, got {n_jobs!r}")
+        raise invalid_setting("n_jobs", "-1 or at least 1", n_jobs)
     return int(n_jobs)
 
 
@@ -79,11 +76,9 @@ def chosen_penalty(
     threshold: float | None = None,
 ) -> Penalty:
     """Return the penalty that estimation begins with; None leaves a number to the default."""
-    for given in (strength, threshold):
+    for setting, given in (("penalty_strength", strength), ("penalty_threshold", threshold)):
         if given is not None and not isinstance(given, Real):
-            raise SettingError(
-                f"penalty_strength and penalty_threshold must be numbers or None, got {given!r}"
-            )
+            raise invalid_setting(setting, "a number or None", given)
     standard = default_penalty(name, n_samples, n_latents)
     chosen = Penalty(
         standard.name,
@@ -91,9 +86,9 @@ def chosen_penalty(
         standard.threshold if threshold is None else float(threshold),
     )
     if not 0 <= chosen.strength < np.inf:
-        raise SettingError(f"penalty_strength must be >= 0, got {chosen.strength:g}")
+        raise invalid_setting("penalty_strength", "a finite number >= 0", chosen.strength)
     if not 0 < chosen.threshold < np.inf:
-        raise SettingError(f"penalty_threshold must be > 0, got {chosen.threshold:g}")
+        raise invalid_setting("penalty_threshold", "a finite number > 0", chosen.threshold)
     return chosen
 
 
@@ -139,10 +134,10 @@ def latent_names_of(
         _refuse_names_of_items(from_q or (), items, "its column of the Q-matrix")
         return from_q or ()
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise SettingError(f"latent_names must be {n_latents} different names, got {given!r}")
+        raise invalid_setting("latent_names", f"{n_latents} different names", given)
     names = tuple(str(name) for name in given)
     if len(names) != n_latents or len(set(names)) != n_latents:
-        raise SettingError(f"latent_names must be {n_latents} different names, got {list(names)}")
+        raise invalid_setting("latent_names", f"{n_latents} different names", list(names))
     _refuse_names_of_items(names, items, "the latent")
     return names
 
@@ -151,8 +146,14 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
     both = [name for name in names if name in set(items)]
     if both:
         raise SettingError(
-            f"latents and items must have different names, but {both[0]!r} is the name of both "
-            f"({len(both)} of {len(names)} latents); rename {what} or the item"
+            "latent-named-as-item",
+            "latents and items must have different names, but {name!r} is the name of both ({n} of "
+            "{n_latents} latents)",
+            advice="rename {what} or the item",
+            name=both[0],
+            n=len(both),
+            n_latents=len(names),
+            what=what,
         )
 
 
@@ -165,18 +166,14 @@ def check_search(
 ) -> None:
     """Refuse what Stage III could not use, before Stage I has cost any time."""
     if not callable(search) and search not in NAMED_SEARCHES:
-        raise SettingError(f"search must be 'xges', 'ges', 'exact' or a callable, got {search!r}")
+        raise invalid_setting("search", Choices(NAMED_SEARCHES, python_only="a callable"), search)
     if isinstance(search, str) and search == "exact":
         check_exact_size(len(names))
     if not hasattr(score, "local") and score not in NAMED_SCORES:
-        raise SettingError(
-            f"score must be 'auto', 'bdeu', 'bic', 'lean' or a local score, got {score!r}"
-        )
+        raise invalid_setting("score", Choices(NAMED_SCORES, python_only="a local score"), score)
     number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
     if not number and sample_size != "auto":
-        raise SettingError(
-            f"equivalent_sample_size must be a positive number or 'auto', got {sample_size!r}"
-        )
+        raise invalid_setting("equivalent_sample_size", "a positive number or 'auto'", sample_size)
     known = check_knowledge(knowledge)
     if known is not None:
         known.constraints(names)

@@ -18,7 +18,15 @@ from hidag.data.sample_weights import rows_with_answers, warn_of_unanswered, wei
 from hidag.data.table import Observations
 from hidag.data.value_checks import check_values, warn_of_codes, warn_of_values
 from hidag.em.problem import Schedule
-from hidag.exceptions import HidagWarning, IdentifiabilityWarning, KnowledgeWarning, SettingError
+from hidag.exceptions import (
+    Choices,
+    HidagWarning,
+    IdentifiabilityWarning,
+    KnowledgeWarning,
+    Setting,
+    SettingError,
+    invalid_setting,
+)
 from hidag.fitting.graph_stage import effective_share
 from hidag.fitting.settings import (
     check_search,
@@ -197,26 +205,32 @@ def _check_number(n_latents: int, n_items: int) -> None:
     """Refuse more latents than items, warn of more than the items can identify."""
     items, fewer = plural(n_items, "item"), (n_items - 1) // 2
     if n_latents > n_items:
-        advice = (
-            f"ask for {fewer}, the most that {items} can identify"
-            if fewer
-            else f"even one latent takes {least_items(1)} items to be identified, so add items"
-        )
         raise SettingError(
-            f"n_latents={n_latents} is more than the {items} of the table, and each latent "
-            f"needs an item of its own to be fitted at all; {advice}"
+            "more-latents-than-items",
+            "{n_latents} is more than the {items} of the table, and each latent needs at least one "
+            "item of its own",
+            advice="use at most {most}, which {items} can identify"
+            if fewer
+            else "add items: even one latent needs {least} items to be identified",
+            n_latents=Setting("n_latents", n_latents),
+            items=items,
+            most=Setting("n_latents", fewer),
+            least=least_items(1),
         )
     if n_items < least_items(n_latents):
-        blocks = (
-            f"two blocks of {n_latents} items that each measure every latent and at least one more "
-            f"item are needed, {least_items(n_latents)} in all"
-            if n_latents > 1
-            else f"at least {least_items(1)} are needed"
-        )
         warnings.warn(
-            f"{plural(n_latents, 'latent')} cannot be identified from {items}: {blocks}; "
-            f"{'ask for fewer latents or ' if fewer else ''}add items",
-            IdentifiabilityWarning,
+            IdentifiabilityWarning(
+                "too-few-items",
+                "{latents} cannot be identified from {items}: two blocks of {n_latents} items that "
+                "each measure every latent and at least one more item are needed, {least} in all"
+                if n_latents > 1
+                else "{latents} cannot be identified from {items}: at least {least} are needed",
+                advice="use fewer latents or add items" if fewer else "add items",
+                latents=plural(n_latents, "latent"),
+                items=items,
+                n_latents=n_latents,
+                least=least_items(n_latents),
+            ),
             stacklevel=_STACK,
         )
 
@@ -240,11 +254,16 @@ def _warn_of_nameless(
     if unknown.any():
         name = names[int(np.flatnonzero(unknown)[0])]
         warnings.warn(
-            f"what is known of {name} is about a latent with a meaning, but without a Q-matrix the "
-            f"fit decides which latent is called {name}: they are sorted by how strongly items "
-            "show them, and what was told holds for whichever comes there; fit without it, look at "
-            "the Q that is found, and give q_matrix with names for its latents",
-            KnowledgeWarning,
+            KnowledgeWarning(
+                "knowledge-without-q",
+                "the prior knowledge names the latent {name}, but without a Q-matrix the fit "
+                "orders the latents by the strength of their loadings, and the knowledge applies "
+                "to whichever latent is called {name}",
+                advice="fit without it, inspect the estimated Q, and give {q_matrix} with names "
+                "for its latents",
+                name=name,
+                q_matrix=Setting("q_matrix"),
+            ),
             stacklevel=_STACK,
         )
 
@@ -253,15 +272,15 @@ def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
     """Refuse settings of Stages I and II that could not be used."""
     law, observer, tol = settings["law"], settings["observer"], settings["tol"]
     if law not in LAWS:
-        raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {law!r}")
+        raise invalid_setting("law", Choices(LAWS), law)
     if observer is not None and not callable(observer):
-        raise SettingError(f"observer must be callable, got {observer!r}")
+        raise invalid_setting("observer", "callable", observer)
     if settings["n_starts"] != "auto":
         checked_count("n_starts", settings["n_starts"])
     for name in ("max_iter", "n_sweeps"):
         checked_count(name, settings[name])
     if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
-        raise SettingError(f"tol must be a positive number, got {tol!r}")
+        raise invalid_setting("tol", "a positive number", tol)
     rule = settings["resample"]
     if isinstance(rule, str) and rule == "expected":
         effective_share(settings["effective_size"], 1.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hidag.data.missingness_patterns import canonical_order
 from hidag.data.sample_weights import checked_weights, rows_with_answers, scaled_to_effective
-from hidag.exceptions import DataError, SettingError
+from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.inference.information.item_derivatives import auxiliary_of
 from hidag.inference.information.posterior_tables import MOST_STATES, state_tables
 from hidag.measurement.families import item_type
@@ -64,19 +64,6 @@ def taken_rows(result: FitResult, X: Any) -> Array:
     return out
 
 
-class MissingWeightsError(SettingError):
-    """A fit counted rows by weights that were not given again.
-
-    Attributes
-    ----------
-    result : FitResult or None
-    """
-
-    def __init__(self, sentence: str, result: FitResult | None = None) -> None:
-        super().__init__(sentence)
-        self.result = result
-
-
 def was_weighted(result: FitResult) -> bool:
     """Return whether rows were counted by weights when the model was fitted."""
     return result.weighted
@@ -85,10 +72,12 @@ def was_weighted(result: FitResult) -> bool:
 def need_weights(result: FitResult, sample_weight: Any, what: str) -> None:
     """Refuse to go on without the weights that a fit counted its rows by."""
     if was_weighted(result) and sample_weight is None:
-        raise MissingWeightsError(
-            f"the fit counted rows by weights, and {what} without them would be about another fit; "
-            "give the same weights as sample_weight",
-            result,
+        raise SettingError(
+            "missing-weights",
+            "the fit used row weights, and {what} without them would describe another fit",
+            advice=Advice("repeat-weights", "give the same weights as {sample_weight}"),
+            what=what,
+            sample_weight=Setting("sample_weight"),
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, steps_told
 from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
-from hidag.cli.messages import as_typed
+from hidag.cli.messages import join_command
 from hidag.cli.output_files import number, write_csv
 from hidag.plotting.figure import Format, render_figure
 from hidag.reporting.fit_description import edges_in_words
@@ -147,4 +147,4 @@ def _written_before(folder: Path) -> list[str]:
 
 
 def _command() -> str:
-    return as_typed(["hidag", *sys.argv[1:]])
+    return join_command(["hidag", *sys.argv[1:]])

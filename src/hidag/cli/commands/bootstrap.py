@@ -13,7 +13,6 @@ from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, counting_bar, say
 from hidag.cli.data_source import weights_beside
 from hidag.cli.folders import check_folder, fill_folder
-from hidag.cli.messages import in_options
 from hidag.cli.output_files import BOOTSTRAP_FILES, RESAMPLES, files_read, number, write_csv
 from hidag.cli.read_options import read_again
 from hidag.exceptions import HidagError
@@ -56,22 +55,19 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     rows, labels = read_again(result, order.table, beside, order.missing)
     weights = weights_beside(labels, order.weights, rows)
     check_folder(folder, BOOTSTRAP_FILES, files_read(order.table), sign=BOOTSTRAP_FILES[-1])
-    try:
-        with collected_warnings(), counting_bar() as draw:
-            found = bootstrap(
-                result,
-                rows,
-                n_resamples=order.resamples,
-                kind=order.kind,
-                start=order.start,
-                sample_weight=weights,
-                n_jobs=order.jobs,
-                random_state=order.seed,
-                observer=_observer(draw),
-                folder=folder / RESAMPLES,
-            )
-    except HidagError as error:
-        raise in_options(error) from error
+    with collected_warnings(), counting_bar() as draw:
+        found = bootstrap(
+            result,
+            rows,
+            n_resamples=order.resamples,
+            kind=order.kind,
+            start=order.start,
+            sample_weight=weights,
+            n_jobs=order.jobs,
+            random_state=order.seed,
+            observer=_observer(draw),
+            folder=folder / RESAMPLES,
+        )
     effects = bootstrapped_effects(result, found)
     enough = found.n_refits >= FEWEST_FOR_INTERVALS
     tables = (

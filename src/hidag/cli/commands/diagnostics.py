@@ -19,7 +19,7 @@ from hidag.cli.data_source import (
     weights_beside,
 )
 from hidag.cli.folders import check_folder, fill_folder
-from hidag.cli.messages import in_options, in_own_options, options_for_settings
+from hidag.cli.messages import render
 from hidag.cli.output_files import (
     GOODNESS_FILES,
     check_file,
@@ -34,7 +34,7 @@ from hidag.diagnostics.fit_statistics import fit_statistics
 from hidag.diagnostics.person_fit import person_fit
 from hidag.diagnostics.q_validation import validate_q
 from hidag.estimator import DCRL
-from hidag.exceptions import FileError, HidagError, SettingError
+from hidag.exceptions import FileError, SettingError
 from hidag.formatting import plural
 from hidag.inference.result_tables import Table
 from hidag.inference.standard_errors import standard_errors
@@ -62,10 +62,7 @@ def run_errors(
     rows, labels = read_again(result, table, [] if weights is None else [weights], missing)
     counts = weights_beside(labels, weights, rows)
     chosen = kind_of_errors(counts) if kind is None else kind
-    try:
-        found = standard_errors(result, rows, sample_weight=counts, kind=chosen, level=level)
-    except HidagError as error:
-        raise in_options(error) from error
+    found = standard_errors(result, rows, sample_weight=counts, kind=chosen, level=level)
     _answer(found.table, out, found.to_rows() if as_json else found.summary())
     if patterns is not None:
         _keep(found.patterns, patterns)
@@ -94,7 +91,7 @@ def run_goodness(
     rows, names, labels = _rows_and_names(result, table, ids, missing, beside)
     counts = weights_beside(labels, weights, rows)
     found = fit_statistics(result, rows, sample_weight=counts, n_tables=n_tables, random_state=seed)
-    found = replace(found, notes=tuple(in_own_options(note, result) for note in found.notes))
+    found = replace(found, notes=tuple(render(note) for note in found.notes))
     persons = person_fit(result, rows, ids=names, random_state=seed)
     if as_json:
         say(json.dumps(jsonable({**found.to_dict(), "persons": persons.to_rows()}), indent=1))
@@ -188,25 +185,22 @@ def run_validate_q(order: ValidationOrder) -> None:
             say(note)
     with collected_warnings() as warnings, progress_bar() as observer:
         settings["observer"] = observer
-        try:
-            free = None
-            if order.estimate:
-                model = DCRL(n_latents, **settings)
-                free = model.fit(source.table, sample_weight=source.weights).result_
-            found = validate_q(
-                DCRL(n_latents, **settings),
-                source.table,
-                source.q,
-                estimated=free,
-                sample_weight=source.weights,
-                n_resamples=order.resamples,
-                max_changes=order.changes,
-                random_state=order.seed,
-            )
-        except HidagError as error:
-            raise in_options(error, source.table.column_names) from error
-    for sentence in warnings:
-        show_warning(options_for_settings(sentence))
+        free = None
+        if order.estimate:
+            model = DCRL(n_latents, **settings)
+            free = model.fit(source.table, sample_weight=source.weights).result_
+        found = validate_q(
+            DCRL(n_latents, **settings),
+            source.table,
+            source.q,
+            estimated=free,
+            sample_weight=source.weights,
+            n_resamples=order.resamples,
+            max_changes=order.changes,
+            random_state=order.seed,
+        )
+    for warning in warnings:
+        show_warning(warning)
     _answer(found.entries, order.out, found.to_rows() if order.as_json else found.summary())
 
 

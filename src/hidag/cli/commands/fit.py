@@ -14,7 +14,7 @@ from hidag.cli.commands.report import report_parts
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.data_source import Source, chosen_families, names_for_all, read_source, truth_columns
 from hidag.cli.folders import FIT_SIGN, check_folder, fill_folder
-from hidag.cli.messages import in_options, options_for_settings, overdispersion_in_options
+from hidag.cli.messages import render
 from hidag.cli.options import read_arrows, split_known
 from hidag.cli.output_files import (
     FIT_FILES,
@@ -29,7 +29,7 @@ from hidag.data.readers import find_part
 from hidag.data.sample_weights import MANY_UNANSWERED, unanswered_in_words
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
-from hidag.exceptions import FileError, HidagError, SettingError
+from hidag.exceptions import FileError, SettingError
 from hidag.formatting import plural
 from hidag.reporting.fit_description import concerns
 from hidag.results import FitResult
@@ -166,7 +166,7 @@ def run_fit(order: FitOrder) -> None:
     say()
     say_result(result)
     for sentence in concerns(result, warnings):
-        show_warning(options_for_settings(sentence))
+        show_warning(sentence)
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return
@@ -225,22 +225,16 @@ def fit_source(
 ) -> tuple[FitResult, Any, list[str]]:
     """Return the fit of a source, its values, shape (N, J), and the warnings it gave."""
     families = chosen_families(family, source.types, tuple(source.table.column_names))
-    try:
-        with collected_warnings() as warnings, progress_bar() as observer:
-            model = DCRL(
-                n_latents,
-                family=families,
-                q_matrix=source.q,
-                observer=observer,
-                **settings,
-            ).fit(source.table, sample_weight=source.weights)
-    except HidagError as error:
-        raise in_options(error, source.table.column_names) from error
+    with collected_warnings() as warnings, progress_bar() as observer:
+        model = DCRL(
+            n_latents,
+            family=families,
+            q_matrix=source.q,
+            observer=observer,
+            **settings,
+        ).fit(source.table, sample_weight=source.weights)
     result = _with_truths(model.result_, truth_columns(source.table))
-    told = [
-        options_for_settings(overdispersion_in_options(sentence, result)) for sentence in warnings
-    ]
-    return result, read_table(source.table).values, told
+    return result, read_table(source.table).values, [render(warning) for warning in warnings]
 
 
 def _with_truths(result: FitResult, truths: Sequence[str]) -> FitResult:

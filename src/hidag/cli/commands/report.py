@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import say
 from hidag.cli.data_source import kind_of_errors
-from hidag.cli.messages import as_typed
+from hidag.cli.messages import join_command
 from hidag.cli.output_files import check_file
 from hidag.diagnostics.classification import classify
 from hidag.diagnostics.fit_statistics import fit_statistics
@@ -203,7 +203,7 @@ def _command() -> str:
             next(wanted, None)
         elif not word.startswith("--out="):
             words.append(word)
-    return as_typed(["hidag", *words])
+    return join_command(["hidag", *words])
 
 
 def run_report(fit: Path, out: Path | None, title: str | None) -> None:

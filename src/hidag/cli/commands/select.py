@@ -12,10 +12,8 @@ from typing import Any
 from hidag.cli.console import collected_warnings, columns, say
 from hidag.cli.data_source import chosen_families, names_for_all, read_source
 from hidag.cli.folders import Writer, check_folder, fill_folder
-from hidag.cli.messages import in_options
 from hidag.cli.output_files import number, write_csv
 from hidag.cli.read_options import Reading
-from hidag.exceptions import HidagError
 from hidag.formatting import plural
 from hidag.model_selection.selection import COLUMNS, Selection
 from hidag.model_selection.selection import select as select_latents
@@ -86,18 +84,15 @@ def run_select(order: SelectOrder) -> None:
     if not order.as_json:
         for note in source.notes:
             say(note)
-    try:
-        with collected_warnings():
-            found = select_latents(
-                source.table,
-                order.latents,
-                family=families,
-                sample_weight=source.weights,
-                tell=None if order.as_json else lambda sentence: say(f"  {sentence}"),
-                **order.settings,
-            )
-    except HidagError as error:
-        raise in_options(error, source.table.column_names) from error
+    with collected_warnings():
+        found = select_latents(
+            source.table,
+            order.latents,
+            family=families,
+            sample_weight=source.weights,
+            tell=None if order.as_json else lambda sentence: say(f"  {sentence}"),
+            **order.settings,
+        )
     if order.as_json:
         say(json.dumps(found.to_dict(), indent=1))
     else:

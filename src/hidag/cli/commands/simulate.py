@@ -9,9 +9,7 @@ import numpy as np
 
 from hidag.cli.console import say
 from hidag.cli.folders import Writer, check_folder, fill_folder
-from hidag.cli.messages import in_options
 from hidag.cli.output_files import write_csv
-from hidag.exceptions import HidagError
 from hidag.formatting import plural
 from hidag.reporting.fit_description import edges_in_words
 from hidag.simulation.designs import design
@@ -37,10 +35,7 @@ def run_simulate(
     # Tables and rows have seeds of their own: more rows of the same model are the same model.
     for_truth, for_rows = np.random.SeedSequence(seed).spawn(2)
     chosen: Any = version
-    try:
-        truth = design(model, q, family, design=chosen, levels=levels, rng=for_truth)
-    except HidagError as error:
-        raise in_options(error) from error
+    truth = design(model, q, family, design=chosen, levels=levels, rng=for_truth)
     data = draw(truth, rows, rng=for_rows, missing=missing)
     fill_folder(out, simulation_files(data), SIMULATION_FILES)
     many = _levels_in_words(truth.law.space.levels)

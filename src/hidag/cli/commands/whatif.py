@@ -20,7 +20,7 @@ from hidag.causal.item_outcomes import (
 )
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, columns, say, show_warning
-from hidag.cli.messages import options_for_settings
+from hidag.cli.messages import render
 from hidag.cli.options import read_pairs
 from hidag.cli.output_files import check_file, jsonable, number, write_csv
 from hidag.cli.result_text import cut_apart
@@ -301,7 +301,7 @@ def run_export(path: Path, kind: str, out: Path | None, *, items: bool) -> None:
     result = load_result(path)
     with collected_warnings() as warned:
         text = EXPORTS[kind](result, items=items)
-    notes = [options_for_settings(one) for one in warned]
+    notes = [render(one) for one in warned]
     notes += _notes_of_export(result, kind, items=items)
     if out is None:
         say(text.rstrip("\n"))
