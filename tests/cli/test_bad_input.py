@@ -258,7 +258,7 @@ def test_times_above_the_limit_are_told(hidag, tmp_path, answers):
     assert ran.exit_code == 0
     n_above, top = int((times.round(2) > 2).sum()), times.max().round(2)
     assert (
-        f"warning: --family 'item0=censored-lognormal(2)': item 'item0' has {n_above} of 400 values "
-        f"above its limit, up to {top:g} (1 of 8 items); the fit treats them as censored at 2; put "
-        "a higher limit in parentheses if they were measured"
+        f"warning: --family 'item0=censored-lognormal(2)': item 'item0' has {n_above} of 400 "
+        f"values above its limit, up to {top:g} (1 of 8 items); the fit treats them as censored at "
+        "2; put a higher limit in parentheses if they were measured"
     ) in ran.stderr

@@ -104,7 +104,7 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
     assert (
         "the fit counted rows by weights, but these statistics count every row once: likelihood "
         "and criteria are those of the rows as they are, and what is not fitted may be the "
-        "weights' doing; add --weights stands_for, as in the fit"
+        "weights' doing; give the same weights as sample_weight"
     ) in told
 
 

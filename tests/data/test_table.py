@@ -249,20 +249,20 @@ EXTENT = "(1 of 2 cells of this item; 1 of 2 items)"
         (
             np.array([[1, datetime.date(2020, 5, 1)], [2, 3]], dtype=object),
             "cells must be numbers, but item 'item_1' has the date or time 2020-05-01 in row 0, "
-            f"counting from 0 {EXTENT}; turn it into a number, such as the days since a start, or "
-            "drop the column",
+            f"counting from 0 {EXTENT}; convert it to a number, such as days since a reference "
+            "date, or drop the column",
         ),
         (
             np.array([["2020-05-01"]], dtype="datetime64[D]"),
             "cells must be numbers, but item 'item_0' has the date or time 2020-05-01 in row 0, "
-            "counting from 0 (1 of 1 cells of this item; 1 of 1 items); turn it into a number, "
-            "such as the days since a start, or drop the column",
+            "counting from 0 (1 of 1 cells of this item; 1 of 1 items); convert it to a number, "
+            "such as days since a reference date, or drop the column",
         ),
         (
             pl.DataFrame({"a": [1, 2], "when": [None, datetime.date(2020, 5, 1)]}),
             "cells must be numbers, but item 'when' has the date or time 2020-05-01 in row 1, "
-            f"counting from 0 {EXTENT}; turn it into a number, such as the days since a start, or "
-            "drop the column",
+            f"counting from 0 {EXTENT}; convert it to a number, such as days since a reference "
+            "date, or drop the column",
         ),
         (
             [[1, 2.0], [3, -np.inf]],

@@ -271,8 +271,8 @@ def test_a_weighted_fit_is_not_judged_without_its_weights(provisional):
     with pytest.raises(SettingError) as told:
         validate_q(weighted, X)
     assert str(told.value) == (
-        "the fit counted rows by weights, and judging its Q without them would be about another "
-        "fit; give the same weights as sample_weight"
+        "the fit used row weights, and judging its Q without them would describe another fit; give "
+        "the same weights as sample_weight"
     )
 
 

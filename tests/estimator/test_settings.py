@@ -34,8 +34,8 @@ def test_verbose_says_types_and_method(small, capsys):
         ({"n_latents": 2.5}, "n_latents must be a whole number of at least 1, got 2.5"),
         (
             {"n_latents": 16},
-            "n_latents=16 is more than the 15 items of the table, and each latent needs an item of "
-            "its own to be fitted at all; ask for 7, the most that 15 items can identify",
+            "n_latents=16 is more than the 15 items of the table, and each latent needs at least "
+            "one item of its own; use at most n_latents=7, which 15 items can identify",
         ),
         (
             {"method": "mcmc"},

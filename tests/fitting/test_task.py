@@ -24,8 +24,8 @@ def test_one_item_is_never_said_to_identify_a_latent():
     with pytest.raises(SettingError) as refused:
         task_of(1, 2)
     assert str(refused.value) == (
-        "n_latents=2 is more than the 1 item of the table, and each latent needs an item of its "
-        "own to be fitted at all; even one latent takes 3 items to be identified, so add items"
+        "n_latents=2 is more than the 1 item of the table, and each latent needs at least one "
+        "item of its own; add items: even one latent needs 3 items to be identified"
     )
     with pytest.warns(IdentifiabilityWarning) as told:
         task_of(1, 1)
@@ -35,7 +35,7 @@ def test_one_item_is_never_said_to_identify_a_latent():
 
 
 def test_the_most_that_is_offered_is_accepted_without_a_warning():
-    with pytest.raises(SettingError, match="ask for 2, the most that 5 items can identify"):
+    with pytest.raises(SettingError, match="use at most n_latents=2, which 5 items can identify"):
         task_of(5, 6)
     assert task_of(5, 2).n_latents == 2
 
@@ -52,10 +52,9 @@ def test_knowledge_of_latents_that_the_fit_will_name_is_warned_of(known):
     with pytest.warns(KnowledgeWarning) as told:
         task_of(6, 2, knowledge=known)
     assert str(told[0].message) == (
-        "what is known of Z1 is about a latent with a meaning, but without a Q-matrix the fit "
-        "decides which latent is called Z1: they are sorted by how strongly items show them, and "
-        "what was told holds for whichever comes there; fit without it, look at the Q that is "
-        "found, and give q_matrix with names "
+        "the prior knowledge names the latent Z1, but without a Q-matrix the fit orders the "
+        "latents by the strength of their loadings, and the knowledge applies to whichever latent "
+        "is called Z1; fit without it, inspect the estimated Q, and give q_matrix with names "
         "for its latents"
     )
     q = np.tile(np.eye(2, dtype=np.int8), (3, 1))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, Knowledge
-from hidag.cli.messages import in_options
+from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import HidagWarning, SettingError
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.simulation import Truth, chain_dag, make_truth, random_law, simulate
@@ -162,7 +162,7 @@ def test_a_hierarchy_of_too_many_latents_is_refused_with_what_helps(method):
         "its steps as required edges instead, which leave states without a prerequisite what "
         "probability the data give them, or ask for fewer latents"
     )
-    assert "give its steps with --require instead" in str(in_options(caught.value))
+    assert "give its steps with --require instead" in caught.value.render(CommandLineStyle())
     if method != "em":
         result = model(required=step).fit(X).result_
         assert step[0] in result.graph.directed_edges

@@ -66,7 +66,8 @@ _ADVICE = {
     "{item!q}, or with --id {item!q} if it identifies rows",
     "repeat-weights": "add --weights {weights_column!q}, as in the fit",
     "add-rows": "the table needs one line for each row, below the line of names",
-    "require-edges": "give its steps with --require instead",
+    "require-edges": "give its steps with --require instead, which leaves states without a "
+    "prerequisite the probability that the data give them, or use fewer latents",
     "resume-elsewhere": "repeat the command with the former settings to resume, or remove that "
     "folder",
 }

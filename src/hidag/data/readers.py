@@ -315,10 +315,22 @@ def _names_in(file: Path) -> list[str]:
 
 
 def _table_file(path: str | PathLike[str]) -> Path:
+    """Return the file of a table: the path itself, or the responses in a folder."""
     given = Path(path)
-    file = (find_part(given, "responses") or given) if given.is_dir() else existing_file(given)
-    if file.is_dir():
-        raise FileError(f"the folder {given} must hold a table named responses.csv")
+    if given.is_file() or (not given.exists() and ending_of(given)):
+        return existing_file(given)
+    if not given.exists():
+        raise FileError(f"there is no folder {given}{near_names(given)}")
+    file = find_part(given, "responses")
+    if file is None:
+        held = sorted(one.name for one in given.iterdir())
+        raise FileError(
+            "no-table",
+            "the folder {folder} must hold a table named responses.csv or responses.parquet, but "
+            "it holds {found}",
+            folder=given,
+            found=", ".join(held[:5]) + (", ..." if len(held) > 5 else "") or "nothing",
+        )
     return file
 
 
@@ -474,17 +486,7 @@ def read_folder(
         title = folder.name[: -len(ending_of(folder))] if ending_of(folder) else folder.name
         table, notes = read_with_notes(folder, leave_out, missing or {}, words or {})
         return TableSource(table=table, types=None, q=None, title=title, notes=notes)
-    if not folder.exists():
-        raise FileError(f"there is no folder {folder}{near_names(folder)}")
-    responses = find_part(folder, "responses")
-    if responses is None:
-        held = sorted(file.name for file in folder.iterdir())
-        listed = ", ".join(held[:5]) + (", ..." if len(held) > 5 else "")
-        raise FileError(
-            f"the folder {folder} must hold a table named responses.csv or responses.parquet, but "
-            f"it holds {listed or 'nothing'}"
-        )
-    table, notes = read_with_notes(responses, leave_out, missing or {}, words or {})
+    table, notes = read_with_notes(_table_file(folder), leave_out, missing or {}, words or {})
     types_file, q_file = find_part(folder, "types"), find_part(folder, "q") if with_q else None
     items = tuple(table.column_names)
     types = None if types_file is None else read_types(types_file, items, leave_out)

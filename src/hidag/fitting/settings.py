@@ -35,7 +35,9 @@ def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
         for m in given
     )
     if not whole or len(given) != n_latents:
-        expected = f"a whole number from 2 to {MOST_LEVELS}, or one for each of {n_latents} latents"
+        expected = (
+            f"a whole number from 2 to {MOST_LEVELS}, or {n_latents} of them (one for each latent)"
+        )
         raise invalid_setting("levels", expected, value)
     return tuple(int(m) for m in given)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Choices, SettingError, invalid_setting
 
 Array = NDArray[np.float64]
 #: The latents of a product with the level that each must reach, by latent.
@@ -324,11 +324,8 @@ class Effects:
         whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
         if whole and given >= 1:
             return cls(int(given))
-        names = ", ".join(repr(name) for name in NAMED_EFFECTS)
-        raise SettingError(
-            f"effects must be {names} or the highest order of an interaction (1, 2, ...), got "
-            f"{given!r}"
-        )
+        highest = "the highest order of an interaction (1, 2, ...)"
+        raise invalid_setting("effects", Choices(tuple(NAMED_EFFECTS), highest), given)
 
     @property
     def main_only(self) -> bool:

@@ -13,7 +13,7 @@ from hidag.data.column_checks import warn_of_twins
 from hidag.data.item_types import resolve_families
 from hidag.data.sample_weights import warn_of_unanswered, weighted_rows
 from hidag.data.table import Observations, read_table
-from hidag.exceptions import SettingError
+from hidag.exceptions import Choices, SettingError, invalid_setting
 from hidag.fitting.number_of_latents import (
     NEAR_TIE,
     Comparison,
@@ -371,9 +371,9 @@ def select(
             "leave it out"
         )
     if fits not in FITS:
-        raise SettingError(f"fits must be 'near', 'all' or 'none', got {fits!r}")
+        raise invalid_setting("fits", Choices(FITS), fits)
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 0:
-        raise SettingError(f"folds must be a whole number of at least 0, got {folds!r}")
+        raise invalid_setting("folds", "a whole number of at least 0", folds)
     table = read_table(X, min_rows=2)
     numbers = _checked_latents(latents, table)
     counted, weights = weighted_rows(table, sample_weight)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import SettingError, invalid_setting
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.simulation.generators import (
@@ -267,10 +267,10 @@ def design(
     n_latents = law.space.n_latents
     each = (levels,) * n_latents if isinstance(levels, int) else tuple(levels)
     if len(each) != n_latents or any(m < 2 for m in each):
-        raise SettingError(
-            f"levels must be a whole number from 2 up, or {n_latents} of them (one for each latent "
-            f"of {model}), got {levels!r}"
+        expected = (
+            f"a whole number from 2 up, or {n_latents} of them (one for each latent of {model})"
         )
+        raise invalid_setting("levels", expected, levels)
     if max(each) > 2:
         law = random_law(dag_from_parents(law.parents), levels=each, rng=generator)
     if design == "research-code" and family == "poisson":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hidag.data.missingness_patterns import canonical_order
 from hidag.em.design_data import WorkingData
 from hidag.em.problem import Schedule
-from hidag.exceptions import SettingError
+from hidag.exceptions import Advice, Setting, SettingError
 from hidag.initialization.start_points import StartPoint, main_effects_only
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
@@ -228,16 +228,25 @@ def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
     """Refuse a hierarchy where nobody knows which latent is which, or states are too many."""
     if estimated:
         raise SettingError(
+            "hierarchy-without-q",
             "a hierarchy is about latents with a meaning, but without a Q-matrix the fit decides "
-            "which latent is which; give q_matrix (-1 where it is to be estimated)"
+            "which latent is which",
+            advice="give {q_matrix} (-1 where it is to be estimated)",
+            q_matrix=Setting("q_matrix"),
         )
     if space.n_states > LARGEST_STATES:
         most = LARGEST_STATES.bit_length() - 1
         raise SettingError(
-            "a hierarchy needs the latents' joint states one by one, and "
-            f"{space.count_in_words()} are more than 2^{most}; give its steps as required edges "
-            "instead, which leave states without a prerequisite what probability the data give "
-            "them, or ask for fewer latents"
+            "hierarchy-too-large",
+            "a hierarchy needs the latents' joint states one by one, and {states} are more than "
+            "2^{most}",
+            advice=Advice(
+                "require-edges",
+                "give its steps as required edges instead, which leave states without a "
+                "prerequisite what probability the data give them, or ask for fewer latents",
+            ),
+            states=space.count_in_words(),
+            most=most,
         )
 
 

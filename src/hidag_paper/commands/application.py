@@ -53,7 +53,9 @@ def run_application(
     say("\ngraph among the latents")
     for edge in edges_in_words(outcome.result.graph) or ["no edge"]:
         say(f"  {edge}")
-    for sentence in (*warnings, *outcome.cautions):
+    for warning in warnings:
+        show_warning(warning)
+    for sentence in outcome.cautions:
         show_warning(sentence)
     say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / _PAGE}")
     return outcome
