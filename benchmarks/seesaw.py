@@ -16,7 +16,7 @@ import warnings
 
 import numpy as np
 
-from hidag_paper.applications.seesaw import fit_pixels, held_against_truth
+from hidag_paper.applications.seesaw import fit_pixels, match_to_truth
 from hidag_paper.seesaw import N_IMAGES, SeesawGeometry, simulate_seesaw, true_effects
 
 
@@ -29,7 +29,7 @@ def run(seed: int, n_images: int, geometry: SeesawGeometry) -> tuple[float, ...]
         warnings.simplefilter("ignore")
         found = fit_pixels(images.pooled, 4, seed=int(for_fit))
     fitted = time.process_time()
-    matched, _, evaluation = held_against_truth(found, true_effects(geometry))
+    matched, _, evaluation = match_to_truth(found, true_effects(geometry))
     joint = matched.result.law.probabilities.reshape(4, 2, 2).sum(axis=0)
     shares = joint[:, 1] / joint.sum(axis=1)
     return (

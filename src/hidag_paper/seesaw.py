@@ -1,7 +1,7 @@
-"""The paper's seesaw images: latents drawn, scenes painted, masks taken and pooled.
+"""Simulated seesaw images: latent states, rendered scenes, ball masks and pooled pixels.
 
-The law is that of the paper's section on ball images, the steps from a scene to 256 binary pixels
-are those of its supplement ("Seesaw Image Generator and Preprocessing Details").
+The latent distribution is that of the paper's section on ball images; the steps from a scene to 256
+binary pixels follow its supplement ("Seesaw Image Generator and Preprocessing Details").
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Setting, SettingError
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.simulation.generators import dag_from_parents
 from hidag.simulation.truth import Seed
 from hidag.structure.graphs import CPDAG
 
-# --- Scenes of a seesaw, a forked tray and four balls, painted without a drawing library
-
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Paints = NDArray[np.uint8]
 
-#: Pixels along a side.
+#: Pixels along a side of a scene.
 SIDE = 256
 
-#: Red, green and blue of each paint. Only the balls are darker than the mask's threshold.
+#: RGB colours. Only the balls are darker than the threshold of the mask.
 PALETTE: dict[str, tuple[int, int, int]] = {
     "background": (244, 241, 234),
     "tray": (120, 144, 156),
@@ -41,39 +39,38 @@ PALETTE: dict[str, tuple[int, int, int]] = {
 }
 _NUMBER = {name: number for number, name in enumerate(PALETTE)}
 
-#: Weights of red, green and blue in a gray (ITU-R recommendation BT.601).
+#: Weights of red, green and blue in the luminance (ITU-R recommendation BT.601).
 _LUMA = np.array([0.299, 0.587, 0.114])
 
-#: Scenes that are painted at once: few enough for a processor's cache. It changes no picture.
+#: Scenes rendered in one batch, which fits into the processor cache.
 _SCENES_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
 class SeesawGeometry:
-    """Where things are. The paper gives the tilt and the jitter; all else is chosen here.
+    """Positions and sizes in image sides. Tilt and jitter are the paper's, the rest is chosen here.
 
     Attributes
     ----------
     tilt : float
-        Degrees by which the plank turns either way.
+        Angle of the plank in degrees, in either direction.
     jitter : float
-        Largest offset along each axis: of the pivot, of the plank's centre, and of the two balls
-        at the seesaw's side, which share theirs.
+        Largest offset along each axis of the pivot, the centre of the plank, and the two balls of
+        the seesaw, which share one offset.
     pivot : (float, float)
-        Tip of the pivot, where the plank's centre lies too without jitter.
+        Tip of the pivot; without jitter also the centre of the plank.
     pivot_size : (float, float)
-        Half the width of its foot, and its height.
+        Half the width of the foot, and the height.
     plank : (float, float)
-        Half its length, and its thickness.
+        Half the length, and the thickness.
     seat : float
-        How far out the left ball sits, as a share of half the plank's length.
+        Distance of the left ball from the centre, relative to half the length of the plank.
     ball : float
         Radius of the left ball and of the balls on the tray.
     hidden_ball : float
-        Radius of the fourth ball. It is farther away and looks smaller, so that the left ball hides
-        all of it.
+        Radius of the fourth ball, which the left ball covers completely.
     slots : ((float, float), (float, float))
-        Where the balls touch the tray.
+        Points where the balls touch the tray.
     """
 
     tilt: float = 25.0
@@ -87,18 +84,11 @@ class SeesawGeometry:
     slots: tuple[tuple[float, float], tuple[float, float]] = ((0.62, 0.74), (0.88, 0.74))
 
     def angles(self, left_up: Flags) -> Array:
-        """Return the plank's angle of each scene in radians: negative with the left side up."""
+        """Return the angle of the plank in radians, negative with the left end up."""
         return np.asarray(np.where(left_up, -1.0, 1.0) * np.deg2rad(self.tilt))
 
     def left_ball(self, left_up: Flags, centre: Array) -> Array:
-        """Return where the centre of the ball on the plank's left end is, shape (n, 2).
-
-        Parameters
-        ----------
-        left_up : ndarray of bool, shape (n,)
-        centre : ndarray, shape (n, 2)
-            Of the plank.
-        """
+        """Return the centres of the left balls, shape (n, 2), given those of the planks."""
         angle = self.angles(left_up)
         along = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         across = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
@@ -107,51 +97,51 @@ class SeesawGeometry:
 
 
 def draw_jitter(n_scenes: int, geometry: SeesawGeometry, rng: np.random.Generator) -> Array:
-    """Return offsets of each scene, shape (n, 3, 2): pivot, plank, balls at the seesaw's side."""
+    """Draw the offsets of each scene, shape (n, 3, 2): pivot, plank, balls of the seesaw."""
     return rng.uniform(-geometry.jitter, geometry.jitter, size=(n_scenes, 3, 2))
 
 
-def paint_scenes(states: NDArray[np.uint8], jitter: Array, geometry: SeesawGeometry) -> Paints:
-    """Return the paint of every pixel of every scene, shape (n, 256, 256), top row first.
+def render_scenes(states: NDArray[np.uint8], jitter: Array, geometry: SeesawGeometry) -> Paints:
+    """Return the colour index of every pixel, shape (n, 256, 256), top row first.
 
     Parameters
     ----------
     states : ndarray of 0 and 1, shape (n, 4)
-        Ball in the first slot, ball in the second, left side up, fourth ball in sight.
+        Ball in the left slot, ball in the right slot, left end up, fourth ball visible.
     jitter : ndarray, shape (n, 3, 2)
-        As `draw_jitter` draws it.
+        Offsets from `draw_jitter`.
     geometry : SeesawGeometry
     """
     scenes = np.empty((len(states), SIDE, SIDE), dtype=np.uint8)
     scenes[:] = _tray(geometry)
-    # Scenes with the plank the same way round differ by their jitter only, so that each shape
-    # lies inside one small window of all of them.
+    # Scenes with the same plank position differ only by jitter, so that each shape lies in the same
+    # small window of all of them.
     for up in (0, 1):
         rows = np.flatnonzero(states[:, 2] == up)
         for first in range(0, len(rows), _SCENES_AT_ONCE):
             some = rows[first : first + _SCENES_AT_ONCE]
-            _paint_seesaw(scenes, some, states[some].astype(bool), jitter[some], geometry)
+            _draw_seesaw(scenes, some, states[some].astype(bool), jitter[some], geometry)
     return scenes
 
 
-def colours(scenes: Paints) -> NDArray[np.uint8]:
-    """Return scenes in red, green and blue, shape (..., 3)."""
+def to_rgb(scenes: Paints) -> NDArray[np.uint8]:
+    """Return the RGB values of scenes, shape (..., 3)."""
     return np.asarray(np.array(list(PALETTE.values()), dtype=np.uint8)[scenes])
 
 
-def grays(scenes: Paints) -> NDArray[np.uint8]:
-    """Return scenes in grays from 0 to 255, of the same shape."""
+def to_gray(scenes: Paints) -> NDArray[np.uint8]:
+    """Return the gray values of scenes, 0 to 255, of the same shape."""
     return np.asarray(np.rint(np.array(list(PALETTE.values())) @ _LUMA).astype(np.uint8)[scenes])
 
 
-def _paint_seesaw(
+def _draw_seesaw(
     scenes: Paints,
     rows: NDArray[np.intp],
     states: Flags,
     jitter: Array,
     geometry: SeesawGeometry,
 ) -> None:
-    """Paint pivot, plank and balls into scenes whose plank lies the same way, farthest first."""
+    """Draw pivot, plank and balls, back to front, into scenes with the same plank position."""
     up = states[:, 2]
     pivot = geometry.pivot + jitter[:, 0]
     centre = geometry.pivot + jitter[:, 1]
@@ -175,8 +165,8 @@ def _paint_seesaw(
         here = rows[states[:, k]]
         where = np.tile([slot[0], slot[1] + geometry.ball], (len(here), 1))
         _fill_disc(scenes, here, f"tray ball {k + 1}", where, geometry.ball)
-    # The fourth ball is where the left ball lies while the left side is down, behind it. With the
-    # left side up it is in sight or away.
+    # The fourth ball is behind the position of the left ball with the left end down. With the left
+    # end up it is visible or absent.
     there = ~up | states[:, 3]
     down = geometry.left_ball(np.zeros_like(up), centre) + jitter[:, 2]
     _fill_disc(scenes, rows[there], "hidden ball", down[there], geometry.hidden_ball)
@@ -201,19 +191,10 @@ def _fill(
     reach: Array,
     inside: Callable[[Array, Array], Flags],
 ) -> None:
-    """Paint the pixels of some scenes whose middles are inside a shape.
+    """Colour the pixels of some scenes whose centres are inside a shape.
 
-    Parameters
-    ----------
-    scenes : ndarray of uint8, shape (n, 256, 256)
-    rows : ndarray of int, shape (m,)
-        Which of them.
-    paint : str
-    centres : ndarray, shape (m, 2)
-    reach : ndarray, shape (2,)
-        How far the shape goes from its centre along x and along y.
-    inside : callable
-        Of x and y from the centre.
+    ``inside`` receives coordinates relative to ``centres``, shape (m, 2), and ``reach`` bounds the
+    extent of the shape along x and y.
     """
     if len(rows) == 0:
         return
@@ -230,7 +211,7 @@ def _fill(
 
 
 def _tray(geometry: SeesawGeometry) -> Paints:
-    """Return the picture of the tray alone: a foot, a stem, a fork, and a shelf on each prong."""
+    """Return a scene with the tray alone: a foot, a stem, a fork, and a shelf on each prong."""
     scene = np.full((SIDE, SIDE), _NUMBER["background"], dtype=np.uint8)
     (x1, y1), (x2, y2) = geometry.slots
     middle, ground = (x1 + x2) / 2, geometry.pivot[1] - geometry.pivot_size[1]
@@ -249,16 +230,14 @@ def _tray(geometry: SeesawGeometry) -> Paints:
     return scene
 
 
-# ---
-
 N_IMAGES = 10_000
 LATENTS = ("Z1", "Z2", "Z3", "Z4")
-#: In words, for the reader of a picture: what it means that a latent is 1.
+#: Meaning of level 1 of each latent.
 MEANINGS = (
     "ball in the left slot",
     "ball in the right slot",
     "left end of the plank up",
-    "fourth ball in sight",
+    "fourth ball visible",
 )
 PARENTS = ((), (), (0, 1), (2,))
 
@@ -267,23 +246,23 @@ THRESHOLD = 80
 MASK_SIDE = 96
 POOLED_SIDE = 16
 
-#: Images that are painted at once, for the sake of memory; it changes no image.
+#: Images rendered in one batch, to limit memory.
 _IMAGES_AT_ONCE = 512
 
-#: The pixel whose middle is nearest, for each of the mask's rows and columns.
+#: Nearest scene pixel for each row and column of the mask.
 _NEAREST = ((np.arange(MASK_SIDE) + 0.5) * SIDE / MASK_SIDE).astype(np.intp)
 
 
 @dataclass(frozen=True)
 class SeesawImages:
-    """Images with the latents behind them.
+    """Images with their latent states.
 
     Attributes
     ----------
     states : ndarray of uint8, shape (N, 4)
     jitter : ndarray, shape (N, 3, 2)
     pooled : ndarray of uint8, shape (N, 16, 16)
-        0 where a ball is seen in the cell, else 1.
+        0 if a ball is in the cell, else 1.
     geometry : SeesawGeometry
     """
 
@@ -293,12 +272,12 @@ class SeesawImages:
     geometry: SeesawGeometry
 
     def scenes(self, rows: NDArray[np.intp]) -> Paints:
-        """Return the full scenes of some images, painted again, shape (n, 256, 256)."""
-        return paint_scenes(self.states[rows], self.jitter[rows], self.geometry)
+        """Render the scenes of some images again, shape (n, 256, 256)."""
+        return render_scenes(self.states[rows], self.jitter[rows], self.geometry)
 
 
 def seesaw_law() -> NetworkLaw:
-    """Return the law of the four latents: two balls tip the plank, which may show a fourth."""
+    """Return the distribution of the latents: two balls tip the plank, which uncovers a fourth."""
     rises = np.array([[0.2, 0.2], [0.2, 0.8]])
     even = np.array([0.5, 0.5])
     return NetworkLaw(
@@ -309,24 +288,28 @@ def seesaw_law() -> NetworkLaw:
 
 
 def seesaw_graph() -> CPDAG:
-    """Return the graph Z1, Z2 -> Z3 -> Z4, in which data can tell every direction."""
+    """Return the graph Z1, Z2 -> Z3 -> Z4, in which all directions are identified."""
     return dag_from_parents(PARENTS).to_cpdag()
 
 
 def simulate_seesaw(
     n_images: int = N_IMAGES, *, rng: Seed = None, geometry: SeesawGeometry | None = None
 ) -> SeesawImages:
-    """Return images drawn from the seesaw's law.
+    """Simulate seesaw images.
 
     Parameters
     ----------
     n_images : int
     rng : int, SeedSequence, Generator or None
-        The same seed gives the same bits; None draws afresh.
     geometry : SeesawGeometry, optional
     """
     if n_images < 1:
-        raise SettingError(f"n_images must be at least 1, got {n_images}")
+        raise SettingError(
+            "out-of-range",
+            "{setting} must be at least 1, got {value}",
+            setting=Setting("n_images"),
+            value=n_images,
+        )
     generator = np.random.default_rng(rng)
     where = SeesawGeometry() if geometry is None else geometry
     states = seesaw_law().sample(n_images, generator)
@@ -334,24 +317,24 @@ def simulate_seesaw(
     pooled = np.empty((n_images, POOLED_SIDE, POOLED_SIDE), dtype=np.uint8)
     for first in range(0, n_images, _IMAGES_AT_ONCE):
         some = slice(first, first + _IMAGES_AT_ONCE)
-        pooled[some] = pool(mask_of(paint_scenes(states[some], jitter[some], where)))
+        pooled[some] = pool(ball_masks(render_scenes(states[some], jitter[some], where)))
     for values in (states, jitter, pooled):
         values.setflags(write=False)
     return SeesawImages(states, jitter, pooled, where)
 
 
-def mask_of(scenes: Paints) -> NDArray[np.uint8]:
-    """Return the masks that show balls only, shape (n, 96, 96): 0 on a ball, 1 elsewhere.
+def ball_masks(scenes: Paints) -> NDArray[np.uint8]:
+    """Return masks of the balls, shape (n, 96, 96): 0 on a ball, 1 elsewhere.
 
-    Grays above the threshold are 1, and the result is made smaller by nearest neighbours. Only the
-    pixels that will be left are turned into grays: both steps go pixel by pixel.
+    The paper thresholds the gray image and then resizes it by nearest neighbours. Both steps work
+    pixel by pixel, so that only the remaining pixels are converted.
     """
     near = scenes[:, _NEAREST[:, None], _NEAREST]
-    return (grays(near) > THRESHOLD).astype(np.uint8)
+    return (to_gray(near) > THRESHOLD).astype(np.uint8)
 
 
 def pool(masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the least pixel of each cell of 6 x 6, shape (n, 16, 16)."""
+    """Return the minimum over each cell of 6 x 6 pixels, shape (n, 16, 16)."""
     cell = MASK_SIDE // POOLED_SIDE
     blocks = masks.reshape(-1, POOLED_SIDE, cell, POOLED_SIDE, cell)
     return np.asarray(blocks.min(axis=(2, 4)))
@@ -363,16 +346,16 @@ def pixel_names() -> tuple[str, ...]:
 
 
 def true_effects(geometry: SeesawGeometry | None = None) -> NDArray[np.int8]:
-    """Return what raising each latent alone does to each pixel, shape (256, 4): -1, 0 or 1.
+    """Return the sign of the effect of each latent on each pixel, shape (256, 4).
 
-    From scenes without jitter, over the states that can occur: a pixel of the hidden ball goes
-    bright when the plank rises, and dark when the ball comes into sight.
+    Scenes without jitter are compared over all possible states. A pixel of the fourth ball becomes
+    bright when the left end goes up, and dark when the ball is visible.
     """
     where = SeesawGeometry() if geometry is None else geometry
     law = seesaw_law()
     states = law.space.states().astype(np.uint8)
     possible = law.probabilities > 0
-    pictures = pool(mask_of(paint_scenes(states, np.zeros((len(states), 3, 2)), where)))
+    pictures = pool(ball_masks(render_scenes(states, np.zeros((len(states), 3, 2)), where)))
     pixels = pictures.reshape(len(states), -1).astype(np.int8)
     effects = np.zeros((pixels.shape[1], len(LATENTS)), dtype=np.int8)
     for k in range(len(LATENTS)):
@@ -381,6 +364,6 @@ def true_effects(geometry: SeesawGeometry | None = None) -> NDArray[np.int8]:
         above = law.space.number(raised)
         both = possible & possible[above] & (states[:, k] == 0)
         changes = pixels[above[both]] - pixels[both]
-        # Pixels go one way only with each latent: no scene has a latent that does both.
+        # Each latent changes a pixel in one direction only, in all scenes.
         effects[:, k] = changes.min(axis=0) + changes.max(axis=0)
     return np.sign(effects).astype(np.int8)

@@ -11,7 +11,7 @@ import pytest
 from hidag import DCRL
 from hidag.reporting import ReportParts, Section, Table, write_report
 from hidag.simulation import design, simulate
-from hidag_paper.applications import Outcome, render_outcome
+from hidag_paper.applications import ApplicationReport, ReportSection
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -102,18 +102,17 @@ def test_models_side_by_side_are_seen_whole_where_the_screen_has_room(browser, t
     header = ("model", "log-likelihood", "parameters", "AIC", "BIC", "graph")
     graph = "Morphosyntactic - Cohesive; Cohesive - Lexical"
     rows = (("all effects (G-DINA, LCDM)", -42738.56, 81, 85639.12, 86123.5, graph),)
-    found = Outcome(
+    report = ApplicationReport(
         name="trial",
         title="A trial",
         findings=(),
         result=as_result(design("Chain-5", rng=1)),
         seed=0,
         settings={},
-        sections=(Section("Models", (), (), ("models",)),),
-        tables=(Table("models", "Models", header, rows * 3),),
+        sections=(ReportSection("Models", tables=(Table("models", "Models", header, rows * 3),)),),
     )
     path = tmp_path / "page.html"
-    path.write_text(render_outcome(found), encoding="utf-8")
+    path.write_text(report.render(), encoding="utf-8")
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(path.as_uri())
     box = page.locator(".scroll").first

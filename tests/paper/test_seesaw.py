@@ -11,15 +11,15 @@ from hidag.exceptions import SettingError
 from hidag_paper.seesaw import (
     PALETTE,
     SeesawGeometry,
-    colours,
-    grays,
-    mask_of,
-    paint_scenes,
+    ball_masks,
     pixel_names,
     pool,
+    render_scenes,
     seesaw_graph,
     seesaw_law,
     simulate_seesaw,
+    to_gray,
+    to_rgb,
     true_effects,
 )
 
@@ -28,7 +28,7 @@ PAINTS = list(PALETTE)
 
 
 def scene(*state: int, jitter=((0, 0), (0, 0), (0, 0)), geometry=GEOMETRY) -> np.ndarray:
-    return paint_scenes(np.array([state], np.uint8), np.array([jitter], float), geometry)[0]
+    return render_scenes(np.array([state], np.uint8), np.array([jitter], float), geometry)[0]
 
 
 def has(picture: np.ndarray, paint: str) -> bool:
@@ -55,7 +55,7 @@ def test_the_law_is_the_papers():
 
 
 def test_only_balls_are_darker_than_the_threshold():
-    gray = grays(np.arange(len(PAINTS), dtype=np.uint8))
+    gray = to_gray(np.arange(len(PAINTS), dtype=np.uint8))
     assert {name for name, value in zip(PAINTS, gray, strict=True) if value <= 80} == {
         "tray ball 1",
         "tray ball 2",
@@ -66,9 +66,9 @@ def test_only_balls_are_darker_than_the_threshold():
 
 def test_grays_weigh_red_green_and_blue_as_eyes_do():
     picture = scene(1, 1, 1, 1)
-    red, green, blue = np.moveaxis(colours(picture).astype(float), -1, 0)
+    red, green, blue = np.moveaxis(to_rgb(picture).astype(float), -1, 0)
     np.testing.assert_array_equal(
-        grays(picture), np.rint(0.299 * red + 0.587 * green + 0.114 * blue)
+        to_gray(picture), np.rint(0.299 * red + 0.587 * green + 0.114 * blue)
     )
 
 
@@ -98,7 +98,7 @@ def test_the_left_ball_hides_the_fourth_whatever_the_jitter():
     rng = np.random.default_rng(3)
     states = np.zeros((50, 4), np.uint8)
     jitter = rng.uniform(-0.005, 0.005, (50, 3, 2))
-    assert not (paint_scenes(states, jitter, GEOMETRY) == PAINTS.index("hidden ball")).any()
+    assert not (render_scenes(states, jitter, GEOMETRY) == PAINTS.index("hidden ball")).any()
 
 
 def test_jitter_is_uniform_within_its_bounds_and_moves_the_left_ball():
@@ -113,10 +113,10 @@ def test_jitter_is_uniform_within_its_bounds_and_moves_the_left_ball():
 def test_masks_are_thresholded_grays_made_smaller_and_pixels_their_least():
     images = simulate_seesaw(6, rng=4)
     scenes = images.scenes(np.arange(6))
-    full = (grays(scenes) > 80).astype(np.uint8)
+    full = (to_gray(scenes) > 80).astype(np.uint8)
     near = [int((i + 0.5) * 256 / 96) for i in range(96)]
     masks = full[:, near][:, :, near]
-    np.testing.assert_array_equal(mask_of(scenes), masks)
+    np.testing.assert_array_equal(ball_masks(scenes), masks)
     for n in range(6):
         for i in range(16):
             for j in range(16):

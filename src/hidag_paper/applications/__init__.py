@@ -1,14 +1,9 @@
-"""Applications: real tables and images taken from file to finding, each by one command.
+"""Applications of the paper: real tables and images, from the files to a report.
 
-An application reads a folder that the user names (or makes its own data), fits, and returns an
-`Outcome`: the fit, pictures, tables and a page in plain words. Nothing here writes files; the
-command line does.
+An application reads a folder (or simulates its data), fits, and returns an
+:class:`ApplicationReport` with figures, tables and a page. The command line writes the files.
 """
 
-from hidag_paper.applications.outcome import Outcome, Picture, render_outcome
+from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
 
-__all__ = [
-    "Outcome",
-    "Picture",
-    "render_outcome",
-]
+__all__ = ["ApplicationReport", "ReportFigure", "ReportSection"]

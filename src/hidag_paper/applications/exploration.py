@@ -1,8 +1,8 @@
-"""Exploring a table of which nothing is known: how many latents, what they are, what comes back.
+"""Exploratory analysis of a table: number of latents, their names, and their replicability.
 
-Real tables have no true number of latents: with enough rows every criterion of fit asks for more,
-because no table is exactly what the model says. So the number is not left to fit alone. It is the
-largest for which every latent is found again by fits to two halves of the rows.
+Real tables have no true number of latents: with enough rows every information criterion prefers
+more, because no table follows the model exactly. The number chosen here is the largest for which
+every latent is replicated by fits to two halves of the rows.
 """
 
 from __future__ import annotations
@@ -25,111 +25,95 @@ from hidag.model_selection.selection import Selection, select
 from hidag.results import FitResult
 from hidag.structure.graphs import CPDAG
 
-# --- Which family counts have, by evidence: fits that differ in nothing else
-
-COUNT_FAMILIES = ("poisson", "zero-inflated-poisson", "negative-binomial")
-#: Latents with which families of counts are compared: enough to explain some of the spread.
-LATENTS_FOR_FAMILIES = 3
-
-#: Family, log-likelihood, parameters and BIC of a fit.
+Array = NDArray[np.float64]
+#: Family, log-likelihood, number of parameters and BIC of a fit.
 FamilyFit = tuple[str, float, int, float]
 
+COUNT_FAMILIES = ("poisson", "zero-inflated-poisson", "negative-binomial")
+#: Latents in the comparison of count families, enough to explain part of the variance.
+LATENTS_FOR_FAMILIES = 3
+#: Items in the name of a latent.
+ITEMS_IN_NAME = 2
+#: Rows simulated from a fit to obtain the correlations that it implies.
+N_SIMULATED = 20_000
+#: A latent is replicated if its posterior probabilities in two fits correlate at least this much.
+REPLICATED = 0.8
 
-def compared_families(
+
+def compare_count_families(
     table_with: Callable[[str], Table], settings: Mapping[str, Any], n_rows: float | None = None
 ) -> list[FamilyFit]:
-    """Return the fits with each family of counts.
+    """Fit each family of counts with the same number of latents.
 
-    Counts that differ between rows more than a Poisson law lets them need not be overdispersed:
-    latents may be why. So the comparison is one of fits, with the same number of latents.
+    Fits are compared, not marginal distributions, because latents also cause overdispersion.
 
     Parameters
     ----------
     table_with : callable
-        From a family to the table whose counts have it.
+        Returns the table with a given family for the counts.
     settings : mapping
         Of the fits.
     n_rows : float, optional
-        What the likelihood counts on; by default the fit's rows, or the sum of their weights.
+        Sample size in BIC. Default: the number of rows, or the sum of their weights.
     """
-    out = []
+    fits = []
     for name in COUNT_FAMILIES:
         result = table_with(name).fit(LATENTS_FOR_FAMILIES, None, settings).result_
         found = information_criteria(result, n_rows)
-        out.append((name, found.log_likelihood, found.n_parameters, found.bic))
-    return out
+        fits.append((name, found.log_likelihood, found.n_parameters, found.bic))
+    return fits
 
 
-def best_family(fits: list[FamilyFit]) -> str:
-    """Return the family with the best BIC."""
-    return min(fits, key=lambda row: row[3])[0]
+def best_family(fits: Sequence[FamilyFit]) -> str:
+    """Return the family with the lowest BIC."""
+    return min(fits, key=lambda fit: fit[3])[0]
 
 
-# --- What a latent does to the items, and a name for it from those it does most to
+def standardized_effects(result: FitResult, table: Table) -> Array:
+    """Return the effect of each binary latent on each item in standard deviations, shape (J, K).
 
-Array = NDArray[np.float64]
-
-#: Items in a latent's name.
-ITEMS_IN_NAME = 2
-
-
-def direct_effects(result: FitResult, table: Table) -> Array:
-    """Return what switching each binary latent does to each item, in standard deviations, (J, K).
-
-    The item's mean with the latent at 1 less that with it at 0, the others as they are, averaged
-    over the others' states and divided by the item's standard deviation in the table: one scale
-    for counts, grades, yeses and measurements. A pair of states that differ in the latent alone
-    weighs as much as both of them occur, because nothing is known of a state that does not; and
-    means beyond anything in the table are taken as the nearest value there.
+    The difference of the item's mean between levels 1 and 0 of the latent is averaged over the
+    states of the other latents and divided by the standard deviation of the item in the table. The
+    weight of a pair of states is the harmonic mean of their probabilities, because a state that
+    does not occur is not informative. Means are clipped to the range of the item in the table.
     """
     states = result.law.space.states()
-    chance = np.asarray(result.law.probabilities)
-    means = within_table(result.item_means(states), table)
+    p = np.asarray(result.law.probabilities)
+    means = _clip_to_range(result.item_means(states), table)
     strides = result.law.space.number(np.eye(states.shape[1], dtype=np.int64))
     effects = np.zeros((means.shape[1], states.shape[1]))
     for k, stride in enumerate(strides):
         low = np.flatnonzero(states[:, k] == 0)
-        without, having = chance[low], chance[low + stride]
-        weight = without * having / np.maximum(without + having, 1e-300)
-        step = means[low + stride] - means[low]
-        effects[:, k] = weight @ step / max(float(weight.sum()), 1e-300)
-    return np.asarray(effects / _spreads(table)[:, None])
+        weight = p[low] * p[low + stride] / np.maximum(p[low] + p[low + stride], 1e-300)
+        difference = means[low + stride] - means[low]
+        effects[:, k] = weight @ difference / max(float(weight.sum()), 1e-300)
+    deviations = np.empty(len(effects))
+    for j, column in enumerate(table.values.T):
+        seen = np.isfinite(column)
+        weights = None if table.weights is None else table.weights[seen]
+        deviations[j] = mean_and_spread(column[seen], weights)[1]
+    return np.asarray(effects / deviations[:, None])
 
 
-def within_table(values: Array, table: Table) -> Array:
-    """Return values (n, J) of items cut to the range that the items have in the table."""
+def _clip_to_range(values: Array, table: Table) -> Array:
+    """Clip item values, shape (n, J), to the range of each item in the table."""
     return np.clip(values, np.nanmin(table.values, axis=0), np.nanmax(table.values, axis=0))
 
 
-def _spreads(table: Table) -> Array:
-    """Return the standard deviations of the items in the table, shape (J,)."""
-    counts = None if table.weights is None else table.weights
-    out = np.empty(table.values.shape[1])
-    for j, column in enumerate(table.values.T):
-        seen = np.isfinite(column)
-        out[j] = mean_and_spread(column[seen], None if counts is None else counts[seen])[1]
-    return out
-
-
-def names_by_items(
-    result: FitResult, effects: Array, *, raised_only: bool = False
+def name_latents(
+    result: FitResult, effects: Array, *, positive_only: bool = False
 ) -> tuple[str, ...]:
-    """Return a name for each latent: its strongest items, a minus before those that it lowers.
+    """Return unique names of the latents: their strongest items, a minus sign for negative effects.
 
-    With ``raised_only`` those that it lowers are left out: a word that a subject does not use says
-    little about the subject.
-
-    Latents that would share a name take more items in; an idle latent keeps its own name.
+    Latents with the same strongest items get longer names; a latent without items keeps its name.
+    ``positive_only`` omits items with negative effects, such as words that a topic avoids.
     """
     names: list[str] = []
     for k in range(effects.shape[1]):
-        order = [
-            j
-            for j in np.argsort(-np.abs(effects[:, k]), kind="stable")
-            if result.q_matrix[j, k] and (effects[j, k] > 0 or not raised_only)
-        ]
         words = [
-            ("\N{MINUS SIGN}" if effects[j, k] < 0 else "") + result.item_names[j] for j in order
+            ("\N{MINUS SIGN}" if effects[j, k] < 0 else "") + result.item_names[j]
+            for j in np.argsort(-np.abs(effects[:, k]), kind="stable")
+            if result.q_matrix[j, k] and (effects[j, k] > 0 or not positive_only)
         ]
         name = result.latent_names[k]
         for size in range(ITEMS_IN_NAME, len(words) + 1):
@@ -140,9 +124,8 @@ def names_by_items(
     return tuple(names)
 
 
-def renamed(result: FitResult, names: tuple[str, ...]) -> FitResult:
-    """Return the same fit with other names for its latents."""
-    graph = CPDAG(np.asarray(result.graph.adjacency), names)
+def rename_latents(result: FitResult, names: tuple[str, ...]) -> FitResult:
+    """Return the same fit with other names of the latents."""
     new = dict(zip(result.latent_names, names, strict=True))
     tests = tuple(
         replace(
@@ -150,77 +133,65 @@ def renamed(result: FitResult, names: tuple[str, ...]) -> FitResult:
         )
         for test in result.edge_tests
     )
+    graph = CPDAG(np.asarray(result.graph.adjacency), names)
     return replace(result, latent_names=names, graph=graph, edge_tests=tests)
 
 
-# --- What a fit leaves unexplained: pairs of items that go together more, or less, than it
-
-#: Rows drawn from the fit to see what it says about pairs.
-N_DRAWN = 20_000
-
-
 @dataclass(frozen=True)
-class Misfit:
-    """Correlations of items, observed and under the fit.
+class ResidualCorrelations:
+    """Item correlations in the table and under the fit.
 
     Attributes
     ----------
     pairs : list of (int, int, float, float)
-        Two items, their correlation in the table and under the fit; the worst first.
+        Two items, their observed and model-implied correlation; the largest difference first.
     root_mean_square : float
         Of the differences over all pairs.
-    unexplained : float
-        The same if no items went together at all: what there was to explain.
+    observed_root_mean_square : float
+        Of the observed correlations, the value of a model without latents.
     """
 
     pairs: list[tuple[int, int, float, float]]
     root_mean_square: float
-    unexplained: float
+    observed_root_mean_square: float
 
 
-def misfit(result: FitResult, table: Table) -> Misfit:
-    """Return the differences between observed correlations and those of draws from the fit."""
+def residual_correlations(result: FitResult, table: Table) -> ResidualCorrelations:
+    """Compare the observed correlations with those of rows simulated from the fit."""
     responses = result.responses
     rng = np.random.default_rng(0)
-    drawn = within_table(result.sample_items(result.law.sample(N_DRAWN, rng), rng), table)
-    # Correlations want a common number of columns; items that never vary have none.
-    seen, said = (
+    states = result.law.sample(N_SIMULATED, rng)
+    simulated = _clip_to_range(result.sample_items(states, rng), table)
+    first = responses.starts
+    observed, implied = (
         pair_correlations(
             WorkingData.from_values(responses.expand(values), responses.families, weights=weights)
-        ).matrix
-        for values, weights in ((table.values, table.weights), (drawn, None))
+        ).matrix[np.ix_(first, first)]
+        for values, weights in ((table.values, table.weights), (simulated, None))
     )
-    first = responses.starts
-    seen, said = seen[np.ix_(first, first)], said[np.ix_(first, first)]
-    i, j = np.triu_indices(len(seen), 1)
-    gap = seen[i, j] - said[i, j]
-    order = np.argsort(-np.abs(gap), kind="stable")
+    i, j = np.triu_indices(len(observed), 1)
+    difference = observed[i, j] - implied[i, j]
     pairs = [
-        (int(i[p]), int(j[p]), float(seen[i[p], j[p]]), float(said[i[p], j[p]])) for p in order
+        (int(a), int(b), float(observed[a, b]), float(implied[a, b]))
+        for a, b in ((i[p], j[p]) for p in np.argsort(-np.abs(difference), kind="stable"))
     ]
-    return Misfit(
+    return ResidualCorrelations(
         pairs,
-        float(np.sqrt((gap**2).mean())),
-        float(np.sqrt((seen[i, j] ** 2).mean())),
+        float(np.sqrt((difference**2).mean())),
+        float(np.sqrt((observed[i, j] ** 2).mean())),
     )
-
-
-# --- Do latents come back: in the other half of the rows, from another seed?
-
-#: A latent is said to come back if the chances of rows correlate at least so much.
-COMES_BACK = 0.8
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a fit's latents are met by those of another.
+    """Match between the latents of two fits.
 
     Attributes
     ----------
     partner : ndarray of int, shape (K,)
-        The other fit's latent for each latent.
+        Latent of the other fit that matches each latent.
     correlation : ndarray, shape (K,)
-        Of the rows' chances, up to its sign.
+        Absolute correlation of the posterior probabilities.
     """
 
     partner: NDArray[np.intp]
@@ -228,27 +199,26 @@ class Agreement:
 
     @property
     def lowest(self) -> float:
-        """The correlation of the latent that is met least well."""
+        """The smallest correlation."""
         return float(self.correlation.min())
 
 
-def agreement(one: Array, other: Array, weights: Array | None = None) -> Agreement:
-    """Return which latents of two fits go together, from rows' chances (N, K) under both."""
+def match_posteriors(one: Array, other: Array, weights: Array | None = None) -> Agreement:
+    """Match the latents of two fits by their posterior probabilities, shape (N, K) each."""
     counts = np.ones(len(one)) if weights is None else weights
     sides = []
-    for chances in (one, other):
-        centred = chances - np.average(chances, axis=0, weights=counts)
-        length = np.sqrt(counts @ centred**2)
-        sides.append(centred / np.maximum(length, 1e-12))
-    table = np.abs(sides[0].T @ (sides[1] * counts[:, None]))
-    rows, columns = linear_sum_assignment(table, maximize=True)
+    for posterior in (one, other):
+        centred = posterior - np.average(posterior, axis=0, weights=counts)
+        sides.append(centred / np.maximum(np.sqrt(counts @ centred**2), 1e-12))
+    correlation = np.abs(sides[0].T @ (sides[1] * counts[:, None]))
+    rows, columns = linear_sum_assignment(correlation, maximize=True)
     partner = np.full(one.shape[1], -1, dtype=np.intp)
     partner[rows] = columns
-    return Agreement(partner, np.asarray(table[rows, columns]))
+    return Agreement(partner, np.asarray(correlation[rows, columns]))
 
 
-def halves_of(table: Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return two halves of the rows, shape (N,) each; by contents, so that order is nothing."""
+def split_rows(table: Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return two halves of the rows, shape (N,) each, that do not depend on the row order."""
     rows, _ = canonical_order(table.values, table.families, table.weights)
     first = np.zeros(len(rows), dtype=bool)
     first[rows[::2]] = True
@@ -258,69 +228,65 @@ def halves_of(table: Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 def split_half_agreement(
     table: Table, n_latents: int, settings: Mapping[str, Any]
 ) -> tuple[Agreement, tuple[FitResult, FitResult]]:
-    """Return how fits to two halves of the rows agree about all rows, and the fits."""
-    one, two = (table.fit(n_latents, None, settings, half).result_ for half in halves_of(table))
-    met = agreement(one.posterior(table.values), two.posterior(table.values), table.weights)
-    return met, (one, two)
+    """Fit two halves of the rows; return the match of the latents over all rows, and the fits."""
+    one, two = (table.fit(n_latents, None, settings, half).result_ for half in split_rows(table))
+    values = table.values
+    return match_posteriors(one.posterior(values), two.posterior(values), table.weights), (one, two)
 
 
 def edge_support(
     result: FitResult, others: Sequence[FitResult], table: Table
 ) -> tuple[list[tuple[int, int, float, float]], Array]:
-    """Return how often each edge, and each latent, is found again by other fits.
+    """Return the shares of other fits that contain each edge, and the match of each latent.
 
     Returns
     -------
     list of (cause, effect, share with the edge, share with the same direction)
-        For each edge of the fit's graph; undirected ones with the smaller number first.
+        For each edge of the graph; undirected ones with the smaller index first.
     ndarray, shape (n_others, K)
-        Correlations of each latent with its partner.
+        Correlation of each latent with its partner.
     """
     own = result.posterior(table.values)
-    found = [agreement(own, other.posterior(table.values), table.weights) for other in others]
+    matches = [match_posteriors(own, one.posterior(table.values), table.weights) for one in others]
     adjacency = np.asarray(result.graph.adjacency, dtype=bool)
     edges = []
-    for i, j in zip(*np.nonzero(np.triu(adjacency | adjacency.T, 1)), strict=True):
+    for i, j in np.argwhere(np.triu(adjacency | adjacency.T, 1)).tolist():
         cause, effect = (j, i) if adjacency[j, i] and not adjacency[i, j] else (i, j)
-        joined, same = 0, 0
-        for other, met in zip(others, found, strict=True):
+        pair = (adjacency[cause, effect], adjacency[effect, cause])
+        adjacent, same = 0, 0
+        for other, match in zip(others, matches, strict=True):
             theirs = np.asarray(other.graph.adjacency, dtype=bool)
-            a, b = met.partner[cause], met.partner[effect]
-            joined += bool(theirs[a, b] or theirs[b, a])
-            same += bool(
-                theirs[a, b] == adjacency[cause, effect]
-                and theirs[b, a] == adjacency[effect, cause]
-            )
+            a, b = match.partner[cause], match.partner[effect]
+            adjacent += bool(theirs[a, b] or theirs[b, a])
+            same += (theirs[a, b], theirs[b, a]) == pair
         n = max(len(others), 1)
-        edges.append((int(cause), int(effect), joined / n, same / n))
-    return edges, np.array([met.correlation for met in found]).reshape(len(others), own.shape[1])
-
-
-# ---
+        edges.append((cause, effect, adjacent / n, same / n))
+    correlations = np.array([match.correlation for match in matches])
+    return edges, correlations.reshape(len(others), own.shape[1])
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """A table explored.
+    """Exploratory analysis of a table.
 
     Attributes
     ----------
     table : Table
     selection : Selection
-        Criteria of fit for each number of latents.
+        Information criteria for each number of latents.
     halves : mapping from int to Agreement
-        How fits to two halves of the rows agree, by number of latents.
+        Agreement of the fits to two halves of the rows, by number of latents.
     chosen : int
     result : FitResult
-        The fit with the chosen number, latents named by their items.
+        The fit with the chosen number, its latents named by their items.
     effects : ndarray, shape (J, K)
-        What switching a latent does to an item, in standard deviations.
+        Effects of the latents on the items in standard deviations.
     edges : list of (cause, effect, share with the edge, share with the direction)
         Over the refits.
-    latents_again : ndarray, shape (n_refits, K)
-        Correlations of each latent with its partner in a refit.
+    replication : ndarray, shape (n_refits, K)
+        Correlation of each latent with its partner in each refit.
     refits : tuple of str
-        What the refits were.
+        Descriptions of the refits.
     """
 
     table: Table
@@ -330,22 +296,22 @@ class Exploration:
     result: FitResult
     effects: Array
     edges: list[tuple[int, int, float, float]]
-    latents_again: Array
+    replication: Array
     refits: tuple[str, ...]
 
     @property
-    def all_come_back(self) -> bool:
-        """Whether every latent of the chosen number comes back in the other half."""
-        return self.halves[self.chosen].lowest >= COMES_BACK
+    def all_replicated(self) -> bool:
+        """Whether every latent of the chosen number is replicated in the other half."""
+        return self.halves[self.chosen].lowest >= REPLICATED
 
     @property
     def criterion_at_end(self) -> bool:
-        """Whether EBIC would have the largest of several numbers that were fitted."""
+        """Whether EBIC selects the largest of several fitted numbers."""
         fitted = list(self.selection.fitted)
         return len(fitted) > 1 and self.selection.votes["EBIC"] == fitted[-1]
 
     def posterior(self) -> Array:
-        """Return the chance of each latent for each row, shape (N, K)."""
+        """Return the posterior probability of each latent for each row, shape (N, K)."""
         return self.result.posterior(self.table.values)
 
 
@@ -356,9 +322,9 @@ def explore(
     seed: int,
     n_seeds: int = 2,
     settings: Mapping[str, Any] | None = None,
-    raised_only: bool = False,
+    positive_only: bool = False,
 ) -> Exploration:
-    """Fit several numbers of latents, choose the largest that comes back, and look at it closely.
+    """Fit several numbers of latents, choose the largest that is replicated, and refit it.
 
     Parameters
     ----------
@@ -367,12 +333,12 @@ def explore(
         Numbers of latents to fit.
     seed : int
     n_seeds : int
-        More fits of the chosen number to all rows, from other seeds; the best by EBIC is kept, and
-        the others show how stable it is.
+        Further fits of the chosen number to all rows from other seeds. The result is the fit with
+        the lowest EBIC; the others measure its stability.
     settings : mapping, optional
         Of the estimator.
-    raised_only : bool
-        Whether latents are named by the items that they raise alone.
+    positive_only : bool
+        Whether latents are named only by items with positive effects.
     """
     given = dict(settings or {})
     selection = select(
@@ -388,33 +354,33 @@ def explore(
     halves, half_fits = {}, {}
     for k in selection.fitted:
         halves[k], half_fits[k] = split_half_agreement(table, k, {**given, "random_state": seed})
-    chosen = largest_that_comes_back({k: met.lowest for k, met in halves.items()})
+    chosen = select_replicated({k: match.lowest for k, match in halves.items()})
     first = selection.result_with(chosen)
     assert first is not None
     whole = {seed: first}
     for other in np.random.SeedSequence(seed).generate_state(n_seeds).tolist():
-        whole[int(other)] = table.fit(chosen, None, {**given, "random_state": int(other)}).result_
-    # The likelihood has local optima: of fits to all rows the best is the one to look at.
+        whole[other] = table.fit(chosen, None, {**given, "random_state": other}).result_
     best = min(whole, key=lambda s: information_criteria(whole[s], table.n_counted).ebic)
     fitted = whole.pop(best)
     refits = [*half_fits[chosen], *whole.values()]
     labels = ["first half of the rows", "second half of the rows"]
     labels += [f"all rows, seed {other}" for other in whole]
-    effects = direct_effects(fitted, table)
-    result = renamed(fitted, names_by_items(fitted, effects, raised_only=raised_only))
-    edges, again = edge_support(result, refits, table)
+    effects = standardized_effects(fitted, table)
+    names = name_latents(fitted, effects, positive_only=positive_only)
+    result = rename_latents(fitted, names)
+    edges, replication = edge_support(result, refits, table)
     return Exploration(
-        table, selection, halves, chosen, result, effects, edges, again, tuple(labels)
+        table, selection, halves, chosen, result, effects, edges, replication, tuple(labels)
     )
 
 
-def largest_that_comes_back(lowest: Mapping[int, float]) -> int:
-    """Return the largest number of latents of which all come back, else the one that does best.
+def select_replicated(lowest: Mapping[int, float]) -> int:
+    """Return the largest number whose latents are all replicated, else the best replicated one.
 
     Parameters
     ----------
     lowest : mapping from int to float
-        The lowest correlation of a latent with its partner, by number of latents.
+        Smallest correlation of a latent with its partner, by number of latents.
     """
-    good = [k for k, value in lowest.items() if value >= COMES_BACK]
+    good = [k for k, value in lowest.items() if value >= REPLICATED]
     return max(good) if good else max(lowest, key=lambda k: (lowest[k], -k))

@@ -1,47 +1,53 @@
-"""TIMSS 2019: how long students take, explained by the skills that items need."""
+"""TIMSS 2019: response times of students explained by the skills that the items require."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.fitting.settings import checked_count
-from hidag.inference.bootstrap import BootstrapProgress, bootstrap
+from hidag.inference.bootstrap import bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.intervals import interval_cautions
+from hidag.latent.laws import NetworkLaw
 from hidag.plotting import style
+from hidag.plotting.figure import add_legend
 from hidag.reporting.fit_description import edges_in_words
-from hidag.reporting.sections import Section, Table
+from hidag.reporting.sections import Table
 from hidag.results import FitResult
 from hidag.structure.graphs import CPDAG
-from hidag_paper.applications import timss_fits
-from hidag_paper.applications.outcome import Outcome, Picture
-from hidag_paper.applications.timss_fits import (
+from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
+from hidag_paper.applications.timss_data import (
     CONTENT,
+    SAME_VALUE,
+    SIMULATED,
     SKILLS,
+    Notify,
+    TimssFits,
     TimssTable,
-    fitted,
-    over_seeds,
+    find_rivals,
+    fit_timss,
     printed_graph,
     read_accuracy_and_times,
     read_times,
-    rivals_of,
-    stand_in,
+    simulate_times,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Shares of refits from which an edge is stable, and below which it is unstable.
+STABLE, UNSTABLE = 0.8, 0.5
+_PAIRS = tuple(combinations(range(len(SKILLS)), 2))
 
-# --- TIMSS: the graph among the skills, laid out and coloured as in the paper's figure
-
-#: Places of the skills; cognitive ones are staggered, so that no line runs through a label.
-_PLACES = {
+#: Positions of the skills in the figure, such that no edge crosses a label.
+_POSITIONS = {
     "Number": (3.4, 4.3),
     "Algebra": (-1.6, 2.2),
     "Geometry": (3.2, 0.1),
@@ -50,19 +56,20 @@ _PLACES = {
     "Applying": (8.0, 3.1),
     "Reasoning": (9.4, 0.9),
 }
-_WORDS = {"DataProb": "Data &\nProbability"}
 _WIDTH, _HEIGHT = 2.1, 0.95
-#: Pale blue and a stronger orange: they differ in gray as well, and so do the outlines.
-_CONTENT_FILL, _COGNITIVE_FILL = "#e8f1fb", "#f6c77d"
-#: Widths of lines for edges that no refit has and that all have.
-_THINNEST, _WIDEST = 0.8, 3.6
+#: Fill and outline of content and cognitive skills, distinct in grayscale as well.
+_CONTENT_LOOK: dict[str, Any] = {"facecolor": "#e8f1fb", "edgecolor": style.INK, "linewidth": 1.1}
+_COGNITIVE_LOOK: dict[str, Any] = {"facecolor": "#f6c77d", "edgecolor": style.INK, "linewidth": 2.0}
+_DASHES = (0, (4, 1.6))
+#: Line widths of edges without support and with full support.
+_MIN_WIDTH, _MAX_WIDTH = 0.8, 3.6
 SIZE = (9.0, 4.6)
 
 
 def draw_skills(
     ax: Axes, graph: CPDAG, support: NDArray[np.float64] | None, printed: CPDAG
 ) -> None:
-    """Draw the graph; lines are as wide as their support, edges the paper lacks are dashed.
+    """Draw the graph with line widths by support; edges that the paper lacks are dashed.
 
     Parameters
     ----------
@@ -70,143 +77,87 @@ def draw_skills(
     graph : CPDAG
         Over the seven skills.
     support : ndarray, shape (7, 7), or None
-        Share of refits in which two skills are joined; written beside each edge.
+        Share of refits with each edge, written beside it.
     printed : CPDAG
-        The paper's figure.
+        The figure of the paper.
     """
-    from matplotlib.patches import Ellipse, FancyArrowPatch
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Ellipse, FancyArrowPatch, Patch
 
     ax.set_xlim(-3.0, 10.8)
     ax.set_ylim(-1.3, 5.1)
     ax.set_aspect("equal")
     ax.set_axis_off()
+    centred: dict[str, Any] = {"ha": "center", "va": "center"}
     patches = {}
     for name in SKILLS:
-        content = name in CONTENT
-        patches[name] = Ellipse(
-            _PLACES[name],
-            _WIDTH,
-            _HEIGHT,
-            facecolor=_CONTENT_FILL if content else _COGNITIVE_FILL,
-            edgecolor=style.INK,
-            linewidth=1.1 if content else 2.0,
-            zorder=3,
-        )
+        look = _CONTENT_LOOK if name in CONTENT else _COGNITIVE_LOOK
+        patches[name] = Ellipse(_POSITIONS[name], _WIDTH, _HEIGHT, zorder=3, **look)
         ax.add_patch(patches[name])
-        ax.text(
-            *_PLACES[name],
-            _WORDS.get(name, name),
-            ha="center",
-            va="center",
-            fontsize=style.FONT_SIZE - 0.5,
-            color=style.INK,
-            linespacing=0.95,
-            zorder=5,
-        )
+        label = "Data &\nProbability" if name == "DataProb" else name
+        options = style.text_options(style.FONT_SIZE - 0.5, linespacing=0.95, zorder=5, **centred)
+        ax.text(*_POSITIONS[name], label, **options)
     a = graph.adjacency
     for i, j in np.argwhere(np.triu((a + a.T) > 0)).tolist():
-        start, end = (i, j) if a[i, j] else (j, i)
+        start, end = (SKILLS[i], SKILLS[j]) if a[i, j] else (SKILLS[j], SKILLS[i])
         directed = not (a[i, j] and a[j, i])
         share = 1.0 if support is None else float(support[i, j])
         known = printed.adjacency[i, j] or printed.adjacency[j, i]
-        bend = _bend(SKILLS[start], SKILLS[end])
-        line = FancyArrowPatch(
-            _PLACES[SKILLS[start]],
-            _PLACES[SKILLS[end]],
-            arrowstyle="-|>,head_length=7,head_width=4" if directed else "-",
-            connectionstyle=f"arc3,rad={bend}",
-            patchA=patches[SKILLS[start]],
-            patchB=patches[SKILLS[end]],
-            shrinkA=0,
-            shrinkB=0,
-            linewidth=_THINNEST + (_WIDEST - _THINNEST) * share,
-            linestyle="solid" if known else (0, (4, 1.6)),
-            color=style.INK if known else style.VERMILION,
-            zorder=2,
-        )
-        ax.add_patch(line)
-        if support is not None:
-            x, y = _middle(_PLACES[SKILLS[start]], _PLACES[SKILLS[end]], bend)
-            ax.text(
-                x,
-                y,
-                f"{share:.0%}",
-                ha="center",
-                va="center",
-                fontsize=style.SMALL_FONT_SIZE,
-                color=style.INK,
-                bbox={"boxstyle": "round,pad=0.15", "facecolor": style.PAPER, "edgecolor": "none"},
-                zorder=4,
+        bend = _bend(start, end)
+        ax.add_patch(
+            FancyArrowPatch(
+                _POSITIONS[start],
+                _POSITIONS[end],
+                arrowstyle="-|>,head_length=7,head_width=4" if directed else "-",
+                connectionstyle=f"arc3,rad={bend}",
+                patchA=patches[start],
+                patchB=patches[end],
+                shrinkA=0,
+                shrinkB=0,
+                linewidth=_MIN_WIDTH + (_MAX_WIDTH - _MIN_WIDTH) * share,
+                linestyle="solid" if known else _DASHES,
+                color=style.INK if known else style.VERMILION,
+                zorder=2,
             )
-    _legend(ax)
+        )
+        if support is not None:
+            x, y = _curve(start, end, bend, np.array([0.5]))[0]
+            box = {"boxstyle": "round,pad=0.15", "facecolor": style.PAPER, "edgecolor": "none"}
+            ax.text(x, y, f"{share:.0%}", bbox=box, zorder=4, **style.text_options(**centred))
+    dashed: dict[str, Any] = {"color": style.VERMILION, "linestyle": _DASHES, "linewidth": 2}
+    handles = [
+        Patch(label="content skill", **_CONTENT_LOOK),
+        Patch(label="cognitive skill", **_COGNITIVE_LOOK),
+        Line2D([], [], color=style.INK, linewidth=2, label="also in the figure of the paper"),
+        Line2D([], [], label="not in the figure of the paper", **dashed),
+    ]
+    add_legend(ax, handles=handles, loc="lower center", ncols=4)
 
 
-def _middle(
-    start: tuple[float, float], end: tuple[float, float], bend: float
-) -> tuple[float, float]:
-    """Return the middle of the arc that ``arc3`` draws between two points."""
-    dx, dy = end[0] - start[0], end[1] - start[1]
-    # The control point of the quadratic curve is off the middle by the bend; half of it shows.
-    return (
-        (start[0] + end[0]) / 2 + 0.5 * bend * dy,
-        (start[1] + end[1]) / 2 - 0.5 * bend * dx,
-    )
+def _curve(start: str, end: str, bend: float, t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return points of matplotlib's ``arc3`` connection, a quadratic Bezier curve."""
+    first, last = np.array(_POSITIONS[start]), np.array(_POSITIONS[end])
+    dx, dy = last - first
+    control = (first + last) / 2 + bend * np.array([dy, -dx])
+    t = t[:, None]
+    return np.asarray((1 - t) ** 2 * first + 2 * t * (1 - t) * control + t**2 * last)
 
 
 def _bend(start: str, end: str) -> float:
-    """Return the curvature that keeps a line clear of other labels, 0 where a straight one is."""
-    first, last = np.array(_PLACES[start]), np.array(_PLACES[end])
+    """Return the smallest curvature that avoids all other labels, or the one that comes closest."""
 
     def clearance(bend: float) -> float:
-        dx, dy = last - first
-        control = (first + last) / 2 + bend * np.array([dy, -dx])
-        t = np.linspace(0.0, 1.0, 41)[:, None]
-        path = (1 - t) ** 2 * first + 2 * t * (1 - t) * control + t**2 * last
-        others = [np.array(_PLACES[name]) for name in SKILLS if name not in (start, end)]
-        # Labels are wider than high: distances are measured in their own shape.
+        path = _curve(start, end, bend, np.linspace(0.0, 1.0, 41))
+        others = [np.array(_POSITIONS[name]) for name in SKILLS if name not in (start, end)]
+        # Distances in units of the half axes of the ellipses.
         scaled = [(path - centre) / np.array([_WIDTH / 2, _HEIGHT / 2]) for centre in others]
         return float(min(np.linalg.norm(one, axis=1).min() for one in scaled))
 
-    # The straightest line that is clear; if none is, the clearest.
     bends = (0.0, 0.12, -0.12, 0.22, -0.22, 0.32, -0.32, 0.42, -0.42)
-    clear = [b for b in bends if clearance(b) > 1.35]
-    return clear[0] if clear else max(bends, key=clearance)
+    return next((b for b in bends if clearance(b) > 1.35), max(bends, key=clearance))
 
 
-def _legend(ax: Axes) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    ax.legend(
-        handles=[
-            Patch(facecolor=_CONTENT_FILL, edgecolor=style.INK, label="content skill"),
-            Patch(
-                facecolor=_COGNITIVE_FILL, edgecolor=style.INK, linewidth=2, label="cognitive skill"
-            ),
-            Line2D([], [], color=style.INK, linewidth=2, label="also in the paper's figure"),
-            Line2D(
-                [],
-                [],
-                color=style.VERMILION,
-                linewidth=2,
-                linestyle=(0, (4, 1.6)),
-                label="not in the paper's figure",
-            ),
-        ],
-        loc="lower center",
-        ncols=4,
-        frameon=False,
-        fontsize=style.SMALL_FONT_SIZE,
-        labelcolor=style.INK,
-    )
-
-
-# ---
-
-Tell = Callable[[str], None]
-
-
-def explain_times(
+def run_timss(
     folder: Path | None,
     *,
     q: str = "printed",
@@ -214,212 +165,371 @@ def explain_times(
     n_resamples: int = 100,
     n_seeds: int = 10,
     n_jobs: int | None = None,
-    keep: Path | None = None,
-    tell: Tell | None = None,
-) -> Outcome:
-    """Return what response times say of the seven skills.
+    resample_folder: Path | None = None,
+    observer: Notify | None = None,
+) -> ApplicationReport:
+    """Analyse the response times with seven skills.
 
     Parameters
     ----------
     folder : Path or None
-        With the TIMSS tables; None takes a simulated stand-in.
+        With the TIMSS tables; None simulates data.
     q : {"printed", "official"}
-        Which Q-matrix the page is about; the other one is fitted for comparison.
+        The Q-matrix of the main fit; the other one is fitted for comparison.
     seed : int
     n_resamples : int
-        Refits of the bootstrap; 0 leaves it out.
+        Bootstrap refits; 0 for none.
     n_seeds : int
-        Seeds that the same fit is begun from.
+        Number of seeds of the main fit.
     n_jobs : int, optional
         Processes of the bootstrap.
-    keep : Path, optional
-        Folder where resamples are kept, to go on after a stop.
-    tell : callable, optional
-        Told in words what is being done.
+    resample_folder : Path, optional
+        Where refits are stored, to resume after an interruption.
+    observer : callable, optional
+        Called with the name of each step before it starts.
     """
-    say = tell or (lambda text: None)
+    notify = observer or (lambda step: None)
     checked_count("n_seeds", n_seeds)
-    table = stand_in(seed) if folder is None else read_times(folder, q)
-    say("the fit")
-    model = fitted(table, seed)
-    seeds = [seed + i for i in range(n_seeds)]
-    fits = over_seeds(table, model.result_, seeds, say)
-    best: FitResult = max(fits, key=lambda fit: fit.log_likelihood)
-    model.result_ = best
+    table = simulate_times(seed) if folder is None else read_times(folder, q)
+    seeds, by_seed = [seed + i for i in range(n_seeds)], []
+    for count, own in enumerate(seeds, start=1):
+        notify(f"fit, seed {count} of {n_seeds}")
+        model = fit_timss(table, own)
+        by_seed.append(model.result_)
+        if count == 1:
+            main = model
+    main.result_ = best = max(by_seed, key=lambda fit: fit.log_likelihood)
     boot = None
     if n_resamples:
-
-        def progress(now: BootstrapProgress) -> None:
-            say(f"refits, {now.n_done} of {now.n_resamples}")
-
         boot = bootstrap(
-            model,
+            main,
             table.values,
             n_resamples=n_resamples,
             random_state=seed,
             n_jobs=n_jobs,
-            folder=keep,
-            observer=progress,
+            folder=resample_folder,
+            observer=lambda now: notify(f"refits, {now.n_done} of {now.n_resamples}"),
         )
-    rivals = rivals_of(best, table, boot, seed, say)
-    say("other laws")
+    rivals = find_rivals(best, table, boot, seed, notify)
+    fits = TimssFits(table, seeds, by_seed, best, boot, rivals)
+    notify("other latent distributions")
     others = {
         "saturated, this Q": best,
-        "the default, this Q": fitted(table, seed, law="auto").result_,
-        "over a graph, this Q": fitted(table, seed, law="network").result_,
+        "default, this Q": fit_timss(table, seed, law="auto").result_,
+        "network, this Q": fit_timss(table, seed, law="network").result_,
     }
+    both = None
     if folder is not None:
         other = "official" if q == "printed" else "printed"
-        others[f"saturated, {other} Q"] = fitted(read_times(folder, other), seed).result_
-    mixed = None if folder is None else read_accuracy_and_times(folder, q)
-    sections, tables, pictures = [], [], [_figure(best, boot)]
-    sections.append(
-        Section(
-            "The graph among the skills",
-            (_how_it_was_fitted(table, best, q),),
-            ("skills",),
-            ("edges",),
-        )
-    )
-    tables.append(timss_fits.edge_table(best, fits, boot))
-    sections.append(
-        Section(
-            "What the data can and cannot tell",
-            timss_fits.what_can_be_told(table, best, boot, rivals),
-            (),
-            ("rivals",),
-        )
-    )
-    tables.append(timss_fits.rival_table(table, best, rivals))
-    sections.append(
-        Section(
-            "From other seeds, with other laws, with the other Q",
+        others[f"saturated, {other} Q"] = fit_timss(read_times(folder, other), seed).result_
+        mixed = read_accuracy_and_times(folder, q)
+        if mixed is not None:
+            notify("accuracy and times together")
+            both = fit_timss(mixed, seed).result_
+    return timss_report(fits, others, both, q, seed)
+
+
+def timss_report(
+    fits: TimssFits,
+    others: Mapping[str, FitResult],
+    both: FitResult | None,
+    q: str,
+    seed: int,
+) -> ApplicationReport:
+    """Return the report.
+
+    Parameters
+    ----------
+    fits : TimssFits
+    others : mapping from description to FitResult
+        Fits with other latent distributions and the other Q.
+    both : FitResult or None
+        Fit to accuracy and times.
+    q : {"printed", "official"}
+    seed : int
+    """
+    best, boot, table = fits.best, fits.boot, fits.table
+    which = "the official item sheet" if q == "official" else "the paper"
+    sections = [
+        ReportSection(
+            "Causal graph of the skills",
             (
-                "The likelihood of a given Q has many local optima. A fit begins at many places "
-                "and begins parts of what it found again, so that the seed should not matter.",
+                f"Times of {best.n_samples} students on {len(best.item_names)} items, from "
+                f"{table.source}, with {best.missing_share:.1%} of the cells missing; lognormal "
+                f"items, the Q-matrix of {which}, and a saturated distribution of the skills, as "
+                f"in the paper. The graph uses a sample size of {best.graph_rows:,.0f}.",
+            ),
+            (_skill_figure("skills", best, boot),),
+            (_edge_table(fits),),
+        ),
+        ReportSection("Identifiability", _limits(fits), (), (_rival_table(fits),)),
+        ReportSection(
+            "Other seeds, latent distributions and Q-matrices",
+            (
+                "With a given Q the likelihood has many local optima. Each fit uses many starts "
+                "and restarts parts of the parameters, so that the seed should not matter.",
             ),
             (),
-            ("seeds", "laws"),
-        )
-    )
-    tables += [timss_fits.seed_table(table, seeds, fits), timss_fits.law_table(table, others)]
+            (_seed_table(fits), _law_table(table, others)),
+        ),
+    ]
     if boot is not None:
-        sections.append(Section("How sure the numbers are", (), (), ("agreement", "intervals")))
-        tables += _boot_tables(boot)
+        sections.append(ReportSection("Uncertainty", (), (), _boot_tables(boot)))
     numbers = {
-        "log_likelihood_of_log_seconds": best.log_likelihood + table.log_scale,
-        "log_likelihood_by_seed": [fit.log_likelihood + table.log_scale for fit in fits],
+        "log_likelihood_of_log_seconds": table.log_likelihood(best),
+        "log_likelihood_by_seed": [table.log_likelihood(fit) for fit in fits.by_seed],
         "printed_edges": edges_in_words(printed_graph()),
         "edges": edges_in_words(best.graph),
         "rivals": [
             {"below": r.below, "n_fits": r.n_fits, "edges": edges_in_words(r.result.graph)}
-            for r in rivals
+            for r in fits.rivals
         ],
         "support": None if boot is None else boot.adjacent,
         "directed_support": None if boot is None else boot.directed,
         "same_latents": None if boot is None else float(boot.same_latents.mean()),
     }
-    if mixed is not None:
-        say("accuracy and times together")
-        both = fitted(mixed, seed).result_
+    if both is not None:
         numbers["edges_with_accuracy"] = edges_in_words(both.graph)
-        sections.append(_with_accuracy(best, both))
-        pictures.append(_figure(both, None, name="skills_with_accuracy"))
-    return Outcome(
+        sections.append(_accuracy_section(best, both))
+    return ApplicationReport(
         name="timss",
-        title="TIMSS 2019: the skills behind response times",
-        findings=timss_fits.findings(table, best, fits, boot, rivals),
+        title="TIMSS 2019: skills in response times",
+        findings=_findings(fits),
         cautions=_cautions(table, boot),
         result=best,
         seed=seed,
         settings={
             "data": table.source,
-            "q": "printed" if folder is None else q,
-            "bootstrap": n_resamples,
-            "seeds": n_seeds,
+            "q": "printed" if table.source == SIMULATED else q,
+            "bootstrap": 0 if boot is None else boot.n_resamples,
+            "seeds": len(fits.seeds),
         },
         sections=tuple(sections),
-        pictures=tuple(pictures),
-        tables=tuple(tables),
         numbers=numbers,
     )
 
 
-def _figure(fit: FitResult, boot: BootstrapResult | None, name: str = "skills") -> Picture:
+def _skill_figure(name: str, fit: FitResult, boot: BootstrapResult | None) -> ReportFigure:
     support = None if boot is None else boot.adjacent
-    about = "Fitted to accuracy and times. " if boot is None and name != "skills" else ""
-    wide = (
-        "Numbers and widths: share of refits in which the two skills are joined. "
-        if boot is not None
-        else ""
+    widths = "" if boot is None else "Numbers and widths: share of refits with the edge. "
+    caption = (
+        f"Causal graph of the skills: {'; '.join(edges_in_words(fit.graph)) or 'no edge'}. "
+        f"{widths}Dashed edges are not in the figure of the paper."
     )
     draw = partial(draw_skills, graph=fit.graph, support=support, printed=printed_graph())
+    return ReportFigure.on_axes(name, caption, draw, SIZE, fill=True)
+
+
+def _edge(graph: CPDAG, i: int, j: int) -> str:
+    """Return the edge between two latents: '->', '<-', '-' or ''."""
+    edges = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "-"}
+    return edges[int(graph.adjacency[i, j]), int(graph.adjacency[j, i])]
+
+
+def _adjacent(fit: FitResult) -> NDArray[np.bool_]:
+    return np.asarray((fit.graph.adjacency + fit.graph.adjacency.T) > 0)
+
+
+def _n_shared(one: FitResult, other: FitResult) -> int:
+    """Return the number of pairs that are adjacent in both graphs."""
+    return int(np.triu(_adjacent(one) & _adjacent(other)).sum())
+
+
+def _edge_table(fits: TimssFits) -> Table:
+    """Return each edge of the paper's figure or of the fit, with its stability."""
+    theirs, boot = printed_graph(), fits.boot
+    by_seed = np.mean([_adjacent(fit) for fit in fits.by_seed], axis=0)
+    rows: list[tuple[object, ...]] = []
+    for i, j in _PAIRS:
+        printed, own = _edge(theirs, i, j), _edge(fits.best.graph, i, j)
+        share = 0.0 if boot is None else float(boot.adjacent[i, j])
+        if not printed and not own and share < UNSTABLE:
+            continue
+        row = (SKILLS[i], SKILLS[j], printed, own, float(by_seed[i, j]))
+        if boot is None:
+            rows.append(row)
+            continue
+        forward, backward = float(boot.directed[i, j]), float(boot.directed[j, i])
+        as_printed = {"->": forward, "<-": backward, "-": share - forward - backward}.get(printed)
+        level = "stable" if share >= STABLE else "moderate" if share >= UNSTABLE else "unstable"
+        rows.append((*row, share, as_printed, level))
+    rows.sort(key=lambda row: (row[2] == "", row[3] == ""))
+    header: tuple[str, ...] = ("skill", "other skill", "paper", "fit", "share of seeds")
+    if boot is not None:
+        header += ("share of refits", "share as in the paper", "stability")
     caption = (
-        f"{about}The graph among the skills: {'; '.join(edges_in_words(fit.graph)) or 'no edge'}. "
-        f"{wide}Dashed edges are not in the paper's figure."
+        "Edges of the figure of the paper first, then others. -> and <- point from left to right "
+        "and from right to left, - is an undirected edge."
     )
-    return Picture.on_axes(name, caption, draw, SIZE, fill=True)
+    return Table("edges", caption, header, tuple(rows), decimals=2)
 
 
-def _how_it_was_fitted(table: TimssTable, best: FitResult, q: str) -> str:
-    which = "the Q-matrix of the official item sheet" if q == "official" else "the paper's Q-matrix"
-    return (
-        f"Times of {best.n_samples} students on {len(best.item_names)} items, from {table.source}, "
-        f"with {best.missing_share:.1%} of the cells missing; lognormal items, {which}, and a "
-        "law with one probability for each joint state of the skills, as in the paper. The graph "
-        f"counts on {best.graph_rows:,.0f} rows."
-    )
-
-
-def _with_accuracy(times: FitResult, both: FitResult) -> Section:
-    n_edges = len(edges_in_words(both.graph))
-    return Section(
-        "Accuracy and times together",
+def _seed_table(fits: TimssFits) -> Table:
+    rows = tuple(
         (
-            f"The {both.n_samples} students with all answers also have each item marked right or "
-            f"wrong: {len(both.item_names)} columns, half binary and half log seconds, with the "
-            "same skills behind both.",
-            f"The graph then has {n_edges} edges, {timss_fits.shared_edges(times, both)} of which "
-            "join skills that are joined in the graph of the times alone. The upper state of a "
-            "skill is the one in which the columns are larger on the whole: longer times and right "
-            "answers need not go together, and the loadings say where they do not.",
-        ),
-        ("skills_with_accuracy",),
+            seed,
+            fits.table.log_likelihood(fit),
+            fit.log_likelihood >= fits.best.log_likelihood - SAME_VALUE,
+            *_graph_cells(fit),
+        )
+        for seed, fit in zip(fits.seeds, fits.by_seed, strict=True)
+    )
+    header = ("seed", "log-likelihood", "best optimum", "edges", "graph")
+    return Table("seeds", "The same fit with several seeds.", header, rows)
+
+
+def _law_table(table: TimssTable, fits: Mapping[str, FitResult]) -> Table:
+    rows = tuple(
+        (
+            requested,
+            "network" if isinstance(fit.law, NetworkLaw) else "saturated",
+            table.log_likelihood(fit),
+            *_graph_cells(fit),
+        )
+        for requested, fit in fits.items()
+    )
+    return Table(
+        "laws",
+        "Other latent distributions and the other Q-matrix; the numbers of parameters differ, so "
+        "that the log-likelihoods are not directly comparable.",
+        ("requested", "distribution", "log-likelihood", "edges", "graph"),
+        rows,
+        decimals=1,
     )
 
 
-def _boot_tables(boot: BootstrapResult) -> list[Table]:
-    def rows_of(rows: list[dict[str, object]]) -> tuple[tuple[object, ...], ...]:
+def _graph_cells(fit: FitResult) -> tuple[int, str]:
+    edges = edges_in_words(fit.graph)
+    return len(edges), "; ".join(edges)
+
+
+def _rival_table(fits: TimssFits) -> Table:
+    explanations = [("best", fits.best, 0.0)]
+    explanations += [(f"rival {n}", r.result, r.below) for n, r in enumerate(fits.rivals, start=1)]
+    return Table(
+        "rivals",
+        "Optima with nearly the same log-likelihood, and the probability of the slower state of "
+        "each skill.",
+        ("optimum", "log-likelihood", "below the best", *SKILLS),
+        tuple(
+            (name, fits.table.log_likelihood(fit), below, *fit.law.marginals()[:, 1].tolist())
+            for name, fit, below in explanations
+        ),
+        decimals=2,
+    )
+
+
+def _boot_tables(boot: BootstrapResult) -> tuple[Table, Table]:
+    def cells(rows: list[dict[str, object]]) -> tuple[tuple[object, ...], ...]:
         return tuple(tuple(row.values()) for row in rows)
 
-    return [
+    return (
         Table(
             "agreement",
-            "Whether refits measure the same skills: cosine of a skill's effects on the items with "
-            "those of the fit, and the share of refits where it is at least .9.",
-            ("skill", "median cosine", "share the same"),
-            rows_of(boot.agreement_table()),
+            "Agreement of the skills with those of refits: cosine of the effects of a skill on the "
+            "items, and the share of refits with a cosine of at least 0.9.",
+            ("skill", "median cosine", "share in agreement"),
+            cells(boot.agreement_table()),
             decimals=2,
         ),
         Table(
             "intervals",
-            "Intervals of 90 % (percentiles over refits) for what a skill's upper state adds to "
-            "log seconds, and for intercepts.",
+            "90 % percentile intervals of the effects of the upper state of a skill on log "
+            "seconds, and of the intercepts.",
             ("item", "term", "fit", "low", "high"),
-            rows_of(boot.coefficient_table(0.9)),
+            cells(boot.coefficient_table(0.9)),
             decimals=2,
         ),
+    )
+
+
+def _accuracy_section(times: FitResult, both: FitResult) -> ReportSection:
+    return ReportSection(
+        "Accuracy and times together",
+        (
+            f"For {both.n_samples} students with complete responses, each item was also scored as "
+            f"correct or incorrect: {len(both.item_names)} columns, half binary and half log "
+            "seconds, with the same skills.",
+            f"The graph then has {len(edges_in_words(both.graph))} edges, {_n_shared(times, both)} "
+            "of which are also in the graph of the times alone. The upper state of a skill is the "
+            "one with larger values overall; the loadings show for which items longer times and "
+            "correct responses do not coincide.",
+        ),
+        (_skill_figure("skills_with_accuracy", both, None),),
+    )
+
+
+def _findings(fits: TimssFits) -> tuple[str, ...]:
+    theirs, best, boot = printed_graph(), fits.best, fits.boot
+    printed = {(i, j): _edge(theirs, i, j) for i, j in _PAIRS if _edge(theirs, i, j)}
+    own = {(i, j): _edge(best.graph, i, j) for i, j in _PAIRS if _edge(best.graph, i, j)}
+    common = printed.keys() & own.keys()
+    n_same = sum(printed[pair] == own[pair] for pair in common)
+    findings = [
+        f"The estimated graph contains {len(common)} of the {len(printed)} edges in the figure of "
+        f"the paper, {n_same} of them with the same orientation, and {len(own) - len(common)} "
+        "further edges.",
+        f"{fits.n_optimal} of {len(fits.seeds)} seeds reach the highest log-likelihood, "
+        f"{fits.table.log_likelihood(best):,.2f} as a density of log seconds.",
     ]
+    if boot is not None:
+        stable = [(SKILLS[i], SKILLS[j]) for i, j in _PAIRS if boot.adjacent[i, j] >= STABLE]
+        named = ", ".join(f"{a} - {b}" for a, b in stable)
+        findings.append(
+            f"In at least {STABLE:.0%} of {boot.n_refits} bootstrap refits, {len(stable)} pairs of "
+            f"skills are adjacent{': ' if stable else ''}{named}; all skills agree with those of "
+            f"the fit in {boot.same_latents.mean():.0%} of the refits."
+        )
+    if fits.rivals:
+        near = fits.rivals[0]
+        findings.append(
+            f"Another optimum has a log-likelihood {near.below:.2f} below the best one and "
+            f"{len(edges_in_words(near.result.graph))} edges, {_n_shared(best, near.result)} of "
+            "which are shared."
+        )
+    return tuple(findings)
+
+
+def _limits(fits: TimssFits) -> tuple[str, ...]:
+    """Return paragraphs on what is weakly identified."""
+    best, boot = fits.best, fits.boot
+    n_common = int((best.law.probabilities * best.n_samples >= 0.5).sum())
+    paragraphs = [
+        f"{best.n_samples} students are few for {len(SKILLS)} skills: of "
+        f"{best.law.space.n_states} joint states only {n_common} have an expected count of at "
+        "least 0.5. Each item requires one content skill and one cognitive skill, so that effects "
+        "can be shifted from one to the other at little loss of likelihood.",
+        "The upper state of a skill means longer times, not necessarily more skill: a student who "
+        "hurries is in the lower state of all skills.",
+        "The direction of undirected edges is not identified by data of this kind, whatever the "
+        "sample size. Arrows follow from conditional independences and are the first to change "
+        "when an edge does.",
+    ]
+    if boot is not None:
+        edges = [(i, j) for i, j in _PAIRS if _edge(best.graph, i, j)]
+        n_weak = sum(boot.adjacent[i, j] < STABLE for i, j in edges)
+        paragraphs.append(
+            f"{n_weak} of the {len(edges)} edges are missing in more than {1 - STABLE:.0%} of the "
+            "refits and should be regarded as tentative. Refits with other skills are included in "
+            "these shares."
+        )
+    if fits.rivals and fits.rivals[0].below < 3.0:
+        paragraphs.append(
+            f"A difference of {fits.rivals[0].below:.2f} in log-likelihood is no evidence between "
+            "two optima. The table shows in which skills they differ; the choice requires other "
+            "data or prior knowledge."
+        )
+    return tuple(paragraphs)
 
 
 def _cautions(table: TimssTable, boot: BootstrapResult | None) -> tuple[str, ...]:
-    out = []
-    if table.source == "a simulated stand-in":
-        out.append("These are simulated times, not those of TIMSS; give the folder of the data.")
+    cautions = []
+    if table.source == SIMULATED:
+        cautions.append("These are simulated times, not those of TIMSS.")
     if boot is None:
-        out.append("No refits were asked for, so nothing is said of how stable the edges are.")
-    elif boot.failures:
-        out.append(f"{len(boot.failures)} of {boot.n_resamples} resamples could not be fitted.")
-    if boot is not None:
-        out += [f"{caution}." for caution in interval_cautions(boot.n_refits, boot.q_given)]
-    return tuple(out)
+        cautions.append("Without bootstrap refits the stability of the edges is unknown.")
+    else:
+        if boot.failures:
+            cautions.append(f"{len(boot.failures)} of {boot.n_resamples} bootstrap refits failed.")
+        cautions += [f"{text}." for text in interval_cautions(boot.n_refits, boot.q_given)]
+    return tuple(cautions)

@@ -1,4 +1,4 @@
-"""Running an application and writing its folder: pictures, tables, the fit, a page."""
+"""Run an application and write its folder: figures, tables, the fit and a page."""
 
 from __future__ import annotations
 
@@ -18,69 +18,69 @@ from hidag.plotting.figure import Format, render_figure
 from hidag.reporting.fit_description import edges_in_words
 from hidag.reporting.html_page import write_page
 from hidag.reporting.sections import Table
-from hidag_paper.applications.outcome import Outcome, Picture, render_outcome
+from hidag_paper.applications.report import ApplicationReport, ReportFigure
 
-#: Written last, so that it tells a folder that an application has filled.
+#: Written last; its presence identifies a complete folder.
 SIGN = "summary.json"
 _PAGE = "page.html"
 _FORMATS: tuple[Format, ...] = ("png", "svg")
 
 
 def run_application(
-    compute: Callable[[], Outcome], out: Path, inputs: Iterable[Path] = ()
-) -> Outcome:
-    """Run an application, print what it found, and write its folder.
+    compute: Callable[[], ApplicationReport], out: Path, inputs: Iterable[Path] = ()
+) -> ApplicationReport:
+    """Run an application, print its findings and write its folder.
 
     Parameters
     ----------
     compute : callable
-        Makes the outcome.
+        Returns the report.
     out : Path
-        Folder to write; checked before the work. Files that no application wrote stay.
+        Folder to write, checked before the computation. Files of other origin are not changed.
     inputs : iterable of Path
-        Files that are read, none of which may be overwritten.
+        Input files, which may not be overwritten.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     check_folder(out, (_PAGE, FIT_SIGN, SIGN), inputs, sign=SIGN)
     with collected_warnings() as warnings:
-        outcome = compute()
-    files = outcome_files(outcome, command=_command())
+        report = compute()
+    files = report_files(report, command=join_command(["hidag", *sys.argv[1:]]))
     check_folder(out, files, inputs, sign=SIGN)
     fill_folder(out, files, _written_before(out))
-    say(outcome.title)
-    for sentence in outcome.findings:
+    say(report.title)
+    for sentence in report.findings:
         say(f"  {sentence}")
-    say("\ngraph among the latents")
-    for edge in edges_in_words(outcome.result.graph) or ["no edge"]:
+    say("\ncausal graph among the latents")
+    for edge in edges_in_words(report.result.graph) or ["no edge"]:
         say(f"  {edge}")
     for warning in warnings:
         show_warning(warning)
-    for sentence in outcome.cautions:
+    for sentence in report.cautions:
         show_warning(sentence)
-    say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / _PAGE}")
-    return outcome
+    say(f"\n{time.monotonic() - start:.0f} seconds; open {out / _PAGE}")
+    return report
 
 
-def run_told_application(
-    explain: Callable[..., Outcome],
+def run_on_folder(
+    run: Callable[..., ApplicationReport],
     folder: Path | None,
     out: Path,
     inputs: Iterable[Path],
     **settings: Any,
 ) -> None:
-    """Run an application that tells what it is doing, on a folder of data."""
-    with steps_told() as tell:
-        run_application(lambda: explain(folder, tell=tell, **settings), out, inputs)
+    """Run an application on a folder of data, and print its steps."""
+    with steps_told() as observer:
+        run_application(lambda: run(folder, observer=observer, **settings), out, inputs)
 
 
 def run_seesaw_application(
     out: Path, *, seed: int, n_images: int | None = None, jitter: float | None = None
 ) -> None:
-    """Carry out `hidag app seesaw`, which is also the demo."""
+    """Run `hidag app seesaw`, which is also the demo."""
     from hidag_paper.applications.seesaw import run_seesaw
     from hidag_paper.seesaw import N_IMAGES
 
-    def compute() -> Outcome:
+    def compute() -> ApplicationReport:
         with progress_bar() as observer:
             return run_seesaw(
                 seed=seed,
@@ -93,41 +93,39 @@ def run_seesaw_application(
 
 
 def run_ecpe_application(folder: Path, out: Path, *, seed: int) -> None:
-    """Carry out `hidag app ecpe`."""
+    """Run `hidag app ecpe`."""
     from hidag.cli.data_source import read_source
     from hidag_paper.applications.ecpe import run_ecpe
 
-    # Read here too, for the sentences about files that are not there or are not tables.
+    # Read here too, because its errors about missing or invalid files are more specific.
     source = read_source(folder, None, None)
 
-    def compute() -> Outcome:
+    def compute() -> ApplicationReport:
         with progress_bar() as observer:
             return run_ecpe(folder, seed=seed, observer=observer)
 
     run_application(compute, out, source.files)
 
 
-def outcome_files(outcome: Outcome, *, command: str | None = None) -> dict[str, Writer]:
-    """Return a writer for each file of an outcome, summary.json last."""
+def report_files(report: ApplicationReport, *, command: str | None = None) -> dict[str, Writer]:
+    """Return a writer for each file of a report, summary.json last."""
     files: dict[str, Writer] = {}
-    for picture in outcome.pictures:
+    for figure in report.figures:
         for ending in _FORMATS:
-            files[f"{picture.name}.{ending}"] = partial(
-                _write_picture, picture=picture, ending=ending
-            )
-    for table in outcome.tables:
+            files[f"{figure.name}.{ending}"] = partial(_write_figure, figure=figure, ending=ending)
+    for table in report.tables:
         files[f"{table.name}.csv"] = partial(_write_table, table=table)
-    files[FIT_SIGN] = outcome.result.save
-    files[_PAGE] = lambda path: write_page(render_outcome(outcome, command=command), path)
-    content = {**outcome.summary(), "files": [*files, SIGN]}
+    files[FIT_SIGN] = report.result.save
+    files[_PAGE] = lambda path: write_page(report.render(command=command), path)
+    content = {**report.summary(), "files": [*files, SIGN]}
     files[SIGN] = lambda path: path.write_text(
         json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
     )
     return files
 
 
-def _write_picture(path: Path, *, picture: Picture, ending: Format) -> None:
-    path.write_bytes(render_figure(picture.draw, picture.size, file_format=ending))
+def _write_figure(path: Path, *, figure: ReportFigure, ending: Format) -> None:
+    path.write_bytes(render_figure(figure.draw, figure.size, file_format=ending))
 
 
 def _write_table(path: Path, *, table: Table) -> None:
@@ -139,14 +137,10 @@ def _write_table(path: Path, *, table: Table) -> None:
 
 
 def _written_before(folder: Path) -> list[str]:
-    """Return what an earlier run says it wrote here, so that no folder holds files of two runs."""
+    """Return the files of an earlier run, which are replaced."""
     try:
         names = json.loads((folder / SIGN).read_text("utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    # A summary that somebody edited must not make us remove files elsewhere.
+    # An edited summary must not remove files in other folders.
     return [name for name in names if isinstance(name, str) and Path(name).name == name]
-
-
-def _command() -> str:
-    return join_command(["hidag", *sys.argv[1:]])

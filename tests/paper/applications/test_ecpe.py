@@ -1,4 +1,4 @@
-"""The application to the grammar test; the data themselves are no part of the project."""
+"""ECPE application, on simulated data and, where available, the real data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from hidag.exceptions import DataError
 from hidag_paper.applications.ecpe import HIERARCHY, item_responses, read_ecpe, run_ecpe
-from hidag_paper.commands.application import outcome_files
+from hidag_paper.commands.application import report_files
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "ecpe"
 SKILLS = ("Morphosyntactic", "Cohesive", "Lexical")
@@ -53,8 +53,8 @@ def em_with_profiles(answers: np.ndarray, q: np.ndarray) -> float:
 
 
 def test_a_small_test_with_a_hierarchy(tmp_path):
-    outcome = run_ecpe(write_test(tmp_path), seed=3)
-    summary = outcome.summary()
+    report = run_ecpe(write_test(tmp_path), seed=3)
+    summary = report.summary()
     assert summary["latent_names"] == list(SKILLS)
     assert summary["q_matrix"] == Q.tolist()
     assert summary["share_of_hierarchy"] > 0.85
@@ -62,10 +62,10 @@ def test_a_small_test_with_a_hierarchy(tmp_path):
     assert summary["log_likelihood_of_hierarchy"] == pytest.approx(
         em_with_profiles(answers, Q), abs=0.02
     )
-    files = outcome_files(outcome)
-    models = next(table for table in outcome.tables if table.name == "models")
+    files = report_files(report)
+    models = next(table for table in report.tables if table.name == "models")
     line = next(
-        row for row in models.rows if row[0] == "all effects, profiles of the hierarchy only"
+        row for row in models.rows if row[0] == "all interactions, profiles of the hierarchy only"
     )
     # A chance for each state of an item's own skills that occurs, and three shares.
     assert line[2] == sum(len(np.unique(np.array(HIERARCHY) * row, axis=0)) for row in Q) + 3
@@ -75,36 +75,36 @@ def test_a_small_test_with_a_hierarchy(tmp_path):
     )
     files["page.html"](tmp_path / "page.html")
     assert "Templin and Bradshaw (2014" in (tmp_path / "page.html").read_text("utf-8")
-    shown = item_responses(outcome.result)
+    shown = item_responses(report.result)
     assert [item.item for item in shown] == ["E1", "E3", "E6", "E8", "E11", "E13"]
     assert shown[0].states == ("-", "C", "M", "M+C")
     # Nobody has morphosyntactic rules without cohesive ones.
     assert shown[0].common == (True, True, False, True)
 
 
-def test_a_folder_without_q_is_refused(tmp_path):
+def test_folder_without_q_raises(tmp_path):
     with pytest.raises(DataError) as caught:
         read_ecpe(write_test(tmp_path, with_q=False))
     assert str(caught.value) == (
-        f"the grammar test needs its Q-matrix, but {tmp_path} has no q.csv; put it beside "
-        "responses.csv, with a line for each item and a column for each skill"
+        f"the ECPE application needs a Q-matrix, but {tmp_path} has no q.csv; put q.csv beside "
+        "responses.csv, with a row per item and a column per skill"
     )
 
 
-def test_another_test_is_refused(tmp_path):
+def test_other_skills_raise(tmp_path):
     with pytest.raises(DataError) as caught:
         read_ecpe(write_test(tmp_path, skills=("A", "B", "C")))
     assert str(caught.value) == (
-        "the Q-matrix of the grammar test has the skills Morphosyntactic, Cohesive, Lexical, in "
-        f"this order, but {tmp_path / 'q.csv'} has A, B, C; for another test use hidag fit"
+        "the Q-matrix of the ECPE must have the skills Morphosyntactic, Cohesive, Lexical, in this "
+        f"order, but {tmp_path / 'q.csv'} has A, B, C; use hidag fit for another test"
     )
 
 
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.is_dir(), reason="the ecpe data are not here")
 def test_the_grammar_test_is_a_chain_and_a_hierarchy():
-    outcome = run_ecpe(DATA, seed=11)
-    summary = outcome.summary()
+    report = run_ecpe(DATA, seed=11)
+    summary = report.summary()
     assert summary["log_likelihood"] == pytest.approx(-42738.56, abs=0.02)
     assert summary["chain_found"]
     shares = summary["profile_shares"]
@@ -114,6 +114,6 @@ def test_the_grammar_test_is_a_chain_and_a_hierarchy():
     assert summary["log_likelihood_of_hierarchy"] == pytest.approx(
         em_with_profiles(answers, np.array(summary["q_matrix"])), abs=0.01
     )
-    assert outcome.findings[2].endswith(
+    assert report.findings[2].endswith(
         "BIC prefers the hierarchy, as Templin and Bradshaw (2014) concluded."
     )

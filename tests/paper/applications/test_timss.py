@@ -1,4 +1,4 @@
-"""TIMSS: what the paper prints, the stand-in, the folder's words, and the page."""
+"""TIMSS: printed Q and graph, simulated data, errors of the folder, and the page."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hidag.cli.app import app
 from hidag.exceptions import DataError, FileError, SettingError
 from hidag.metrics import evaluate_graph
 from hidag.structure import CPDAG
-from hidag_paper.applications import timss, timss_fits
+from hidag_paper.applications import timss, timss_data
 from hidag_paper.applications.timss import draw_skills
-from hidag_paper.applications.timss_fits import (
+from hidag_paper.applications.timss_data import (
     SKILLS,
     printed_graph,
     printed_q,
     read_accuracy_and_times,
     read_times,
-    stand_in,
+    simulate_times,
 )
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
@@ -46,8 +46,8 @@ def test_the_printed_design_is_as_the_paper_describes_it():
     assert len(graph.undirected_edges) == 5
 
 
-def test_the_stand_in_has_gaps_and_depends_on_its_seed_alone():
-    one, same, other = stand_in(4), stand_in(4), stand_in(5)
+def test_simulated_times_have_missing_cells_and_depend_on_the_seed():
+    one, same, other = simulate_times(4), simulate_times(4), simulate_times(5)
     np.testing.assert_array_equal(one.values, same.values)
     assert one.values.shape == (620, 29)
     assert 0.01 < np.isnan(one.values).mean() < 0.03
@@ -55,21 +55,21 @@ def test_the_stand_in_has_gaps_and_depends_on_its_seed_alone():
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_stand_in_s_graph_is_found(seed):
-    found = timss_fits.fitted(stand_in(seed), seed, n_starts=30).result_
+def test_graph_of_simulated_times_is_found(seed):
+    found = timss_data.fit_timss(simulate_times(seed), seed, n_starts=30).result_
     compared = evaluate_graph(found.graph, printed_graph())
     assert compared.n_missing + compared.n_extra <= 2
 
 
-def test_one_command_writes_pictures_tables_and_a_page(tmp_path, monkeypatch):
-    quick = timss_fits.fitted
+def test_command_writes_figures_tables_and_page(tmp_path, monkeypatch):
+    quick = timss_data.fit_timss
 
     def few(table, seed, *, law="saturated", n_starts=2):
         return quick(table, seed, law=law, n_starts=2)
 
-    monkeypatch.setattr(timss, "fitted", few)
-    monkeypatch.setattr(timss_fits, "fitted", few)
-    monkeypatch.setattr(timss_fits, "N_RIVAL_FITS", 1)
+    monkeypatch.setattr(timss, "fit_timss", few)
+    monkeypatch.setattr(timss_data, "fit_timss", few)
+    monkeypatch.setattr(timss_data, "N_RIVAL_FITS", 1)
     asked = ["app", "timss", "--simulated", "--bootstrap", "2", "--seeds", "2", "--seed", "3"]
     ran = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out")])
     assert ran.exit_code == 0, ran.output
@@ -82,34 +82,34 @@ def test_one_command_writes_pictures_tables_and_a_page(tmp_path, monkeypatch):
     assert summary["seed"] == 3
     assert set(summary["files"]) == {path.name for path in (tmp_path / "out").iterdir()}
     page = (tmp_path / "out" / "page.html").read_text("utf-8")
-    assert "What the data can and cannot tell" in page
+    assert "Identifiability" in page
     assert "These are simulated times, not those of TIMSS" in page
     assert "2 refits make no intervals" in page
     edges = (tmp_path / "out" / "edges.csv").read_text("utf-8").splitlines()
     assert len(edges) >= 8
-    assert edges[0].startswith("one,other,in the paper,in our fit")
+    assert edges[0].startswith("skill,other skill,paper,fit")
 
 
-def test_wrong_folders_are_refused_in_words(tmp_path):
+def test_invalid_folders_raise(tmp_path):
     with pytest.raises(SettingError, match="q must be 'official' or 'printed', got 'mine'"):
         read_times(tmp_path, "mine")
     with pytest.raises(FileError, match="must hold a table named responses"):
         read_times(tmp_path, "printed")
     (tmp_path / "responses.csv").write_text("a,b\n1,2\n3,4\n")
-    with pytest.raises(DataError, match="must hold the 29 items of booklet 14, got 2"):
+    with pytest.raises(DataError, match="must contain the 29 items of booklet 14, got 2"):
         read_times(tmp_path, "printed")
     head = ",".join(f"i{j}" for j in range(29))
     (tmp_path / "responses.csv").write_text(f"{head}\n" + f"{','.join(['0'] * 29)}\n" * 2)
-    with pytest.raises(DataError, match="must be seconds above 0"):
+    with pytest.raises(DataError, match="must be positive seconds"):
         read_times(tmp_path, "printed")
     with pytest.raises(FileError, match="there is no file"):
         read_times(tmp_path, "official")
     ran = CliRunner().invoke(app, ["app", "timss"])
     assert ran.exit_code == 1
-    assert "give the folder of the TIMSS tables, or --simulated, one of the two" in ran.output
+    assert "either the folder of the TIMSS tables or --simulated is required" in ran.output
 
 
-def test_no_line_of_the_figure_runs_through_another_skill():
+def test_no_edge_of_the_figure_crosses_another_skill():
     from matplotlib.figure import Figure
     from matplotlib.patches import Ellipse, FancyArrowPatch
 
@@ -134,8 +134,8 @@ def test_no_line_of_the_figure_runs_through_another_skill():
 @pytest.mark.parametrize(("q", "best"), [("official", -18306.82), ("printed", -18298.34)])
 def test_the_best_optimum_is_reached(folder, q, best):
     table = read_times(folder, q)
-    found = timss_fits.fitted(table, 11).result_
-    assert timss_fits.log_seconds_likelihood(found, table) == pytest.approx(best, abs=0.05)
+    found = timss_data.fit_timss(table, 11).result_
+    assert table.log_likelihood(found) == pytest.approx(best, abs=0.05)
     if q == "printed":
         np.testing.assert_array_equal(found.graph.adjacency, printed_graph().adjacency)
 
