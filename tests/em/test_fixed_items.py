@@ -10,7 +10,7 @@ from hidag.em.design_data import WorkingData
 from hidag.em.e_step import expect_states
 from hidag.em.em import HeldItems, any_law, fit_law, freed_law
 from hidag.latent import SaturatedLaw, StateSpace
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement import MeasurementParameters
 
 SPACE = StateSpace.binary(3)
@@ -21,7 +21,7 @@ CHAIN, ALONE = ((), (0,), ()), ((), (), ())
 
 
 def over(parents):
-    return lambda counts: factorised(counts, parents, SPACE)
+    return lambda counts: factorise_counts(counts, parents, SPACE)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_em_ends_at_the_constrained_maximum(problem):
     best = minimize(lambda odds: -likelihood(problem, law_of(odds)), np.zeros(4), tol=1e-10)
     assert value == pytest.approx(-best.fun, abs=1e-4)
     np.testing.assert_allclose(found, law_of(best.x), atol=2e-3)
-    np.testing.assert_allclose(found, factorised(found, CHAIN, SPACE), atol=1e-12)
+    np.testing.assert_allclose(found, factorise_counts(found, CHAIN, SPACE), atol=1e-12)
 
 
 def correlation(law):

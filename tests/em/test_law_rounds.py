@@ -13,7 +13,7 @@ from hidag.em.m_step import Basis, permissions
 from hidag.em.problem import Problem, Schedule
 from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.strategy.estimation import estimate_measurement
 from hidag.strategy.measurement import parents_by_search
@@ -64,7 +64,7 @@ def test_probabilities_factorise_over_the_parents_that_come_with_them(chain, beg
     found = estimate_under_network(first, chain, SPACE, BASIS, begin[0], PENALTY, Schedule(), learn)
     for estimate, parents in ((first.estimate, first.parents), (found.estimate, found.parents)):
         law = estimate.probabilities
-        np.testing.assert_allclose(law, factorised(law, parents, SPACE), atol=1e-12)
+        np.testing.assert_allclose(law, factorise_counts(law, parents, SPACE), atol=1e-12)
     assert sum(len(causes) for causes in found.parents) == K - 1
     assert found.preferred
     assert found.freed.sum() == pytest.approx(1.0)
@@ -76,7 +76,7 @@ def test_probabilities_factorise_over_the_parents_that_come_with_them(chain, beg
 )
 def test_the_objective_under_a_graphs_law_never_falls(chain, begin, parents):
     allowed, saturated = begin
-    law_step = partial(factorised, parents=parents, space=SPACE)
+    law_step = partial(factorise_counts, parents=parents, space=SPACE)
     schedule = Schedule(max_iter=40, tolerance=1e-12)
     found = run_em(
         Problem(chain, SPACE, BASIS, allowed, PENALTY, schedule),

@@ -9,10 +9,10 @@ import pytest
 
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.latent.laws import (
-    factorised,
-    is_any_law,
+    factorise_counts,
+    fit_network_law,
+    is_saturated,
     n_free_probabilities,
-    network_of_counts,
     possible_cells,
 )
 
@@ -41,21 +41,21 @@ def counts():
 
 def test_the_shares_are_those_of_sums_by_hand(counts):
     np.testing.assert_allclose(
-        factorised(counts, PARENTS, SPACE), by_hand(counts, PARENTS, SPACE), rtol=1e-12
+        factorise_counts(counts, PARENTS, SPACE), by_hand(counts, PARENTS, SPACE), rtol=1e-12
     )
 
 
 def test_the_network_is_the_same_law(counts):
-    network = network_of_counts(counts, PARENTS, SPACE)
+    network = fit_network_law(counts, PARENTS, SPACE)
     assert network.parents == PARENTS
     np.testing.assert_allclose(
-        network.probabilities, factorised(counts, PARENTS, SPACE), rtol=1e-12
+        network.probabilities, factorise_counts(counts, PARENTS, SPACE), rtol=1e-12
     )
 
 
 def test_no_law_over_the_graph_is_more_likely(counts):
-    best = float(counts @ np.log(factorised(counts, PARENTS, SPACE)))
-    found = network_of_counts(counts, PARENTS, SPACE)
+    best = float(counts @ np.log(factorise_counts(counts, PARENTS, SPACE)))
+    found = fit_network_law(counts, PARENTS, SPACE)
     rng = np.random.default_rng(2)
     for size in (1e-3, 1e-2, 0.3):
         tables = []
@@ -69,7 +69,7 @@ def test_no_law_over_the_graph_is_more_likely(counts):
 def test_a_complete_graph_changes_nothing(counts):
     complete = tuple(tuple(range(k)) for k in range(4))
     np.testing.assert_allclose(
-        factorised(counts, complete, SPACE), counts / counts.sum(), rtol=1e-12
+        factorise_counts(counts, complete, SPACE), counts / counts.sum(), rtol=1e-12
     )
 
 
@@ -78,18 +78,18 @@ def test_states_that_never_occur_leave_a_law():
     counts = np.zeros(8)
     counts[[0, 1]] = 3.0, 5.0
     with np.errstate(all="raise"):
-        law = factorised(counts, parents, space)
-        network = network_of_counts(counts, parents, space)
+        law = factorise_counts(counts, parents, space)
+        network = fit_network_law(counts, parents, space)
     np.testing.assert_allclose(law, counts / 8.0)
     np.testing.assert_allclose(network.probabilities, law)
     # The second latent never had the first at 1: every level alike.
     np.testing.assert_allclose(network.tables[1], [[1.0, 0.0], [0.5, 0.5]])
-    np.testing.assert_allclose(factorised(np.zeros(8), parents, space), np.full(8, 1 / 8))
+    np.testing.assert_allclose(factorise_counts(np.zeros(8), parents, space), np.full(8, 1 / 8))
 
 
 def test_counts_too_small_to_divide_by_are_none():
     with np.errstate(divide="raise", invalid="raise", over="raise"):
-        law = factorised(np.array([1.0, 1.0, 1e-310, 0.0]), ((), (0,)), StateSpace.binary(2))
+        law = factorise_counts(np.array([1.0, 1.0, 1e-310, 0.0]), ((), (0,)), StateSpace.binary(2))
     assert np.isfinite(law).all()
     assert law.sum() == pytest.approx(1.0)
 
@@ -151,10 +151,10 @@ def test_free_probabilities_of_possible_states_are_the_directions_a_law_can_take
 def test_a_law_may_be_anything_if_nothing_is_left_to_restrict():
     space = StateSpace.binary(3)
     line, full = ((), (0,), (1,)), ((), (0,), (0, 1))
-    assert is_any_law(full, space)
-    assert not is_any_law(line, space)
+    assert is_saturated(full, space)
+    assert not is_saturated(line, space)
     possible = np.array([1, 0, 0, 0, 1, 0, 1, 1], dtype=bool)
-    assert is_any_law(line, space, possible)
+    assert is_saturated(line, space, possible)
     fork = np.array([1, 0, 0, 0, 1, 1, 1, 1], dtype=bool)
-    assert not is_any_law(((), (0,), (0,)), space, fork)
-    assert is_any_law(full, space, fork)
+    assert not is_saturated(((), (0,), (0,)), space, fork)
+    assert is_saturated(full, space, fork)

@@ -16,7 +16,7 @@ from hidag.latent import (
     expected_counts,
     laws,
     resample,
-    resampled_rows,
+    resample_size,
 )
 
 
@@ -97,22 +97,22 @@ def test_expected_counts_are_the_mean_of_resampled_ones(network):
     ("rule", "rows"), [("N", 50), ("2N", 100), ("0.5 N", 25), (7, 7), (lambda n: 3 * n, 150)]
 )
 def test_rules(rule, rows):
-    assert resampled_rows(rule, 50) == rows
+    assert resample_size(rule, 50) == rows
 
 
 def test_rules_that_make_no_sense():
     for rule in ("M", "expected", 0, lambda n: float("nan")):
         with pytest.raises(SettingError):
-            resampled_rows(rule, 50)
+            resample_size(rule, 50)
 
 
 def test_growth_is_judged_by_n_log_n():
     with pytest.warns(HidagWarning, match="grows as fast as N log N or faster"):
-        resampled_rows(lambda n: n**1.5, 50)
+        resample_size(lambda n: n**1.5, 50)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        resampled_rows(lambda n: n, 50)
-        resampled_rows(lambda n: n**0.5, 50)
+        resample_size(lambda n: n, 50)
+        resample_size(lambda n: n**0.5, 50)
 
 
 def test_marginals_of_many_latents_need_no_list_of_states(monkeypatch):

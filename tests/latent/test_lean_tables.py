@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hidag.latent.conditional_tables import free_log_likelihood, law_price, table_price
-from hidag.latent.laws import equivalent, n_free_probabilities
+from hidag.latent.conditional_tables import (
+    free_log_likelihood,
+    network_complexity,
+    table_complexity,
+)
+from hidag.latent.laws import are_equivalent, n_free_probabilities
 from hidag.simulation import random_dag, random_law
 from hidag.structure import DAG
 
@@ -42,7 +46,7 @@ def test_a_table_costs_the_numbers_of_the_leanest_form_that_fits(levels, n_level
     }
     for kind, wanted in numbers.items():
         table = counts_of(logits(levels, n_levels, rng, kind))
-        assert table_price(table, levels, PRICE) == pytest.approx(PRICE * wanted, abs=1e-3)
+        assert table_complexity(table, levels, PRICE) == pytest.approx(PRICE * wanted, abs=1e-3)
 
 
 def test_what_leanness_loses_is_the_likelihood_of_the_best_lean_table() -> None:
@@ -59,13 +63,13 @@ def test_what_leanness_loses_is_the_likelihood_of_the_best_lean_table() -> None:
 
     best = -minimize(lost, np.zeros(4), method="BFGS").fun
     expected = free_log_likelihood(table) - best + PRICE * 4
-    assert table_price(table, levels, PRICE) == pytest.approx(expected, abs=1e-3)
+    assert table_complexity(table, levels, PRICE) == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_table_without_parents_or_with_too_many_cells_is_free() -> None:
-    assert table_price(np.array([[5.0, 3.0, 0.0]]), (), PRICE) == 2 * PRICE
+    assert table_complexity(np.array([[5.0, 3.0, 0.0]]), (), PRICE) == 2 * PRICE
     large = np.ones((2048, 4))
-    assert table_price(large, (2,) * 11, PRICE) == 2048 * 3 * PRICE
+    assert table_complexity(large, (2,) * 11, PRICE) == 2048 * 3 * PRICE
 
 
 def test_rows_that_leave_no_choice_are_not_paid_for_and_do_not_bend_lean_tables() -> None:
@@ -77,14 +81,16 @@ def test_rows_that_leave_no_choice_are_not_paid_for_and_do_not_bend_lean_tables(
     numbers = {"linear": n_levels - 1 + 2, "free": (n_levels - 1) * 8}
     for kind, wanted in numbers.items():
         table = counts_of(np.where(possible, logits(levels, n_levels, rng, kind), -np.inf))
-        assert table_price(table, levels, PRICE, possible) == pytest.approx(
+        assert table_complexity(table, levels, PRICE, possible) == pytest.approx(
             PRICE * wanted, abs=1e-3
         )
         # Without being told it takes a free table, and pays for cells that cannot be.
-        assert table_price(table, levels, PRICE) > PRICE * wanted + 1
+        assert table_complexity(table, levels, PRICE) > PRICE * wanted + 1
         table[:4] = 0.0
         empty = np.where(np.arange(12)[:, None] < 4, False, possible)
-        assert table_price(table, levels, PRICE, empty) == pytest.approx(PRICE * wanted, abs=1e-3)
+        assert table_complexity(table, levels, PRICE, empty) == pytest.approx(
+            PRICE * wanted, abs=1e-3
+        )
 
 
 def test_numbers_that_no_possible_cell_tells_apart_are_not_paid_for() -> None:
@@ -96,7 +102,7 @@ def test_numbers_that_no_possible_cell_tells_apart_are_not_paid_for() -> None:
     table = counts_of(
         np.where(possible, logits(levels, n_levels, np.random.default_rng(2), "linear"), -np.inf)
     )
-    assert table_price(table, levels, PRICE, possible) == pytest.approx(
+    assert table_complexity(table, levels, PRICE, possible) == pytest.approx(
         PRICE * (n_levels - 1 + 1), abs=1e-3
     )
 
@@ -104,7 +110,7 @@ def test_numbers_that_no_possible_cell_tells_apart_are_not_paid_for() -> None:
 def test_a_law_of_binary_latents_costs_its_free_probabilities() -> None:
     law = random_law(random_dag(4, 1.2, rng=1), rng=2)
     orders = [np.arange(2)] * 4
-    price = law_price(law.probabilities * 1000, law.parents, law.space, orders, PRICE)
+    price = network_complexity(law.probabilities * 1000, law.parents, law.space, orders, PRICE)
     assert price == PRICE * n_free_probabilities(law.parents, law.space)
 
 
@@ -112,13 +118,15 @@ def test_a_law_costs_the_same_however_its_levels_are_called() -> None:
     levels = (3, 4, 2)
     law = random_law(DAG(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])), rng=5, levels=levels)
     counts = np.asarray(law.probabilities) * 5000
-    straight = law_price(counts, law.parents, law.space, [np.arange(m) for m in levels], PRICE)
+    straight = network_complexity(
+        counts, law.parents, law.space, [np.arange(m) for m in levels], PRICE
+    )
     # One number for each edge, one for each level but the first of each latent.
     assert straight == pytest.approx(PRICE * (2 + 3 + 1 + 3), abs=1e-2)
     names = [np.array([2, 0, 1]), np.array([1, 3, 0, 2]), np.array([1, 0])]
     mixed = counts.reshape(levels)[np.ix_(*names)].ravel()
     back = [np.argsort(name) for name in names]
-    again = law_price(mixed, law.parents, law.space, back, PRICE)
+    again = network_complexity(mixed, law.parents, law.space, back, PRICE)
     assert again == pytest.approx(straight, abs=1e-6)
 
 
@@ -136,4 +144,4 @@ def test_laws_over_equivalent_graphs_are_the_same() -> None:
     assert len(graphs) == 25
     for one, other in product(graphs, repeat=2):
         same = np.array_equal(one.to_cpdag().adjacency, other.to_cpdag().adjacency)
-        assert equivalent(one.parents, other.parents) == same
+        assert are_equivalent(one.parents, other.parents) == same

@@ -11,7 +11,7 @@ from hidag.em.em import run_em
 from hidag.em.m_step import Basis, permissions
 from hidag.kernels.coordinate_descent import FREE, PENALISED
 from hidag.latent import StateSpace
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.strategy.moves import basin_hopping
 from hidag.strategy.moves.basin_hopping import (
@@ -55,8 +55,8 @@ def end_from(problem, items, law, parents=((), (0,), (1,))):
     begun = run_em(
         replace(problem, allowed=allowed, penalty=NO_SPARSITY, schedule=schedule),
         items,
-        factorised(law, parents, SPACE),
-        law_step=lambda counts: factorised(counts, parents, SPACE),
+        factorise_counts(law, parents, SPACE),
+        law_step=lambda counts: factorise_counts(counts, parents, SPACE),
     )
     look = FirstLook(begun, begun, parents, problem.data, -np.inf)
     return taken_to_its_end(look, problem, silent)
@@ -98,8 +98,8 @@ def test_a_law_that_lost_its_graph_finds_it_when_it_begins_again(setting):
     alone = run_em(
         problem,
         right.estimate.parameters,
-        factorised(law, parents, SPACE),
-        law_step=lambda counts: factorised(counts, parents, SPACE),
+        factorise_counts(law, parents, SPACE),
+        law_step=lambda counts: factorise_counts(counts, parents, SPACE),
     )
     end = FirstLook(alone, alone, parents, problem.data, alone.objective)
     found = with_law_begun_again(end, problem, silent)

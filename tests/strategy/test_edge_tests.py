@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag.latent import LatentCounts
-from hidag.latent.laws import factorised, n_free_probabilities
+from hidag.latent.laws import factorise_counts, n_free_probabilities
 from hidag.strategy.observed_likelihood.edge_tests import BEYOND_DOUBT, confirm_edges
 from hidag.structure import DAG, search_graph
 from hidag.structure.scores import CountScore
@@ -18,14 +18,14 @@ from .tables import CHAIN, SPACE, bent_law, chain_law, observed_chain
 
 def test_factorising_over_the_true_graph_changes_nothing():
     law = chain_law()
-    np.testing.assert_allclose(factorised(law, CHAIN, SPACE), law, atol=1e-12)
-    apart = factorised(law, ((), (), ()), SPACE).reshape(2, 2, 2)
+    np.testing.assert_allclose(factorise_counts(law, CHAIN, SPACE), law, atol=1e-12)
+    apart = factorise_counts(law, ((), (), ()), SPACE).reshape(2, 2, 2)
     np.testing.assert_allclose(apart, 0.125, atol=1e-12)
 
 
 def test_factorising_over_a_complete_graph_changes_nothing():
     law = np.random.default_rng(0).dirichlet(np.ones(8))
-    np.testing.assert_allclose(factorised(law, ((), (0,), (0, 1)), SPACE), law, atol=1e-12)
+    np.testing.assert_allclose(factorise_counts(law, ((), (0,), (0, 1)), SPACE), law, atol=1e-12)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from hidag.em.posterior import HARDLY_SEEN, information_ratio
 from hidag.initialization.start_points import StartPoint
 from hidag.latent import SaturatedLaw, StateSpace
-from hidag.latent.laws import equivalent, factorised
+from hidag.latent.laws import are_equivalent, factorise_counts
 from hidag.measurement import default_penalty
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
 from hidag.strategy import structural_multistart
@@ -50,9 +50,9 @@ def test_items_say_little_here(weak):
 def test_from_the_true_items_and_an_even_law_the_true_graph_is_found(weak):
     truth, problem = weak
     found = look(truth, problem)
-    assert equivalent(found.parents, CHAIN)
+    assert are_equivalent(found.parents, CHAIN)
     law = found.estimate.probabilities
-    np.testing.assert_allclose(factorised(law, found.parents, SPACE), law, atol=1e-12)
+    np.testing.assert_allclose(factorise_counts(law, found.parents, SPACE), law, atol=1e-12)
     assert ((found.estimate.parameters.loadings != 0) == (truth.q_matrix == 1)).mean() > 0.9
 
 
@@ -68,7 +68,7 @@ def test_the_graph_is_learned_from_independent_latents_with_the_starts_own_items
     assert found.parents == CHAIN
     support, law, data, n_steps = told[0]
     np.testing.assert_array_equal(support, truth.q_matrix == 1)
-    np.testing.assert_allclose(factorised(law, ((),) * K, SPACE), law, atol=1e-12)
+    np.testing.assert_allclose(factorise_counts(law, ((),) * K, SPACE), law, atol=1e-12)
     assert n_steps == 1
     assert data is problem.data
 

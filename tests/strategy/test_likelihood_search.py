@@ -10,7 +10,7 @@ import pytest
 from hidag.em.e_step import expect_states
 from hidag.em.posterior import HARDLY_SEEN
 from hidag.latent import LatentCounts, StateSpace
-from hidag.latent.laws import equivalent, factorised
+from hidag.latent.laws import are_equivalent, factorise_counts
 from hidag.strategy.observed_likelihood.edge_tests import better_by_likelihood
 from hidag.strategy.observed_likelihood.likelihood_search import (
     LikelihoodSearch,
@@ -42,7 +42,7 @@ def likelihood_of(observed, law):
 
 def test_scores_of_the_tables_are_derivatives_of_the_observed_likelihood(weak):
     parents = ((), (0,), (0, 1))
-    law = factorised(np.random.default_rng(0).dirichlet(np.ones(8)), parents, SPACE)
+    law = factorise_counts(np.random.default_rng(0).dirichlet(np.ones(8)), parents, SPACE)
     tables = _Tables.of(parents, law, SPACE.states())
     total, _ = _observed(weak, law, tables.scores)
     step = 1e-5
@@ -79,7 +79,7 @@ def test_the_chain_is_found_from_anywhere(weak, begin):
     observed = replace(weak, law=bent_law())
     search = LikelihoodSearch(observed)
     best = search.best_from(begin)
-    assert equivalent(best.parents, CHAIN)
+    assert are_equivalent(best.parents, CHAIN)
     assert best.criterion >= search.fitted(begin, observed.law).criterion
     assert best.log_likelihood == pytest.approx(likelihood_of(weak, best.law))
 

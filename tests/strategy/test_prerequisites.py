@@ -9,7 +9,7 @@ import pytest
 
 from hidag.em.design_data import WorkingData
 from hidag.latent import LatentCounts, SaturatedLaw
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement import MeasurementParameters
 from hidag.strategy.observed_likelihood.edge_tests import confirm_edges
 from hidag.strategy.observed_likelihood.likelihood_search import (
@@ -110,7 +110,7 @@ def test_estimates_of_changes_are_near_what_fits_say_under_prerequisites(seed) -
 
 def test_known_probabilities_have_no_part_in_the_other_estimates(seen) -> None:
     """Cutting the impossible states out of the tables changes nothing where all may occur."""
-    law = factorised(np.random.default_rng(0).dirichlet(np.ones(8)), TRUE, SPACE)
+    law = factorise_counts(np.random.default_rng(0).dirichlet(np.ones(8)), TRUE, SPACE)
     plain = move_estimates(replace(seen, possible=None), TRUE, law)
     every = move_estimates(replace(seen, possible=np.ones(8, dtype=bool)), TRUE, law)
     assert plain.gains == every.gains

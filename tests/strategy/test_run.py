@@ -11,7 +11,7 @@ from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
 from hidag.fitting.graph_stage import latent_graph
 from hidag.latent import NetworkLaw
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement import default_penalty
 from hidag.metrics import Parts, evaluate
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
@@ -145,7 +145,7 @@ def test_the_law_over_a_graph_is_over_that_graph(both, method):
         assert isinstance(law, NetworkLaw)
         p = law.probabilities
         parents = graph.to_dag().parents
-        np.testing.assert_allclose(p, factorised(p, parents, law.space), atol=1e-10)
+        np.testing.assert_allclose(p, factorise_counts(p, parents, law.space), atol=1e-10)
         assert found.log_likelihood_of(law) < found.log_likelihood_of(found.law) + 3.0
     empty = found.law_over(CPDAG(np.zeros((K, K), dtype=np.int8), NAMES), None)
     assert found.log_likelihood_of(empty) < found.log_likelihood_of(found.law) - 20.0

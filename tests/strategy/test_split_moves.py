@@ -9,7 +9,7 @@ import pytest
 
 from hidag.em.em import run_em
 from hidag.kernels.coordinate_descent import FREE
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY
 from hidag.strategy.moves.recombination import PRICE_OF_IDLE, taken_to_its_end
 from hidag.strategy.moves.split_moves import (
@@ -41,7 +41,7 @@ def merged():
         replace(problem, allowed=allowed, penalty=NO_SPARSITY, schedule=schedule),
         replace(items, loadings=loadings),
         np.full(8, 1 / 8),
-        law_step=lambda counts: factorised(counts, MERGED, problem.space),
+        law_step=lambda counts: factorise_counts(counts, MERGED, problem.space),
     )
     return problem, items, found
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
 from hidag.latent.junction_tree import (
-    CliqueTree,
     Factor,
+    JunctionTree,
     elimination_order,
     indicator,
-    widest_table,
+    max_clique_size,
 )
-from hidag.latent.laws import NEVER, LatentLaw, NetworkLaw
+from hidag.latent.laws import NEGLIGIBLE_COUNT, LatentLaw, NetworkLaw
 from hidag.results import FitResult, as_result
 from hidag.structure.graphs import DAG
 
@@ -152,9 +152,9 @@ def condition_law(law: LatentLaw, likelihoods: Sequence[Factor] = ()) -> Conditi
     if law.space.n_states <= MAX_ENUMERATED_STATES:
         return JointTable.of(factors, law.space.levels)
     steps = elimination_order(law.space.n_latents, [f.variables for f in factors])
-    if widest_table(steps, law.space.levels) > MAX_TABLE_CELLS and isinstance(law, NetworkLaw):
+    if max_clique_size(steps, law.space.levels) > MAX_TABLE_CELLS and isinstance(law, NetworkLaw):
         return WeightedSample.of(law, likelihoods)
-    return CliqueTree.of(factors, steps)
+    return JunctionTree.of(factors, steps)
 
 
 def factorise_over_dag(
@@ -185,7 +185,7 @@ def factorise_over_dag(
         joint = joint_law.marginal((*causes, k))
         total = joint.sum(axis=-1, keepdims=True)
         # A configuration of the parents with probability zero leaves its child uniform.
-        occurs = total > NEVER
+        occurs = total > NEGLIGIBLE_COUNT
         uniform = 1.0 / joint.shape[-1]
         tables.append(np.where(occurs, joint / np.where(occurs, total, 1.0), uniform))
     return NetworkLaw(law.space, parents, tuple(tables))

@@ -485,7 +485,7 @@ def classify(
         summed = are_summed(fitted.parameters, fitted.law)
         sampled = "" if summed else "posteriors are sampled, "
         notes.append(
-            f"{fitted.law.space.count_in_words()} joint states are too many to list: {sampled}the "
+            f"{fitted.law.space.n_states_text()} joint states are too many to list: {sampled}the "
             "quality of whole profiles is not computed, and consistency is given each latent "
             "alone, which is not what it would be given the whole profile"
         )

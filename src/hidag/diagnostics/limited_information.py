@@ -214,7 +214,7 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
     """
     if not free.is_listed:
         return (
-            f"M2 takes {free.result.law.space.count_in_words()} joint states listed, and is "
+            f"M2 takes {free.result.law.space.n_states_text()} joint states listed, and is "
             f"{NOT_BEYOND}"
         )
     chosen = np.flatnonzero(columns.categorical)

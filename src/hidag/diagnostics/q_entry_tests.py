@@ -32,7 +32,7 @@ from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.information.row_scores import item_scores, row_scores, scores_of_loadings
 from hidag.kernels.coordinate_descent import FREE, ZERO
-from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw, factorised, network_of_counts
+from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw, factorise_counts, fit_network_law
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Effects, Terms
@@ -246,13 +246,13 @@ def changed(q: Q, item: int, latent: int) -> Q:
 def law_step_of(law: LatentLaw) -> Callable[[Array], Array]:
     """Return how counts of states become a law of the same kind."""
     if isinstance(law, NetworkLaw):
-        return partial(factorised, parents=law.parents, space=law.space)
+        return partial(factorise_counts, parents=law.parents, space=law.space)
     return any_law
 
 
 def _law_of(law: LatentLaw, probabilities: Array) -> LatentLaw:
     if isinstance(law, NetworkLaw):
-        return network_of_counts(probabilities, law.parents, law.space)
+        return fit_network_law(probabilities, law.parents, law.space)
     return SaturatedLaw(law.space, probabilities / probabilities.sum())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import Choices, invalid_setting
-from hidag.latent.counts import LatentCounts, ResampleRule, resample, resampled_rows
+from hidag.latent.counts import LatentCounts, ResampleRule, resample, resample_size
 from hidag.latent.laws import LatentLaw
 from hidag.strategy.measurement import Measurement
 from hidag.strategy.observed_likelihood.edge_tests import (
@@ -52,7 +52,7 @@ def resampled_counts(
     ``latents`` says which of them are counted, ``names`` long; None counts all.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_RESAMPLING_KEY,)))
-    n_rows = resampled_rows(rule, n_samples)
+    n_rows = resample_size(rule, n_samples)
     if latents is None:
         return resample(law, n_rows, names, rng)
     every = tuple(f"Z{k + 1}" for k in range(law.space.n_latents))

@@ -38,7 +38,7 @@ from hidag.fitting.settings import (
     thread_count,
 )
 from hidag.formatting import plural
-from hidag.latent.counts import resampled_rows
+from hidag.latent.counts import resample_size
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.responses import Responses
 from hidag.measurement.terms import Effects
@@ -288,4 +288,4 @@ def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
         with warnings.catch_warnings():
             # Stage II says it once more, and then it is shown.
             warnings.simplefilter("ignore", HidagWarning)
-            resampled_rows(rule, n_samples)
+            resample_size(rule, n_samples)

@@ -127,7 +127,7 @@ def fitted_states_differ(design: MeasurementDesign, fitted: Fitted) -> Finding:
                 source,
                 "undecided",
                 f"outside the two blocks no item by itself shows every difference in "
-                f"{join_names(names)}, and {fitted.law.space.count_in_words()} joint states are "
+                f"{join_names(names)}, and {fitted.law.space.n_states_text()} joint states are "
                 f"too "
                 "many to compare in all items together",
                 {"latents": names},
@@ -166,7 +166,7 @@ def full_rank(
     source = "numerical check"
     if fitted.eta is None:
         sentence = (
-            f"the information over {fitted.law.space.count_in_words()} joint states is too large "
+            f"the information over {fitted.law.space.n_states_text()} joint states is too large "
             "to compute; it was not checked"
         )
         return Finding("information", source, "undecided", sentence, required=False)

@@ -187,7 +187,7 @@ def _why_not_known(result: FitResult) -> str | None:
     if space.n_states > MOST_STATES:
         return (
             f"intervals from the information need joint states listed, at most {MOST_STATES}, but "
-            f"there are {space.count_in_words()}"
+            f"there are {space.n_states_text()}"
         )
     if not result.responses.plain:
         return "intervals from the information are not there for unordered categories"

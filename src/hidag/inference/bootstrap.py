@@ -250,7 +250,7 @@ def _task(
     if start == "fitted" and result.law.space.n_states > MOST_EXACT_STATES:
         raise SettingError(
             f"start='fitted' needs latent states that can be listed, not "
-            f"{result.law.space.count_in_words()}; use start='full'"
+            f"{result.law.space.n_states_text()}; use start='full'"
         )
     need_weights(result, sample_weight, "a bootstrap")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

@@ -1,6 +1,6 @@
-"""Latents: state space, laws, counts."""
+"""Latent variables: state space, distributions and counts."""
 
-from hidag.latent.counts import LatentCounts, expected_counts, resample, resampled_rows
+from hidag.latent.counts import LatentCounts, expected_counts, resample, resample_size
 from hidag.latent.laws import LatentLaw, NetworkLaw, Parents, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 
@@ -13,5 +13,5 @@ __all__ = [
     "StateSpace",
     "expected_counts",
     "resample",
-    "resampled_rows",
+    "resample_size",
 ]

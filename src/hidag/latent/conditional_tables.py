@@ -1,14 +1,14 @@
-"""Conditional tables that few numbers describe: what a table costs when levels have an order.
+"""Complexity of conditional tables of latents with ordered levels.
 
-A free table of a latent with M levels has (M - 1) numbers for every combination of its parents'
-levels: with four levels and three parents 192. Latents whose levels mean more and less of
-something seldom need them. Two leaner tables are held against the free one, both log-linear:
+A free table of a latent with M levels has (M - 1) parameters for every combination of its parents'
+levels: 192 with four levels and three parents. Ordered levels seldom need them. Two log-linear
+tables are compared with the free one:
 
-- *additive*: each parent shifts the log-odds of each level on its own, whatever the others do;
-- *linear*: each parent shifts all adjacent-category log-odds by one number per step of its own.
+- *additive*: each parent shifts the log odds of each level, without interaction;
+- *linear*: each parent shifts all adjacent-category log odds by one parameter per step of its own.
 
-Of the three the one counts that describes the counts most briefly (the loss of log-likelihood
-against the free table, plus a price per number).
+The complexity is the smallest of the three description lengths: the loss of log-likelihood relative
+to the free table plus a cost per parameter.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from hidag.latent.state_space import StateSpace
 
 Array = NDArray[np.float64]
 
-#: Tables with more cells than this are taken as they are: fitting them would cost too much.
-MOST_CELLS = 4096
-#: Newton steps at the most, and the gain in log-likelihood at which they end.
+#: Larger tables are always free: fitting log-linear ones would take too long.
+MAX_CELLS = 4096
+#: Largest number of Newton steps, and the gain in log-likelihood at which they end.
 NEWTON_STEPS, SMALLEST_GAIN = 25, 1e-6
-#: Keeps the curvature invertible where counts are empty; a share of its mean.
+#: Relative ridge that keeps the curvature invertible where counts are zero.
 RIDGE = 1e-9
-#: Log-weight of a cell that cannot be: its share is zero, and so is zero times it.
-NEVER = -1e300
+#: Log weight of an impossible cell; finite, so that zero times it is zero.
+IMPOSSIBLE = -1e300
 
 
 def free_log_likelihood(table: Array) -> float:
-    """Return the log-likelihood of counts (q, M) under their own shares in each row."""
+    """Return the log-likelihood of counts (q, M) under the relative frequencies of each row."""
     total = table.sum(axis=1, keepdims=True)
     positive = table > 0
     shares = np.where(positive, table, 1.0) / np.where(total > 0, total, 1.0)
     return float((table * np.log(np.where(positive, shares, 1.0))).sum())
 
 
-def table_price(
+def table_complexity(
     table: Array,
     parent_levels: Sequence[int],
-    per_number: float,
+    cost: float,
     possible: NDArray[np.bool_] | None = None,
 ) -> float:
-    """Return what describing a table costs: numbers at their price, and what leanness loses.
+    """Return the description length of a conditional table, in units of log-likelihood.
 
     Parameters
     ----------
@@ -56,63 +56,58 @@ def table_price(
         changing fastest.
     parent_levels : sequence of int
         Numbers of the parents' levels; their product is q.
-    per_number : float
-        Price of a number, in units of log-likelihood.
+    cost : float
+        Of one parameter.
     possible : ndarray of bool, shape (q, M), optional
-        Cells that can be, all unless given; a number that is about no others is not paid for.
+        Cells that may occur, all by default; parameters of other cells cost nothing.
     """
     n_levels = table.shape[1]
-    price = float(per_number * len(table) * (n_levels - 1))
-    if possible is not None:
-        price = float(per_number * n_free_in_table(possible))
-    if len(parent_levels) == 0 or table.size > MOST_CELLS:
-        return price
+    cells = np.ones(table.shape, dtype=bool) if possible is None else possible
+    length = float(cost * n_free_in_table(cells))
+    if len(parent_levels) == 0 or table.size > MAX_CELLS:
+        return length
     occurs = table.sum(axis=1) > 0
     counts = table[occurs]
     best = free_log_likelihood(counts)
     places = np.indices(tuple(parent_levels)).reshape(len(parent_levels), -1).T
-    makers = [_linear]
-    if len(parent_levels) > 1:
-        # With one parent the additive table is the free one.
-        makers.append(_additive)
-    for make in makers:
-        features = _with_own(make(places, parent_levels, n_levels), n_levels)
-        n_numbers = features.shape[2] if possible is None else _told_apart(features, possible)
-        numbers = per_number * n_numbers
-        if numbers < price:
-            cells = None if possible is None else possible[occurs]
-            reached = _log_likelihood(counts, features[occurs], cells)
-            price = min(price, float(best - reached + numbers))
-    return price
+    # With one parent the additive table is the free one.
+    for make in (_linear_features, _additive_features)[: len(parent_levels)]:
+        features = _with_main_effects(make(places, parent_levels, n_levels), n_levels)
+        n_parameters = features.shape[2] if possible is None else _rank(features, possible)
+        if cost * n_parameters < length:
+            allowed = None if possible is None else possible[occurs]
+            reached = _maximum_log_likelihood(counts, features[occurs], allowed)
+            length = min(length, float(best - reached + cost * n_parameters))
+    return length
 
 
-def law_price(
+def network_complexity(
     counts: Array,
     parents: Parents,
     space: StateSpace,
     orders: Sequence[NDArray[np.intp]],
-    per_number: float,
+    cost: float,
     possible: NDArray[np.bool_] | None = None,
 ) -> float:
-    """Return what describing a law over a graph costs, in units of log-likelihood.
+    """Return the description length of a network, in units of log-likelihood.
 
-    Binary latents have free tables only: a price for each free probability.
+    Tables of binary latents are free: the cost of each free probability.
 
     Parameters
     ----------
     counts : ndarray, shape (S,)
-        Expected counts of joint states under the law.
+        Expected counts of joint states.
     parents : tuple of tuples of int
     space : StateSpace
     orders : sequence of ndarray of int
         For each latent, its levels from low to high.
-    per_number : float
-        Price of a number.
+    cost : float
+        Of one parameter.
     possible : ndarray of bool, shape (S,), optional
-        Joint states that may occur; all unless given.
+        Joint states that may occur; all by default.
     """
     if max(space.levels) == 2:
-        return float(per_number * n_free_probabilities(parents, space, possible))
+        return float(cost * n_free_probabilities(parents, space, possible))
     if possible is not None:
         possible = possible.reshape(space.levels)[np.ix_(*orders)].ravel()
     cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)[np.ix_(*orders)]
@@ -124,48 +119,47 @@ def law_price(
         of_parents = [space.levels[a] for a in causes]
         cells = None if possible is None else possible_cells(possible, space, k, causes)
         table = small.reshape(-1, space.levels[k])
-        total += table_price(table, of_parents, per_number, cells)
+        total += table_complexity(table, of_parents, cost, cells)
     return total
 
 
-def _linear(places: NDArray[np.intp], parent_levels: Sequence[int], n_levels: int) -> Array:
-    """Return what each number adds to the log-odds of each level, shape (q, M, n)."""
+def _linear_features(
+    places: NDArray[np.intp], parent_levels: Sequence[int], n_levels: int
+) -> Array:
+    """Return the effect of each parameter on the log odds of each level, shape (q, M, n)."""
     along = places / (np.array(parent_levels) - 1.0)
     return np.asarray(along[:, None, :] * np.linspace(0.0, 1.0, n_levels)[None, :, None])
 
 
-def _additive(places: NDArray[np.intp], parent_levels: Sequence[int], n_levels: int) -> Array:
+def _additive_features(
+    places: NDArray[np.intp], parent_levels: Sequence[int], n_levels: int
+) -> Array:
     reached = [places[:, [a]] == np.arange(1, m) for a, m in enumerate(parent_levels)]
     of_parents = np.hstack(reached).astype(np.float64)
     each = of_parents[:, None, :, None] * np.eye(n_levels)[None, :, None, 1:]
     return np.asarray(each.reshape(len(places), n_levels, -1))
 
 
-def _with_own(design: Array, n_levels: int) -> Array:
-    """Return the features of a log-linear table, shape (q, M, n): its levels' own come first."""
+def _with_main_effects(design: Array, n_levels: int) -> Array:
+    """Return features (q, M, n) preceded by those of the latent's own levels."""
     own = np.broadcast_to(np.eye(n_levels)[None, :, 1:], (len(design), n_levels, n_levels - 1))
     return np.concatenate([own, design], axis=2)
 
 
-def _told_apart(features: Array, possible: NDArray[np.bool_]) -> int:
-    """Return how many of a table's numbers its possible cells (q, M) tell apart."""
+def _rank(features: Array, possible: NDArray[np.bool_]) -> int:
+    """Return the number of parameters that the possible cells (q, M) identify."""
     first = possible.argmax(axis=1)
-    # What is alike in all of a row's cells makes no difference to its shares.
+    # A constant within a row does not change its probabilities.
     against = features - features[np.arange(len(features)), first][:, None, :]
     return int(np.linalg.matrix_rank(against[possible]))
 
 
-def _log_likelihood(
+def _maximum_log_likelihood(
     counts: Array, features: Array, possible: NDArray[np.bool_] | None = None
 ) -> float:
-    """Return the largest log-likelihood of a log-linear table, by Newton's method.
+    """Return the maximum log-likelihood of counts (q, M) in a log-linear table by Newton's method.
 
-    Parameters
-    ----------
-    counts : ndarray, shape (q, M)
-    features : ndarray, shape (q, M, n)
-    possible : ndarray of bool, shape (q, M), optional
-        Cells that can be, all unless given.
+    ``features`` have shape (q, M, n); ``possible`` cells, shape (q, M), are all by default.
     """
     n_rows, n_levels, _ = features.shape
     features = features.reshape(n_rows * n_levels, -1)
@@ -178,7 +172,7 @@ def _log_likelihood(
     def shares(at: Array) -> tuple[Array, float]:
         logs = (features @ at).reshape(n_rows, n_levels)
         if possible is not None:
-            logs = np.where(possible, logs, NEVER)
+            logs = np.where(possible, logs, IMPOSSIBLE)
         logs -= logs.max(axis=1, keepdims=True)
         weights = np.exp(logs)
         mass = weights.sum(axis=1, keepdims=True)

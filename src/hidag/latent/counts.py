@@ -1,4 +1,4 @@
-"""Weighted counts of latent configurations: what Stage II hands to the graph search."""
+"""Weighted counts of latent configurations, the input of the graph search (Stage II)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import DataError, HidagWarning, SettingError
+from hidag.exceptions import DataError, HidagWarning, Setting, SettingError
 from hidag.latent.laws import LatentLaw
 
 
@@ -41,21 +41,31 @@ class LatentCounts:
         weights = np.ascontiguousarray(self.weights, dtype=np.float64)
         if states.ndim != 2 or weights.shape != (states.shape[0],):
             raise DataError(
-                f"states must be (n, K) and weights (n,), got {states.shape} and {weights.shape}"
+                "wrong-shape",
+                "states must be (n, K) and weights (n,), got {states} and {weights}",
+                states=states.shape,
+                weights=weights.shape,
             )
         if len(self.levels) != states.shape[1] or len(self.names) != states.shape[1]:
             raise DataError(
-                f"{states.shape[1]} variables need as many levels and names, "
-                f"got {len(self.levels)} and {len(self.names)}"
+                "wrong-shape",
+                "{n_variables} variables need as many levels and names, got {n_levels} and "
+                "{n_names}",
+                n_variables=states.shape[1],
+                n_levels=len(self.levels),
+                n_names=len(self.names),
             )
         if states.size and (states.max(axis=0) >= np.asarray(self.levels)).any():
             k = int(np.argmax(states.max(axis=0) >= np.asarray(self.levels)))
             raise DataError(
-                f"variable {self.names[k]!r} has {self.levels[k]} levels, "
-                f"but state {int(states[:, k].max())} occurs"
+                "state-out-of-range",
+                "variable {name!r} has {n_levels} levels, but state {state} occurs",
+                name=self.names[k],
+                n_levels=self.levels[k],
+                state=int(states[:, k].max()),
             )
         if not np.all(np.isfinite(weights)) or (weights < 0).any():
-            raise DataError("weights must be finite and not negative")
+            raise DataError("invalid-weights", "weights must be finite and not negative")
         states.setflags(write=False)
         weights.setflags(write=False)
         object.__setattr__(self, "states", states)
@@ -68,7 +78,7 @@ class LatentCounts:
 
     @property
     def total(self) -> float:
-        """Number of rows the counts stand for."""
+        """Sum of the weights."""
         return float(self.weights.sum())
 
     @classmethod
@@ -87,17 +97,21 @@ class LatentCounts:
         rows : ndarray of int, shape (n, K)
             From 0 to 255.
         levels : tuple of int, length K, optional
-            By default as many as the largest state asks for, two at least.
+            By default the largest state plus one, at least two.
         names : tuple of str, length K, optional
             Z1, Z2, ... by default.
         weights : ndarray, shape (n,), optional
-            What each row counts for; one by default.
+            Of the rows; one by default.
         """
         rows = np.asarray(rows)
         if rows.ndim != 2:
-            raise DataError(f"rows of states must be a two-dimensional array, got {rows.ndim}-d")
+            raise DataError(
+                "wrong-shape",
+                "rows of states must be a two-dimensional array, got {ndim}-d",
+                ndim=rows.ndim,
+            )
         if rows.size and (rows.min() < 0 or rows.max() > 255):
-            raise DataError("states must be whole numbers from 0 to 255")
+            raise DataError("state-out-of-range", "states must be whole numbers from 0 to 255")
         n_variables = rows.shape[1]
         if levels is None:
             top = rows.max(axis=0) if len(rows) else np.ones(n_variables)
@@ -111,18 +125,16 @@ class LatentCounts:
         return cls(packed[first], total, levels, names)
 
 
-# --- Stage II: from a fitted latent law to counts of latent configurations
-
 ResampleRule = str | int | float | Callable[[int], float]
 
 _MULTIPLE = re.compile(r"^\s*(\d+(?:\.\d+)?)?\s*\*?\s*N\s*$")
 #: Sample sizes at which a callable's growth is compared with N log N.
 _PROBES = (10**3, 10**4, 10**5, 10**6)
-#: More resampled rows than this would not fit into memory.
-MOST_ROWS = 10**8
+#: Largest number of resampled rows, for memory.
+MAX_ROWS = 10**8
 
 
-def resampled_rows(rule: ResampleRule, n_samples: int) -> int:
+def resample_size(rule: ResampleRule, n_samples: int) -> int:
     """Return f(N), the number of rows to draw.
 
     Parameters
@@ -135,41 +147,39 @@ def resampled_rows(rule: ResampleRule, n_samples: int) -> int:
         rows = float(rule(n_samples))
         growth = [float(rule(n)) / (n * log(n)) for n in _PROBES]
         if all(b >= a * (1.0 - 1e-9) for a, b in pairwise(growth)):
-            warnings.warn(
-                "the resampling rule grows as fast as N log N or faster; the graph is only "
-                "guaranteed to be recovered when f(N) / (N log N) goes to zero",
-                HidagWarning,
-                stacklevel=2,
+            warning = HidagWarning(
+                "fast-growing-resample",
+                "{setting} grows as fast as N log N or faster; the graph is only guaranteed to be "
+                "recovered when f(N) / (N log N) goes to zero",
+                setting=Setting("resample"),
             )
-    elif isinstance(rule, str):
-        match = _MULTIPLE.match(rule)
-        if match is None:
-            raise SettingError(
-                f"resample must be 'expected', a multiple of N such as '2N', a number of rows or a "
-                f"function of N, got {rule!r}"
-            )
+            warnings.warn(warning, stacklevel=2)
+    elif isinstance(rule, str) and (match := _MULTIPLE.match(rule)) is not None:
         rows = float(match.group(1) or 1.0) * n_samples
     elif isinstance(rule, Real):
         rows = float(rule)
     else:
         raise SettingError(
-            f"resample must be 'expected', a multiple of N such as '2N', a number of rows or a "
-            f"function of N, got {rule!r}"
+            "invalid-resample",
+            "{setting} must be 'expected', a multiple of N such as '2N', a number of rows or a "
+            "function of N, got {rule!r}",
+            setting=Setting("resample"),
+            rule=rule,
         )
-    if not isfinite(rows) or not 1 <= rows <= MOST_ROWS:
+    if not isfinite(rows) or not 1 <= rows <= MAX_ROWS:
         raise SettingError(
-            f"resample must give at least one row and at most {MOST_ROWS:g}, got {rows:g}"
+            "invalid-resample",
+            "{setting} must give at least one row and at most {maximum:g}, got {rows:g}",
+            setting=Setting("resample"),
+            maximum=MAX_ROWS,
+            rows=rows,
         )
     return round(rows)
 
 
 def expected_counts(law: LatentLaw, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
-    """Return ``n_rows`` times the law: the counts that resampling gives on average."""
-    p = np.asarray(law.probabilities)
-    kept = p > 0
-    return LatentCounts(
-        law.space.states()[kept].astype(np.uint8), n_rows * p[kept], law.space.levels, names
-    )
+    """Return ``n_rows`` times the probabilities: the expected counts of resampling."""
+    return _positive_counts(law, n_rows * np.asarray(law.probabilities), names)
 
 
 def resample(
@@ -177,17 +187,19 @@ def resample(
 ) -> LatentCounts:
     """Return the counts of ``n_rows`` draws from the law (Algorithm 1, Stage II).
 
-    Where joint states are fewer than the rows, their counts are drawn at once: the same law, at a
-    cost that does not grow with f(N).
+    If there are fewer joint states than rows, the counts are one multinomial draw, at a cost that
+    does not depend on f(N).
     """
     if law.space.listable and law.space.n_states <= n_rows:
         p = np.asarray(law.probabilities)
-        drawn = rng.multinomial(n_rows, p / p.sum())
-        seen = drawn > 0
-        return LatentCounts(
-            law.space.states()[seen].astype(np.uint8),
-            drawn[seen].astype(np.float64),
-            law.space.levels,
-            names,
-        )
+        return _positive_counts(law, rng.multinomial(n_rows, p / p.sum()).astype(float), names)
     return LatentCounts.from_rows(law.sample(n_rows, rng), levels=law.space.levels, names=names)
+
+
+def _positive_counts(
+    law: LatentLaw, counts: NDArray[np.float64], names: tuple[str, ...]
+) -> LatentCounts:
+    """Return the joint states with positive counts (S,)."""
+    kept = counts > 0
+    states = law.space.states()[kept].astype(np.uint8)
+    return LatentCounts(states, counts[kept], law.space.levels, names)

@@ -1,8 +1,8 @@
-"""Exact marginals of a product of factors, whatever the number of latents, by a tree of cliques.
+"""Exact marginals of a product of factors by variable elimination on a junction tree.
 
-Latents are summed out one after the other, the one first that makes the fewest new neighbours.
-What each sum leaves is the conditional law of its latent given the neighbours it had: together they
-are the joint law again, now on a tree, from which any marginal is read without listing states.
+Latents are eliminated one after the other in min-fill order. Each step yields the conditional
+distribution of its latent given its neighbours at that step. Together they are the joint
+distribution on a junction tree, which gives any marginal without a list of the joint states.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
-
-# --- Factors: tables over some of the latents, multiplied and summed out one latent at a time
 
 Array = NDArray[np.float64]
 
@@ -35,20 +34,13 @@ class Factor:
     variables: tuple[int, ...]
     table: Array
 
-    def summed_to(self, variables: Sequence[int]) -> Factor:
-        """Return the factor with all other variables summed out, axes in the given order."""
+    def marginalise_to(self, variables: Sequence[int]) -> Factor:
+        """Return the sum over all other variables, with axes in the given order."""
         return product([self], variables)
 
 
 def product(factors: Sequence[Factor], keep: Iterable[int]) -> Factor:
-    """Return the product of factors, summed over all variables but ``keep``, axes in that order.
-
-    Parameters
-    ----------
-    factors : sequence of Factor, at least one
-        Together they have all variables of ``keep``.
-    keep : iterable of int
-    """
+    """Return the product of at least one factor, summed over all variables but ``keep``."""
     kept = tuple(keep)
     running = factors[0]
     for other in factors[1:]:
@@ -58,7 +50,7 @@ def product(factors: Sequence[Factor], keep: Iterable[int]) -> Factor:
 
 
 def _einsum(factors: Sequence[Factor], out: tuple[int, ...]) -> Array:
-    # Letters of einsum are few, so variables get the numbers that this product needs.
+    # einsum has few labels, so variables are renumbered for each product.
     place = {v: i for i, v in enumerate(dict.fromkeys(v for f in factors for v in f.variables))}
     operands: list[Any] = []
     for factor in factors:
@@ -71,14 +63,10 @@ def indicator(variable: int, level: int, n_levels: int) -> Factor:
     return Factor((variable,), np.eye(n_levels)[level])
 
 
-# --- In which order latents are summed out of a product of factors, so that tables stay small
-
-
 def elimination_order(n_variables: int, scopes: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """Return for each step the latent that goes and the neighbours it has then.
+    """Return the cliques of a min-fill elimination: each latent with its remaining neighbours.
 
-    The latent whose neighbours lack the fewest edges among each other goes first, ties to the one
-    with fewer neighbours and then the lower index.
+    Ties go to the latent with fewer neighbours, then to the lower index.
     """
     near: list[set[int]] = [set() for _ in range(n_variables)]
     for scope in scopes:
@@ -111,34 +99,25 @@ def elimination_order(n_variables: int, scopes: Sequence[tuple[int, ...]]) -> li
     return out
 
 
-def widest_table(steps: Sequence[Sequence[int]], levels: Sequence[int]) -> int:
-    """Return the number of cells of the largest table that an order needs."""
-    largest = 1
-    for clique in steps:
-        size = 1
-        for v in clique:
-            size *= levels[v]
-        largest = max(largest, size)
-    return largest
-
-
-# ---
+def max_clique_size(steps: Sequence[Sequence[int]], levels: Sequence[int]) -> int:
+    """Return the number of cells of the largest table of an elimination order."""
+    return max((prod(levels[v] for v in clique) for clique in steps), default=1)
 
 
 @dataclass(frozen=True)
-class CliqueTree:
-    """A joint law on a tree of cliques, one for each latent.
+class JunctionTree:
+    """A joint distribution on a junction tree with one clique for each eliminated latent.
 
     Attributes
     ----------
     conditionals : tuple of Factor, length K
-        In the order of elimination: the law of a latent given those that were there when it went.
+        In the order of elimination: a latent given the separator of its clique.
     beliefs : tuple of Factor, length K
-        The joint law of each clique.
+        The joint distribution of each clique.
     parent : tuple of int, length K
-        The clique above each, -1 at the top.
+        The parent of each clique, -1 for roots.
     home : tuple of int, length K
-        The clique of each latent: the one in which it went.
+        The clique in which each latent is eliminated.
     """
 
     conditionals: tuple[Factor, ...]
@@ -147,15 +126,15 @@ class CliqueTree:
     home: tuple[int, ...]
 
     @classmethod
-    def of(cls, factors: Sequence[Factor], steps: Sequence[Sequence[int]]) -> CliqueTree:
-        """Return the normalised law that is proportional to the product of the factors.
+    def of(cls, factors: Sequence[Factor], steps: Sequence[Sequence[int]]) -> JunctionTree:
+        """Return the distribution proportional to the product of factors.
 
         Parameters
         ----------
         factors : sequence of Factor
             Every latent is in one of them.
         steps : sequence of sequences of int
-            What :func:`elimination_order` gave for their scopes.
+            Result of :func:`elimination_order` for their scopes.
 
         Raises
         ------
@@ -174,10 +153,13 @@ class CliqueTree:
             separator = clique[1:]
             joint = product(waiting[i], clique)
             total = joint.table.sum(axis=0)
-            # Scaling keeps products of many small likelihoods from vanishing.
+            # Scaling prevents underflow of products of many small likelihoods.
             largest = float(total.max())
             if not largest > 0:
-                raise DataError("what is given has probability zero under the fitted law")
+                raise DataError(
+                    "impossible-evidence",
+                    "the given values have probability zero under the fitted distribution",
+                )
             with np.errstate(invalid="ignore"):
                 shares = np.where(total > 0, joint.table / total, 1.0 / len(joint.table))
             conditionals.append(Factor(tuple(clique), shares))
@@ -189,32 +171,32 @@ class CliqueTree:
         for i in reversed(range(n)):
             if parent[i] >= 0:
                 clique = conditionals[i].variables
-                top = beliefs[parent[i]].summed_to(clique[1:])
+                top = beliefs[parent[i]].marginalise_to(clique[1:])
                 beliefs[i] = product([conditionals[i], top], clique)
         return cls(tuple(conditionals), tuple(beliefs), tuple(parent), tuple(home))
 
     def marginal(self, variables: Sequence[int]) -> Array:
-        """Return the joint law of some latents, one axis for each in the given order."""
+        """Return the joint distribution of some latents, one axis for each in the given order."""
         wanted = tuple(variables)
         if not wanted:
             return np.array(1.0)
         first = min(self.home[v] for v in wanted)
         if set(wanted) <= set(self.beliefs[first].variables):
-            return self.beliefs[first].summed_to(wanted).table
-        paths = {v: self._path(self.home[v]) for v in wanted}
+            return self.beliefs[first].marginalise_to(wanted).table
+        paths = {v: self._path_to_root(self.home[v]) for v in wanted}
         groups: dict[int, list[int]] = {}
         for v in wanted:
             groups.setdefault(paths[v][-1], []).append(v)
         return product([self._in_one_tree(own, paths) for own in groups.values()], wanted).table
 
-    def _path(self, clique: int) -> list[int]:
+    def _path_to_root(self, clique: int) -> list[int]:
         out = [clique]
         while self.parent[out[-1]] >= 0:
             out.append(self.parent[out[-1]])
         return out
 
     def _in_one_tree(self, wanted: list[int], paths: dict[int, list[int]]) -> Factor:
-        """Return the joint law of latents whose cliques hang together."""
+        """Return the joint distribution of latents in one connected component."""
         common = set.intersection(*(set(paths[v]) for v in wanted))
         top = min(common)
         between = {i for v in wanted for i in paths[v] if i < top}

@@ -1,4 +1,4 @@
-"""Latent laws: the joint distribution of the latents, listed in full or given by a network."""
+"""Joint distributions of the latents: one probability per state, or a Bayesian network."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError, GraphError
-from hidag.latent.junction_tree import CliqueTree, Factor, elimination_order, widest_table
+from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order, max_clique_size
 from hidag.latent.state_space import StateSpace
 
+Array = NDArray[np.float64]
 #: The parents of every latent of a graph.
 Parents = tuple[tuple[int, ...], ...]
+#: Skeleton and v-structures: see :func:`markov_class`.
+Class = tuple[frozenset[frozenset[int]], frozenset[tuple[frozenset[int], int]]]
 
-#: Up to so many joint states of a network marginals are read from their list; beyond, from a tree
-#: of cliques, as long as none needs a larger table than this.
-FEW_STATES, LARGEST_CLIQUE = 1 << 13, 1 << 18
-#: Forward draws behind the marginals of a law whose states are too many to list, and its cliques
-#: too large.
-N_MARGINAL_DRAWS = 100_000
+#: Marginals come from the list of joint states up to this many, else from a junction tree whose
+#: cliques have at most this many cells, else from forward draws.
+FEW_STATES, LARGEST_CLIQUE, N_MARGINAL_DRAWS = 1 << 13, 1 << 18, 100_000
+#: Counts below this are treated as zero: dividing by them would overflow.
+NEGLIGIBLE_COUNT = 1e-200
 
 
 @runtime_checkable
 class LatentLaw(Protocol):
-    """What every latent law offers."""
+    """Interface of the joint distributions of the latents."""
 
     @property
     def space(self) -> StateSpace:
-        """The latents' state space."""
+        """The state space."""
         ...
 
     @property
@@ -40,7 +42,7 @@ class LatentLaw(Protocol):
         ...
 
     def marginals(self) -> NDArray[np.float64]:
-        """Return the latents' level probabilities, shape (K, max levels); zero past a latent's."""
+        """Return the level probabilities of each latent, shape (K, max levels), padded by zeros."""
         ...
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -71,15 +73,22 @@ class SaturatedLaw:
         p = _frozen(self.probabilities)
         if p.shape != (self.space.n_states,):
             raise DataError(
-                f"{self.space.n_latents} latents have {self.space.n_states} joint states, "
-                f"got an array of shape {p.shape}"
+                "wrong-shape",
+                "{n_latents} latents have {n_states} joint states, got an array of shape {shape}",
+                n_latents=self.space.n_latents,
+                n_states=self.space.n_states,
+                shape=p.shape,
             )
         if not np.all(p >= 0) or abs(float(p.sum()) - 1.0) > 1e-8:
-            raise DataError(f"probabilities must be >= 0 and sum to 1, they sum to {p.sum():.6g}")
+            raise DataError(
+                "not-a-distribution",
+                "probabilities must be >= 0 and sum to 1, they sum to {total:.6g}",
+                total=p.sum(),
+            )
         object.__setattr__(self, "probabilities", p)
 
     def marginals(self) -> NDArray[np.float64]:
-        """Return the latents' level probabilities, shape (K, max levels); zero past a latent's."""
+        """Return the level probabilities of each latent, shape (K, max levels), padded by zeros."""
         table = self.probabilities.reshape(self.space.levels)
         out = np.zeros((self.space.n_latents, max(self.space.levels)))
         for k, m in enumerate(self.space.levels):
@@ -114,31 +123,43 @@ class NetworkLaw:
     def __post_init__(self) -> None:
         levels = self.space.levels
         if len(self.parents) != len(levels) or len(self.tables) != len(levels):
-            raise GraphError(f"{len(levels)} latents need as many parent sets and tables")
+            raise GraphError(
+                "wrong-shape",
+                "{n_latents} latents need as many parent sets and tables, got {n_sets} and "
+                "{n_tables}",
+                n_latents=len(levels),
+                n_sets=len(self.parents),
+                n_tables=len(self.tables),
+            )
         object.__setattr__(self, "tables", tuple(_frozen(t) for t in self.tables))
         for k, table in enumerate(self.tables):
             shape = (*(levels[a] for a in self.parents[k]), levels[k])
             if table.shape != shape:
-                raise GraphError(f"table of latent {k} must have shape {shape}, got {table.shape}")
-            # Written out, because np.allclose took a tenth of a sampled fit; NaN must fail.
+                raise GraphError(
+                    "wrong-shape",
+                    "table of latent {k} must have shape {expected}, got {shape}",
+                    k=k,
+                    expected=shape,
+                    shape=table.shape,
+                )
+            # np.allclose would take a tenth of the time of a sampled fit. NaN must fail.
             if not (table.min() >= 0 and np.abs(table.sum(axis=-1) - 1.0).max() <= 2e-8):
-                raise GraphError(f"table of latent {k} has a row that is not a distribution")
+                raise GraphError(
+                    "not-a-distribution",
+                    "table of latent {k} has a row that is not a distribution",
+                    k=k,
+                )
         self.order()
 
     def order(self) -> tuple[int, ...]:
         """Return the latents, parents before children."""
         done: list[int] = []
-        placed: set[int] = set()
         while len(done) < len(self.parents):
-            ready = [
-                k
-                for k, pa in enumerate(self.parents)
-                if k not in placed and all(a in placed for a in pa)
-            ]
+            placed = set(done)
+            ready = [k for k, pa in enumerate(self.parents) if k not in placed and placed >= {*pa}]
             if not ready:
-                raise GraphError("the parents of the latent network form a cycle")
+                raise GraphError("cycle", "the parents of the latent network form a cycle")
             done.extend(ready)
-            placed.update(ready)
         return tuple(done)
 
     @property
@@ -165,15 +186,13 @@ class NetworkLaw:
     def relabelled(
         self, order: NDArray[np.integer], levels: Sequence[NDArray[np.integer]]
     ) -> NetworkLaw:
-        """Return the law with latent ``order[k]`` in place k, its levels taken in another order.
-
-        Never lists the states, so that networks of a hundred latents can be relabelled too.
+        """Return the network with latent ``order[k]`` in position k and permuted levels.
 
         Parameters
         ----------
         order : ndarray of int, shape (K,)
         levels : sequence of ndarray of int, length K
-            Which old level becomes level v of the latent that lands in place k.
+            ``levels[k][v]`` is the old level of the new level v of the new latent k.
         """
         place = {int(old): k for k, old in enumerate(order)}
         parents = tuple(tuple(place[a] for a in self.parents[old]) for old in order)
@@ -187,17 +206,17 @@ class NetworkLaw:
     def marginals(self) -> NDArray[np.float64]:
         """Return the latents' level probabilities, shape (K, max levels); zero past a latent's.
 
-        Exact when the joint states can be listed or the graph is sparse. Otherwise each is the
-        average of its conditional table over 100,000 forward draws with a fixed seed: right to
-        about .001, and the same on every call.
+        Exact if the joint states can be listed or the treewidth is small. Otherwise the average of
+        the conditional table over 100,000 forward draws with a fixed seed, with an error of about
+        .001.
         """
         if self.space.n_states <= FEW_STATES:
             return SaturatedLaw(self.space, self.probabilities).marginals()
         out = np.zeros((self.space.n_latents, max(self.space.levels)))
         scopes = [(*causes, k) for k, causes in enumerate(self.parents)]
         steps = elimination_order(self.space.n_latents, scopes)
-        if widest_table(steps, self.space.levels) <= LARGEST_CLIQUE:
-            tree = CliqueTree.of(list(map(Factor, scopes, self.tables)), steps)
+        if max_clique_size(steps, self.space.levels) <= LARGEST_CLIQUE:
+            tree = JunctionTree.of(list(map(Factor, scopes, self.tables)), steps)
             for k, m in enumerate(self.space.levels):
                 out[k, :m] = tree.marginal((k,))
             return out
@@ -210,52 +229,39 @@ class NetworkLaw:
         return out
 
 
-# --- Laws over a graph from counts of joint states: the families' shares, when states are
-
-Array = NDArray[np.float64]
-#: Neighbours and colliders: see :func:`class_of`.
-Class = tuple[frozenset[frozenset[int]], frozenset[tuple[frozenset[int], int]]]
-
-#: Counts below this are zero: dividing by them would overflow.
-NEVER = 1e-200
-
-
-def _shares(cube: Array, k: int, parents: tuple[int, ...]) -> Array:
-    """Return P(k | parents) over the cube's axes; axes of other latents have length 1."""
+def _conditional(cube: Array, k: int, parents: tuple[int, ...]) -> Array:
+    """Return P(k | parents) from counts; axes of other latents have length 1."""
     others = tuple(a for a in range(cube.ndim) if a != k and a not in parents)
     joint = cube.sum(axis=others, keepdims=True)
     given = joint.sum(axis=k, keepdims=True)
-    # A configuration that never occurs leaves its child undecided: every level alike.
-    occurs = given > NEVER
+    # A parent configuration without counts gets a uniform distribution.
+    occurs = given > NEGLIGIBLE_COUNT
     return np.asarray(np.where(occurs, joint / np.where(occurs, given, 1.0), 1.0 / cube.shape[k]))
 
 
-def factorised(counts: Array, parents: Parents, space: StateSpace) -> Array:
-    """Return the most likely law over a graph given ``counts`` of states, both shape (S,)."""
+def factorise_counts(counts: Array, parents: Parents, space: StateSpace) -> Array:
+    """Return the maximum likelihood distribution over a graph given counts, both shape (S,)."""
     cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)
     out = np.ones(space.levels)
     for k, causes in enumerate(parents):
-        out = out * _shares(cube, k, causes)
+        out = out * _conditional(cube, k, causes)
     flat = out.ravel()
     return np.asarray(flat / flat.sum())
 
 
-def network_of_counts(counts: Array, parents: Parents, space: StateSpace) -> NetworkLaw:
-    """Return the same law as :func:`factorised` with its conditional tables."""
+def fit_network_law(counts: Array, parents: Parents, space: StateSpace) -> NetworkLaw:
+    """Return the distribution of :func:`factorise_counts` as a network."""
     cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)
     tables = []
     for k, causes in enumerate(parents):
-        shares = _shares(cube, k, causes)
+        shares = _conditional(cube, k, causes)
         front = np.moveaxis(shares, (*causes, k), range(len(causes) + 1))
         tables.append(front.reshape([space.levels[a] for a in (*causes, k)]))
     return NetworkLaw(space, parents, tuple(tables))
 
 
-def class_of(parents: Parents) -> Class:
-    """Return what all graphs have in common over which laws are the same.
-
-    These are the pairs of neighbours, and the pairs of causes that are none, with their effect.
-    """
+def markov_class(parents: Parents) -> Class:
+    """Return skeleton and v-structures, which determine the Markov equivalence class."""
     joined = frozenset(frozenset((a, k)) for k, causes in enumerate(parents) for a in causes)
     pairs = (
         (frozenset(pair), k) for k, causes in enumerate(parents) for pair in combinations(causes, 2)
@@ -263,24 +269,23 @@ def class_of(parents: Parents) -> Class:
     return joined, frozenset((pair, k) for pair, k in pairs if pair not in joined)
 
 
-def equivalent(one: Parents, other: Parents) -> bool:
-    """Return whether laws over two graphs are the same: same neighbours, same colliders."""
-    return class_of(one) == class_of(other)
+def are_equivalent(one: Parents, other: Parents) -> bool:
+    """Return whether two graphs are Markov equivalent."""
+    return markov_class(one) == markov_class(other)
 
 
 def n_free_probabilities(
     parents: Parents, space: StateSpace, possible: NDArray[np.bool_] | None = None
 ) -> int:
-    """Return how many free probabilities a law over the graph has.
+    """Return the number of free probabilities of a distribution over the graph.
 
     Parameters
     ----------
     parents : tuple of tuples of int
     space : StateSpace
     possible : ndarray of bool, shape (S,), optional
-        Joint states that may occur, all unless given; no other has a probability to be free. The
-        steps of the hierarchy that rules them out are edges of the graph, or laws over it could not
-        keep to it.
+        Joint states that may occur, all by default. The graph must contain the edges of the
+        hierarchy that excludes the others.
     """
     total = 0
     for k, causes in enumerate(parents):
@@ -291,10 +296,10 @@ def n_free_probabilities(
     return total
 
 
-def is_any_law(
+def is_saturated(
     parents: Parents, space: StateSpace, possible: NDArray[np.bool_] | None = None
 ) -> bool:
-    """Return whether a law over the graph may be anything on the joint states that may occur."""
+    """Return whether the graph restricts no distribution on the possible joint states (S,)."""
     n_states = space.n_states if possible is None else int(possible.sum())
     return n_free_probabilities(parents, space, possible) == n_states - 1
 
@@ -302,17 +307,17 @@ def is_any_law(
 def possible_cells(
     possible: NDArray[np.bool_], space: StateSpace, k: int, causes: tuple[int, ...]
 ) -> NDArray[np.bool_]:
-    """Return which cells of a latent's table some possible joint state (S,) is in, shape (q, M).
+    """Return the cells of a latent's conditional table that possible states (S,) allow, (q, M).
 
     Rows are combinations of the causes' levels, the last cause changing fastest.
     """
-    return possible_among(possible, space, (*causes, k)).reshape(-1, space.levels[k])
+    return possible_margin(possible, space, (*causes, k)).reshape(-1, space.levels[k])
 
 
-def possible_among(
+def possible_margin(
     possible: NDArray[np.bool_], space: StateSpace, latents: Sequence[int]
 ) -> NDArray[np.bool_]:
-    """Return which joint states of some latents a possible state (S,) has, one axis per latent."""
+    """Return the joint states of some latents that possible states (S,) allow, one axis each."""
     out = np.zeros(tuple(space.levels[k] for k in latents), dtype=np.bool_)
     states = np.argwhere(possible.reshape(space.levels))
     out[tuple(states[:, list(latents)].T)] = True
@@ -320,6 +325,6 @@ def possible_among(
 
 
 def n_free_in_table(cells: NDArray[np.bool_]) -> int:
-    """Return how many free probabilities a conditional table has, of its possible cells (q, M)."""
-    # A combination of the causes' levels that cannot occur has no distribution at all.
+    """Return the number of free probabilities of a conditional table with possible cells (q, M)."""
+    # A parent configuration that cannot occur has no distribution.
     return int(np.maximum(cells.sum(axis=1) - 1, 0).sum())

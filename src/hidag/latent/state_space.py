@@ -1,15 +1,16 @@
-"""The latent state space: K discrete variables and the mixed-radix number of each joint state."""
+"""Joint states of K discrete latents and their mixed-radix numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Setting, SettingError
 
-#: Beyond this many joint states nothing that lists them is built.
+#: Largest number of joint states that are listed.
 MAX_LISTED_STATES = 1 << 20
 
 
@@ -25,7 +26,11 @@ class StateSpace:
 
     def __post_init__(self) -> None:
         if len(self.levels) == 0 or min(self.levels) < 2:
-            raise SettingError(f"every latent needs at least 2 levels, got levels={self.levels}")
+            raise SettingError(
+                "too-few-levels",
+                "every latent needs at least 2 levels, got {levels}",
+                levels=Setting("levels", self.levels),
+            )
 
     @classmethod
     def binary(cls, n_latents: int) -> StateSpace:
@@ -40,16 +45,11 @@ class StateSpace:
     @property
     def n_states(self) -> int:
         """Number of joint states, the product of the levels (an exact Python integer)."""
-        total = 1
-        for m in self.levels:
-            total *= m
-        return total
+        return prod(self.levels)
 
-    def count_in_words(self) -> str:
-        """Return the number of joint states as people write it: 2^50, or 72."""
-        if set(self.levels) == {2}:
-            return f"2^{self.n_latents}"
-        return f"{self.n_states}"
+    def n_states_text(self) -> str:
+        """Return the number of joint states for people: 2^50, or 72."""
+        return f"2^{self.n_latents}" if set(self.levels) == {2} else f"{self.n_states}"
 
     @property
     def listable(self) -> bool:
@@ -60,13 +60,17 @@ class StateSpace:
         """Return all joint states, shape (n_states, K), row ``s`` holding state number ``s``."""
         if not self.listable:
             raise SettingError(
-                f"{self.n_latents} latents have {self.n_states} joint states, too many to list "
-                f"(at most {MAX_LISTED_STATES})"
+                "too-many-states",
+                "{n_latents} latents have {n_states} joint states, too many to list (at most "
+                "{maximum})",
+                n_latents=self.n_latents,
+                n_states=self.n_states,
+                maximum=MAX_LISTED_STATES,
             )
         return np.stack(np.unravel_index(np.arange(self.n_states), self.levels), axis=1)
 
     def strides(self) -> NDArray[np.int64]:
-        """Return how much the state number grows when latent k goes up one level, shape (K,)."""
+        """Return the increase of the state number per level of each latent, shape (K,)."""
         return np.cumprod([1, *self.levels[:0:-1]], dtype=np.int64)[::-1].copy()
 
     def number(self, states: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -364,7 +364,7 @@ def lowest_of_main(coefficients: Array, terms: Terms) -> Array:
 # --- Levels of a latent in a line: which of them is low and which is high
 
 
-def levels_in_line(working: MeasurementParameters, latent: int) -> NDArray[np.intp]:
+def order_levels(working: MeasurementParameters, latent: int) -> NDArray[np.intp]:
     """Return a latent's levels from low to high by what they have in common over the items.
 
     Heights of the levels over the items, each in its own units, have a first singular vector;
@@ -379,6 +379,6 @@ def levels_in_line(working: MeasurementParameters, latent: int) -> NDArray[np.in
     return np.asarray(order if rises >= 0 else order[::-1], dtype=np.intp)
 
 
-def all_in_line(working: MeasurementParameters) -> tuple[NDArray[np.intp], ...]:
+def order_all_levels(working: MeasurementParameters) -> tuple[NDArray[np.intp], ...]:
     """Return the levels of every latent from low to high."""
-    return tuple(levels_in_line(working, k) for k in range(working.n_latents))
+    return tuple(order_levels(working, k) for k in range(working.n_latents))

@@ -21,7 +21,7 @@ from scipy.special import xlogy
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import LOG_OF_NOTHING, log_probabilities
-from hidag.latent.junction_tree import elimination_order, widest_table
+from hidag.latent.junction_tree import elimination_order, max_clique_size
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
@@ -59,7 +59,7 @@ class RowGroups:
         if not scope:
             return np.ones((1, n_rows))
         home = next(i for i, clique in enumerate(self.steps) if clique[0] in scope)
-        return summed_to(self.beliefs[home], self.steps[home], scope).reshape(-1, n_rows)
+        return marginalise_to(self.beliefs[home], self.steps[home], scope).reshape(-1, n_rows)
 
     def over(self, scope: Scope) -> Array:
         """Return the joint probabilities of latents that some group holds, (n, states)."""
@@ -84,7 +84,7 @@ def states_over(scope: Scope, levels: Sequence[int]) -> NDArray[np.int64]:
     return states
 
 
-def summed_to(table: Array, clique: Scope, scope: Scope) -> Array:
+def marginalise_to(table: Array, clique: Scope, scope: Scope) -> Array:
     """Return a table over a group of latents summed to some of them, in their order."""
     gone = tuple(a for a, v in enumerate(clique) if v not in scope)
     kept = [v for v in clique if v in scope]
@@ -162,10 +162,10 @@ class TreePosterior:
         scopes = [*((*pa, k) for k, pa in enumerate(law.parents)), *items]
         # An item of many latents alone makes a table that is too wide: nothing need be ordered.
         levels = law.space.levels
-        if widest_table([scope for scope in scopes if scope], levels) > WIDEST:
+        if max_clique_size([scope for scope in scopes if scope], levels) > WIDEST:
             return None
         steps = elimination_order(law.space.n_latents, scopes)
-        if widest_table(steps, levels) > WIDEST:
+        if max_clique_size(steps, levels) > WIDEST:
             return None
         return cls(parameters, law, tuple(map(tuple, steps)), tuple(items))
 
@@ -232,7 +232,7 @@ class TreePosterior:
             for i in reversed(range(len(self.steps))):
                 above = self._above[i]
                 if above >= 0:
-                    over = summed_to(beliefs[above], self.steps[above], self.steps[i][1:])
+                    over = marginalise_to(beliefs[above], self.steps[above], self.steps[i][1:])
                     beliefs[i] = conditionals[i] * over
             yield rows, RowGroups(self.steps, tuple(beliefs), tuple(conditionals), density)
 

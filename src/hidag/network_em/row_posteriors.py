@@ -92,7 +92,7 @@ def row_log_densities(parameters: MeasurementParameters, law: LatentLaw, values:
     tree = TreePosterior.of(parameters, law)
     if tree is None:
         raise SettingError(
-            f"densities of rows take a sum over {law.space.count_in_words()} latent states, and "
+            f"densities of rows take a sum over {law.space.n_states_text()} latent states, and "
             "the latents hang together too closely for it to fall into small ones; a sparser Q or "
             "graph, or fewer latents, would have densities"
         )

@@ -12,7 +12,7 @@ from hidag.em.m_step import Basis, permissions
 from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
 from hidag.initialization.start_points import StartPoint
-from hidag.latent.laws import is_any_law
+from hidag.latent.laws import is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms
@@ -56,7 +56,7 @@ def choose_method(
         given = "a saturated latent law" if saturated else "method='em'"
         most = LARGEST_STATES.bit_length() - 1
         raise SettingError(
-            f"n_latents={space.n_latents} means {space.count_in_words()} latent states; {given} is "
+            f"n_latents={space.n_latents} means {space.n_states_text()} latent states; {given} is "
             f"limited to 2^{most}: use law='auto' and method='auto', or ask for fewer latents"
         )
     if method != "auto":
@@ -184,7 +184,7 @@ def estimate_with_law(
         observer=observer,
     )
     # With Q given a law over a complete graph restricts nothing: it is the saturated one.
-    empty = known and is_any_law(network.parents, space)
+    empty = known and is_saturated(network.parents, space)
     if law == "network" or (network.preferred and not empty):
         return replace(found, network=network, penalty=network.penalty)
     return found

@@ -149,7 +149,7 @@ def estimate_measurement(
 
     if not effects.main_only and space.n_states > LARGEST_EXACT_STATES:
         raise SettingError(
-            f"interactions need the latents' joint states one by one: {space.count_in_words()} are "
+            f"interactions need the latents' joint states one by one: {space.n_states_text()} are "
             f"more than {LARGEST_EXACT_STATES}; use effects='main' or ask for fewer latents"
         )
     if not effects.main_only and chosen == "saem" and law != "saturated":
@@ -245,7 +245,7 @@ def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
                 "give its steps as required edges instead, which leave states without a "
                 "prerequisite what probability the data give them, or ask for fewer latents",
             ),
-            states=space.count_in_words(),
+            states=space.n_states_text(),
             most=most,
         )
 
@@ -254,7 +254,7 @@ def _refuse_sampled_hierarchy(space: StateSpace) -> None:
     """Refuse a hierarchy of latents that would be sampled though their states can be listed."""
     raise SettingError(
         "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
-        f"{space.count_in_words()} states; use method='em', which takes longer the more there are"
+        f"{space.n_states_text()} states; use method='em', which takes longer the more there are"
     )
 
 

@@ -20,7 +20,7 @@ from hidag.em.m_step import Basis
 from hidag.em.problem import Problem, Schedule
 from hidag.exceptions import DataError
 from hidag.kernels.coordinate_descent import FREE, ZERO
-from hidag.latent.laws import Parents, is_any_law
+from hidag.latent.laws import Parents, is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
@@ -129,7 +129,7 @@ def under_hierarchy(
         possible=possible,
         n_threads=n_threads,
     )
-    if law == "auto" and (not network.preferred or is_any_law(network.parents, space, possible)):
+    if law == "auto" and (not network.preferred or is_saturated(network.parents, space, possible)):
         return replace(begin, best=best, network=None)
     return replace(begin, best=best, network=replace(network, penalty=begin.penalty))
 

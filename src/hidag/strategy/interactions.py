@@ -17,7 +17,7 @@ from hidag.initialization.initializers import generators_of, levels_are_guessed,
 from hidag.initialization.levels import with_better_levels
 from hidag.initialization.start_points import StartPoint, confirmatory_start, spread_law
 from hidag.kernels.coordinate_descent import FREE, PENALISED, ZERO
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty
@@ -216,7 +216,7 @@ def with_interactions(
             stage_one = replace(stage_one, best=fitted)
         if stage_one.network is not None:
             parents = stage_one.network.parents
-            law_step = partial(factorised, parents=parents, space=space)
+            law_step = partial(factorise_counts, parents=parents, space=space)
             fitted = _fitted_from_two_laws(before, room, data, plan, law_step, n_threads)
             again = estimate_under_network(
                 FirstLook(stage_one.best, fitted, parents, data, 0.0),
@@ -290,7 +290,7 @@ def _rows_chosen_anew(
             break
         law_step: LawStep = any_law
         if stage_one.network is not None:
-            law_step = partial(factorised, parents=stage_one.network.parents, space=space)
+            law_step = partial(factorise_counts, parents=stage_one.network.parents, space=space)
         room = room_for(wider, q_entries, space, effects, price, data.n_counted)
         begin = replace(now, parameters=wider)
         found = fitted_in(begin, room, data, schedule, law_step, n_threads)
@@ -409,7 +409,7 @@ def _moved_to(
     if stage_one.network is None:
         return replace(stage_one, best=place)
     parents = learn_parents(place.parameters, place.probabilities, data, max(place.n_iter, 1))
-    law = factorised(place.probabilities, parents=parents, space=space)
+    law = factorise_counts(place.probabilities, parents=parents, space=space)
     estimate = replace(place, probabilities=law)
     network = replace(stage_one.network, estimate=estimate, parents=parents, freed=law)
     return replace(stage_one, best=place, network=network)

@@ -15,7 +15,7 @@ from hidag.em.statistics import mean_and_spread
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.registry import family_named
-from hidag.measurement.parameters import MeasurementParameters, levels_in_line
+from hidag.measurement.parameters import MeasurementParameters, order_levels
 from hidag.strategy.multistart import StageOne
 from hidag.structure.graphs import CPDAG, DAG
 
@@ -170,7 +170,7 @@ def settle_labels(
     if relevel:
         rises = votes_for_rising(working, data, shares).sum(axis=0) >= 0
         levels = tuple(
-            levels_in_line(working, k) if m > 2 else np.array([0, 1] if rises[k] else [1, 0])
+            order_levels(working, k) if m > 2 else np.array([0, 1] if rises[k] else [1, 0])
             for k, m in enumerate(working.terms.levels)
         )
     turned = working.relevelled(levels)

@@ -19,11 +19,11 @@ from hidag.latent.laws import (
     NetworkLaw,
     Parents,
     SaturatedLaw,
-    network_of_counts,
-    possible_among,
+    fit_network_law,
+    possible_margin,
 )
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.parameters import MeasurementParameters, all_in_line
+from hidag.measurement.parameters import MeasurementParameters, order_all_levels
 from hidag.measurement.penalties import Penalty
 from hidag.network_em.em import law_of_draws, run_exact_steps
 from hidag.network_em.junction_tree import TreePosterior
@@ -226,7 +226,7 @@ class ExactMeasurement:
             return now
         if known is None:
             known = self.observed.law_under(graph)[0]
-        return network_of_counts(known, graph.to_dag().parents, now.space)
+        return fit_network_law(known, graph.to_dag().parents, now.space)
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
         """Return the observed data's log-likelihood under another law, items as they are."""
@@ -253,7 +253,7 @@ class ExactMeasurement:
         left = SaturatedLaw(space, cube.ravel() / cube.sum())
         possible = self.observed.possible
         if possible is not None:
-            possible = possible_among(possible, self.law.space, latents.tolist()).ravel()
+            possible = possible_margin(possible, self.law.space, latents.tolist()).ravel()
         return ExactMeasurement(
             self.stage_one,
             replace(
@@ -314,7 +314,7 @@ def exact_measurement(
     shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())
     final: LatentLaw = shown_law
     if parents is not None:
-        final = network_of_counts(cube.ravel(), _renamed(parents, order), space)
+        final = fit_network_law(cube.ravel(), _renamed(parents, order), space)
     return ExactMeasurement(
         stage_one,
         ObservedFit(data, working, space, np.asarray(shown_law.probabilities), n_threads, possible),
@@ -343,7 +343,7 @@ def parents_by_search(
             return ((),)
         if max(space.levels) > 2:
             # The score goes by the order of levels; estimation keeps none.
-            orders = all_in_line(parameters)
+            orders = order_all_levels(parameters)
             parameters = parameters.relevelled(orders)
             probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
         law = SaturatedLaw(space, probabilities / probabilities.sum())

@@ -16,10 +16,10 @@ from hidag.em.m_step import Basis
 from hidag.em.posterior import information_ratio
 from hidag.em.problem import Observer, Problem, Schedule
 from hidag.em.support import select_support
-from hidag.latent.conditional_tables import law_price
-from hidag.latent.laws import Parents, SaturatedLaw, equivalent, factorised
+from hidag.latent.conditional_tables import network_complexity
+from hidag.latent.laws import Parents, SaturatedLaw, are_equivalent, factorise_counts
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.parameters import MeasurementParameters, all_in_line
+from hidag.measurement.parameters import MeasurementParameters, order_all_levels
 from hidag.measurement.penalties import Penalty
 
 Array = NDArray[np.float64]
@@ -98,11 +98,11 @@ def law_complexity(
     (see :mod:`hidag.latent.conditional_tables`). ``per_number`` is another price than half log n;
     ``possible``, shape (S,), are the joint states that may occur, all unless given.
     """
-    return law_price(
+    return network_complexity(
         estimate.probabilities * n_samples,
         parents,
         space,
-        all_in_line(estimate.parameters),
+        order_all_levels(estimate.parameters),
         float(0.5 * np.log(n_samples)) if per_number is None else per_number,
         possible,
     )
@@ -136,7 +136,7 @@ def initial_structure_step(
         Steps that the saturated law has had.
     """
     parents = learn_parents(saturated.parameters, saturated.probabilities, data, n_steps)
-    law_step = partial(factorised, parents=parents, space=space)
+    law_step = partial(factorise_counts, parents=parents, space=space)
     problem = Problem(data, space, basis, allowed, penalty, schedule, n_threads, observer)
     found = run_em(
         problem, saturated.parameters, law_step(saturated.probabilities), law_step=law_step
@@ -195,10 +195,10 @@ def estimate_under_network(
     for again in range(max_rounds):
         if again:
             found = learn_parents(estimate.parameters, law, data, STEPS_FREE)
-            if equivalent(found, parents):
+            if are_equivalent(found, parents):
                 break
             parents = found
-        law_step = partial(factorised, parents=parents, space=space)
+        law_step = partial(factorise_counts, parents=parents, space=space)
         problem = Problem(data, space, basis, allowed, penalty, schedule, n_threads, observer)
         fitted = run_em(problem, estimate.parameters, law_step(law), law_step=law_step)
         fitted, penalty = select_support(problem, fitted, adapt=adapt, law_step=law_step)

@@ -29,7 +29,7 @@ from hidag.initialization.initializers import (
 from hidag.initialization.levels import with_better_levels
 from hidag.initialization.spectral import mostly_binary
 from hidag.initialization.start_points import StartPoint
-from hidag.latent.laws import SaturatedLaw, factorised
+from hidag.latent.laws import SaturatedLaw, factorise_counts
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
@@ -84,7 +84,7 @@ def look_graph_first(point: StartPoint, problem: Problem, observer: Observer) ->
         problem.basis,
         replace(schedule, max_iter=min(STEPS_ALONE, schedule.max_iter), tolerance=0.0),
         problem.n_threads,
-        law_step=partial(factorised, parents=((),) * space.n_latents, space=space),
+        law_step=partial(factorise_counts, parents=((),) * space.n_latents, space=space),
     )
     return initial_structure_step(
         alone,

@@ -26,7 +26,7 @@ from scipy.special import gammaln, xlogy
 
 from hidag.exceptions import DataError, Setting, SettingError
 from hidag.kernels import local_scores
-from hidag.latent.conditional_tables import free_log_likelihood, table_price
+from hidag.latent.conditional_tables import free_log_likelihood, table_complexity
 from hidag.latent.counts import LatentCounts
 from hidag.latent.laws import possible_cells
 from hidag.latent.state_space import StateSpace
@@ -275,7 +275,7 @@ class LeanScore(CountBasedScore):
         allowed = None
         if self._possible is not None:
             allowed = possible_cells(self._possible, StateSpace(levels), node, parents)
-        price = table_price(table, parent_levels, 0.5 * math.log(self._total), allowed)
+        price = table_complexity(table, parent_levels, 0.5 * math.log(self._total), allowed)
         return round(free_log_likelihood(table) - price, DIGITS)
 
 

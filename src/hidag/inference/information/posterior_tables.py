@@ -19,7 +19,7 @@ from scipy.special import xlogy
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, iterate_posteriors
-from hidag.latent.junction_tree import CliqueTree, Factor, elimination_order
+from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.junction_tree import RowGroups, Scope, TreePosterior, states_over
@@ -212,10 +212,10 @@ class TreeTables:
         return replace(self, tree=self.tree.with_law(law))
 
     @cached_property
-    def _law(self) -> CliqueTree:
+    def _law(self) -> JunctionTree:
         scopes = [(*pa, k) for k, pa in enumerate(self.tree.law.parents)]
         steps = elimination_order(len(scopes), scopes)
-        return CliqueTree.of(list(map(Factor, scopes, self.tree.law.tables)), steps)
+        return JunctionTree.of(list(map(Factor, scopes, self.tree.law.tables)), steps)
 
     def states(self, table: int) -> NDArray[np.int64]:
         """Return the states of a table, shape (S_t, K); latents that it does not hold are 0."""
@@ -272,7 +272,7 @@ def too_many_states(result: FitResult, what: str) -> str:
     elif not isinstance(result.law, NetworkLaw):
         why = "a saturated law does not fall into small tables"
     return (
-        f"{what} takes a sum over {result.law.space.count_in_words()} joint states of the latents; "
+        f"{what} takes a sum over {result.law.space.n_states_text()} joint states of the latents; "
         f"states are listed up to 2^{MOST_STATES.bit_length() - 1}, and {why}"
     )
 

@@ -32,7 +32,7 @@ from hidag.em.problem import Observer, Schedule
 from hidag.initialization.common_factors import MOST_START_PARENTS
 from hidag.initialization.start_points import spread_law
 from hidag.kernels.coordinate_descent import FREE
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.moves.recombination import (
@@ -135,7 +135,7 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
     Where that gains nothing more loadings are kept, and then the law is begun again as well: it was
     learned for other latents.
     """
-    law_step = partial(factorised, parents=end.parents, space=problem.space)
+    law_step = partial(factorise_counts, parents=end.parents, space=problem.space)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
     lifted = run_em(
         replace(unpenalised, schedule=so_many_steps(problem.schedule, STEPS_LIFTED)),

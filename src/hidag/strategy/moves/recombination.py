@@ -24,7 +24,7 @@ from hidag.em.m_step import Basis, at_a_cost, coefficient_scales
 from hidag.em.problem import Observer
 from hidag.em.problem import Problem as EMProblem
 from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
-from hidag.latent.laws import factorised
+from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.strategy.structural_em import (
     FirstLook,
@@ -187,7 +187,7 @@ def _crossed(
 
     ``tried`` holds the versions that each latent has been given; it grows.
     """
-    law_step = partial(factorised, parents=best.parents, space=problem.space)
+    law_step = partial(factorise_counts, parents=best.parents, space=problem.space)
     plan = replace(
         problem.schedule,
         tolerance=ENDS_TOLERANCE * problem.schedule.tolerance,

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.latent.conditional_tables import law_price
+from hidag.latent.conditional_tables import network_complexity
 from hidag.latent.counts import LatentCounts
 from hidag.latent.laws import Parents
-from hidag.measurement.parameters import all_in_line
+from hidag.measurement.parameters import order_all_levels
 from hidag.strategy.observed_likelihood.likelihood_search import (
     FittedGraph,
     LikelihoodSearch,
@@ -264,11 +264,11 @@ def confirm_edges(
     """
     half_log = 0.5 * float(np.log(max(n_rows, 2.0)))
     beyond_doubt = BEYOND_DOUBT * max(1.0, n_scored / max(n_rows, 1.0))
-    orders = all_in_line(observed.parameters)
+    orders = order_all_levels(observed.parameters)
 
     def judged(result: SearchResult) -> _Judged:
         law, value = observed.law_under(result.graph)
-        price = law_price(
+        price = network_complexity(
             law * n_rows, result.dag.parents, observed.space, orders, half_log, observed.possible
         )
         return _Judged(result, law, value, price)

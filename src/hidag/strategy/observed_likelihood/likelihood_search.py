@@ -25,8 +25,8 @@ from hidag.em.posterior import HARDLY_SEEN, ROWS_FOR_AVERAGES, PosteriorBlocks
 from hidag.latent.laws import (
     Class,
     Parents,
-    class_of,
-    factorised,
+    factorise_counts,
+    markov_class,
     n_free_probabilities,
     possible_cells,
 )
@@ -77,7 +77,7 @@ class ObservedFit:
 
     def law_over(self, parents: Parents, begin: Array) -> tuple[Array, float]:
         """Return the best law over a graph by EM from another law, and its log-likelihood."""
-        law_step = partial(factorised, parents=parents, space=self.space)
+        law_step = partial(factorise_counts, parents=parents, space=self.space)
         return fit_law(
             self._items.expect_states,
             law_step(begin),
@@ -452,7 +452,7 @@ class LikelihoodSearch:
 
     def fitted(self, parents: Parents, begin: Array) -> FittedGraph:
         """Return the graph with the best law over it, by EM from a law of another graph."""
-        which = class_of(parents)
+        which = markov_class(parents)
         if which not in self._known:
             law, value = self.observed.law_over(parents, begin)
             criterion = value - self.price * self._numbers(parents)
@@ -476,9 +476,9 @@ class LikelihoodSearch:
         self, best: FittedGraph, graphs: Iterator[Parents], most: int
     ) -> FittedGraph | None:
         """Return the first of some graphs that is better, or None."""
-        tried = {class_of(best.parents)}
+        tried = {markov_class(best.parents)}
         for parents in graphs:
-            which = class_of(parents)
+            which = markov_class(parents)
             if which in tried:
                 continue
             if len(tried) > most or len(self._known) >= fits_allowed(self.observed):
