@@ -51,7 +51,7 @@ def test_verbose_says_types_and_method(small, capsys):
         ),
         (
             {"resample": "twice"},
-            "resample must be 'expected', a multiple of N such as '2N', a number of rows or a "
+            "resample must be 'expected', a multiple of N such as 2N, a number of rows or a "
             "function of N, got 'twice'",
         ),
     ],

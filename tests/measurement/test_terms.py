@@ -66,15 +66,15 @@ def test_features_are_products_of_reached_levels():
     assert np.linalg.matrix_rank(np.hstack([np.ones((24, 1)), features])) == 24
 
 
-def test_an_interaction_must_name_latents_in_order_and_levels_that_exist():
+def test_invalid_interactions_are_refused():
     with pytest.raises(SettingError) as caught:
         Terms(LEVELS, (((1, 1), (0, 1)),))
     assert str(caught.value) == (
-        "an interaction names two or more latents in order, each once, got ((1, 1), (0, 1))"
+        "an interaction must have two or more latents in ascending order, got ((1, 1), (0, 1))"
     )
     with pytest.raises(SettingError) as caught:
         Terms(LEVELS, (((0, 2), (1, 1)),))
-    assert str(caught.value) == ("interaction ((0, 2), (1, 1)) asks for levels beyond (2, 3, 4)")
+    assert str(caught.value) == ("interaction ((0, 2), (1, 1)) has levels beyond (2, 3, 4)")
 
 
 @pytest.mark.parametrize(
@@ -178,11 +178,11 @@ def test_interactions_that_no_item_has_are_left_out():
 def test_terms_come_back_from_what_they_ask():
     levels = (2, 3, 2)
     terms = Terms(levels, interactions_within(np.ones((1, 3)), levels, 3))
-    assert terms.asked[:6].tolist() == [
+    assert terms.thresholds[:6].tolist() == [
         [1, 0, 0], [0, 1, 0], [0, 2, 0], [0, 0, 1], [1, 1, 0], [1, 2, 0],
     ]  # fmt: skip
-    assert Terms.asking(levels, terms.asked) == terms
-    assert Terms.asking(levels, Terms.main(levels).asked) == Terms.main(levels)
+    assert Terms.from_thresholds(levels, terms.thresholds) == terms
+    assert Terms.from_thresholds(levels, Terms.main(levels).thresholds) == Terms.main(levels)
 
 
 def test_joined_terms_are_all_of_them_in_their_order():

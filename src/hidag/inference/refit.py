@@ -162,7 +162,7 @@ class Refit:
     log_likelihood : float
     converged : bool
     asked : ndarray of uint8, shape (T, K), or None
-        Its terms, as `hidag.measurement.Terms.asked` has them; None in files that were saved
+        Its terms, as `hidag.measurement.Terms.thresholds` has them; None in files that were saved
         without them, whose loadings are on the first fit's terms.
     edges, cells : ndarray
         The law as `hidag.inference.refit.kept_network` has it, where its joint table is not kept;
@@ -200,14 +200,14 @@ class Refit:
 
     def terms(self, levels: tuple[int, ...]) -> Terms | None:
         """Return what the loadings multiply, the latents having so many levels; None if unknown."""
-        return None if self.asked is None else Terms.asking(levels, self.asked)
+        return None if self.asked is None else Terms.from_thresholds(levels, self.asked)
 
     def on(self, terms: Terms) -> Refit:
         """Return the same refit with loadings on other terms, among them all that it has."""
         own = self.terms(terms.levels)
         if own is None or own == terms:
             return self
-        return replace(self, loadings=own.rewritten(self.loadings, terms), asked=terms.asked)
+        return replace(self, loadings=own.rewritten(self.loadings, terms), asked=terms.thresholds)
 
 
 def stacked(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any]]:
@@ -254,7 +254,7 @@ def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) 
         moved=bool(flips.any() or (order != np.arange(len(order))).any()),
         log_likelihood=refit.log_likelihood,
         converged=refit.converged,
-        asked=items.terms.asked,
+        asked=items.terms.thresholds,
         edges=edges,
         cells=cells,
     )

@@ -13,7 +13,14 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import DataError, HidagWarning, Setting, SettingError
+from hidag.exceptions import (
+    Choices,
+    DataError,
+    HidagWarning,
+    Setting,
+    SettingError,
+    invalid_setting,
+)
 from hidag.latent.laws import LatentLaw
 
 
@@ -159,13 +166,8 @@ def resample_size(rule: ResampleRule, n_samples: int) -> int:
     elif isinstance(rule, Real):
         rows = float(rule)
     else:
-        raise SettingError(
-            "invalid-resample",
-            "{setting} must be 'expected', a multiple of N such as '2N', a number of rows or a "
-            "function of N, got {rule!r}",
-            setting=Setting("resample"),
-            rule=rule,
-        )
+        other = "a multiple of N such as 2N, a number of rows"
+        raise invalid_setting("resample", Choices(("expected",), other, "a function of N"), rule)
     if not isfinite(rows) or not 1 <= rows <= MAX_ROWS:
         raise SettingError(
             "invalid-resample",

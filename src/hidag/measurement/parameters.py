@@ -1,4 +1,4 @@
-"""Measurement parameters: intercepts, loadings and dispersions of items, and their families."""
+"""Parameters of the items: families, intercepts, loadings, dispersions and cutpoints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from hidag.exceptions import DataError
 from hidag.measurement.families import Family, default_family, family_named
 from hidag.measurement.terms import Terms
 
-# --- Which columns of working data belong to which item: most items have one, some several
-
+Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of J items, item by item.
+    """Columns of the working data of J items, item by item; see :class:`Family`.
 
     Attributes
     ----------
@@ -54,12 +53,12 @@ class Columns:
         return values if self.single else np.add.reduceat(values, self.starts[:-1], axis=axis)
 
     def listed(self, items: Indices) -> tuple[Indices, Indices, Indices]:
-        """Return all columns of some items one after the other.
+        """Return the columns of some items, concatenated.
 
         Returns
         -------
         columns, places, within : ndarray of int, shape (number of their columns,)
-            The columns, the place of each one's item among ``items``, its place within the item.
+            The columns, the position of the item in ``items``, the position within the item.
         """
         if self.single:
             return items, np.arange(len(items)), np.zeros(len(items), dtype=np.intp)
@@ -80,11 +79,6 @@ def columns_of(families: tuple[str, ...]) -> Columns:
     return Columns(starts, item)
 
 
-# ---
-
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class MeasurementParameters:
     """Coefficients of J items on T terms of K latents.
@@ -97,13 +91,11 @@ class MeasurementParameters:
         On main terms, latent by latent, then on interactions; for binary latents without
         interactions T is K.
     dispersion : ndarray, shape (J,)
-        Variance of Gaussian and lognormal items, and whatever else a family has one number for; 1
-        where it has none.
+        Dispersion parameter of the family, 1 for families without one.
     terms : Terms
-        What loadings multiply; by default the main terms of binary latents.
+        Regressors of the loadings; by default the main terms of binary latents.
     cutpoints : ndarray, shape (J, C)
-        Cutpoints of ordered grades beyond the first, which is in the intercept; NaN where an item
-        has fewer.
+        Cutpoints of ordered grades after the first, which is in the intercept; padded by NaN.
     """
 
     families: tuple[str, ...]
@@ -120,15 +112,23 @@ class MeasurementParameters:
         for name in ("intercept", "loadings", "dispersion", "cutpoints"):
             values = np.array(getattr(self, name), dtype=np.float64)
             if values.shape[0] != n_items:
-                raise DataError(f"{n_items} items need as many rows of {name}, got {len(values)}")
+                raise DataError(
+                    "wrong-shape",
+                    "{n_items} items need as many rows of {name}, got {n_rows}",
+                    n_items=n_items,
+                    name=name,
+                    n_rows=len(values),
+                )
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         if self.terms is None:
             object.__setattr__(self, "terms", Terms.main((2,) * self.loadings.shape[1]))
         if self.terms.n_terms != self.loadings.shape[1]:
             raise DataError(
-                f"{self.terms.n_terms} terms need as many columns of loadings, got "
-                f"{self.loadings.shape[1]}"
+                "wrong-shape",
+                "{n_terms} terms need as many columns of loadings, got {n_columns}",
+                n_terms=self.terms.n_terms,
+                n_columns=self.loadings.shape[1],
             )
 
     @classmethod
@@ -155,7 +155,7 @@ class MeasurementParameters:
 
     @property
     def support(self) -> NDArray[np.bool_]:
-        """Latents that drive each item, shape (J, K)."""
+        """Latents with a nonzero coefficient on each item, shape (J, K)."""
         return self.terms.latents_of(self.loadings)
 
     @property
@@ -165,18 +165,15 @@ class MeasurementParameters:
 
     @property
     def strengths(self) -> Array:
-        """How strongly each latent drives each item over all its levels, shape (J, K).
-
-        For a binary latent that acts alone its loading; see :meth:`Terms.strengths`.
-        """
+        """Effects of the highest versus the lowest level, shape (J, K): :meth:`Terms.strengths`."""
         return self.terms.strengths(self.loadings)
 
     def predictors(self, states: NDArray[np.integer]) -> Array:
-        """Return every item's linear predictor in latent states given by rows, shape (J, n)."""
+        """Return the linear predictors in latent states (n, K), shape (J, n)."""
         return self.intercept[:, None] + self.loadings @ self.terms.features(states).T
 
     def lowest_predictors(self) -> Array:
-        """Return each item's smallest linear predictor over all states of its latents, (J,)."""
+        """Return the smallest linear predictor of each item over all states, (J,)."""
         if not self.terms.interactions:
             return lowest_of_main(self.coefficients, self.terms)
         out = np.empty(self.n_items)
@@ -193,35 +190,32 @@ class MeasurementParameters:
             out = self.lowest_predictors() >= floors
         if self.cutpoints.shape[1]:
             rising = np.diff(np.hstack([np.zeros((self.n_items, 1)), self.cutpoints]), axis=1)
-            # NaN stands where an item has fewer cutpoints than others.
+            # Comparisons with the padding NaN are false.
             out &= ~(rising <= 0).any(axis=1)
         return out
 
     @property
     def deviations(self) -> Array:
-        """Standard deviations of Gaussian items and of logarithms of times; 1 elsewhere, (J,).
-
-        What loadings are divided by to compare them among items.
-        """
+        """Divisors of standardised loadings, (J,): residual standard deviations, else 1."""
         spread = np.array([family_named(name).dispersion_is_variance for name in self.families])
         return np.where(spread, np.sqrt(self.dispersion), 1.0)
 
     def response_means(self, states: NDArray[np.integer]) -> Array:
-        """Return the items' means, in their own units, in latent states given by rows, (n, J)."""
+        """Return the items' means in the user's units in latent states (n, K), shape (n, J)."""
         out = np.ascontiguousarray(self.predictors(states).T)
         for family, items in self.groups():
             out[:, items] = family.response_mean(out[:, items], self.auxiliary(family, items))
         return out
 
     def sample(self, states: NDArray[np.integer], rng: np.random.Generator) -> Array:
-        """Return responses drawn in latent states given by rows, shape (n, J)."""
+        """Return responses drawn in latent states (n, K), shape (n, J)."""
         out = np.ascontiguousarray(self.predictors(states).T)
         for family, items in self.groups():
             out[:, items] = family.sample(out[:, items], self.auxiliary(family, items), rng)
         return out
 
     def within_bounds(self, dispersion: Array) -> Array:
-        """Return dispersions (J,) moved into the bounds that the items' families have."""
+        """Return dispersions (J,) clipped to the bounds of the families."""
         out = dispersion.copy()
         for family, items in self.groups():
             if family.has_dispersion:
@@ -235,16 +229,13 @@ class MeasurementParameters:
             yield family_named(name), np.flatnonzero(names == name)
 
     def auxiliary(self, family: Family, items: NDArray[np.intp]) -> Array:
-        """Return what items of one family have besides a predictor.
-
-        Their cutpoints, shape (n, number of them), if the family has any, else dispersions (n,).
-        """
+        """Return the cutpoints (n, C) of items of one family, or their dispersions (n,)."""
         if family.n_cutpoints:
             return self.cutpoints[items, : family.n_cutpoints]
         return self.dispersion[items]
 
     def tables(self, features: Array) -> tuple[Array, Array]:
-        """Return ``theta`` of every column and ``A`` of every item in every row of features.
+        """Return ``theta`` of every column and ``A`` of every item for features (n_states, T).
 
         Returns
         -------
@@ -261,14 +252,13 @@ class MeasurementParameters:
         return theta, partition
 
     def with_terms(self, terms: Terms) -> MeasurementParameters:
-        """Return the same items written with other terms: those both have keep coefficients."""
-        rewritten = self.terms.rewritten(self.loadings, terms)
-        return replace(self, loadings=rewritten, terms=terms)
+        """Return the items with other terms; coefficients of common terms are kept."""
+        return replace(self, loadings=self.terms.rewritten(self.loadings, terms), terms=terms)
 
     def reordered(
         self, *, items: NDArray[np.intp] | None = None, latents: NDArray[np.intp] | None = None
     ) -> MeasurementParameters:
-        """Return the parameters with items and latents taken in the given order."""
+        """Return the parameters with items and latents in the given order."""
         rows = np.arange(self.n_items) if items is None else items
         terms, columns = self.terms, np.arange(self.terms.n_terms)
         if latents is not None:
@@ -283,7 +273,7 @@ class MeasurementParameters:
         )
 
     def flipped(self, flips: NDArray[np.bool_]) -> MeasurementParameters:
-        """Return the same items with the order of some latents' levels reversed."""
+        """Return the items with the levels of some latents (K,) reversed."""
         orders = [
             np.arange(m)[::-1] if turned else np.arange(m)
             for m, turned in zip(self.terms.levels, flips, strict=True)
@@ -291,11 +281,11 @@ class MeasurementParameters:
         return self.relevelled(orders)
 
     def relevelled(self, orders: Sequence[NDArray[np.integer]]) -> MeasurementParameters:
-        """Return the same items when level ``orders[k][v]`` of latent k is called level v.
+        """Return the items when level ``orders[k][v]`` of latent k becomes level v.
 
-        As a function of the new level v the indicator of the old level reaching u goes up and down;
-        written in the new indicators it is a constant and steps. A term hands its coefficient to
-        the term without the latent, times the constant, and to those with the new indicators.
+        The indicator that the old level reaches u is a constant plus steps in the new indicators.
+        The coefficient of a term is distributed accordingly over the term without the latent and
+        the terms with the new indicators.
         """
         terms = self.terms
         intercept, loadings = self.intercept.copy(), self.loadings.copy()
@@ -325,9 +315,9 @@ class MeasurementParameters:
         return replace(self, intercept=intercept, loadings=loadings + 0.0)
 
     def pruned(self) -> MeasurementParameters:
-        """Return the same items without interactions of latents that no item has together.
+        """Return the items without interactions of latents that no item has in common.
 
-        Products below those that stay do so too: renaming levels needs them.
+        Lower-order products of the remaining ones are kept: relabelling levels needs them.
         """
         terms = self.terms
         used = (self.loadings[:, terms.n_main :] != 0).any(axis=0)
@@ -341,15 +331,12 @@ class MeasurementParameters:
         return self.with_terms(Terms(terms.levels, tuple(left)))
 
     def heights(self, latent: int) -> Array:
-        """Return what each level of a latent adds to its lowest, on average, shape (J, M)."""
+        """Return the average effect of each level of a latent versus its lowest, shape (J, M)."""
         return self.terms.heights(self.loadings, latent)
 
 
 def lowest_of_main(coefficients: Array, terms: Terms) -> Array:
-    """Return each item's smallest predictor when it has main effects only, shape (J,).
-
-    ``coefficients`` are (J, 1 + n_main): the latents' effects add up, so each takes its own lowest.
-    """
+    """Return the smallest predictor of items with main effects (J, 1 + n_main), shape (J,)."""
     out = coefficients[:, 0].copy()
     if max(terms.levels) == 2:
         return np.asarray(out + np.minimum(coefficients[:, 1:], 0.0).sum(axis=1))
@@ -361,15 +348,11 @@ def lowest_of_main(coefficients: Array, terms: Terms) -> Array:
     return out
 
 
-# --- Levels of a latent in a line: which of them is low and which is high
-
-
 def order_levels(working: MeasurementParameters, latent: int) -> NDArray[np.intp]:
-    """Return a latent's levels from low to high by what they have in common over the items.
+    """Return a latent's levels from low to high along the first principal component.
 
-    Heights of the levels over the items, each in its own units, have a first singular vector;
-    levels are numbered along it, so that items are higher in total at the last than at the first.
-    ``working`` is on the working scale.
+    The component is that of the standardised level effects over the items of ``working`` parameters
+    (on the working scale); its sign is such that the effects sum to a larger value at the end.
     """
     heights = working.heights(latent) / working.deviations[:, None]
     centred = heights - heights.mean(axis=1, keepdims=True)

@@ -1,8 +1,8 @@
-"""What coefficients multiply: indicators of a latent's levels, and products of them.
+"""Regressors of the linear predictors: level indicators of the latents and their products.
 
-The main terms of latent k are ``1{Z_k >= u}`` for u = 1, ..., M_k - 1 (a binary latent has one, its
-own value); an interaction is a product of such indicators of several latents (the paper's
-``phi_S``, and its cumulative thresholds in the polytomous case).
+The main terms of latent k are ``1{Z_k >= u}`` for u = 1, ..., M_k - 1; a binary latent has one, its
+own value. An interaction is a product of such indicators of several latents (the paper's ``phi_S``,
+and its cumulative thresholds in the polytomous case).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import Choices, SettingError, invalid_setting
+from hidag.exceptions import Advice, Choices, Setting, SettingError, invalid_setting
 
 Array = NDArray[np.float64]
-#: The latents of a product with the level that each must reach, by latent.
+#: Pairs (latent, level that it must reach) of a product, ordered by latent.
 Interaction = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Regressors made of the latents: main terms latent by latent, then interactions.
+    """Main terms latent by latent, then interactions.
 
     Attributes
     ----------
@@ -42,10 +42,17 @@ class Terms:
             latents = [k for k, _ in pairs]
             if len(pairs) < 2 or sorted(set(latents)) != latents:
                 raise SettingError(
-                    f"an interaction names two or more latents in order, each once, got {pairs}"
+                    "invalid-interaction",
+                    "an interaction must have two or more latents in ascending order, got {pairs}",
+                    pairs=pairs,
                 )
             if any(not 1 <= u < self.levels[k] for k, u in pairs):
-                raise SettingError(f"interaction {pairs} asks for levels beyond {self.levels}")
+                raise SettingError(
+                    "invalid-interaction",
+                    "interaction {pairs} has levels beyond {levels}",
+                    pairs=pairs,
+                    levels=self.levels,
+                )
 
     @classmethod
     def main(cls, levels: Iterable[int]) -> Terms:
@@ -53,10 +60,10 @@ class Terms:
         return cls(tuple(int(m) for m in levels))
 
     @classmethod
-    def asking(cls, levels: Iterable[int], asked: NDArray[np.integer]) -> Terms:
-        """Return the terms with these rows of :attr:`asked`, shape (T, K)."""
+    def from_thresholds(cls, levels: Iterable[int], thresholds: NDArray[np.integer]) -> Terms:
+        """Return the terms with these :attr:`thresholds`, shape (T, K)."""
         out = cls.main(levels)
-        products = [tuple((int(k), int(row[k])) for k in np.flatnonzero(row)) for row in asked]
+        products = [tuple((int(k), int(row[k])) for k in np.flatnonzero(row)) for row in thresholds]
         return cls(out.levels, tuple(products[out.n_main :]))
 
     @property
@@ -81,21 +88,17 @@ class Terms:
 
     @cached_property
     def main_levels(self) -> NDArray[np.intp]:
-        """Level that each main term asks for, shape (n_main,)."""
+        """Threshold u of each main term, shape (n_main,)."""
         return np.concatenate([np.arange(1, m) for m in self.levels]).astype(np.intp)
 
     @cached_property
     def involved(self) -> NDArray[np.bool_]:
         """Whether a term involves a latent, shape (T, K)."""
-        out = np.zeros((self.n_terms, self.n_latents), dtype=bool)
-        out[np.arange(self.n_main), self.main_latents] = True
-        for t, pairs in enumerate(self.interactions, start=self.n_main):
-            out[t, [k for k, _ in pairs]] = True
-        return out
+        return self.thresholds > 0
 
     @property
-    def asked(self) -> NDArray[np.uint8]:
-        """Level that each term asks of each latent, 0 where it does not involve it, (T, K)."""
+    def thresholds(self) -> NDArray[np.uint8]:
+        """Threshold of each latent in each term, 0 for latents not in the term, (T, K)."""
         out = np.zeros((self.n_terms, self.n_latents), dtype=np.uint8)
         out[np.arange(self.n_main), self.main_latents] = self.main_levels
         for t, pairs in enumerate(self.interactions, start=self.n_main):
@@ -104,12 +107,12 @@ class Terms:
         return out
 
     def joined(self, others: Iterable[Terms]) -> Terms:
-        """Return the terms that these or some others of the same latents have, by their latents."""
+        """Return the union of these and other terms of the same latents, ordered by latents."""
         found = set(self.interactions).union(*(terms.interactions for terms in others))
         return Terms(self.levels, tuple(sorted(found, key=_by_latents)))
 
     def features(self, states: NDArray[np.integer]) -> Array:
-        """Return the terms' values in latent states given by rows of levels, shape (n, T)."""
+        """Return the values of the terms in latent states (n, K), shape (n, T)."""
         rows = np.asarray(states)
         out = np.empty((len(rows), self.n_terms))
         out[:, : self.n_main] = rows[:, self.main_latents] >= self.main_levels
@@ -118,25 +121,25 @@ class Terms:
         return out
 
     def states_of(self, latents: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return every combination of some latents' levels, others at level 0, shape (n, K)."""
+        """Return all joint states of some latents with the others at level 0, shape (n, K)."""
         shape = [self.levels[k] for k in latents]
         states = np.zeros((int(np.prod(shape)), self.n_latents), dtype=np.int64)
         states[:, latents] = np.indices(shape).reshape(len(latents), len(states)).T
         return states
 
     def support(self, q_matrix: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which terms an item may have whose latents are given by Q (J, K), shape (J, T)."""
+        """Return which terms Q (J, K) allows each item to have, shape (J, T)."""
         return np.asarray(~((np.asarray(q_matrix) == 0) @ self.involved.T))
 
     def latents_of(self, coefficients: Array) -> NDArray[np.bool_]:
-        """Return which latents coefficients (J, T) other than zero involve, shape (J, K)."""
+        """Return which latents the nonzero coefficients (J, T) involve, shape (J, K)."""
         return np.asarray((coefficients != 0) @ self.involved)
 
     def strengths(self, coefficients: Array) -> Array:
-        """Return what each latent's highest level adds to its lowest, (J, K).
+        """Return the effect of the highest versus the lowest level of each latent, (J, K).
 
-        The loading when the latent is binary and acts alone; with interactions the average over
-        even levels of the others.
+        The loading of a binary latent without interactions; with interactions the average over
+        uniformly distributed levels of the other latents.
         """
         out = np.zeros((self.n_latents, len(coefficients)))
         np.add.at(out, self.main_latents, coefficients[:, : self.n_main].T)
@@ -146,10 +149,10 @@ class Terms:
         return out.T
 
     def strengths_among(self, coefficients: Array, states: NDArray[np.integer]) -> Array:
-        """Return what each latent's highest level adds to its lowest where both occur, (J, K).
+        """Return :meth:`strengths` restricted to states that occur, (J, K).
 
-        With interactions the average over patterns of the item's other latents, each as much as the
-        next, that both levels occur with: :meth:`strengths`, where all states occur.
+        With interactions the average over the patterns of the item's other latents that occur with
+        both levels, equally weighted.
 
         Parameters
         ----------
@@ -179,12 +182,12 @@ class Terms:
         return out
 
     def _share(self, pairs: Interaction, latent: int) -> float:
-        """Return how often the other latents of a product reach their levels, all being even."""
+        """Return the probability that the other latents of a product reach their thresholds."""
         others = [(self.levels[a] - u) / self.levels[a] for a, u in pairs if a != latent]
         return float(np.prod(others))
 
     def heights(self, coefficients: Array, latent: int) -> Array:
-        """Return what each level of a latent adds to its lowest, averaged likewise, (J, M)."""
+        """Return the effect of each level of a latent versus its lowest, (J, M)."""
         steps = np.zeros((len(coefficients), self.levels[latent]))
         own = np.flatnonzero(self.main_latents == latent)
         steps[:, self.main_levels[own]] = coefficients[:, own]
@@ -195,21 +198,21 @@ class Terms:
         return np.cumsum(steps, axis=1)
 
     def expected_levels(self, above_zero: Array) -> Array:
-        """Return each latent's expected level, (N, K), from probabilities of its levels, (N, F)."""
+        """Return each latent's expected level, (N, K), from P(level = u) for u > 0, (N, n_main)."""
         weighted = above_zero * self.main_levels
         out = np.zeros((self.n_latents, len(above_zero)))
         np.add.at(out, self.main_latents, weighted.T)
         return out.T
 
     def even_steps(self, loadings: ArrayLike) -> Array:
-        """Return coefficients (J, T) of latents whose every level adds the same, given (J, K)."""
+        """Return coefficients (J, T) with the same effect (J, K) for every level of a latent."""
         given = np.asarray(loadings, dtype=np.float64)
         out = np.zeros((len(given), self.n_terms))
         out[:, : self.n_main] = given[:, self.main_latents]
         return out
 
     def rewritten(self, coefficients: Array, others: Terms) -> Array:
-        """Return coefficients (J, T) written with other terms of the same latents, zero if new."""
+        """Return coefficients (J, T) for other terms of the same latents, zero for new terms."""
         out = np.zeros((len(coefficients), others.n_terms))
         out[:, : self.n_main] = coefficients[:, : self.n_main]
         place = {pairs: t for t, pairs in enumerate(self.interactions, start=self.n_main)}
@@ -219,9 +222,9 @@ class Terms:
         return out
 
     def reordered(self, latents: NDArray[np.intp]) -> tuple[Terms, NDArray[np.intp]]:
-        """Return the terms with latent ``latents[k]`` in place k, and the terms' old positions.
+        """Return the terms with latent ``latents[k]`` in position k, and their old positions.
 
-        Interactions with a latent that is left out are left out.
+        Interactions with an omitted latent are omitted.
         """
         place = {int(k): i for i, k in enumerate(latents)}
         levels = tuple(self.levels[int(k)] for k in latents)
@@ -232,7 +235,7 @@ class Terms:
             for t, pairs in enumerate(self.interactions, start=self.n_main)
             if all(k in place for k, _ in pairs)
         ]
-        # Whoever reads the columns expects them by the latents' new places.
+        # Interactions are ordered by the latents' new positions.
         kept.sort(key=lambda entry: _by_latents(entry[0]))
         positions = np.array([t for _, t in kept], dtype=np.intp)
         order = np.concatenate([*main, positions]).astype(np.intp)
@@ -250,7 +253,7 @@ class Terms:
 
 
 def _by_latents(pairs: Interaction) -> tuple[int, list[int], Interaction]:
-    """Return what interactions are sorted by: how many latents, which, and their levels."""
+    """Return the sort key of interactions: number of latents, latents, thresholds."""
     return len(pairs), [k for k, _ in pairs], pairs
 
 
@@ -261,7 +264,7 @@ def interactions_within(
     *,
     whole_only: bool = False,
 ) -> tuple[Interaction, ...]:
-    """Return the products of at most ``highest`` latents that some item's row of Q contains.
+    """Return the products of at most ``highest`` latents within a row of Q.
 
     Parameters
     ----------
@@ -270,7 +273,7 @@ def interactions_within(
     highest : int
         Highest order; 1 means no interaction.
     whole_only : bool
-        Only products of all latents of an item (conjunctive items).
+        Only products of all latents of an item, as for conjunctive items.
     """
     found: set[tuple[int, ...]] = set()
     for row in np.unique(np.asarray(q_matrix) != 0, axis=0):
@@ -285,26 +288,24 @@ def interactions_within(
     return tuple(out)
 
 
-# --- What an item's latents may do together, by name: main effects, all, up to an order, one
-
-#: The names that cognitive diagnosis has for the same restrictions.
+#: Names of effects, with those of cognitive diagnosis models.
 NAMED_EFFECTS = ("main", "all", "acdm", "gdina", "dina", "dino")
-#: More terms than this are not fitted at once: their products would fill the memory.
-MOST_TERMS = 400
+#: Largest number of terms of a fit, for memory.
+MAX_TERMS = 400
 
 
 @dataclass(frozen=True)
 class Effects:
-    """What a linear predictor may contain.
+    """Main effects and interactions allowed in the linear predictors.
 
     Attributes
     ----------
     highest : int
-        Most latents in a product; 1 means main effects only.
+        Highest order of an interaction; 1 means main effects only.
     conjunctive : bool
-        Whether an item with several latents answers to all of them together only (DINA).
+        Whether items depend only on the product of all their latents (DINA).
     reversed : bool
-        Whether that holds for the latents' absence: any of them is enough (DINO).
+        Whether that product is of the latents' absences (DINO).
     """
 
     highest: int = 1
@@ -313,7 +314,7 @@ class Effects:
 
     @classmethod
     def of(cls, given: Any) -> Effects:
-        """Return the effects that a user asks for by name or by their highest order."""
+        """Return the effects given by name or by their highest order."""
         if isinstance(given, Effects):
             return given
         if isinstance(given, str) and given in NAMED_EFFECTS:
@@ -333,16 +334,22 @@ class Effects:
         return self.highest == 1
 
     def terms(self, q_matrix: NDArray[np.integer], levels: tuple[int, ...]) -> Terms:
-        """Return the terms that items with these latents, (J, K), may have.
+        """Return the terms allowed by Q (J, K).
 
-        Those of conjunctive items come with the products below them, so that levels can be
-        reversed.
+        Conjunctive items include all lower-order products, so that levels can be reversed.
         """
         terms = Terms(levels, interactions_within(q_matrix, levels, self.highest))
-        if terms.n_terms > MOST_TERMS:
+        if terms.n_terms > MAX_TERMS:
             raise SettingError(
-                f"these items would have {terms.n_terms} different terms, more than {MOST_TERMS}; "
-                f"ask for a lower order, such as effects=2, or give a sparser Q"
+                "too-many-terms",
+                "the items would have {n_terms} different terms, more than {maximum}",
+                advice=Advice(
+                    "set-option",
+                    "use a lower order, such as {order}, or give a sparser Q",
+                    {"order": Setting("effects", 2)},
+                ),
+                n_terms=terms.n_terms,
+                maximum=MAX_TERMS,
             )
         return terms
 
@@ -350,12 +357,12 @@ class Effects:
         """Return which terms each item may have, shape (J, T)."""
         out = terms.support(q_matrix)
         if self.conjunctive:
-            # An item's own product is the one with as many latents as the item.
+            # The product of all latents of the item.
             widths = (np.asarray(q_matrix) != 0).sum(axis=1)
             out &= terms.involved.sum(axis=1)[None, :] == widths[:, None]
         return out
 
 
-#: An order that no item reaches.
+#: An order beyond any item.
 ALL_ORDERS = 1 << 30
 MAIN_EFFECTS = Effects()

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Choices, invalid_setting
 from hidag.measurement.penalties.mcp import MinimaxConcave
 from hidag.measurement.penalties.scad import Scad
 from hidag.measurement.penalties.tlp import TruncatedLasso
@@ -109,12 +109,7 @@ def default_penalty(name: str | None, n_samples: float, n_latents: int) -> Penal
     slope of the penalty is below the noise of a gradient, and small loadings are not removed.
     """
     if not isinstance(name, (str, type(None))) or name not in (None, *SHAPES):
-        raise SettingError(
-            "unknown-penalty",
-            "penalty must be {known} or None, got {name!r}",
-            known=", ".join(map(repr, SHAPES)),
-            name=name,
-        )
+        raise invalid_setting("penalty", Choices((*SHAPES, None)), name)
     strength = 0.5 * np.log(n_samples * n_latents)
     return Penalty(name, float(strength), 0.5 * float(np.sqrt(strength / n_samples)))
 
