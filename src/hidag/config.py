@@ -1,0 +1,216 @@
+"""Tuning constants of the estimation algorithms, one frozen dataclass per stage.
+
+Modules read the instances at the end of this file (``config.EM.gain_window``), so that a constant
+has one place. Constants that users may want to change are parameters of :class:`hidag.DCRL`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class EStepConfig:
+    """E-step over listed joint states, whole or in two blocks (``hidag.em.e_step``)."""
+
+    # A block of posteriors of about this many numbers stays in the processor's cache
+    # (benchmarks/fit.py).
+    listed_block_cells: int = 1 << 17
+    # The same for the two smaller tables of the block E-step.
+    block_cells: int = 1 << 16
+    # Rows are summed in this many lanes for any number of threads, so that sums have the same bits.
+    n_lanes: int = 4
+    # A largest exponent within this range needs no shift: exp neither overflows nor underflows.
+    safe_exponents: tuple[float, float] = (-300.0, 600.0)
+    # Log probability of a state without mass: finite, so that 0 * log(0) never becomes NaN.
+    log_zero: float = -1e4
+    # Exponents of one block within +-150 need no shift: a product of three stays in range.
+    largest_block_exponent: float = 150.0
+    # Rows whose mass, relative to the largest possible, is below this are computed again over
+    # listed states, because the block products lost their digits.
+    smallest_mass: float = 1e-200
+    # With fewer joint states the set-up of two blocks costs more than listing them.
+    min_states_for_blocks: int = 32
+    # Cost of an exponential in multiplications, to choose the split into blocks.
+    exponential_cost: int = 4
+    # Fewer complete rows than this are not separated from the incomplete ones: the second set-up
+    # costs more than it saves.
+    min_complete_rows: int = 500
+    # Stored block densities of an E-step with fixed item parameters: at most 32 MB.
+    max_stored_densities: int = 1 << 22
+
+
+@dataclass(frozen=True)
+class MStepConfig:
+    """M-step: penalised regressions of the items (``hidag.em.m_step``)."""
+
+    # A step that lowers the objective is repeated with four times the curvature, up to 12 times.
+    damping_factor: float = 4.0
+    max_dampings: int = 12
+    # Coordinate descent ends after so many sweeps, or when coordinates move by fewer standard
+    # errors than the tolerance.
+    descent_sweeps: int = 50
+    descent_tolerance: float = 1e-7
+    # Relative ridge: states that are almost empty would make systems singular.
+    ridge: float = 1e-9
+    # Newton steps end when no coefficient moves by more than this.
+    newton_tolerance: float = 1e-8
+    # Smallest dispersion as a share of the item's variance: the likelihood is unbounded at zero.
+    min_dispersion_share: float = 1e-4
+    # A dispersion within this share of its floor counts as being on the boundary.
+    boundary_share: float = 1e-3
+    # Prior mass in rows, spread over an item's sub-states in network EM: coefficients stay finite
+    # when a latent separates the responses.
+    item_mass: float = 1.0
+    # A dispersion up to so many times the value that the prior mass alone produces is on the
+    # boundary: Monte Carlo noise inflates it by less than this.
+    mass_dispersion_factor: float = 1.2
+    # Items with a noise share below this have standard errors far below the penalty's default
+    # threshold, which is narrowed for them.
+    low_noise_share: float = 0.25
+    # An estimate must indicate six times less noise than regressions on the other items do before
+    # it narrows the threshold: an estimate overfits while the latents are poorly recovered.
+    estimated_noise_factor: float = 6.0
+    # A regression with fewer rows than this per regressor overfits, and is not used.
+    min_rows_per_regressor: int = 5
+    # Noise shares are bounded below by this.
+    min_noise_share: float = 1e-4
+    # Active-set rounds for families whose linear predictor has a lower bound.
+    max_floor_rounds: int = 6
+    # Active states end above the bound by this share of it, so that rounding cannot violate it.
+    floor_margin: float = 1e-6
+    # Quadratic penalty of further active states, in units of the item's largest curvature.
+    floor_stiffness: float = 1e6
+
+
+@dataclass(frozen=True)
+class EMConfig:
+    """Iterations of EM and SAEM (``hidag.em.em``, ``hidag.em.saem``)."""
+
+    # The tolerance is per row; beyond this many rows the criterion gets no looser.
+    max_tolerance_rows: int = 3000
+    # Gains are compared over this many iterations to extrapolate the remaining gain.
+    gain_window: int = 10
+    # Over-relaxation: the step length grows by this factor while the objective rises, up to the
+    # maximum (adaptive over-relaxed EM; benchmarks/fit.py).
+    relaxation_growth: float = 1.3
+    max_relaxation: float = 5.0
+    # Probabilities below this are not extrapolated: powers of their ratios would overflow.
+    negligible_probability: float = 1e-30
+    # Prior mass in rows, spread over all states: the Gibbs sampler can reach every state.
+    saem_mass: float = 1.0
+    # Gibbs sweeps before the first SAEM iteration.
+    saem_initial_sweeps: int = 5
+    # SAEM converges when over this many averaged iterations coefficients drift by fewer units of
+    # scale / sqrt(N), well inside their standard errors.
+    drift_window: int = 20
+    max_drift: float = 2.0
+
+
+@dataclass(frozen=True)
+class SupportConfig:
+    """Selection of loadings by the observed-data likelihood (``hidag.em.support``)."""
+
+    # Rounds of selection and EM; later rounds rarely change anything (benchmarks/weak_items.py).
+    max_rounds: int = 3
+    # Longest step of a coefficient, in units of its item's scale: a step is unbounded where a
+    # latent separates the responses and the information vanishes.
+    max_step: float = 8.0
+    # The penalty strength is estimated from at least this many loadings.
+    min_loadings: int = 8
+    # Upper bound of the strength: the lower one plus this times the log of the number of terms.
+    log_terms_factor: float = 4.0
+    # Grid on which the strength is estimated.
+    n_thresholds: int = 200
+    # Relative and absolute ridge of the empirical information.
+    relative_ridge: float = 1e-6
+    absolute_ridge: float = 1e-9
+
+
+@dataclass(frozen=True)
+class InformationConfig:
+    """Observed information, information ratio and evidence (``hidag.em.information``)."""
+
+    # Rows for averages that need two digits.
+    n_rows: int = 2000
+    # Rows for the information ratio, which also averages over pairs of latents.
+    n_rows_for_ratio: int = 1000
+    # Posterior probabilities are raised to this: smaller ones are slow in single precision.
+    min_probability: float = 1e-15
+    # Relative error up to which a derivative counts as a linear combination of terms.
+    linear_tolerance: float = 1e-9
+    # Below this information ratio the items are weakly informative about the latents: agreement of
+    # starts proves little, and expected counts do not determine a graph
+    # (benchmarks/graph_evidence.py, benchmarks/effective_size.py).
+    low_ratio: float = 0.1
+    # Smallest ratio of a pair of levels in a harmonic mean.
+    min_pair_ratio: float = 1e-3
+    # A row never counts for more effective rows than this (benchmarks/effective_size.py).
+    max_effective_ratio: float = 4.0
+    # Prior variance of loadings in units of their items' scales, and its weight in loadings.
+    prior_variance: float = 0.25
+    prior_weight: float = 1.0
+    # Iterations of empirical Bayes for the distribution of the loadings.
+    prior_iterations: int = 20
+    # Sampling variances of loadings are bounded by this, in the same units.
+    max_sampling_variance: float = 9.0
+    # Ridge of the information about an item's loadings.
+    ridge: float = 1e-3
+
+
+@dataclass(frozen=True)
+class NetworkEMConfig:
+    """EM and Gibbs-SAEM over a network when states are not listed (``hidag.network_em``)."""
+
+    # With more joint states posteriors use a junction tree, or Gibbs sampling.
+    max_listed_states: int = 1 << 16
+    # With more cells in a clique's table Gibbs sampling is faster (benchmarks/large.py).
+    max_clique_cells: int = 1 << 12
+    # With more states of its own latents an item is not tabulated.
+    max_item_states: int = 1 << 16
+    # Cells of all cliques' tables in a block of rows.
+    block_cells: int = 1 << 22
+    # Prior mass in rows, spread over each conditional table: every configuration stays possible.
+    law_mass: float = 1.0
+    # SAEM converges when coefficients drift by fewer units of scale / sqrt(N).
+    max_drift: float = 4.0
+    # EM converges when the remaining gain in log-likelihood is below this: half a standard error in
+    # all parameters together (benchmarks/many_latents.py).
+    remaining_gain: float = 0.1
+    # EM iterations, and cells of a row's tables visited per loading: as much work as SAEM before.
+    max_iter: int = 60
+    cells_per_loading: int = 1000
+    # Gibbs estimates of posteriors: burn-in sweeps, and sweeps that are averaged.
+    burn_in_sweeps: int = 20
+    averaged_sweeps: int = 200
+    # Simulated annealing: inverse temperatures, sweeps at each, independent runs.
+    inverse_temperatures: tuple[float, ...] = (
+        1.0, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 1e6, 1e6,
+    )  # fmt: skip
+    annealing_sweeps: int = 4
+    annealing_runs: int = 4
+    # Rows that are sampled at once, and rows whose residuals are held at once.
+    sampled_block_rows: int = 65536
+    residual_block_rows: int = 4096
+    # Up to this many joint states the dispersion test sums over states: one draw is nearly as
+    # informative and faster.
+    max_summed_states: int = 256
+    dispersion_block_rows: int = 8192
+    # Support selection: candidates per item besides its loadings, smallest screening |z|, and
+    # largest number of latents, because an item's table has an entry for each of their states.
+    max_candidates: int = 8
+    min_screening_z: float = 2.0
+    max_item_latents: int = 10
+    # Largest starting value of a selected coefficient, in units of its item's scale.
+    max_step: float = 4.0
+    # Eigenvalues of the information are raised to this share of the largest: it is a product of two
+    # Monte Carlo averages, and may be indefinite.
+    min_eigenvalue_share: float = 1e-4
+
+
+E_STEP = EStepConfig()
+M_STEP = MStepConfig()
+EM = EMConfig()
+SUPPORT = SupportConfig()
+INFORMATION = InformationConfig()
+NETWORK_EM = NetworkEMConfig()
