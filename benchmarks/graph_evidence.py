@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from hidag import design, discover, simulate
 from hidag.em.design_data import WorkingData
-from hidag.em.em import any_law, fit_law
-from hidag.em.posterior import information_ratio, rows_worth
+from hidag.em.em import LawEStep, fit_law, normalise_counts
+from hidag.em.information import effective_sample_ratio, information_ratio
 from hidag.latent import SaturatedLaw, expected_counts
 from hidag.metrics import evaluate_graph
 from hidag.strategy.observed_likelihood.likelihood_search import LikelihoodSearch, ObservedFit
@@ -49,11 +49,12 @@ def compared(truth, values: np.ndarray) -> list[float]:
     space, items = truth.law.space, truth.items
     data = WorkingData.from_values(values, truth.families)
     features = np.ascontiguousarray(items.terms.features(space.states()))
+    e_step = LawEStep(items, data, features)
     even = np.full(space.n_states, 1.0 / space.n_states)
-    law, _ = fit_law(items, even, data, features, any_law, tolerance=0.0, max_steps=FREE_STEPS)
+    law, _ = fit_law(e_step.run, even, normalise_counts, tolerance=0.0, max_steps=FREE_STEPS)
     shown = SaturatedLaw(space, law / law.sum())
     ratio = information_ratio(items, shown, data)
-    rows = rows_worth(ratio, FREE_STEPS) * len(values)
+    rows = effective_sample_ratio(ratio, FREE_STEPS) * len(values)
     counted = discover(expected_counts(shown, rows, truth.latent_names))
     observed = ObservedFit(data, items, space, np.asarray(shown.probabilities))
     begin = time.process_time()

@@ -39,7 +39,7 @@ from collections import defaultdict
 import numpy as np
 
 from hidag import DCRL, design, simulate
-from hidag.em.posterior import HARDLY_SEEN
+from hidag.config import CONFIG
 from hidag.fitting.information_criteria import InformationCriteria, information_criteria
 from hidag.fitting.number_of_latents import JudgedFit, Place, choose_number, count_shared
 from hidag.fitting.penalty_strength import bic_at
@@ -140,7 +140,7 @@ def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]
         model = DCRL(right - fewer, family=list(truth.families), random_state=seed)
         found = model.fit(values).result_
         ours[fewer] = information_criteria(found), found.q_matrix
-        if fewer == 0 and found.information_ratio < HARDLY_SEEN:
+        if fewer == 0 and found.information_ratio < CONFIG.information.low_ratio:
             ratio = found.information_ratio
 
     def criterion(name: str, fit: tuple[InformationCriteria, np.ndarray]) -> float:

@@ -21,9 +21,9 @@ import numpy as np
 
 from hidag import DCRL, evaluate, simulate
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect
+from hidag.em.e_step import run_e_step
 from hidag.em.em import Estimate
-from hidag.em.m_step import Basis, permissions
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Schedule
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.metrics import Parts
@@ -44,9 +44,9 @@ def criterion(found: Parts, X: np.ndarray) -> float:
     terms = Terms.main(space.levels)
     items = MeasurementParameters(families, found.intercept, found.loadings, np.ones(n_items))
     data, basis = WorkingData.from_values(X, families), Basis.over(space, terms)
-    statistics, value = expect(items, law, data, np.ascontiguousarray(basis.features))
+    statistics, value = run_e_step(items, law, data, np.ascontiguousarray(basis.features))
     estimate = Estimate(items, law, value, value, 0, True, np.zeros((0, 2)), statistics)
-    allowed = permissions(np.full((n_items, n_latents), -1, dtype=np.int8), terms)
+    allowed = allowed_coefficients(np.full((n_items, n_latents), -1, dtype=np.int8), terms)
     penalty = default_penalty("tlp", len(X), n_latents)
     no_search = parents_by_search(space)
     problem = Problem(data, space, basis, allowed, penalty, Schedule(), no_search, True, 1)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hidag import DCRL
+from hidag.config import CONFIG
 from hidag.results import FitResult
 
 from .fitted_models import drawn, two_latents
@@ -44,13 +47,23 @@ def as_result():
 
 
 @pytest.fixture
-def sum_nothing(monkeypatch):
+def configure(monkeypatch):
+    """Return a function that changes constants of a stage for the test."""
+
+    def change(stage, **constants):
+        monkeypatch.setattr(CONFIG, stage, replace(getattr(CONFIG, stage), **constants))
+
+    return change
+
+
+@pytest.fixture
+def sum_nothing(monkeypatch, configure):
     """Return what makes any joint states too many to sum over, from when it is called."""
 
     def patch():
         monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
         monkeypatch.setattr("hidag.inference.fitted_rows.MOST_STATES", 2)
-        monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
+        configure("network_em", max_clique_cells=1)
 
     return patch
 

@@ -1,7 +1,7 @@
 """Tuning constants of the estimation algorithms, one frozen dataclass per stage.
 
-Modules read the instances at the end of this file (``config.EM.gain_window``), so that a constant
-has one place. Constants that users may want to change are parameters of :class:`hidag.DCRL`.
+Modules read ``CONFIG``, for instance ``CONFIG.em.gain_window``. Settings that users may want to
+change are parameters of :class:`hidag.DCRL`.
 """
 
 from __future__ import annotations
@@ -208,9 +208,16 @@ class NetworkEMConfig:
     min_eigenvalue_share: float = 1e-4
 
 
-E_STEP = EStepConfig()
-M_STEP = MStepConfig()
-EM = EMConfig()
-SUPPORT = SupportConfig()
-INFORMATION = InformationConfig()
-NETWORK_EM = NetworkEMConfig()
+@dataclass
+class Config:
+    """All stages."""
+
+    e_step: EStepConfig = EStepConfig()
+    m_step: MStepConfig = MStepConfig()
+    em: EMConfig = EMConfig()
+    support: SupportConfig = SupportConfig()
+    information: InformationConfig = InformationConfig()
+    network_em: NetworkEMConfig = NetworkEMConfig()
+
+
+CONFIG = Config()

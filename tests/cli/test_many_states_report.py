@@ -34,10 +34,10 @@ def page_and_words(fitted, **more):
     return parts, render_report(fitted[0], parts, plots=False), words
 
 
-def test_predictive_checks_alone_do_not_make_a_fit_a_good_one(fitted, monkeypatch):
+def test_predictive_checks_alone_do_not_make_a_fit_a_good_one(fitted, monkeypatch, configure):
     # What they do find is told elsewhere.
     monkeypatch.setattr("hidag.cli.commands.report.misfits", lambda found: ())
-    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
+    configure("network_em", max_clique_cells=1)
     parts, page, words = page_and_words(fitted)
     assert "The table beside tables drawn from the fit" in words["How well it fits"]
     said = (
@@ -50,9 +50,9 @@ def test_predictive_checks_alone_do_not_make_a_fit_a_good_one(fitted, monkeypatc
     assert not parts.examined
 
 
-def test_the_page_names_no_command_that_refuses(fitted, monkeypatch):
+def test_the_page_names_no_command_that_refuses(fitted, monkeypatch, configure):
     monkeypatch.setattr("hidag.cli.commands.report.WORK_OF_A_MOMENT", 0)
-    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
+    configure("network_em", max_clique_cells=1)
     _, page, words = page_and_words(fitted)
     assert words["How sure it is"] == (
         f"Standard errors are {CLOSELY}; `hidag bootstrap` fits resampled tables, with its answer "

@@ -9,9 +9,9 @@ import pytest
 
 from hidag import DCRL, load, survey_weights
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect
+from hidag.em.e_step import run_e_step
 from hidag.em.information import observed_information
-from hidag.em.m_step import Basis, maximise, permissions
+from hidag.em.m_step import Basis, allowed_coefficients, run_m_step
 from hidag.em.saem import GibbsSampler
 from hidag.exceptions import DataError
 from hidag.fitting.information_criteria import information_criteria
@@ -67,13 +67,13 @@ def test_sums_of_the_table(both):
 def test_expected_statistics_likelihood_and_m_step(both, start):
     law = np.random.default_rng(0).dirichlet(np.ones(8))
     basis = Basis.over(SPACE, TERMS)
-    found = [expect(start, law, data, basis.features) for data in both]
+    found = [run_e_step(start, law, data, basis.features) for data in both]
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10)
-    for name in ("count", "sum_x", "gap_count"):
+    for name in ("count", "sum_x", "incomplete_count"):
         one, other = (getattr(statistics, name) for statistics, _ in found)
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
     moved = [
-        maximise(start, s, d, basis, permissions(UNKNOWN, TERMS), NO_SPARSITY)
+        run_m_step(start, s, d, basis, allowed_coefficients(UNKNOWN, TERMS), NO_SPARSITY)
         for (s, _), d in zip(found, both, strict=True)
     ]
     np.testing.assert_allclose(moved[0].loadings, moved[1].loadings, atol=1e-6)
@@ -92,7 +92,7 @@ def test_tallies_of_sampled_states(both):
     other = GibbsSampler(heavy, SPACE, repeated, 0).statistics()
     np.testing.assert_allclose(one.count, other.count)
     np.testing.assert_allclose(one.sum_x, other.sum_x, atol=1e-9)
-    np.testing.assert_allclose(one.gap_count, other.gap_count)
+    np.testing.assert_allclose(one.incomplete_count, other.incomplete_count)
 
 
 def test_starts(both):

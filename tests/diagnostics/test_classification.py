@@ -227,9 +227,9 @@ def many_latents(n_latents):
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_many_latents_are_placed_and_sampling_is_said(sampled, monkeypatch):
+def test_many_latents_are_placed_and_sampling_is_said(sampled, configure):
     if sampled:
-        monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
+        configure("network_em", max_clique_cells=1)
     result = many_latents(18)
     X, states = drawn(result, 30, seed=0)
     found = classify(result, X)

@@ -53,7 +53,7 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 
 def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.cli.output_files import LISTED_STATES
-    from hidag.em import posterior
+    from hidag.config import CONFIG
     from hidag.fitting import graph_stage as pipeline
     from hidag.fitting import number_of_latents as choice
     from hidag.fitting import number_of_latents as neighbour_fits
@@ -70,9 +70,6 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.initialization import levels as exchange_levels
     from hidag.latent.state_space import MAX_LISTED_STATES
     from hidag.model_selection.selection import MOST_NUMBERS
-    from hidag.network_em.junction_tree import WIDEST
-    from hidag.network_em.row_posteriors import MOST_EXACT_STATES
-    from hidag.network_em.support import MOST_CANDIDATES, MOST_CHOSEN_PARENTS
     from hidag.strategy import algorithm_choice as budget
     from hidag.strategy import algorithm_choice as with_law
     from hidag.strategy import interactions as effects
@@ -106,7 +103,9 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"at least {network_start.KEPT_SHARE:.2f} of".replace("0.", "."),
         f"a cosine of at least {under_graph.SAME_DIRECTIONS:.2f}".replace("0.", "."),
         f"else {words[under_graph.STARTS_IN_DOUBT]} are run",
-        f"less than {under_graph.HARDLY_SEEN:g} of the latents' information".replace("0.", "."),
+        f"less than {CONFIG.information.low_ratio:g} of the latents' information".replace(
+            "0.", "."
+        ),
         f"up to {words[crossing.MOST_ENDS]} starts that lead to different places",
         f"a cosine below {crossing.SAME_PLACE:.2f})".replace("0.", "."),
         f"with {words[int(crossing.ENDS_TOLERANCE)]} times the final tolerance",
@@ -122,21 +121,21 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
         f"At most {with_law.FEW_STATES} joint states".lower(),
         f"{under_graph.BRIEF_TOLERANCE:g} times the final one",
-        f"from the first {posterior.ROWS_FOR_AVERAGES:,}",
+        f"from the first {CONFIG.information.n_rows:,}",
         f"takes {words[law_rounds.FREE_STEPS]} unrestricted steps",
         f"for {words[law_rounds.MAX_ROUNDS]} rounds at the most",
         f"steps count as m = {law_rounds.STEPS_FREE}",
-        f"{posterior.MOST_ROWS_WORTH:g} at the most: so an edge",
+        f"{CONFIG.information.max_effective_ratio:g} at the most: so an edge",
         f"{by_sampling.N_DRAWS} draws of the latents are retained",
-        f"{words[MOST_CANDIDATES]} candidates at the most",
-        f"at most {words[MOST_CHOSEN_PARENTS]} latents on its own choice",
+        f"{words[CONFIG.network_em.max_candidates]} candidates at the most",
+        f"at most {words[CONFIG.network_em.max_item_latents]} latents on its own choice",
         f"at most {sampling_road.THICKEST:g} N",
         f"for {words[by_sampling.MOST_CHOICES]} choices at the most",
         f"there, up to {words[by_sampling.MOST_SPLITS]} times",
         f"a latent at most {words[MOST_PARENTS]} parents",
         f"beyond doubt ({edge_tests.BEYOND_DOUBT:g} units",
         f"or {pipeline.MAX_EDGE_TESTS} tests were made",
-        f"Below r = {posterior.HARDLY_SEEN:g} a test".replace("0.", "."),
+        f"Below r = {CONFIG.information.low_ratio:g} a test".replace("0.", "."),
         f"cheap enough for {words[likelihood_search.FEWEST_FITS]} fits or more",
         f"members of the graph's class (up to {single_changes.MOST_MEMBERS})",
         f"after {words[likelihood_search.MOST_TRIED]} that are not, edges are turned round",
@@ -148,8 +147,9 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"{words[splits.MOST_SPLITS].capitalize()} latents are tried",
         f"for up to {words[splits.MOST_ROUNDS]} rounds",
         f"costs another {crossing.PRICE_OF_IDLE:g} units",
-        f"up to K = {MOST_EXACT_STATES.bit_length() - 1}; beyond, "
-        f"where no group of latents that hang together has more than 2^{WIDEST.bit_length() - 1} "
+        f"up to K = {CONFIG.network_em.max_listed_states.bit_length() - 1}; beyond, "
+        "where no group of latents that hang together has more than "
+        f"2^{CONFIG.network_em.max_clique_cells.bit_length() - 1} "
         "states",
         f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
         f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
@@ -175,7 +175,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    listed, exact = budget.LARGEST_EXACT_STATES, MOST_EXACT_STATES
+    listed, exact = budget.LARGEST_EXACT_STATES, CONFIG.network_em.max_listed_states
     for sentence in (
         f"(more than 2^{listed.bit_length() - 1} joint states",
         f"past {listed.bit_length() - 1} latents `log_likelihood_`, statistics of fit and",
@@ -187,20 +187,22 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
 
 
 def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
-    from hidag.em.posterior import HARDLY_SEEN
+    from hidag.config import CONFIG
     from hidag.reporting.fit_description import FEWEST_ITEMS, MUCH_MISSING
 
     text = " ".join((ROOT / "docs" / "after_the_fit.md").read_text("utf-8").split())
     for sentence in (
         f"latents with fewer than {FEWEST_ITEMS} items",
-        f"less than {HARDLY_SEEN:g} of what seeing them would tell".replace("0.", "."),
+        f"less than {CONFIG.information.low_ratio:g} of what seeing them would tell".replace(
+            "0.", "."
+        ),
         f"more than {MUCH_MISSING:g} of the cells missing".replace("0.", "."),
     ):
         assert sentence in text
 
 
 def test_rows_that_counts_are_worth_are_those_of_the_page() -> None:
-    from hidag.em.posterior import rows_worth
+    from hidag.em.information import effective_sample_ratio
     from hidag.strategy.structural_em import STEPS_FREE
 
     text = (ROOT / "docs" / "effective_size.md").read_text("utf-8")
@@ -208,7 +210,7 @@ def test_rows_that_counts_are_worth_are_those_of_the_page() -> None:
     assert len(rows) == 8
     for ratio, shown, worth in rows:
         assert f"{1 - (1 - float(ratio)) ** STEPS_FREE:.2f}" == shown
-        assert f"{rows_worth(float(ratio), STEPS_FREE):.2f}" == worth
+        assert f"{effective_sample_ratio(float(ratio), STEPS_FREE):.2f}" == worth
     # After one step N / r rows, after many r N.
-    assert rows_worth(0.5, 1) == pytest.approx(2.0)
-    assert rows_worth(0.3, 1000) == pytest.approx(0.3)
+    assert effective_sample_ratio(0.5, 1) == pytest.approx(2.0)
+    assert effective_sample_ratio(0.3, 1000) == pytest.approx(0.3)

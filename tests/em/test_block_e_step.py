@@ -1,4 +1,4 @@
-"""Rows against halves of the latents give what rows against all states give."""
+"""The block E-step has the results of the E-step over listed states."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag.config import CONFIG
 from hidag.em import e_step
-from hidag.em.block_e_step import halves_of
-from hidag.em.e_step import expect, expect_states
-from hidag.em.m_step import Basis, maximise, permissions
+from hidag.em.block_e_step import factorise_states
+from hidag.em.e_step import run_e_step, run_law_e_step
+from hidag.em.m_step import Basis, allowed_coefficients, run_m_step
 from hidag.kernels.sufficient_statistics import multiply_out
 from hidag.latent import StateSpace
 from hidag.measurement import Penalty, Terms
@@ -20,36 +21,39 @@ from .helpers import CASES, J, case
 
 def listed(monkeypatch, arguments):
     with monkeypatch.context() as patch:
-        patch.setattr(e_step, "halves_of", lambda *a, gaps: None)
-        return expect(*arguments), expect_states(*arguments)
+        patch.setattr(e_step, "factorise_states", lambda *a, has_missing: None)
+        return run_e_step(*arguments), run_law_e_step(*arguments)
 
 
-def is_halved(parameters, law, data, features):
+def is_factorised(parameters, law, data, features):
     tables = parameters.tables(features)
-    gaps = len(data.gappy) > 0
-    return halves_of(parameters, np.log(law), features, tables, data, gaps=gaps) is not None
+    has_missing = len(data.incomplete) > 0
+    model = factorise_states(
+        parameters, np.log(law), features, tables, data, has_missing=has_missing
+    )
+    return model is not None
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_halves_give_what_listed_states_give(monkeypatch, name):
+def test_blocks_have_the_results_of_listed_states(monkeypatch, name):
     arguments = CASES[name]
     parameters, _, data, features = arguments
-    assert is_halved(*arguments)
+    assert is_factorised(*arguments)
     (theirs, value), (their_counts, _) = listed(monkeypatch, arguments)
-    ours, found = expect(*arguments)
-    counts, _ = expect_states(*arguments)
+    ours, found = run_e_step(*arguments)
+    counts, _ = run_law_e_step(*arguments)
     assert found == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(ours.count, theirs.count, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(counts, their_counts, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(ours.gap_count, theirs.gap_count, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours.incomplete_count, theirs.incomplete_count, rtol=1e-9, atol=1e-9)
     design = Basis.of(features).design
     np.testing.assert_allclose(ours.sum_x @ design, theirs.sum_x @ design, rtol=1e-9, atol=1e-8)
     by_state = np.array(parameters.families) == "poisson-identity"
     np.testing.assert_allclose(ours.sum_x[by_state], theirs.sum_x[by_state], rtol=1e-9, atol=1e-9)
     q = np.full((J, parameters.terms.n_latents), -1, dtype=np.int8)
-    allowed = permissions(q, parameters.terms)
+    allowed = allowed_coefficients(q, parameters.terms)
     steps = [
-        maximise(parameters, s, data, Basis.of(features), allowed, Penalty("tlp", 3.0, 0.1))
+        run_m_step(parameters, s, data, Basis.of(features), allowed, Penalty("tlp", 3.0, 0.1))
         for s in (ours, theirs)
     ]
     np.testing.assert_allclose(steps[0].loadings, steps[1].loadings, rtol=1e-7, atol=1e-8)
@@ -58,34 +62,34 @@ def test_halves_give_what_listed_states_give(monkeypatch, name):
 
 def test_rows_are_treated_apart_where_enough_of_them_are_complete():
     few, many = (CASES[name][2].complete.sum() for name in ("missing", "little missing"))
-    assert few < e_step.FEWEST_COMPLETE <= many < len(CASES["little missing"][2].complete)
+    assert few < CONFIG.e_step.min_complete_rows <= many < len(CASES["little missing"][2].complete)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "missing", "little missing", "not additive"])
 def test_threads_do_not_change_bits(name):
     arguments = CASES[name]
-    one, two = (expect(*arguments, n_threads=n) for n in (1, 3))
+    one, two = (run_e_step(*arguments, n_threads=n) for n in (1, 3))
     assert one[1] == two[1]
     np.testing.assert_array_equal(one[0].sum_x, two[0].sum_x)
-    np.testing.assert_array_equal(one[0].gap_count, two[0].gap_count)
+    np.testing.assert_array_equal(one[0].incomplete_count, two[0].incomplete_count)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_rows_that_lose_their_digits_are_listed(monkeypatch, missing):
-    """Responses far beyond what the law allows: halves alone would find no mass at all."""
+def test_rows_that_underflow_are_listed(monkeypatch, missing):
+    """Responses far in the tails: block densities alone would underflow to zero."""
     parameters, _, data, features = case(
         ("gaussian",), (2,) * 6, size=40.0, seed=3, missing=missing, together=2
     )
     law = np.full(64, 1e-300)
     law[[0, 63]] = 0.5
     arguments = (parameters, law, data, features)
-    assert is_halved(*arguments)
+    assert is_factorised(*arguments)
     (theirs, value), _ = listed(monkeypatch, arguments)
-    ours, found = expect(*arguments)
+    ours, found = run_e_step(*arguments)
     assert found == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(ours.count, theirs.count, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(ours.gap_count, theirs.gap_count, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(ours.incomplete_count, theirs.incomplete_count, rtol=1e-6, atol=1e-9)
 
 
 def test_items_with_interactions_need_their_own_latents_only(monkeypatch):
@@ -96,20 +100,20 @@ def test_items_with_interactions_need_their_own_latents_only(monkeypatch):
     loadings[[0, 6], 6], loadings[3, 7] = 0.7, -0.4
     parameters = replace(parameters, loadings=loadings)
     arguments = (parameters, law, data, terms.features(StateSpace(terms.levels).states()))
-    assert is_halved(*arguments)
+    assert is_factorised(*arguments)
     (theirs, value), _ = listed(monkeypatch, arguments)
-    ours, found = expect(*arguments)
+    ours, found = run_e_step(*arguments)
     assert found == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(ours.count, theirs.count, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(ours.sum_x, theirs.sum_x, rtol=1e-9, atol=1e-9)
 
 
 def test_items_of_too_many_latents_are_listed():
-    assert not is_halved(*case(("poisson-identity",), (2,) * 6))
-    assert not is_halved(*case(("bernoulli", "poisson-identity"), (2,) * 6))
-    assert not is_halved(*case(("bernoulli",), (2,) * 6, missing=0.1))
-    assert not is_halved(*case(("gaussian",), (2,) * 3))
-    assert not is_halved(*case(("poisson",), (2,) * 6, size=60.0))
+    assert not is_factorised(*case(("poisson-identity",), (2,) * 6))
+    assert not is_factorised(*case(("bernoulli", "poisson-identity"), (2,) * 6))
+    assert not is_factorised(*case(("bernoulli",), (2,) * 6, missing=0.1))
+    assert not is_factorised(*case(("gaussian",), (2,) * 3))
+    assert not is_factorised(*case(("poisson",), (2,) * 6, size=60.0))
 
 
 def test_joint_densities_are_those_of_the_plain_loop():

@@ -1,4 +1,4 @@
-"""Posteriors by halves of the latents are those of listed states, and so are the terms' moments."""
+"""Posteriors of the block E-step are those of listed states, and so are moments of terms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.em.e_step import StateScores, iterate_posteriors
-from hidag.em.information import SlopeMeans
+from hidag.em.information import DerivativeMeans
 from hidag.em.m_step import Basis
 from hidag.em.posterior import PosteriorBlocks
 
@@ -14,7 +14,7 @@ from .helpers import CASES, case
 
 
 def listed(parameters, law, data, features):
-    scores = StateScores.of(parameters, law, features, data.gappy)
+    scores = StateScores.of(parameters, law, features, data.incomplete)
     return np.vstack([posterior for _, posterior, _ in iterate_posteriors(scores, data)])
 
 
@@ -37,7 +37,7 @@ FAR = (FAR[0], FAR_LAW, *FAR[2:])
 def test_posteriors_are_those_of_listed_states(arguments):
     parameters, law, data, features = arguments
     blocks = PosteriorBlocks.of(parameters, law, features, data)
-    assert blocks.halves is not None
+    assert blocks.model is not None
     expected = listed(*arguments)
     np.testing.assert_allclose(by_number(blocks), expected, rtol=1e-8, atol=1e-12)
     columns = np.random.default_rng(0).standard_normal((len(law), 3))
@@ -50,7 +50,7 @@ def test_posteriors_are_those_of_listed_states(arguments):
 def test_second_moments_are_those_of_posteriors(arguments):
     parameters, law, data, features = arguments
     blocks = PosteriorBlocks.of(parameters, law, features, data)
-    assert blocks.add_up
+    assert blocks.all_additive
     design = Basis.of(features).design
     expected = np.einsum("is,sp,sq->ipq", listed(*arguments), design, design, optimize=True)
     found = np.concatenate([moments for _, moments in blocks.second_moments()])
@@ -60,7 +60,7 @@ def test_second_moments_are_those_of_posteriors(arguments):
 @pytest.mark.parametrize("name", ["missing", "not additive", "one latent each"])
 def test_items_that_do_not_add_up_have_no_short_way_to_moments(name):
     parameters, law, data, features = CASES[name]
-    assert not PosteriorBlocks.of(parameters, law, features, data).add_up
+    assert not PosteriorBlocks.of(parameters, law, features, data).all_additive
 
 
 @pytest.mark.parametrize("linear", [0, 4, 12])
@@ -72,7 +72,7 @@ def test_means_of_slopes_are_sums_over_states(name, linear):
     sums = rng.standard_normal((linear, basis.design.shape[1])) @ basis.design.T
     slopes = np.vstack([rng.random((3, len(law))), sums])[::-1] if linear != 12 else sums
     blocks = PosteriorBlocks.of(parameters, law, features, data)
-    means = SlopeMeans.of(slopes, basis, blocks.order)
+    means = DerivativeMeans.of(slopes, basis, blocks.order)
     found = np.concatenate([part for _, part in means.under(blocks)])
     expected = np.einsum(
         "is,ms,sp->imp",
@@ -88,7 +88,7 @@ def test_slopes_that_are_sums_share_products():
     _, law, _, features = CASES["gaussian"]
     basis, order = Basis.of(features), np.arange(len(law))
     slopes = np.tile(basis.design[:, 1], (20, 1))
-    assert SlopeMeans.of(slopes, basis, order).products.shape[1] == basis.products.shape[1]
-    assert len(SlopeMeans.of(slopes[:2], basis, order).linear) == 0
+    assert DerivativeMeans.of(slopes, basis, order).products.shape[1] == basis.products.shape[1]
+    assert len(DerivativeMeans.of(slopes[:2], basis, order).linear) == 0
     bent = slopes + 0.01 * basis.design[:, 1] * basis.design[:, 2]
-    assert len(SlopeMeans.of(bent, basis, order).linear) == 0
+    assert len(DerivativeMeans.of(bent, basis, order).linear) == 0

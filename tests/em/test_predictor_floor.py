@@ -12,9 +12,9 @@ from scipy.special import gammaln, logsumexp
 from hidag import DCRL, bootstrap
 from hidag.em.design_data import WorkingData
 from hidag.em.layout import ItemLayout
-from hidag.em.m_step import kept_above
+from hidag.em.m_step import maximise_above_floor
 from hidag.measurement import MeasurementParameters
-from hidag.network_em.em import maximise_tables
+from hidag.network_em.em import run_network_m_step
 from hidag.network_em.gibbs import NetworkStatistics
 
 FLOOR = 1e-3
@@ -40,7 +40,7 @@ def test_quadratic_models_are_maximised_above_the_floor(seed: int) -> None:
             out[place] += np.linalg.lstsq(bent[place], slope[place], rcond=1e-15)[0]
         return out
 
-    found = kept_above(
+    found = maximise_above_floor(
         FLOOR, design, beta, gradient, curvature, propose, np.zeros((n_items, 4), dtype=bool)
     )
     assert (found @ design.T).min() >= FLOOR
@@ -137,6 +137,6 @@ def test_items_on_the_floor_move_where_latents_are_sampled_too() -> None:
     cells = [(np.bincount(s), np.bincount(s, x[:, j])) for j, s in enumerate(sub_states)]
     count, sums = (np.concatenate(part).astype(float) for part in zip(*cells, strict=True))
     statistics = NetworkStatistics(count, sums, np.zeros(0))
-    found = maximise_tables(begun, statistics, data, layout, n_newton=20)
+    found = run_network_m_step(begun, statistics, data, layout, n_newton=20)
     np.testing.assert_allclose(found.intercept, FLOOR, atol=1e-5)
     np.testing.assert_allclose(found.loadings, 4.0 * q, atol=0.1)

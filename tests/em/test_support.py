@@ -7,10 +7,10 @@ import pytest
 
 from hidag import DCRL
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect
+from hidag.em.e_step import run_e_step
 from hidag.em.information import observed_information
 from hidag.em.m_step import Basis
-from hidag.em.support import adapted_strength, best_subset, together
+from hidag.em.support import adapt_penalty, group_moves, select_subset
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Penalty
 
@@ -32,14 +32,14 @@ def test_the_score_is_the_gradient_of_the_observed_likelihood(family, missing):
     space = StateSpace.binary(n_latents)
     basis = Basis.of(space.states().astype(float))
     law = np.array([0.3, 0.2, 0.1, 0.4])
-    sums, _ = expect(parameters, law, data, np.ascontiguousarray(basis.features))
+    sums, _ = run_e_step(parameters, law, data, np.ascontiguousarray(basis.features))
     gradient, information = observed_information(parameters, law, sums, data, basis)
 
     def value(j: int, a: int, step: float) -> float:
         beta = np.hstack([intercept[:, None], loadings])
         beta[j, a] += step
         moved = MeasurementParameters(families, beta[:, 0], beta[:, 1:], np.ones(n_items))
-        return expect(moved, law, data, np.ascontiguousarray(basis.features))[1]
+        return run_e_step(moved, law, data, np.ascontiguousarray(basis.features))[1]
 
     for j in range(n_items):
         for a in range(3):
@@ -56,13 +56,13 @@ def test_best_subset_is_the_best_of_all():
         curvature = root @ root.T
         beta = np.array([1.0, 0.8, 0.0, 0.0, -0.5, 0.0])
         linear = curvature @ beta + 2 * rng.normal(size=6)
-        found = best_subset(
+        found = select_subset(
             linear,
             curvature,
             np.ones(5, np.uint8),
             rng.random(5) < 0.5,
             3.0,
-            together(np.arange(5)),
+            group_moves(np.arange(5)),
         )
 
         def value(b: np.ndarray, h: np.ndarray = linear, g: np.ndarray = curvature) -> float:
@@ -86,14 +86,15 @@ def test_the_strength_follows_the_gap_between_true_and_false():
     penalty = Penalty("tlp", 5.0, 0.1)
     included = np.zeros((30, 10), bool)
     included[:, :2] = True
-    bounds = (4.0, 12.0)
+    n_samples = np.exp(8.0)
+    largest = 4.0 + 4.0 * np.log(10)
     clear = np.hstack([20 + rng.normal(size=(30, 2)), noise])
     close = np.hstack([np.abs(4.0 + rng.normal(size=(30, 2))), noise])
-    far, near = (adapted_strength(z, included, penalty, bounds) for z in (clear, close))
-    assert far == pytest.approx(bounds[1])
+    far, near = (adapt_penalty(z, included, penalty, n_samples).strength for z in (clear, close))
+    assert far == pytest.approx(largest)
     assert near < 5.0
     # Too few loadings to learn from: the penalty stays what it was.
-    assert adapted_strength(clear, np.zeros((30, 10), bool), penalty, bounds) == 5.0
+    assert adapt_penalty(clear, np.zeros((30, 10), bool), penalty, n_samples) is penalty
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])

@@ -10,9 +10,9 @@ from scipy import stats
 from scipy.special import expit
 
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect
+from hidag.em.e_step import run_e_step
 from hidag.em.em import run_em
-from hidag.em.m_step import Basis, maximise
+from hidag.em.m_step import Basis, run_m_step
 from hidag.em.posterior import posterior_marginals, row_log_likelihood
 from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import GibbsSampler
@@ -129,7 +129,7 @@ def test_likelihood_and_posterior_equal_the_textbook_sum(missing):
     )
     assert abs(row_log_likelihood(parameters, law, values)[0]) < 1e-12
     data = WorkingData.from_values(values, parameters.families)
-    statistics, total = expect(
+    statistics, total = run_e_step(
         data.to_working(parameters), law.probabilities, data, law.space.states().astype(float)
     )
     assert total == pytest.approx(rows.sum(), abs=1e-7)
@@ -162,10 +162,12 @@ def test_m_step_gradient_vanishes_at_its_answer(family):
     data = WorkingData.from_values(values, parameters.families)
     working = data.to_working(parameters)
     basis = Basis.of(law.space.states().astype(float))
-    statistics, _ = expect(working, law.probabilities, data, np.ascontiguousarray(basis.features))
+    statistics, _ = run_e_step(
+        working, law.probabilities, data, np.ascontiguousarray(basis.features)
+    )
     allowed = np.ones((data.n_items, 4), dtype=np.uint8)
-    found = maximise(working, statistics, data, basis, allowed, NO_SPARSITY, n_newton=60)
-    counts = statistics.item_counts(np.arange(data.n_items), data.gappy)
+    found = run_m_step(working, statistics, data, basis, allowed, NO_SPARSITY, n_newton=60)
+    counts = statistics.item_counts(np.arange(data.n_items), data.incomplete)
 
     kind = family_named(family)
     columns = data.columns.of(kind, np.arange(data.n_items)).reshape(-1, data.n_items)
@@ -190,12 +192,12 @@ def test_a_restricted_m_step_keeps_its_zeros():
     values, parameters, law = make_problem(4, families=("bernoulli",))
     data = WorkingData.from_values(values, parameters.families)
     basis = Basis.of(law.space.states().astype(float))
-    statistics, _ = expect(
+    statistics, _ = run_e_step(
         parameters, law.probabilities, data, np.ascontiguousarray(basis.features)
     )
     allowed = np.ones((data.n_items, 4), dtype=np.uint8)
     allowed[:, 2] = 0
-    found = maximise(parameters, statistics, data, basis, allowed, NO_SPARSITY, n_newton=5)
+    found = run_m_step(parameters, statistics, data, basis, allowed, NO_SPARSITY, n_newton=5)
     assert (found.loadings[:, 1] == 0).all()
     assert (found.loadings[:, 0] != 0).any()
 
@@ -206,17 +208,17 @@ def test_row_blocks_add():
     whole = WorkingData.from_values(values, parameters.families)
     units = (whole.shift, whole.scale)
     working = whole.to_working(parameters)
-    total, value = expect(working, law.probabilities, whole, features)
+    total, value = run_e_step(working, law.probabilities, whole, features)
     parts = []
     for rows in (slice(0, 130), slice(130, 131), slice(131, None)):
         part = WorkingData.from_values(values[rows], parameters.families, units=units)
         # Blocks of one table share which items have gaps, or their counts could not be added.
-        part = replace(part, gappy=whole.gappy, extended=whole.extended[rows])
-        parts.append(expect(working, law.probabilities, part, features))
+        part = replace(part, incomplete=whole.incomplete, extended=whole.extended[rows])
+        parts.append(run_e_step(working, law.probabilities, part, features))
     summed = parts[0][0] + parts[1][0] + parts[2][0]
     np.testing.assert_allclose(summed.count, total.count, atol=1e-10)
     np.testing.assert_allclose(summed.sum_x, total.sum_x, atol=1e-9)
-    np.testing.assert_allclose(summed.gap_count, total.gap_count, atol=1e-10)
+    np.testing.assert_allclose(summed.incomplete_count, total.incomplete_count, atol=1e-10)
     assert sum(v for _, v in parts) == pytest.approx(value, abs=1e-8)
 
 
@@ -226,12 +228,12 @@ def test_thread_count_changes_no_bit():
     data = WorkingData.from_values(values, parameters.families)
     working = data.to_working(parameters)
     features = law.space.states().astype(float)
-    one, total = expect(working, law.probabilities, data, features)
+    one, total = run_e_step(working, law.probabilities, data, features)
     for n_threads in (2, 3, 7):
-        many, value = expect(working, law.probabilities, data, features, n_threads=n_threads)
+        many, value = run_e_step(working, law.probabilities, data, features, n_threads=n_threads)
         assert value == total
         assert np.array_equal(one.sum_x, many.sum_x)
-        assert np.array_equal(one.gap_count, many.gap_count)
+        assert np.array_equal(one.incomplete_count, many.incomplete_count)
     samplers = [GibbsSampler(data, law.space, np.zeros(len(values), int), 7) for _ in range(2)]
     for _ in range(3):
         samplers[0].draw(working, law.probabilities)

@@ -7,18 +7,17 @@ import pytest
 from scipy import stats
 
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import StateScores, expect, iterate_posteriors
+from hidag.em.e_step import StateScores, iterate_posteriors, run_e_step
 from hidag.em.em import run_em
-from hidag.em.layout import FamilyLayout, ItemLayout
-from hidag.em.m_step import Basis, maximise
+from hidag.em.m_step import Basis, run_m_step
 from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import GibbsSampler
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters
 from hidag.measurement.terms import Effects
-from hidag.network_em.em import maximise_tables
-from hidag.network_em.gibbs import NetworkSampler
+from hidag.network_em.em import run_network_m_step
+from hidag.network_em.gibbs import NetworkModel, NetworkSampler
 
 LEVELS = (2, 3, 4)
 SPACE = StateSpace(LEVELS)
@@ -49,7 +48,9 @@ def problem(n_rows=60, seed=0, missing=0.15):
 
 
 def posteriors(data, items, law):
-    scores = StateScores.of(items, law.probabilities, TERMS.features(SPACE.states()), data.gappy)
+    scores = StateScores.of(
+        items, law.probabilities, TERMS.features(SPACE.states()), data.incomplete
+    )
     return np.vstack([posterior for _, posterior, _ in iterate_posteriors(scores, data)])
 
 
@@ -67,7 +68,7 @@ def test_sweeps_leave_the_posterior_invariant(kind):
         states = sampler.states
     else:
         network = NetworkSampler(data, SPACE.states()[begin].astype(np.uint8), 5)
-        network.draw(items, law, ItemLayout.of(items), FamilyLayout.of_law(law), n_sweeps=2)
+        network.draw(NetworkModel.of(items, law), n_sweeps=2)
         states = SPACE.number(network.states)
     seen = np.bincount(states, minlength=SPACE.n_states) / data.n_samples
     error = np.sqrt(exact * (1 - exact) / data.n_samples)
@@ -83,11 +84,11 @@ def test_sweeps_forget_where_they_began():
     data, items, law = problem(n_rows=30, seed=6)
     exact = posteriors(data, items, law)
     sampler = NetworkSampler(data, np.zeros((30, 3), np.uint8), 7)
-    layout, families = ItemLayout.of(items), FamilyLayout.of_law(law)
-    sampler.draw(items, law, layout, families, n_sweeps=50)
+    model = NetworkModel.of(items, law)
+    sampler.draw(model, n_sweeps=50)
     sums = np.zeros((30, TERMS.n_main))
     n_sweeps = 4000
-    sampler.draw(items, law, layout, families, n_sweeps=n_sweeps, sums=sums)
+    sampler.draw(model, n_sweeps=n_sweeps, sums=sums)
     at_level = SPACE.states()[:, TERMS.main_latents] == TERMS.main_levels
     np.testing.assert_allclose(sums / n_sweeps, exact @ at_level, atol=0.05)
 
@@ -111,15 +112,15 @@ def test_em_with_interactions_and_levels_never_falls():
     assert (np.diff(values) >= -1e-7).all()
 
 
-def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(monkeypatch):
-    monkeypatch.setattr("hidag.network_em.em.ITEM_MASS", 0.0)
+def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(configure):
+    configure("m_step", item_mass=0.0)
     data, items, law = problem(n_rows=400, seed=9)
     sampler = NetworkSampler(data, law.sample(400, np.random.default_rng(1)), 2)
-    layout, families = ItemLayout.of(items), FamilyLayout.of_law(law)
-    local = maximise_tables(items, sampler.statistics(layout, families), data, layout)
+    model = NetworkModel.of(items, law)
+    local = run_network_m_step(items, sampler.statistics(model), data, model.items)
     listed = GibbsSampler(data, SPACE, SPACE.number(sampler.states), 0).statistics()
     allowed = np.where(np.hstack([np.ones((7, 1), bool), TERMS.support(Q)]), FREE, ZERO)
-    whole = maximise(
+    whole = run_m_step(
         items, listed, data, Basis.over(SPACE, TERMS), allowed.astype(np.uint8), NO_SPARSITY
     )
     np.testing.assert_allclose(local.coefficients, whole.coefficients, atol=1e-5)
@@ -128,7 +129,7 @@ def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(monkeypatch):
 
 def test_the_likelihood_is_the_sum_over_all_states():
     data, items, law = problem(n_rows=20, seed=10, missing=0.0)
-    _, value = expect(items, law.probabilities, data, TERMS.features(SPACE.states()))
+    _, value = run_e_step(items, law.probabilities, data, TERMS.features(SPACE.states()))
     total = 0.0
     user = data.to_user(items)
     eta = user.predictors(SPACE.states())

@@ -105,12 +105,11 @@ def test_a_fit_has_criteria_statistics_and_standard_errors(table, fitted):
     assert errors.n_parameters == criteria.n_parameters
 
 
-def test_densities_of_rows_are_refused_in_a_sentence(table, fitted, monkeypatch):
-    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
+def test_row_densities_are_refused_if_the_treewidth_is_too_large(table, fitted, configure):
+    configure("network_em", max_clique_cells=1)
     sentence = (
-        "densities of rows take a sum over 2^18 latent states, and the latents hang together too "
-        "closely for it to fall into small ones; a sparser Q or graph, or fewer latents, would "
-        "have densities"
+        "row densities need a sum over 2^18 latent states, and the treewidth of Q and graph is too "
+        "large for a junction tree; use a sparser Q or graph, or fewer latents"
     )
     for ask in (fitted.score_samples, fitted.score):
         with pytest.raises(SettingError) as caught:
@@ -171,8 +170,8 @@ def test_figures_and_page_show_no_missing_number(fitted, unsummed, tmp_path):
     assert found == []
 
 
-def test_the_command_fits_and_shows_no_missing_number(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", 1)
+def test_the_command_fits_and_shows_no_missing_number(table, tmp_path, configure):
+    configure("network_em", max_clique_cells=1)
     names = ",".join(f"item{j}" for j in range(3 * K))
     data = tmp_path / "table.csv"
     np.savetxt(data, table[1], delimiter=",", header=names, comments="")

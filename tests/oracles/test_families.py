@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from hidag import DCRL
 from hidag.em.design_data import WorkingData
-from hidag.em.m_step import Basis, maximise
-from hidag.em.statistics import Statistics
+from hidag.em.e_step import Statistics
+from hidag.em.m_step import Basis, run_m_step
 from hidag.initialization.start_points import null_parameters
 from hidag.latent import StateSpace
 from hidag.measurement import (
@@ -42,7 +42,7 @@ def fitted(name: str, x: np.ndarray, z: np.ndarray) -> MeasurementParameters:
     data = WorkingData.from_values(x[:, None], (name,))
     sums = np.stack([np.bincount(z.astype(int), column, minlength=2) for column in data.x.T])
     statistics = Statistics(np.bincount(z.astype(int)).astype(float), sums, np.zeros((0, 2)))
-    return maximise(
+    return run_m_step(
         null_parameters(data, Terms.main((2,))),
         statistics,
         data,

@@ -36,8 +36,8 @@ def test_commands_are_named_for_what_is_left_out(as_result):
         (14, 1 << 12, "`hidag bootstrap`, or `hidag errors`"),
     ],
 )
-def test_no_command_is_named_that_refuses(as_result, n_latents, widest, told, monkeypatch):
-    monkeypatch.setattr("hidag.network_em.junction_tree.WIDEST", widest)
+def test_no_command_is_named_that_refuses(as_result, n_latents, widest, told, configure):
+    configure("network_em", max_clique_cells=widest)
     (words,) = absent_section(ALL[1:], chain(as_result, n_latents)).paragraphs
     assert told in words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hidag.em.design_data import WorkingData
-from hidag.em.m_step import Basis, permissions
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Schedule
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
@@ -31,7 +31,7 @@ def open_problem(values, families, n_latents) -> Problem:
         WorkingData.from_values(values, families),
         space,
         Basis.over(space, terms),
-        permissions(np.full((len(families), n_latents), -1, dtype=np.int8), terms),
+        allowed_coefficients(np.full((len(families), n_latents), -1, dtype=np.int8), terms),
         default_penalty("tlp", len(values), n_latents),
         Schedule(),
         learn_parents=parents_by_search(space),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag.em.em import run_em
-from hidag.em.m_step import Basis, permissions
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.kernels.coordinate_descent import FREE, PENALISED
 from hidag.latent import StateSpace
 from hidag.latent.laws import factorise_counts
@@ -221,7 +221,7 @@ def test_a_lifted_penalty_keeps_entries_of_q_that_are_known(setting):
     known = np.full(Q.shape, -1, dtype=np.int8)
     known[0, 2], known[1, 0] = 1, 0
     found = with_penalty_lifted(
-        right, replace(problem, allowed=permissions(known, TERMS)), silent
+        right, replace(problem, allowed=allowed_coefficients(known, TERMS)), silent
     ).estimate.parameters.loadings
     assert found[0, 2] != 0
     assert found[1, 0] == 0

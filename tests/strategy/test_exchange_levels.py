@@ -7,7 +7,7 @@ import pytest
 
 from hidag.em.design_data import WorkingData
 from hidag.em.em import run_em
-from hidag.em.m_step import Basis, permissions
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Problem, Schedule
 from hidag.initialization.levels import exchanges, with_better_levels
 from hidag.latent import NetworkLaw, StateSpace
@@ -66,7 +66,7 @@ def test_levels_that_were_given_to_the_wrong_latents_find_the_right_ones() -> No
     plan = Schedule(max_iter=60)
 
     def fitted(items):
-        allowed = permissions(items.q_matrix, items.terms)
+        allowed = allowed_coefficients(items.q_matrix, items.terms)
         problem = Problem(data, space, basis, allowed, NO_SPARSITY, plan)
         return run_em(problem, items, even)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.em.posterior import HARDLY_SEEN, information_ratio
+from hidag.config import CONFIG
+from hidag.em.information import information_ratio
 from hidag.initialization.start_points import StartPoint
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.latent.laws import are_equivalent, factorise_counts
@@ -44,7 +45,7 @@ def look(truth, problem, learn_parents=None):
 def test_items_say_little_here(weak):
     truth, problem = weak
     law = SaturatedLaw(SPACE, np.asarray(truth.law.probabilities))
-    assert information_ratio(truth.items, law, problem.data) < HARDLY_SEEN
+    assert information_ratio(truth.items, law, problem.data) < CONFIG.information.low_ratio
 
 
 def test_from_the_true_items_and_an_even_law_the_true_graph_is_found(weak):
@@ -112,7 +113,9 @@ def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, 
     assert asked == [found.records[0].label]
     assert all(record.n_rows > 0 for record in bridged.records)
     asked.clear()
-    monkeypatch.setattr(structural_multistart, "information_ratio", lambda *_: HARDLY_SEEN)
+    monkeypatch.setattr(
+        structural_multistart, "information_ratio", lambda *_: CONFIG.information.low_ratio
+    )
     run(problem, problem.learn_parents, n_starts=2)
     assert asked == []
 

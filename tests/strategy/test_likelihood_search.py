@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.em.e_step import expect_states
-from hidag.em.posterior import HARDLY_SEEN
+from hidag.config import CONFIG
+from hidag.em.e_step import run_law_e_step
 from hidag.latent import LatentCounts, StateSpace
 from hidag.latent.laws import are_equivalent, factorise_counts
 from hidag.strategy.observed_likelihood.edge_tests import better_by_likelihood
@@ -37,7 +37,7 @@ def weak():
 
 def likelihood_of(observed, law):
     features = np.ascontiguousarray(observed.parameters.terms.features(SPACE.states()))
-    return expect_states(observed.parameters, law, observed.data, features)[1]
+    return run_law_e_step(observed.parameters, law, observed.data, features)[1]
 
 
 def test_scores_of_the_tables_are_derivatives_of_the_observed_likelihood(weak):
@@ -113,8 +113,10 @@ def test_a_graph_comes_with_a_test_of_each_edge(weak):
 
 
 def test_it_is_for_binary_latents_that_items_hardly_show(weak):
-    assert use_likelihood_search(weak, HARDLY_SEEN / 2)
-    assert not use_likelihood_search(weak, HARDLY_SEEN)
-    assert not use_likelihood_search(replace(weak, space=StateSpace((2, 3, 2))), HARDLY_SEEN / 2)
+    assert use_likelihood_search(weak, CONFIG.information.low_ratio / 2)
+    assert not use_likelihood_search(weak, CONFIG.information.low_ratio)
+    assert not use_likelihood_search(
+        replace(weak, space=StateSpace((2, 3, 2))), CONFIG.information.low_ratio / 2
+    )
     many = replace(weak, space=StateSpace.binary(20))
-    assert not use_likelihood_search(many, HARDLY_SEEN / 2)
+    assert not use_likelihood_search(many, CONFIG.information.low_ratio / 2)

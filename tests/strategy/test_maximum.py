@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.em.em import nearly_converged
+from hidag.em.em import has_converged
 
 FRACTIONS = Path(__file__).parents[3] / "shared" / "data" / "fraction_subtraction"
 
@@ -76,7 +76,7 @@ def test_fraction_subtraction_reaches_the_known_maximum(folder, effects, known):
 def test_em_goes_on_while_small_gains_add_up():
     creeping = [-10.0 * 0.99**t for t in range(40)]
     assert creeping[-1] - creeping[-2] < 0.1
-    assert not nearly_converged(creeping, 0.1)
+    assert not has_converged(creeping, 0.1)
     fast = [-10.0 * 0.5**t for t in range(40)]
-    assert nearly_converged(fast, 0.1)
-    assert not nearly_converged([-1.0], 0.1)
+    assert has_converged(fast, 0.1)
+    assert not has_converged([-1.0], 0.1)

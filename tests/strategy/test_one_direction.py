@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.em.e_step import expect
+from hidag.em.e_step import run_e_step
 from hidag.em.em import run_em
 from hidag.em.m_step import Basis
 from hidag.em.problem import Schedule
@@ -99,7 +99,7 @@ def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_ru
     back = in_one_direction(replace(look, estimate=away), BASIS).estimate
     np.testing.assert_allclose(back.probabilities, look.estimate.probabilities)
     assert (back.parameters.loadings >= 0).all()
-    _, value = expect(back.parameters, back.probabilities, problem.data, BASIS.features.copy())
+    _, value = run_e_step(back.parameters, back.probabilities, problem.data, BASIS.features.copy())
     np.testing.assert_allclose(value, look.estimate.log_likelihood, rtol=1e-9)
     # One loading against its latent goes, and the item's mean predictor stays.
     bent = look.estimate.parameters.loadings.copy()

@@ -7,7 +7,7 @@ import pytest
 
 from hidag.em.design_data import WorkingData
 from hidag.em.em import run_em
-from hidag.em.m_step import Basis, permissions
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Problem, Schedule
 from hidag.initialization.initializers import generators_of
 from hidag.initialization.start_points import confirmatory_start
@@ -38,7 +38,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def run(data):
-    allowed = permissions(Q, TERMS)
+    allowed = allowed_coefficients(Q, TERMS)
 
     def em(index, begin, plan):
         return run_em(Problem(data, SPACE, BASIS, allowed, NO_SPARSITY, plan), *begin)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.m_step import permissions
+from hidag.em.m_step import allowed_coefficients
 from hidag.initialization.start_points import parameters_from_loadings
 from hidag.strategy.moves.split_moves import Witness
 
@@ -45,7 +45,7 @@ def fit(data, support, states):
 def agreement(data, support, states, entries=None):
     entries = np.full(support.shape, -1, dtype=np.int8) if entries is None else entries
     items, draws = fit(data, support, states)
-    return Witness(data).agreement(items, draws, permissions(entries, items.terms))
+    return Witness(data).agreement(items, draws, allowed_coefficients(entries, items.terms))
 
 
 def merged_fit(states):

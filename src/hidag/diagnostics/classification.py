@@ -19,8 +19,7 @@ from hidag.inference.fitted_rows import canonical_rows, drawn_answers, was_weigh
 from hidag.inference.information.posterior_tables import MOST_STATES
 from hidag.inference.result_tables import Table
 from hidag.network_em.junction_tree import TreePosterior
-from hidag.network_em.posterior import listed_states, summed_states
-from hidag.network_em.row_posteriors import are_summed, by_level
+from hidag.network_em.posterior import draw_listed_states, has_exact_posterior, level_probabilities
 from hidag.results import FitResult, as_result
 
 if TYPE_CHECKING:
@@ -152,9 +151,9 @@ def _second_table(
     rng = np.random.default_rng(SEED)
     expanded = result.responses.expand(values)
     if tree is None:
-        states = listed_states(result.parameters, result.law, expanded, rng)
+        states = draw_listed_states(result.parameters, result.law, expanded, rng)
     else:
-        states = summed_states(tree, expanded, rng)
+        states = tree.draw_states(expanded, rng)
     second = drawn_answers(result, states, places, (SEED,))
     second[np.isnan(values)] = np.nan
     return np.asarray(result.responses.expand(second))
@@ -166,7 +165,7 @@ def _placed(
     """Return where rows (n, R) are placed on each latent and on all together, (n, K) both."""
     space = result.law.space
     if tree is not None:
-        tables = by_level(tree.marginals(expanded), result.terms)
+        tables = level_probabilities(tree.marginals(expanded), result.terms)
         return np.column_stack([one.argmax(axis=1) for one in tables]), tree.modes(expanded)
     states = space.states()
     indicators = [states[:, [k]] == np.arange(m) for k, m in enumerate(space.levels)]
@@ -255,12 +254,12 @@ def _listed(result: FitResult, values: Array) -> Placements:
     tables = [np.empty((len(values), m)) for m in space.levels]
     place = np.empty(len(values), dtype=np.int64)
     top = np.empty(len(values))
-    by_level: list[dict[int, Array]] = [{} for _ in space.levels]
+    level_probabilities: list[dict[int, Array]] = [{} for _ in space.levels]
     by_profile: dict[int, Array] = {}
     squares, doubt = np.zeros(space.n_states), 0.0
     expanded = result.responses.expand(values)
     for rows, posterior in state_posteriors(result.parameters, result.law, expanded):
-        for table, indicator, sums in zip(tables, indicators, by_level, strict=True):
+        for table, indicator, sums in zip(tables, indicators, level_probabilities, strict=True):
             table[rows] = posterior @ indicator
             add_placements(sums, table[rows].argmax(axis=1), posterior)
         here = posterior.argmax(axis=1)
@@ -269,7 +268,7 @@ def _listed(result: FitResult, values: Array) -> Placements:
         doubt -= float(xlogy(posterior, posterior).sum())
         squares += np.einsum("ns,ns->s", posterior, posterior)
         add_placements(by_profile, here, posterior)
-    agreements = [consistency(sums, squares) for sums in by_level]
+    agreements = [consistency(sums, squares) for sums in level_probabilities]
     agreement, n_drawn = consistency(by_profile, squares), 0
     untold = FEW_ROWS if lone_share(by_profile) > MOST_ALONE else _unequal(values)
     if untold:
@@ -295,14 +294,14 @@ def _unequal(values: Array) -> str:
 def _summed(result: FitResult, values: Array, tree: TreePosterior) -> Placements:
     """Return where rows are, by sums over small tables."""
     expanded = result.responses.expand(values)
-    probabilities = tuple(by_level(tree.marginals(expanded), result.terms))
+    probabilities = tuple(level_probabilities(tree.marginals(expanded), result.terms))
     profiles, densities = tree.modes_with_densities(expanded)
     top = np.exp(np.minimum(densities - tree.log_densities(expanded), 0.0))
     levels = levels_of(probabilities)
     agreements, agreement, n_drawn = second_agreements(result, values, levels, profiles, tree)
     whole: tuple[float, ...] = (np.nan,) * 4
     if len(values):
-        entropy = 1.0 - float(tree.doubts(expanded).mean()) / largest_doubt(result)
+        entropy = 1.0 - float(tree.entropies(expanded).mean()) / largest_doubt(result)
         whole = (float(top.mean()), *agreement, entropy)
     return Placements(probabilities, profiles, top, agreements, whole, n_drawn, FEW_ROWS)
 
@@ -482,7 +481,7 @@ def classify(
             "drawn from where the model sees them"
         )
     if not placed.joint:
-        summed = are_summed(fitted.parameters, fitted.law)
+        summed = has_exact_posterior(fitted.parameters, fitted.law)
         sampled = "" if summed else "posteriors are sampled, "
         notes.append(
             f"{fitted.law.space.n_states_text()} joint states are too many to list: {sampled}the "

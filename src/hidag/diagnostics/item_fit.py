@@ -59,7 +59,7 @@ def _by_small_sums(
     means = np.column_stack([columns.expected.column(int(g)) for g in own])
     expected = np.empty((data.n_samples, len(own)))
     levels = np.empty((data.n_samples, latents.n_main))
-    for rows, groups in tables.tree.groups(data, free.working):
+    for rows, groups in tables.tree.iterate_marginals(data, free.working):
         expected[rows] = groups.over(tables.scopes[table]) @ means
         for k in range(len(latents.levels)):
             mode = groups.over((k,)).argmax(axis=1)
@@ -73,7 +73,7 @@ def _by_small_sums(
 def _without_responses(data: WorkingData, responses: NDArray[np.intp]) -> WorkingData:
     """Return rows in which some responses were not observed; sums over rows are not renewed."""
     extended = data.extended.copy()
-    extended[:, np.flatnonzero(np.isin(data.column_item, responses))] = 0.0
+    extended[:, np.flatnonzero(np.isin(data.columns.item, responses))] = 0.0
     shape = (data.n_samples, data.n_items)
     seen = np.ones(shape, dtype=np.uint8) if data.observed is None else data.observed.copy()
     seen[:, responses] = 0

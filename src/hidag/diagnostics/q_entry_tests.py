@@ -18,7 +18,7 @@ from hidag.diagnostics.moment_tests import (
     items_of,
 )
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, any_law, run_em, to_come
+from hidag.em.em import Estimate, extrapolate_gain, normalise_counts, run_em
 from hidag.em.m_step import Basis
 from hidag.em.problem import Problem, Schedule
 from hidag.exceptions import SettingError
@@ -36,7 +36,7 @@ from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw, factorise_cou
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Effects, Terms
-from hidag.network_em.em import run_exact_steps
+from hidag.network_em.em import run_network_em
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.results import FitResult
 
@@ -176,13 +176,13 @@ class GivenQ:
         may = result.responses.of_items(q)
         found = None
         if isinstance(result.law, NetworkLaw):
-            found = run_exact_steps(
+            found = run_network_em(
                 data.to_working(parameters),
                 result.law,
                 data,
                 q_matrix=may,
-                most_steps=MAX_STEPS,
-                least_to_come=SMALLEST_GAIN,
+                max_iter=MAX_STEPS,
+                tolerance=SMALLEST_GAIN,
             )
         if found is None:
             raise SettingError(too_many_states(result, "a refit with another Q"))
@@ -223,7 +223,9 @@ def _at_its_maximum(
     found = steps(parameters, probabilities, schedule=window)
     before, gained = np.inf, found.log_likelihood - float(found.trace[0, 0])
     for _ in range(MAX_STEPS // WINDOW - 1):
-        if gained < NO_GAIN or (gained < SMALLEST_GAIN and to_come(before, gained) < SMALLEST_GAIN):
+        if gained < NO_GAIN or (
+            gained < SMALLEST_GAIN and extrapolate_gain(before, gained) < SMALLEST_GAIN
+        ):
             break
         last = found.log_likelihood
         found = steps(found.parameters, found.probabilities, schedule=window)
@@ -247,7 +249,7 @@ def law_step_of(law: LatentLaw) -> Callable[[Array], Array]:
     """Return how counts of states become a law of the same kind."""
     if isinstance(law, NetworkLaw):
         return partial(factorise_counts, parents=law.parents, space=law.space)
-    return any_law
+    return normalise_counts
 
 
 def _law_of(law: LatentLaw, probabilities: Array) -> LatentLaw:

@@ -1,1 +1,1 @@
-"""Stage I over listed joint states: E-step, M-step, EM, SAEM, support selection, posteriors."""
+"""Penalised EM and SAEM over listed joint states: E-step, M-step, support, posteriors."""

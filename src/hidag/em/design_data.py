@@ -1,4 +1,4 @@
-"""The table as Stage I works with it: working scale, zeros for missing cells, sums that stay."""
+"""The response table as EM uses it: design columns, missing cells as zeros, and column moments."""
 
 from __future__ import annotations
 
@@ -8,128 +8,99 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.statistics import mean_and_spread, moments_of, total_of, unexplained_shares
+from hidag.config import CONFIG
 from hidag.measurement.families.base import normal_base
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import Columns, MeasurementParameters, columns_of
 
-# --- How much of each item may be noise: where it is little, small coefficients are known well
-
 Array = NDArray[np.float64]
 
-#: Estimates make items quieter than they are while latents are not quite found: they have to tell
-#: so many times less noise than the other items do before anything is made of it. The threshold of
-#: a penalty is then no wider than a few standard errors.
-TOLD_BY_ESTIMATE = 6.0
+
+def weighted_mean_and_sd(values: Array, weights: Array | None) -> tuple[float, float]:
+    """Return mean and standard deviation of values (n,); 1 in place of a deviation of 0."""
+    if weights is None:
+        return float(values.mean()), float(values.std()) or 1.0
+    mean = float(np.average(values, weights=weights))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights))) or 1.0
 
 
-def noise_shares_of(data: WorkingData) -> Array:
-    """Return the share of noise in squares of coefficients' scales, shape (J,); 1 if nothing tells.
-
-    Known from means for counts. Of items that are normal on the working scale it is what other such
-    items do not explain; of others with a size, what all with a size do not.
-    """
-    kinds = [family_named(name) for name in data.families]
-    normal = np.flatnonzero([kind.is_location_scale for kind in kinds])
-    out = np.ones(data.n_items)
-    out[normal] = unexplained_shares(data.x[:, data.columns.starts[normal]], data.weights)
-    sized = np.flatnonzero([kind.has_unbounded_information for kind in kinds])
-    rest: dict[int, float] = {}
-    for j in sized.tolist():
-        told = kinds[j].noise_variance(data.mean[data.columns.of(kinds[j], np.array([j]))])
-        if told is not None:
-            out[j] = min(float(told.ravel()[0]), 1.0)
-        elif not kinds[j].is_location_scale:
-            rest = rest or _unexplained_looks(data, sized)
-            out[j] = min(rest[j], 1.0)
-    return out
+def _total(values: Array, weights: Array | None) -> float:
+    """Return the weighted sum of values (n,)."""
+    return float(values.sum() if weights is None else values @ weights)
 
 
-def noise_told_by(information: Array, scale: Array, data: WorkingData) -> Array:
-    """Return what an estimate says of the share of noise, shape (J,); 1 if it says nothing.
+def _moments(x: Array, n_observed: Array, weights: Array | None) -> tuple[Array, Array, Array]:
+    """Return sums of squares, means and variances of columns (N, D) with zeros where missing."""
+    safe = np.maximum(n_observed, 1.0 if weights is None else 1e-12)
+    if weights is None:
+        sum_squares, total = np.einsum("ij,ij->j", x, x), x.sum(axis=0)
+    else:
+        sum_squares, total = weights @ (x * x), weights @ x
+    mean = total / safe
+    return sum_squares, mean, np.maximum(sum_squares / safe - mean**2, 0.0)
+
+
+def unexplained_shares(x: Array, weights: Array | None) -> Array:
+    """Return the share of each column's variance that the other columns do not explain, (D,).
+
+    An upper bound of the noise share; missing cells raise it. With too few rows for the regressions
+    all shares are 1.
 
     Parameters
     ----------
-    information : ndarray, shape (J,)
-        Of the items' intercepts at the estimate, in all rows.
-    scale : ndarray, shape (J,)
-        Of the items' coefficients.
-    data : WorkingData
+    x : ndarray, shape (N, D)
+        Centred; zeros in missing cells.
+    weights : ndarray, shape (N,), or None
     """
-    kinds = [family_named(name) for name in data.families]
-    telling = np.array([kind.has_unbounded_information and kind.has_dispersion for kind in kinds])
-    known = telling & (information > 0)
-    # One row's noise is what its information is the inverse of.
-    share = data.n_observed / np.where(known, information * scale**2, 1.0)
-    return np.where(known, np.minimum(TOLD_BY_ESTIMATE * share, 1.0), 1.0)
-
-
-def _unexplained_looks(data: WorkingData, items: NDArray[np.intp]) -> dict[int, float]:
-    """Return the noise in first looks at items that looks at the others do not explain, by item."""
-    looks = np.zeros((data.n_samples, len(items)))
-    spreads = np.ones(len(items))
-    for place, j in enumerate(items.tolist()):
-        seen = slice(None) if data.observed is None else data.observed[:, j] == 1
-        look = data.look(j)[seen]
-        counts = None if data.weights is None else data.weights[seen]
-        mean, spreads[place] = mean_and_spread(look, counts)
-        looks[seen, place] = (look - mean) / spreads[place]
-    variances = unexplained_shares(looks, data.weights) * spreads**2
-    out = {}
-    for j, variance in zip(items.tolist(), variances.tolist(), strict=True):
-        family = family_named(data.families[j])
-        columns = data.columns.of(family, np.array([j]))
-        scale = float(family.coefficient_scale(data.mean[columns], data.variance[columns])[0])
-        out[j] = variance / max(scale, 1e-12) ** 2
-    return out
-
-
-# ---
+    n_rows = float(len(x) if weights is None else weights.sum())
+    residual_df = n_rows - x.shape[1]
+    if x.shape[1] < 2 or residual_df < CONFIG.m_step.min_rows_per_regressor * x.shape[1]:
+        return np.ones(x.shape[1])
+    smallest = CONFIG.m_step.min_noise_share
+    moments = (x if weights is None else x * weights[:, None]).T @ x / n_rows
+    # Duplicate items would make the matrix singular.
+    moments[np.diag_indices_from(moments)] *= 1.0 + smallest
+    shares = 1.0 / (np.diag(np.linalg.inv(moments)) * np.diag(moments))
+    return np.asarray(np.clip(shares * n_rows / residual_df, smallest, 1.0))
 
 
 @dataclass(frozen=True)
 class WorkingData:
     """Responses ready for estimation.
 
-    A family may have several columns for an item (D in all, J if every item has one).
+    A family may have several columns per item (D in all, J if every item has one).
 
     Attributes
     ----------
     extended : ndarray, shape (N, D + M + 1)
-        The items' columns, then for each item with missing cells whether it was observed, then
-        ones: what the E-step multiplies with.
-    x : ndarray, shape (N, D)
-        The items' columns; 0 in missing cells (the first columns of ``extended``).
-        Gaussian and lognormal items are standardised, ``working = (x - shift) / scale``, so that no
-        item's units decide anything.
+        The items' columns, then an indicator of observed cells for each item with missing cells,
+        then ones: the matrix that the E-step multiplies with.
     families : tuple of str, length J
     observed : ndarray of uint8, shape (N, J), or None
-        1 where a cell was observed; None when nothing is missing.
-    gappy : ndarray of int, shape (M,)
-        Items with missing cells: they need counts of their own.
-    gaps : ndarray of float64, shape (N, M)
-        ``observed`` of the gappy items (the next columns of ``extended``).
+        1 for observed cells; None when nothing is missing.
+    incomplete : ndarray of int, shape (M,)
+        Items with missing cells: they have counts of their own.
     n_observed : ndarray, shape (J,)
-        Observed cells of each item.
+        Observed cells of each item, weighted.
     mean, variance, sum_squares : ndarray, shape (D,)
         Per column, over observed cells.
     constant : ndarray, shape (J,)
-        Sum of the log densities' parts that no parameter enters.
+        Sum of the parts of the log densities that depend on no parameter.
     shift, scale : ndarray, shape (J,)
-        0 and 1 for items that are not standardised.
-    weights : ndarray, shape (N,), or None
-        How many rows each row counts for; None when each counts for one. All sums over rows, here
-        and in the statistics, are weighted.
+        Gaussian and lognormal items are standardised, ``(x - shift) / scale``, so that results do
+        not depend on units; 0 and 1 for other items.
     summaries : tuple of ndarray, length J
-        What a family needs for sums of its ``base``; empty where that is in ``constant``.
-    told_noise : ndarray, shape (J,), or None
-        What an estimate says of how much of each item may be noise; None before there is one.
+        Input for a family's sum of ``base``; empty where that sum is in ``constant``.
+    weights : ndarray, shape (N,), or None
+        Row weights, which enter all sums over rows; None when all are 1.
+    estimated_noise : ndarray, shape (J,), or None
+        Noise shares according to an estimate; None before there is one.
     """
 
     extended: Array
     families: tuple[str, ...]
     observed: NDArray[np.uint8] | None
-    gappy: NDArray[np.intp]
+    incomplete: NDArray[np.intp]
     n_observed: Array
     mean: Array
     variance: Array
@@ -139,7 +110,7 @@ class WorkingData:
     scale: Array
     summaries: tuple[Array, ...]
     weights: Array | None = None
-    told_noise: Array | None = None
+    estimated_noise: Array | None = None
 
     @property
     def n_samples(self) -> int:
@@ -148,18 +119,18 @@ class WorkingData:
 
     @property
     def n_counted(self) -> float:
-        """How many rows the table counts for: N, or the sum of the weights."""
+        """Sum of the row weights; N without weights."""
         return float(self.n_samples if self.weights is None else self.weights.sum())
 
     def weighted(self, rows: Array) -> Array:
-        """Return arrays over rows, (N, ...), times the rows' weights; as they are without any."""
+        """Return an array over rows, (N, ...), times the row weights."""
         if self.weights is None:
             return rows
         return rows * self.weights.reshape(-1, *(1,) * (rows.ndim - 1))
 
     @property
     def row_weights(self) -> Array:
-        """Weights of the rows, ones where none were given, shape (N,)."""
+        """Row weights, ones if there are none, shape (N,)."""
         return np.ones(self.n_samples) if self.weights is None else self.weights
 
     @property
@@ -169,52 +140,107 @@ class WorkingData:
 
     @property
     def columns(self) -> Columns:
-        """Which columns belong to which item."""
+        """Columns of each item."""
         return columns_of(self.families)
 
     @property
-    def column_item(self) -> NDArray[np.intp]:
-        """Item of each column, shape (D,)."""
-        return self.columns.item
-
-    @property
     def x(self) -> Array:
-        """The items' columns, shape (N, D)."""
+        """The items' columns, 0 in missing cells, shape (N, D)."""
         return self.extended[:, : self.columns.n_columns]
 
     @property
-    def observed_columns(self) -> NDArray[np.uint8] | None:
-        """``observed`` with a column for each of the items' columns, shape (N, D)."""
-        if self.observed is None or self.columns.single:
-            return self.observed
-        return np.ascontiguousarray(self.observed[:, self.column_item])
+    def observed_mask(self) -> tuple[NDArray[np.uint8], bool]:
+        """Indicators of observed cells by column, (N, D), as kernels take them, and their use.
 
-    def look(self, item: int) -> Array:
-        """Return one number per response of an item in which latents act about linearly, (N,)."""
+        Without missing cells the mask is empty, and the second value False.
+        """
+        if self.observed is None:
+            return np.zeros((0, 0), dtype=np.uint8), False
+        if self.columns.single:
+            return self.observed, True
+        return np.ascontiguousarray(self.observed[:, self.columns.item]), True
+
+    @property
+    def observed_incomplete(self) -> Array:
+        """Indicators of observed cells of the incomplete items, shape (N, M)."""
+        return self.extended[:, self.columns.n_columns : -1]
+
+    @cached_property
+    def complete(self) -> NDArray[np.bool_]:
+        """Rows without missing cells, shape (N,)."""
+        return np.asarray(self.observed_incomplete.all(axis=1))
+
+    @cached_property
+    def largest(self) -> Array:
+        """Largest absolute value of each column of ``extended``, shape (D + M + 1,)."""
+        return np.asarray(np.abs(self.extended).max(axis=0, initial=0.0))
+
+    def linear_response(self, item: int) -> Array:
+        """Return one number per response of an item that is about linear in the latents, (N,)."""
         family = family_named(self.families[item])
         columns = self.columns.of(family, np.array([item]))
         return family.linearize(np.ascontiguousarray(self.x[:, columns[..., 0]].T))
 
     @cached_property
     def noise_shares(self) -> Array:
-        """How much of each item may be noise, shape (J,); 1 where nothing tells."""
-        known = noise_shares_of(self)
-        return known if self.told_noise is None else np.minimum(known, self.told_noise)
+        """Noise variance of each item in squares of its coefficient scale, at most 1, shape (J,).
 
-    @property
-    def gaps(self) -> Array:
-        """Whether gappy items were observed, shape (N, M)."""
-        return self.extended[:, self.columns.n_columns : -1]
+        From means for counts, from regressions on the other items for items with a size, 1 where it
+        cannot be determined; lower if an estimate indicates less.
+        """
+        families = [family_named(name) for name in self.families]
+        normal = np.flatnonzero([family.is_location_scale for family in families])
+        out = np.ones(self.n_items)
+        out[normal] = unexplained_shares(self.x[:, self.columns.starts[normal]], self.weights)
+        sized = np.flatnonzero([family.has_unbounded_information for family in families])
+        unexplained: dict[int, float] = {}
+        for j in sized.tolist():
+            family = families[j]
+            by_mean = family.noise_variance(self.mean[self.columns.of(family, np.array([j]))])
+            if by_mean is not None:
+                out[j] = min(float(by_mean.ravel()[0]), 1.0)
+            elif not family.is_location_scale:
+                unexplained = unexplained or self._unexplained_responses(sized)
+                out[j] = min(unexplained[j], 1.0)
+        return out if self.estimated_noise is None else np.minimum(out, self.estimated_noise)
 
-    @cached_property
-    def complete(self) -> NDArray[np.bool_]:
-        """Which rows have no missing cell, shape (N,)."""
-        return np.asarray(self.gaps.all(axis=1))
+    def _unexplained_responses(self, items: NDArray[np.intp]) -> dict[int, float]:
+        """Return noise shares from regressions of linear responses on each other, by item."""
+        responses, deviations = np.zeros((self.n_samples, len(items))), np.ones(len(items))
+        for place, j in enumerate(items.tolist()):
+            seen = slice(None) if self.observed is None else self.observed[:, j] == 1
+            response = self.linear_response(j)[seen]
+            weights = None if self.weights is None else self.weights[seen]
+            mean, deviations[place] = weighted_mean_and_sd(response, weights)
+            responses[seen, place] = (response - mean) / deviations[place]
+        variances = unexplained_shares(responses, self.weights) * deviations**2
+        out = {}
+        for j, variance in zip(items.tolist(), variances.tolist(), strict=True):
+            family = family_named(self.families[j])
+            columns = self.columns.of(family, np.array([j]))
+            scale = float(family.coefficient_scale(self.mean[columns], self.variance[columns])[0])
+            out[j] = variance / max(scale, 1e-12) ** 2
+        return out
 
-    @cached_property
-    def largest(self) -> Array:
-        """Largest absolute value of each column of ``extended``, shape (D + M + 1,)."""
-        return np.asarray(np.abs(self.extended).max(axis=0, initial=0.0))
+    def with_estimated_noise(self, information: Array, scale: Array) -> WorkingData:
+        """Return the data with noise shares that an estimate indicates.
+
+        Parameters
+        ----------
+        information : ndarray, shape (J,)
+            About the items' intercepts at the estimate, in all rows.
+        scale : ndarray, shape (J,)
+            Of the items' coefficients.
+        """
+        families = [family_named(name) for name in self.families]
+        has_noise = np.array(
+            [family.has_unbounded_information and family.has_dispersion for family in families]
+        )
+        known = has_noise & (information > 0)
+        # The noise variance of a response is the inverse of the information in one row.
+        share = self.n_observed / np.where(known, information * scale**2, 1.0)
+        factor = CONFIG.m_step.estimated_noise_factor
+        return replace(self, estimated_noise=np.where(known, np.minimum(factor * share, 1.0), 1.0))
 
     @classmethod
     def from_values(
@@ -225,18 +251,18 @@ class WorkingData:
         units: tuple[Array, Array] | None = None,
         weights: Array | None = None,
     ) -> WorkingData:
-        """Return working data of a table with NaN in missing cells, shape (N, J).
+        """Return the design data of a table (N, J) with NaN in missing cells.
 
-        ``units`` gives the shift and scale of items that are standardised; None takes them from
-        the table. ``weights``, shape (N,), says how many rows each row counts for.
+        ``units`` gives the shift and scale of standardised items; None computes them from the
+        table. ``weights``, shape (N,), are row weights.
         """
         seen = ~np.isnan(values)
         counted = None if weights is None else weights[:, None] * seen
         n_items = values.shape[1]
         columns = columns_of(families)
-        gappy = np.flatnonzero(~seen.all(axis=0))
-        extended = np.zeros((len(values), columns.n_columns + len(gappy) + 1))
-        extended[:, columns.n_columns : -1] = seen[:, gappy]
+        incomplete = np.flatnonzero(~seen.all(axis=0))
+        extended = np.zeros((len(values), columns.n_columns + len(incomplete) + 1))
+        extended[:, columns.n_columns : -1] = seen[:, incomplete]
         extended[:, -1] = 1.0
         x = extended[:, : columns.n_columns]
         constant = np.zeros(n_items)
@@ -246,34 +272,34 @@ class WorkingData:
             family = family_named(name)
             cells = values[seen[:, j], j]
             counts = None if weights is None else weights[seen[:, j]]
-            here = columns.starts[j]
+            first = columns.starts[j]
             if family.is_location_scale:
                 working = family.to_working(cells)
                 if units is not None:
                     shift[j], scale[j] = units[0][j], units[1][j]
                 elif len(cells):
-                    shift[j], scale[j] = mean_and_spread(working, counts)
-                # What the base has beyond a Gaussian's is the change of variables.
+                    shift[j], scale[j] = weighted_mean_and_sd(working, counts)
+                # The base differs from a Gaussian's by the Jacobian of the transformation.
                 unit = np.ones(1)
-                jacobian = total_of(family.base(cells, unit) - normal_base(working, unit), counts)
-                constant[j] = jacobian - total_of(np.ones(len(cells)), counts) * np.log(scale[j])
-                x[seen[:, j], here] = (working - shift[j]) / scale[j]
+                jacobian = _total(family.base(cells, unit) - normal_base(working, unit), counts)
+                constant[j] = jacobian - _total(np.ones(len(cells)), counts) * np.log(scale[j])
+                x[seen[:, j], first] = (working - shift[j]) / scale[j]
                 continue
             if family.has_dispersion or family.n_cutpoints:
                 summaries[j] = family.base_statistics(cells, counts)
             else:
-                constant[j] = total_of(family.base(cells, np.ones(1)), counts)
+                constant[j] = _total(family.base(cells, np.ones(1)), counts)
             if family.n_columns == 1:
-                x[seen[:, j], here] = family.to_working(cells)
+                x[seen[:, j], first] = family.to_working(cells)
             else:
-                x[seen[:, j], here : here + family.n_columns] = family.to_working(cells).T
+                x[seen[:, j], first : first + family.n_columns] = family.to_working(cells).T
         n_observed = (seen if counted is None else counted).sum(axis=0).astype(np.float64)
-        sum_squares, mean, variance = moments_of(x, n_observed[columns.item], weights)
+        sum_squares, mean, variance = _moments(x, n_observed[columns.item], weights)
         return cls(
             extended=extended,
             families=families,
-            observed=seen.astype(np.uint8) if len(gappy) else None,
-            gappy=gappy,
+            observed=seen.astype(np.uint8) if len(incomplete) else None,
+            incomplete=incomplete,
             n_observed=n_observed,
             mean=mean,
             variance=variance,
@@ -289,31 +315,39 @@ class WorkingData:
     def around(
         cls, parameters: MeasurementParameters, values: Array, weights: Array | None = None
     ) -> WorkingData:
-        """Return working data of a table, shape (N, J), in units of a fit in the user's units.
+        """Return the design data of a table (N, J), standardised by a fit in the user's units.
 
-        Shifting by the fitted intercepts keeps numbers small whatever the items' units are.
+        Centring at the fitted intercepts keeps exponents small whatever the items' units are.
         """
-        spread = np.array([family_named(f).is_location_scale for f in parameters.families])
-        shift = np.where(spread, parameters.intercept, 0.0)
-        scale = np.where(spread, np.sqrt(parameters.dispersion), 1.0)
+        standardised = np.array([family_named(f).is_location_scale for f in parameters.families])
+        shift = np.where(standardised, parameters.intercept, 0.0)
+        scale = np.where(standardised, np.sqrt(parameters.dispersion), 1.0)
         return cls.from_values(values, parameters.families, units=(shift, scale), weights=weights)
 
     def first_rows(self, n_rows: int) -> WorkingData:
-        """Return the table of the first rows only, in the same units.
+        """Return the data of the first rows only, in the same units.
 
-        In canonical order the first rows are as good as any others.
+        Rows are in canonical order, so that the first ones are a random sample.
         """
         if n_rows >= self.n_samples:
             return self
         extended = self.extended[:n_rows]
         observed = None if self.observed is None else self.observed[:n_rows]
         weights = None if self.weights is None else self.weights[:n_rows]
-        x = extended[:, : self.columns.n_columns]
         total = float(n_rows) if weights is None else float(weights.sum())
         seen = np.full(self.n_items, total)
         if observed is not None:
             seen = observed.sum(axis=0) if weights is None else weights @ observed
-        sum_squares, mean, variance = moments_of(x, seen[self.column_item], weights)
+        x = extended[:, : self.columns.n_columns]
+        sum_squares, mean, variance = _moments(x, seen[self.columns.item], weights)
+
+        def summary(item: int) -> Array:
+            family = family_named(self.families[item])
+            columns = self.columns.of(family, np.array([item]))[..., 0]
+            rows = slice(None) if observed is None else observed[:, item] == 1
+            counts = None if weights is None else weights[rows]
+            return family.base_statistics(family.from_working(x[rows][:, columns].T), counts)
+
         return replace(
             self,
             extended=extended,
@@ -324,20 +358,7 @@ class WorkingData:
             sum_squares=sum_squares,
             constant=self.constant * (total / self.n_counted),
             weights=weights,
-            summaries=tuple(
-                self._summary_of_first(n_rows, j) if len(summary) else summary
-                for j, summary in enumerate(self.summaries)
-            ),
-        )
-
-    def _summary_of_first(self, n_rows: int, item: int) -> Array:
-        """Return the summary of an item's responses in the first rows."""
-        family = family_named(self.families[item])
-        columns = self.columns.of(family, np.array([item]))[..., 0]
-        seen = slice(None) if self.observed is None else self.observed[:n_rows, item] == 1
-        counts = None if self.weights is None else self.weights[:n_rows][seen]
-        return family.base_statistics(
-            family.from_working(self.x[:n_rows][seen][:, columns].T), counts
+            summaries=tuple(summary(j) if len(s) else s for j, s in enumerate(self.summaries)),
         )
 
     def to_user(self, parameters: MeasurementParameters) -> MeasurementParameters:
@@ -359,7 +380,7 @@ class WorkingData:
         )
 
     def base(self, dispersion: Array) -> float:
-        """Return the part of the log-likelihood that no latent enters."""
+        """Return the part of the log-likelihood that does not depend on the latents."""
         total = float(self.constant.sum())
         for j, name in enumerate(self.families):
             family = family_named(name)

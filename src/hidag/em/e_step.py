@@ -1,53 +1,97 @@
-"""The exact E-step: statistics expected under the current estimate, and its log-likelihood.
-
-Rows meet halves of the latents where that is possible (`hidag.em.block_e_step`), else all joint
-states, listed (`hidag.em.e_step`).
-"""
+"""Exact E-step: expected sufficient statistics and log-likelihood, states listed or in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.block_e_step import SMALLEST_MASS, Halves, concentrated, halves_of
+from hidag.config import CONFIG
+from hidag.em.block_e_step import BlockModel, factorise_states, sums_from_products
 from hidag.em.design_data import WorkingData
-from hidag.em.statistics import Statistics
 from hidag.measurement.parameters import MeasurementParameters
 
-# --- Rows against all latent states, listed: in blocks, posteriors never kept
-
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
-#: A block's posterior has about this many numbers: it stays in the processor's cache.
-BLOCK_CELLS = 1 << 17
-#: Rows whose largest exponent is in this range need no shift before exponentials are taken.
-SAFE_EXPONENTS = (-300.0, 600.0)
-#: A state without mass keeps this log probability, so that sums stay finite.
-LOG_OF_NOTHING = -1e4
+
+@dataclass(frozen=True)
+class SufficientStatistics:
+    """Complete-data sums over rows: additive over blocks of rows, averaged by SAEM."""
+
+    def _combine(self, other: Self, function: Callable[[Array, Array], Array]) -> Self:
+        names = [f.name for f in fields(self)]
+        return type(self)(*(function(getattr(self, n), getattr(other, n)) for n in names))
+
+    def __add__(self, other: Self) -> Self:
+        return self._combine(other, np.add)
+
+    def blend(self, fresh: Self, step: float) -> Self:
+        """Return the Robbins-Monro average ``(1 - step) * self + step * fresh``."""
+        return self._combine(fresh, lambda old, new: (1.0 - step) * old + step * new)
+
+
+@dataclass(frozen=True)
+class Statistics(SufficientStatistics):
+    """Expected or sampled complete-data sums by joint state.
+
+    Attributes
+    ----------
+    count : ndarray, shape (S,)
+        Rows in each latent state.
+    sum_x : ndarray, shape (D, S)
+        Sums of the items' columns over observed cells.
+    incomplete_count : ndarray, shape (M, S)
+        Rows that observed the item, for the M items with missing cells.
+    """
+
+    count: Array
+    sum_x: Array
+    incomplete_count: Array
+
+    def item_counts(self, items: NDArray[np.intp], incomplete: NDArray[np.intp]) -> Array:
+        """Return the rows that observed each item by state, shape (len(items), S)."""
+        out = np.broadcast_to(self.count, (len(items), len(self.count)))
+        if len(incomplete) == 0:
+            return out
+        out = out.copy()
+        place = {int(j): m for m, j in enumerate(incomplete)}
+        for row, j in enumerate(items):
+            if int(j) in place:
+                out[row] = self.incomplete_count[place[int(j)]]
+        return out
+
+
+def map_lanes(work: Callable[[int], T], n_threads: int) -> list[T]:
+    """Return the results of all lanes in their order, computed on up to ``n_threads`` threads."""
+    lanes = range(CONFIG.e_step.n_lanes)
+    if n_threads > 1:
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(work, lanes))
+    return [work(lane) for lane in lanes]
 
 
 def log_probabilities(probabilities: Array) -> Array:
-    """Return logarithms, with a finite stand-in for states without mass."""
+    """Return logarithms, with a finite value for zero."""
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log(probabilities), LOG_OF_NOTHING)
+        return np.maximum(np.log(probabilities), CONFIG.e_step.log_zero)
 
 
 @dataclass(frozen=True)
 class StateScores:
-    """Everything needed for ``log f(x, z)`` of a row as one matrix product.
+    """Coefficients that give ``log f(x, z)`` of a row for all states as one matrix product.
 
     Attributes
     ----------
     weights : ndarray, shape (D + M + 1, S)
-        What a row of ``WorkingData.extended`` is multiplied with: natural parameters, minus the log
-        partitions of the M items with missing cells, and for the column of ones the log prior minus
-        the log partitions of all other items.
+        Multiplied with rows of ``WorkingData.extended``: natural parameters; minus the log
+        partitions of the M incomplete items; for the column of ones the log prior minus the log
+        partitions of all other items.
     """
 
     weights: Array
@@ -63,40 +107,41 @@ class StateScores:
         parameters: MeasurementParameters,
         probabilities: Array,
         features: Array,
-        gappy: NDArray[np.intp],
+        incomplete: NDArray[np.intp],
     ) -> StateScores:
-        """Return the scores of all states under the parameters and the law."""
-        return cls.from_tables(*parameters.tables(features), probabilities, gappy)
+        """Return the coefficients for item parameters and a latent distribution."""
+        return cls.from_tables(*parameters.tables(features), probabilities, incomplete)
 
     @classmethod
     def from_tables(
-        cls, theta: Array, partition: Array, probabilities: Array, gappy: NDArray[np.intp]
+        cls, theta: Array, partition: Array, probabilities: Array, incomplete: NDArray[np.intp]
     ) -> StateScores:
-        """Return the scores from natural parameters (D, S) and log partitions (J, S)."""
-        full = np.ones(len(partition), dtype=bool)
-        full[gappy] = False
-        offset = log_probabilities(probabilities) - partition[full].sum(axis=0)
-        return cls(np.vstack([theta, -partition[gappy], offset]))
+        """Return the coefficients from natural parameters (D, S) and log partitions (J, S)."""
+        complete = np.ones(len(partition), dtype=bool)
+        complete[incomplete] = False
+        offset = log_probabilities(probabilities) - partition[complete].sum(axis=0)
+        return cls(np.vstack([theta, -partition[incomplete], offset]))
 
 
 def block_rows(n_states: int) -> int:
-    """Return how many rows are scored at once: it depends on the number of states alone."""
-    return int(np.clip(BLOCK_CELLS // n_states, 16, 2048))
+    """Return the number of rows to process at once; it depends on the number of states only."""
+    return int(np.clip(CONFIG.e_step.listed_block_cells // n_states, 16, 2048))
 
 
-def unnormalised(
+def unnormalised_posterior(
     scores: StateScores, rows: Array, *, safe: bool = False
 ) -> tuple[Array, Array, Array]:
-    """Return posteriors up to a factor (rows, S), the factors and the log marginals (rows,).
+    """Return posteriors up to a factor (n, S), the factors (n,) and the log marginals (n,).
 
-    ``safe`` says that no row can have a largest exponent outside ``SAFE_EXPONENTS``.
+    ``safe`` asserts that the largest exponent of every row is within ``safe_exponents``.
     """
+    lower, upper = CONFIG.e_step.safe_exponents
     joint = rows @ scores.weights
     top = np.zeros(1) if safe else joint.max(axis=1)
-    if top.min() < SAFE_EXPONENTS[0] or top.max() > SAFE_EXPONENTS[1]:
+    if top.min() < lower or top.max() > upper:
         joint -= top[:, None]
     else:
-        # Nothing can overflow or vanish: one pass over the block less.
+        # Without a shift one pass over the block is saved.
         top = np.zeros(1)
     np.exp(joint, out=joint)
     mass = np.einsum("is->i", joint)
@@ -104,64 +149,36 @@ def unnormalised(
 
 
 def exponents_are_safe(scores: StateScores, data: WorkingData) -> bool:
-    """Return whether the largest exponent of every row is sure to be in ``SAFE_EXPONENTS``.
+    """Return whether the largest exponent of every row is certainly within ``safe_exponents``.
 
-    It is no further from the largest offset (the last row of the weights, for the column of ones)
-    than all other columns together can take it.
+    It differs from the largest offset (last row of the weights) by at most the sum of the largest
+    contributions of all other columns.
     """
+    lower, upper = CONFIG.e_step.safe_exponents
     reach = float((data.largest * np.abs(scores.weights).max(axis=1))[:-1].sum())
     offset = float(scores.weights[-1].max())
-    return SAFE_EXPONENTS[0] <= offset - reach and offset + reach <= SAFE_EXPONENTS[1]
+    return lower <= offset - reach and offset + reach <= upper
 
 
 def iterate_posteriors(
     scores: StateScores, data: WorkingData
 ) -> Iterator[tuple[slice, Array, Array]]:
-    """Yield row ranges with their posteriors (rows, S) and log marginals (rows,)."""
+    """Yield row ranges with their posteriors (n, S) and log marginals (n,)."""
     step = block_rows(scores.n_states)
     safe = exponents_are_safe(scores, data)
     for start in range(0, data.n_samples, step):
         rows = slice(start, min(start + step, data.n_samples))
-        posterior, factor, marginal = unnormalised(scores, data.extended[rows], safe=safe)
+        posterior, factor, marginal = unnormalised_posterior(scores, data.extended[rows], safe=safe)
         posterior *= factor[:, None]
         yield rows, posterior, marginal
 
 
-# --- Sums over rows of what they say about the latents' states: three ways to have them
-
-#: Rows are summed in this many lanes, always, so that sums have the same bits for any threads.
-N_LANES = 4
-
-
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a table.
-
-    Attributes
-    ----------
-    extended : ndarray, shape (n, D + M + 1)
-    weights : ndarray, shape (n,), or None
-        How many rows each counts for; None when each counts for one.
-    """
+    """Some rows of the design data: extended columns (n, D + M + 1) and weights (n,) or None."""
 
     extended: Array
     weights: Array | None
-
-    @classmethod
-    def of(cls, data: WorkingData, chosen: NDArray[np.bool_]) -> Rows:
-        """Return the chosen rows of a table; all of them are not copied."""
-        if chosen.all():
-            return cls(data.extended, data.weights)
-        return cls(data.extended[chosen], None if data.weights is None else data.weights[chosen])
-
-    @classmethod
-    def joined(cls, parts: list[Rows]) -> Rows:
-        """Return all rows of several parts."""
-        weights = [part.weights for part in parts if part.weights is not None]
-        return cls(
-            np.concatenate([part.extended for part in parts]),
-            np.concatenate(weights) if weights else None,
-        )
 
     def __len__(self) -> int:
         return len(self.extended)
@@ -170,13 +187,14 @@ class Rows:
         return Rows(self.extended[rows], None if self.weights is None else self.weights[rows])
 
     @property
-    def counted(self) -> Array:
-        """How many rows each counts for, shape (n,)."""
+    def row_weights(self) -> Array:
+        """Row weights, ones if there are none, shape (n,)."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
     def lane(self, lane: int, n_rows: int) -> Iterator[Rows]:
-        """Yield every fourth block of so many rows."""
-        for start in range(lane * n_rows, len(self), N_LANES * n_rows):
+        """Yield the blocks of ``n_rows`` rows that belong to a lane."""
+        n_lanes = CONFIG.e_step.n_lanes
+        for start in range(lane * n_rows, len(self), n_lanes * n_rows):
             yield self[start : start + n_rows]
 
 
@@ -186,141 +204,122 @@ class RowSums:
 
     Attributes
     ----------
-    by_place : ndarray, shape (m, S)
-        Sums of m columns by state, by place in the split where there are halves.
+    by_state : ndarray, shape (m, S)
+        Sums of m columns; with blocks, in the order of the split and before weighting.
     products : ndarray, shape (d, 1 + T)
-        Sums of other columns times a one and the terms, those of the first half first.
+        Sums of additive columns times 1 and the terms, those of the first block first.
     total : float
         Sum of log marginals.
-    lost : list of Rows
-        Rows that lost their digits and are not in the sums.
+    underflowed : list of Rows
+        Rows that are not in the sums because their block densities underflowed.
     """
 
-    by_place: Array
+    by_state: Array
     products: Array = field(default_factory=lambda: np.zeros((0, 0)))
     total: float = 0.0
-    lost: list[Rows] = field(default_factory=list)
+    underflowed: list[Rows] = field(default_factory=list)
 
     def __iadd__(self, other: RowSums) -> Self:
-        self.by_place += other.by_place
+        self.by_state += other.by_state
         self.products += other.products
         self.total += other.total
-        self.lost += other.lost
+        self.underflowed += other.underflowed
         return self
 
 
 def sum_lanes(lane_sums: Callable[[int], RowSums], n_threads: int) -> RowSums:
     """Return the sums over all lanes, added in their order."""
-    lanes = range(N_LANES)
-    if n_threads > 1:
-        with ThreadPoolExecutor(n_threads) as pool:
-            parts = list(pool.map(lane_sums, lanes))
-    else:
-        parts = [lane_sums(lane) for lane in lanes]
-    sums = parts[0]
-    for more in parts[1:]:
+    sums, *others = map_lanes(lane_sums, n_threads)
+    for more in others:
         sums += more
     return sums
 
 
-def list_states(rows: Rows, lane: int, scores: StateScores, *, safe: bool, first: int) -> RowSums:
-    """Return a lane's sums of extended columns from the first that is wanted on, states listed."""
+def _sum_listed(rows: Rows, lane: int, scores: StateScores, *, safe: bool, first: int) -> RowSums:
+    """Return a lane's sums of the extended columns from ``first`` on, states listed."""
     sums = RowSums(np.zeros((rows.extended.shape[1] - first, scores.n_states)))
     for block in rows.lane(lane, block_rows(scores.n_states)):
-        posterior, factor, marginal = unnormalised(scores, block.extended, safe=safe)
+        posterior, factor, marginal = unnormalised_posterior(scores, block.extended, safe=safe)
         if block.weights is not None:
             factor, marginal = factor * block.weights, marginal * block.weights
-        # Scaling the few columns of the data is cheaper than normalising the posterior.
-        sums.by_place += (block.extended[:, first:] * factor[:, None]).T @ posterior
+        # Scaling the few data columns is cheaper than normalising the posterior.
+        sums.by_state += (block.extended[:, first:] * factor[:, None]).T @ posterior
         sums.total += float(marginal.sum())
     return sums
 
 
-def meet_halves(rows: Rows, lane: int, halves: Halves, *, states_only: bool) -> RowSums:
-    """Return a lane's counts of states and products of additive columns.
+def _sum_blocks(rows: Rows, lane: int, model: BlockModel, *, states_only: bool) -> RowSums:
+    """Return a lane's counts of states and, unless ``states_only``, products of additive columns.
 
-    ``states_only`` says that products are not wanted. Nothing is between the halves.
+    The model has no boundary latents.
     """
-    n_adding = 0 if states_only else len(halves.additive)
-    products = np.zeros((n_adding, 1 + len(halves.term_order)))
-    sums = RowSums(np.zeros((1, halves.weights.size)), products)
-    for block in rows.lane(lane, halves.n_rows):
-        meeting = halves.meet(block.extended)
-        if meeting.mass.min() < SMALLEST_MASS:
-            kept = meeting.mass >= SMALLEST_MASS
-            sums.lost.append(block[~kept])
-            block = block[kept]
-            meeting = halves.meet(block.extended)
-        counted = block.counted
-        factor = counted / meeting.mass
-        sums.by_place += meeting.counts(factor)
-        sums.total += float(meeting.marginal @ counted)
+    n_additive = 0 if states_only else len(model.additive)
+    products = np.zeros((n_additive, 1 + len(model.term_order)))
+    sums = RowSums(np.zeros((1, model.weights.size)), products)
+    for block in rows.lane(lane, model.n_rows):
+        posterior = model.posterior(block.extended)
+        valid = posterior.mass >= CONFIG.e_step.smallest_mass
+        if not valid.all():
+            sums.underflowed.append(block[~valid])
+            block = block[valid]
+            posterior = model.posterior(block.extended)
+        weights = block.row_weights
+        factor = weights / posterior.mass
+        sums.by_state += posterior.counts(factor)
+        sums.total += float(posterior.log_marginal @ weights)
         if not states_only:
-            x = halves.adding(block.extended)
-            products[:, 0] += counted @ x
-            products[:, 1:] += x.T @ meeting.term_means(halves, factor)
+            x = model.additive_columns(block.extended)
+            products[:, 0] += weights @ x
+            products[:, 1:] += x.T @ posterior.term_means(model, factor)
     return sums
 
 
-def multiply_halves_out(
-    rows: Rows, lane: int, halves: Halves, columns: NDArray[np.intp]
-) -> RowSums:
-    """Return a lane's sums of the columns that are wanted, shape (m,), by place of the states."""
-    n_states = halves.weights.size
+def _sum_joint(rows: Rows, lane: int, model: BlockModel, columns: NDArray[np.intp]) -> RowSums:
+    """Return a lane's sums of some extended columns (m,) from the joint densities of the blocks."""
+    n_states = model.weights.size
     n_rows = block_rows(n_states)
     sums = RowSums(np.zeros((len(columns), n_states)))
-    # Made once: the memory of large arrays that come and go is asked for again each time.
-    joint, product = np.empty((n_rows, n_states)), np.empty_like(sums.by_place)
+    # Allocated once: allocating large arrays in every pass is slow.
+    joint, product = np.empty((n_rows, n_states)), np.empty_like(sums.by_state)
     for block in rows.lane(lane, n_rows):
-        mass, marginal = halves.multiply_out(block.extended, joint)
-        if mass.min() < SMALLEST_MASS:
-            kept = mass >= SMALLEST_MASS
-            sums.lost.append(block[~kept])
-            block = block[kept]
-            mass, marginal = halves.multiply_out(block.extended, joint)
-        factor = block.counted / mass
+        mass, marginal = model.joint_densities(block.extended, joint)
+        valid = mass >= CONFIG.e_step.smallest_mass
+        if not valid.all():
+            sums.underflowed.append(block[~valid])
+            block = block[valid]
+            mass, marginal = model.joint_densities(block.extended, joint)
+        factor = block.row_weights / mass
         scaled = block.extended[:, columns] * factor[:, None]
         np.matmul(scaled.T, joint[: len(block)], out=product)
-        sums.by_place += product
-        sums.total += float(marginal @ block.counted)
+        sums.by_state += product
+        sums.total += float(marginal @ block.row_weights)
     return sums
 
 
-# ---
-
-#: Fewer rows without missing cells than this go with the others: what it takes to treat them apart
-#: is more than what it saves.
-FEWEST_COMPLETE = 500
-
-
-def rows_by_gaps(data: WorkingData) -> Iterator[tuple[Rows, bool]]:
-    """Yield rows without missing cells and True, then those with some and False."""
-    whole = data.complete
-    if not whole.all() and whole.sum() < FEWEST_COMPLETE:
-        whole = np.zeros_like(whole)
-    for complete in (True, False):
-        chosen = whole == complete
+def rows_by_completeness(data: WorkingData) -> Iterator[tuple[Rows, bool]]:
+    """Yield rows without missing cells and True, then rows with missing cells and False."""
+    every = Rows(data.extended, data.weights)
+    complete = data.complete
+    if not complete.all() and complete.sum() < CONFIG.e_step.min_complete_rows:
+        complete = np.zeros_like(complete)
+    for is_complete in (True, False):
+        chosen = complete == is_complete
         if chosen.any():
-            yield Rows.of(data, chosen), complete
+            yield every if chosen.all() else every[chosen], is_complete
 
 
 @dataclass
 class _Pass:
-    """One pass over the table.
+    """One pass over the rows, which accumulates sums.
 
     Attributes
     ----------
-    parameters : MeasurementParameters
-    probabilities : ndarray, shape (S,)
-    data : WorkingData
-    features : ndarray, shape (S, T)
     states_only : bool
-        Whether sums of the items' columns are not wanted.
-    n_threads : int
+        Whether only the counts of states are needed.
     by_state : ndarray, shape (D + M + 1, S), or (1, S) for states only
-        Sums of extended rows by state, so far; zero for what is in ``products``.
+        Sums of extended columns; zero for columns that are in ``products``.
     products : ndarray, shape (D, 1 + T)
-        Sums of the items' columns times a one and the terms.
+        Sums of the items' columns times 1 and the terms.
     total : float
         Sum of log marginals.
     """
@@ -336,93 +335,83 @@ class _Pass:
     total: float = 0.0
 
     def __post_init__(self) -> None:
-        n_wanted = self.data.extended.shape[1] - self.first
-        self.by_state = np.zeros((n_wanted, len(self.probabilities)))
-        self.products = np.zeros((self.data.columns.n_columns, 1 + self.parameters.terms.n_terms))
-
-    @property
-    def first(self) -> int:
-        """The first column of extended rows whose sums are wanted."""
-        return self.data.extended.shape[1] - 1 if self.states_only else 0
-
-    @property
-    def n_columns(self) -> int:
-        """Number of the items' columns whose sums are wanted."""
-        return 0 if self.states_only else self.data.columns.n_columns
+        n_extended, n_columns = self.data.extended.shape[1], self.data.columns.n_columns
+        #: First extended column and number of item columns whose sums are needed.
+        self.first = n_extended - 1 if self.states_only else 0
+        self.n_columns = 0 if self.states_only else n_columns
+        self.by_state = np.zeros((n_extended - self.first, len(self.probabilities)))
+        self.products = np.zeros((n_columns, 1 + self.parameters.terms.n_terms))
 
     @cached_property
     def tables(self) -> tuple[Array, Array]:
         """Natural parameters (D, S) and log partitions (J, S)."""
         return self.parameters.tables(self.features)
 
-    @cached_property
-    def log_law(self) -> Array:
-        """Logarithms of the probabilities, shape (S,)."""
-        return log_probabilities(self.probabilities)
-
-    def run(self) -> None:
-        """Add all rows, those without missing cells first."""
-        for rows, complete in rows_by_gaps(self.data):
-            self._add(rows, complete)
-
-    def _add(self, rows: Rows, complete: bool) -> None:
-        """Add rows without missing cells, or rows with some."""
-        halves = halves_of(
-            self.parameters, self.log_law, self.features, self.tables, self.data, gaps=not complete
-        )
-        if halves is None:
-            self._add_listed(rows)
-        elif halves.split.has_border or (len(halves.tabled) and not self.states_only):
-            self._add_multiplied_out(rows, halves, complete)
-        else:
-            self._add_met(rows, halves)
+    def run(self) -> tuple[Statistics, float]:
+        """Return the expected statistics and the log-likelihood."""
+        log_law = log_probabilities(self.probabilities)
+        for rows, complete in rows_by_completeness(self.data):
+            model = factorise_states(
+                self.parameters,
+                log_law,
+                self.features,
+                self.tables,
+                self.data,
+                has_missing=not complete,
+            )
+            if model is None:
+                self._add_listed(rows)
+            elif model.split.has_boundary or (len(model.tabled) and not self.states_only):
+                self._add_joint(rows, model, complete)
+            else:
+                self._add_blocks(rows, model)
+        sum_x = self.by_state[: self.n_columns]
+        if self.products.any():
+            n_states = len(self.probabilities)
+            sum_x = sum_x + sums_from_products(self.products, self.parameters.terms, n_states)
+        value = self.total + self.data.base(self.parameters.dispersion)
+        return Statistics(self.by_state[-1], sum_x, self.by_state[self.n_columns : -1]), value
 
     def _add_listed(self, rows: Rows) -> None:
-        """Add rows whose states are listed."""
-        scores = StateScores.from_tables(*self.tables, self.probabilities, self.data.gappy)
+        scores = StateScores.from_tables(*self.tables, self.probabilities, self.data.incomplete)
         safe = exponents_are_safe(scores, self.data)
-        sums = self._sum(partial(list_states, rows, scores=scores, safe=safe, first=self.first))
-        self.by_state += sums.by_place
+        sums = self._sum(partial(_sum_listed, rows, scores=scores, safe=safe, first=self.first))
+        self.by_state += sums.by_state
 
-    def _add_met(self, rows: Rows, halves: Halves) -> None:
-        """Add rows by halves of the latents whose joint densities nothing asks for."""
-        sums = self._sum(partial(meet_halves, rows, halves=halves, states_only=self.states_only))
-        # Where sums of columns are wanted these rows observed every item.
-        self.by_state[self.n_columns :] += halves.by_state(sums.by_place)
+    def _add_blocks(self, rows: Rows, model: BlockModel) -> None:
+        sums = self._sum(partial(_sum_blocks, rows, model=model, states_only=self.states_only))
+        # If sums of columns are needed, these rows have no missing cells.
+        self.by_state[self.n_columns :] += model.by_state(sums.by_state)
         if not self.states_only:
-            order = np.concatenate([[0], 1 + halves.term_order])
-            self.products[np.ix_(halves.additive, order)] += sums.products
+            order = np.concatenate([[0], 1 + model.term_order])
+            self.products[np.ix_(model.additive, order)] += sums.products
 
-    def _add_multiplied_out(self, rows: Rows, halves: Halves, complete: bool) -> None:
-        """Add rows by halves of the latents through their joint densities."""
+    def _add_joint(self, rows: Rows, model: BlockModel, complete: bool) -> None:
         columns = np.arange(self.first, rows.extended.shape[1])
         if complete:
-            # Columns that say whether an item was observed have the sums of the last.
+            # Indicators of observed cells have the sums of the column of ones.
             columns = np.append(columns[: self.n_columns], columns[-1])
-        sums = self._sum(partial(multiply_halves_out, rows, halves=halves, columns=columns))
-        by_state = halves.by_state(sums.by_place)
+        sums = self._sum(partial(_sum_joint, rows, model=model, columns=columns))
+        by_state = model.by_state(sums.by_state)
         self.by_state[: self.n_columns] += by_state[: self.n_columns]
         self.by_state[self.n_columns :] += by_state[self.n_columns :]
 
     def _sum(self, lane_sums: Callable[[int], RowSums]) -> RowSums:
-        """Return the sums over all lanes; lost rows are listed."""
+        """Return the sums over all lanes; rows that underflowed are added over listed states."""
         sums = sum_lanes(lane_sums, self.n_threads)
         self.total += sums.total
-        if sums.lost:
-            self._add_listed(Rows.joined(sums.lost))
+        if sums.underflowed:
+            weights = [rows.weights for rows in sums.underflowed if rows.weights is not None]
+            self._add_listed(
+                Rows(
+                    np.concatenate([rows.extended for rows in sums.underflowed]),
+                    np.concatenate(weights) if weights else None,
+                )
+            )
         return sums
 
-    def statistics(self) -> tuple[Statistics, float]:
-        """Return expected statistics and the log-likelihood."""
-        sum_x, gap_count = self.by_state[: self.n_columns], self.by_state[self.n_columns : -1]
-        if self.products.any():
-            n_states = len(self.probabilities)
-            sum_x = sum_x + concentrated(self.products, self.parameters.terms, n_states)
-        value = self.total + self.data.base(self.parameters.dispersion)
-        return Statistics(self.by_state[-1], sum_x, gap_count), value
 
-
-def expect(
+def run_e_step(
     parameters: MeasurementParameters,
     probabilities: Array,
     data: WorkingData,
@@ -430,24 +419,23 @@ def expect(
     *,
     n_threads: int = 1,
 ) -> tuple[Statistics, float]:
-    """Return expected statistics and the observed-data log-likelihood (exact E-step).
+    """Return expected sufficient statistics and the observed-data log-likelihood.
 
     Parameters
     ----------
     parameters : MeasurementParameters
+        On the working scale.
     probabilities : ndarray, shape (S,)
     data : WorkingData
-    features : ndarray, shape (S, K)
-        Latent states as predictors.
+    features : ndarray, shape (S, T)
+        Values of the terms in all joint states.
     n_threads : int
-        Changes the time, never the bits.
+        Changes the running time, never the bits.
     """
-    work = _Pass(parameters, probabilities, data, features, False, n_threads)
-    work.run()
-    return work.statistics()
+    return _Pass(parameters, probabilities, data, features, False, n_threads).run()
 
 
-def expect_states(
+def run_law_e_step(
     parameters: MeasurementParameters,
     probabilities: Array,
     data: WorkingData,
@@ -455,8 +443,9 @@ def expect_states(
     *,
     n_threads: int = 1,
 ) -> tuple[Array, float]:
-    """Return expected counts of states (S,) and the log-likelihood: all that a law needs."""
-    work = _Pass(parameters, probabilities, data, features, True, n_threads)
-    work.run()
-    statistics, log_likelihood = work.statistics()
-    return statistics.count, log_likelihood
+    """Return expected counts of the joint states, (S,), and the log-likelihood.
+
+    Sufficient to update the latent distribution. Parameters as in :func:`run_e_step`.
+    """
+    statistics, value = _Pass(parameters, probabilities, data, features, True, n_threads).run()
+    return statistics.count, value

@@ -1,4 +1,4 @@
-"""Stage I by penalised EM with an exact E-step: how long it runs, its steps, where it ends."""
+"""Penalised EM with an exact E-step, and EM for the latent distribution with fixed items."""
 
 from __future__ import annotations
 
@@ -9,54 +9,47 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.block_e_step import SMALLEST_MASS, Densities, Halves, halves_of
+from hidag.config import CONFIG
+from hidag.em.block_e_step import BlockDensities, BlockModel, factorise_states
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import (
-    N_LANES,
-    Rows,
     RowSums,
-    expect,
-    expect_states,
+    Statistics,
     log_probabilities,
-    rows_by_gaps,
+    rows_by_completeness,
+    run_e_step,
+    run_law_e_step,
     sum_lanes,
 )
-from hidag.em.m_step import coefficient_scales, maximise, penalty_of, penalty_scales
+from hidag.em.m_step import coefficient_scales, penalty_scales, run_m_step, total_penalty
 from hidag.em.problem import Problem
-from hidag.em.statistics import Statistics
 from hidag.kernels.coordinate_descent import NONNEGATIVE
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]
-#: Expected counts of states (S,) to the law they imply, shape (S,).
+#: M-step of the latent distribution: expected counts (S,) to probabilities (S,).
 LawStep = Callable[[Array], Array]
-
-#: Rows beyond these make EM's stopping rule no more tolerant.
-MOST_TOLERANT_ROWS = 3000
-#: Steps over which gains are compared to extrapolate the gain still to come.
-GAIN_WINDOW = 10
-#: EM steps are stretched more and more while that keeps paying (adaptive over-relaxation).
-STRETCH_GROWTH = 1.3
-LARGEST_STRETCH = 5.0
-#: A probability below this does not take part in stretching: powers of ratios would overflow.
-NO_MASS = 1e-30
+#: Item parameters and latent distribution.
+_Point = tuple[MeasurementParameters, Array]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Where Stage I ended.
+    """Result of a run of EM or SAEM.
 
     Attributes
     ----------
     parameters : MeasurementParameters
     probabilities : ndarray, shape (S,)
-    log_likelihood, objective : float
-        Of the observed data at the estimate, and less the penalty.
+    log_likelihood : float
+        Of the observed data.
+    objective : float
+        Log-likelihood minus penalty.
     n_iter : int
     converged : bool
     trace : ndarray, shape (n_iter, 2)
-        Per step: objective (EM) or NaN (SAEM), and the largest move of a coefficient in units of
-        its item's scale.
+        Per iteration the objective (NaN for SAEM) and the largest change of a coefficient in units
+        of its item's scale.
     statistics : Statistics
         Expected at the estimate.
     """
@@ -71,91 +64,91 @@ class Estimate:
     statistics: Statistics
 
 
-def continued(before: Estimate, after: Estimate) -> Estimate:
-    """Return the later estimate with the steps of both; it has settled when the later one has."""
-    return replace(
-        after,
-        n_iter=before.n_iter + after.n_iter,
-        trace=np.vstack([before.trace, after.trace]),
-    )
+def append_run(before: Estimate, after: Estimate) -> Estimate:
+    """Return the later estimate with the iterations of both runs."""
+    trace = np.vstack([before.trace, after.trace])
+    return replace(after, n_iter=before.n_iter + after.n_iter, trace=trace)
 
 
-def to_come(before: float, gained: float) -> float:
-    """Return the sum of all gains to come if each is as much less than the last as this one was."""
-    ratio = gained / before
-    return gained * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
+def extrapolate_gain(before: float, last: float) -> float:
+    """Return the sum of all further gains if they form a geometric series with the last two."""
+    ratio = last / before
+    return last * ratio / (1.0 - ratio) if ratio < 1.0 else np.inf
 
 
-def nearly_converged(objectives: list[float], least: float) -> bool:
-    """Return whether the last step and, by extrapolation, all steps to come gain less than this.
+def remaining_gain(objectives: list[float], window: int = 1) -> float:
+    """Return the gain still expected, extrapolated from the last two windows of iterations.
 
-    Gains of over-relaxed steps go up and down, so gains over a few steps are compared.
-
-    Parameters
-    ----------
-    objectives : list of float
-        Of all steps so far, the last one last.
-    least : float
-        Units of log-likelihood.
+    Infinite while nothing can be extrapolated, -inf when the objective no longer rises.
     """
-    if len(objectives) < 2 or objectives[-1] - objectives[-2] >= least:
-        return False
-    window = min(GAIN_WINDOW, (len(objectives) - 1) // 2)
-    if window == 0:
-        return False
+    if window == 0 or len(objectives) < 1 + 2 * window:
+        return np.inf
     last = objectives[-1] - objectives[-1 - window]
     before = objectives[-1 - window] - objectives[-1 - 2 * window]
-    return last <= 0.0 or (before > 0.0 and to_come(before, last) < least)
+    if last <= 0.0:
+        return -np.inf
+    return extrapolate_gain(before, last) if before > 0.0 else np.inf
 
 
-def any_law(counts: Array) -> Array:
-    """Return the shares of the states: the M-step of a law that may be anything."""
+def has_converged(objectives: list[float], tolerance: float) -> bool:
+    """Return whether the last iteration, and all further ones together, gain less than this.
+
+    Gains of over-relaxed steps fluctuate; therefore gains over several iterations are compared.
+    """
+    if len(objectives) < 2 or objectives[-1] - objectives[-2] >= tolerance:
+        return False
+    window = min(CONFIG.em.gain_window, (len(objectives) - 1) // 2)
+    return remaining_gain(objectives, window) < tolerance
+
+
+def normalise_counts(counts: Array) -> Array:
+    """Return the relative frequencies of the states: the M-step of a saturated distribution."""
     return np.asarray(counts / counts.sum())
 
 
-def largest_move(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
+def largest_change(old: MeasurementParameters, new: MeasurementParameters, scale: Array) -> float:
     """Return the largest change of a coefficient, in units of its item's scale."""
-    moved = np.abs(new.loadings - old.loadings).max(axis=1, initial=0.0)
-    return float((np.maximum(moved, np.abs(new.intercept - old.intercept)) / scale).max())
+    change = np.abs(new.loadings - old.loadings).max(axis=1, initial=0.0)
+    return float((np.maximum(change, np.abs(new.intercept - old.intercept)) / scale).max())
 
 
-def stretched_law(old: Array, new: Array, extra: float) -> Array:
-    """Return weights ``extra`` times further on the log scale from old to new, shape (S,)."""
-    alive = (new > NO_MASS) & (old > NO_MASS)
+def _extrapolate_law(old: Array, new: Array, extra: float) -> Array:
+    """Return weights beyond ``new`` by ``extra`` times the step on the log scale, shape (S,)."""
+    smallest = CONFIG.em.negligible_probability
+    positive = (new > smallest) & (old > smallest)
     out = new.copy()
-    out[alive] *= (new[alive] / old[alive]) ** extra
+    out[positive] *= (new[positive] / old[positive]) ** extra
     return out
 
 
-def _stretched(
-    old: MeasurementParameters,
-    old_law: Array,
-    new: MeasurementParameters,
-    new_law: Array,
-    stretch: float,
-    law_step: LawStep,
-    allowed: NDArray[np.uint8],
-) -> tuple[MeasurementParameters, Array] | None:
-    """Return the point ``stretch`` times as far from the old one as the new one is, or None.
+def _over_relax(
+    old: _Point, new: _Point, factor: float, law_step: LawStep, allowed: NDArray[np.uint8]
+) -> _Point | None:
+    """Return the point ``factor`` times as far from the old one as the new one, or None.
 
-    Laws move on the log scale and stay positive; loadings that are zero stay zero, and those that
-    may not fall below zero are left where the step took them. None means that a family's range
-    would be left.
+    Zero loadings stay zero, and nonnegative loadings that would become negative stay where the
+    plain step put them. None means that a linear predictor would leave its family's range.
     """
-    extra = stretch - 1.0
-    both = (old.loadings != 0) & (new.loadings != 0)
-    loadings = new.loadings + np.where(both, extra * (new.loadings - old.loadings), 0.0)
-    fallen = (allowed[:, 1:] == NONNEGATIVE) & (loadings < 0)
-    loadings = np.where(fallen, new.loadings, loadings)
-    intercept = new.intercept + extra * (new.intercept - old.intercept)
-    dispersion = new.within_bounds(new.dispersion * (new.dispersion / old.dispersion) ** extra)
-    cutpoints = new.cutpoints + extra * (new.cutpoints - old.cutpoints)
+    (before, old_law), (after, new_law), extra = old, new, factor - 1.0
+    both = (before.loadings != 0) & (after.loadings != 0)
+    loadings = after.loadings + np.where(both, extra * (after.loadings - before.loadings), 0.0)
+    negative = (allowed[:, 1:] == NONNEGATIVE) & (loadings < 0)
+    dispersion = after.dispersion * (after.dispersion / before.dispersion) ** extra
     point = replace(
-        new, intercept=intercept, loadings=loadings, dispersion=dispersion, cutpoints=cutpoints
+        after,
+        intercept=after.intercept + extra * (after.intercept - before.intercept),
+        loadings=np.where(negative, after.loadings, loadings),
+        dispersion=after.within_bounds(dispersion),
+        cutpoints=after.cutpoints + extra * (after.cutpoints - before.cutpoints),
     )
     if not point.in_range().all():
         return None
-    return point, law_step(stretched_law(old_law, new_law, extra))
+    return point, law_step(_extrapolate_law(old_law, new_law, extra))
+
+
+def _longer(factor: float) -> float:
+    """Return the next over-relaxation factor after a step that raised the objective."""
+    return min(factor * CONFIG.em.relaxation_growth, CONFIG.em.max_relaxation)
 
 
 def run_em(
@@ -163,7 +156,7 @@ def run_em(
     parameters: MeasurementParameters,
     probabilities: Array,
     *,
-    law_step: LawStep = any_law,
+    law_step: LawStep = normalise_counts,
 ) -> Estimate:
     """Return the penalised maximum likelihood estimate that EM reaches; the objective never falls.
 
@@ -175,66 +168,50 @@ def run_em(
     probabilities : ndarray, shape (S,)
         Starting value of the latent distribution.
     law_step : callable
-        M-step of the latent distribution: expected counts (S,) to probabilities (S,). The objective
-        is monotone if it returns the maximum likelihood distribution of its kind.
+        M-step of the latent distribution. The objective is monotone if it returns the maximum
+        likelihood distribution of its kind.
     """
-    data, schedule, allowed, penalty = (
-        problem.data,
-        problem.schedule,
-        problem.allowed,
-        problem.penalty,
-    )
+    data, schedule, allowed = problem.data, problem.schedule, problem.allowed
     scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
     features = np.ascontiguousarray(problem.basis.features)
+    tolerance = schedule.tolerance * min(data.n_counted, CONFIG.em.max_tolerance_rows)
+    point: _Point = (parameters, probabilities)
+    plain: _Point | None = None
     trace: list[tuple[float, float]] = []
     objectives: list[float] = []
-    least_gain = schedule.tolerance * min(data.n_counted, MOST_TOLERANT_ROWS)
-    previous = -np.inf
-    converged = False
-    stretch = 1.0
-    plain: tuple[MeasurementParameters, Array] | None = None
+    factor = 1.0
     while True:
-        statistics, log_likelihood = expect(
-            parameters, probabilities, data, features, n_threads=problem.n_threads
-        )
-        objective = log_likelihood - penalty_of(parameters, penalty, penalty_scale, allowed)
-        if plain is not None and objective < previous:
-            # The stretched step overshot: take the plain one, which cannot.
-            (parameters, probabilities), plain, stretch = plain, None, 1.0
+        statistics, log_likelihood = run_e_step(*point, data, features, n_threads=problem.n_threads)
+        cost = total_penalty(point[0], problem.penalty, penalty_scale, allowed)
+        objective = log_likelihood - cost
+        if plain is not None and objective < objectives[-1]:
+            # The over-relaxed step overshot: the plain step cannot.
+            point, plain, factor = plain, None, 1.0
             continue
         if trace:
             trace[-1] = (objective, trace[-1][1])
             if problem.observer is not None:
                 problem.observer(len(trace), schedule.max_iter, objective)
         objectives.append(objective)
-        converged = nearly_converged(objectives, least_gain)
+        converged = has_converged(objectives, tolerance)
         if converged or len(trace) >= schedule.max_iter:
             break
-        previous = objective
-        fresh = maximise(
-            parameters,
+        updated = run_m_step(
+            point[0],
             statistics,
             data,
             problem.basis,
             allowed,
-            penalty,
+            problem.penalty,
             n_newton=schedule.n_newton,
         )
-        law = law_step(statistics.count)
-        trace.append((np.nan, largest_move(parameters, fresh, scale)))
-        plain = None
-        if stretch > 1.0:
-            stretched = _stretched(
-                parameters, probabilities, fresh, law, stretch, law_step, allowed
-            )
-            if stretched is not None:
-                plain = (fresh, law)
-                fresh, law = stretched
-        parameters, probabilities = fresh, law
-        stretch = min(stretch * STRETCH_GROWTH, LARGEST_STRETCH)
+        step: _Point = (updated, law_step(statistics.count))
+        trace.append((np.nan, largest_change(point[0], updated, scale)))
+        relaxed = _over_relax(point, step, factor, law_step, allowed) if factor > 1.0 else None
+        point, plain = (step, None) if relaxed is None else (relaxed, step)
+        factor = _longer(factor)
     return Estimate(
-        parameters,
-        probabilities,
+        *point,
         log_likelihood,
         objective,
         len(trace),
@@ -244,133 +221,89 @@ def run_em(
     )
 
 
-# --- The latent law alone, fitted to the observed data with the items' coefficients held
-
-
 def fit_law(
-    expected: Callable[[Array], tuple[Array, float]],
+    e_step: Callable[[Array], tuple[Array, float]],
     probabilities: Array,
     law_step: LawStep,
     *,
     tolerance: float,
     max_steps: int,
 ) -> tuple[Array, float]:
-    """Return the law (S,) after EM, and the log-likelihood of that very law.
+    """Return the latent distribution (S,) after EM with fixed items, and its log-likelihood.
 
     Parameters
     ----------
-    expected : callable
-        A law (S,) to expected counts (S,) and the log-likelihood: the E-step, items held.
+    e_step : callable
+        Probabilities (S,) to expected counts (S,) and the log-likelihood.
     probabilities : ndarray, shape (S,)
-        Where EM starts, a law of the kind that ``law_step`` returns.
+        Starting value, of the kind that ``law_step`` returns.
     law_step : callable
-        Counts to the most likely law of the kind that is wanted.
+        Counts to the maximum likelihood distribution of its kind.
     tolerance : float
-        EM ends when a step gains less, in units of log-likelihood.
+        EM ends when an iteration raises the log-likelihood by less.
     max_steps : int
     """
-    current, stretch = probabilities, 1.0
-    settled, last = probabilities, -np.inf
+    current, factor = probabilities, 1.0
+    best, log_likelihood = probabilities, -np.inf
     plain: Array | None = None
     for _ in range(max_steps):
-        counts, value = expected(current)
-        if plain is not None and value < last:
-            # The stretched step overshot: the plain one cannot.
-            current, plain, stretch = plain, None, 1.0
+        counts, value = e_step(current)
+        if plain is not None and value < log_likelihood:
+            # The over-relaxed step overshot: the plain step cannot.
+            current, plain, factor = plain, None, 1.0
             continue
-        gain = value - last
-        settled, last = current, value
+        gain = value - log_likelihood
+        best, log_likelihood = current, value
         if gain < tolerance:
             break
-        fresh = law_step(counts)
-        plain = None
-        if stretch > 1.0:
-            plain, fresh = fresh, law_step(stretched_law(current, fresh, stretch - 1.0))
-        current = fresh
-        stretch = min(stretch * STRETCH_GROWTH, LARGEST_STRETCH)
-    # What the last step led to has no likelihood yet, and a stretched one may have overshot.
-    return settled, last
+        step, plain = law_step(counts), None
+        if factor > 1.0:
+            plain, step = step, law_step(_extrapolate_law(current, step, factor - 1.0))
+        current = step
+        factor = _longer(factor)
+    # The last step has not been evaluated, and may have overshot.
+    return best, log_likelihood
 
 
-def freed_law(
-    parameters: MeasurementParameters,
-    probabilities: Array,
-    counts: Array,
-    data: WorkingData,
-    features: Array,
-    n_steps: int,
-    *,
-    ratio: float,
-    n_threads: int = 1,
+def update_law_unconstrained(
+    e_step: LawEStep, probabilities: Array, counts: Array, n_steps: int, *, ratio: float
 ) -> Array:
-    """Return the law after a few steps in which it may become anything, shape (S,).
+    """Return the latent distribution after a few unconstrained EM steps, shape (S,).
 
-    Expected counts under a law over a graph confirm that graph. A few unrestricted steps let
-    dependence show that the graph does not have; many would let the law fit noise. Each step is
-    worth two of EM's: a step of EM closes a share ``ratio`` of the distance to go, one that is
-    ``2 - ratio`` times as long closes as much as two, and none overshoots.
+    Expected counts under a distribution over a graph confirm that graph. A few unconstrained steps
+    reveal dependence that the graph lacks; many would fit noise. Each step is as long as two plain
+    ones: EM closes a share ``ratio`` of the remaining distance, and a step ``2 - ratio`` times as
+    long closes as much as two without overshooting.
 
     Parameters
     ----------
-    parameters : MeasurementParameters
-        On the working scale, held.
-    data : WorkingData
-    features : ndarray, shape (S, T)
+    e_step : LawEStep
     probabilities, counts : ndarray, shape (S,)
-        The law to begin with and the counts expected under it: the first step needs no E-step.
+        Starting value, and the counts expected under it: the first step needs no E-step.
     n_steps : int
     ratio : float
-        Share of the latents' information that the items carry.
+        Information ratio of the items.
     """
     current = probabilities
     for step in range(n_steps):
         if step > 0:
-            counts, _ = expect_states(parameters, current, data, features, n_threads=n_threads)
-        fresh = counts / counts.sum()
-        further = stretched_law(current, fresh, 1.0 - ratio)
-        current = further / further.sum()
+            counts, _ = e_step.run(current)
+        extrapolated = _extrapolate_law(current, counts / counts.sum(), 1.0 - ratio)
+        current = extrapolated / extrapolated.sum()
     return current
 
 
-# --- The E-step for many laws with the items held: what rows say of the states is kept
+@dataclass(frozen=True)
+class _StoredRows:
+    """Rows whose block densities are stored: (row weights, densities) of blocks, by lane."""
 
-#: Numbers that are kept at most (32 MB); with more, E-steps begin from the rows each time.
-MOST_KEPT = 1 << 22
+    model: BlockModel
+    lanes: list[list[tuple[Array, BlockDensities]]]
 
 
 @dataclass(frozen=True)
-class _MetRows:
-    """Rows that have met the states of either half.
-
-    Attributes
-    ----------
-    halves : Halves
-        Under any law.
-    lanes : list of list of (counted, Densities)
-        By lane, blocks of rows: how many rows each counts for, shape (n,), and its densities.
-    """
-
-    halves: Halves
-    lanes: list[list[tuple[Array, Densities]]]
-
-    @classmethod
-    def of(cls, rows: Rows, halves: Halves) -> _MetRows:
-        """Return rows and what they say, in blocks and lanes as other E-steps have them."""
-        return cls(
-            halves,
-            [
-                [
-                    (block.counted, halves.densities(block.extended))
-                    for block in rows.lane(lane, halves.n_rows)
-                ]
-                for lane in range(N_LANES)
-            ],
-        )
-
-
-@dataclass(frozen=True)
-class HeldItems:
-    """Items that are held, and a table.
+class LawEStep:
+    """E-step for many latent distributions with fixed items, whose block densities are stored.
 
     Attributes
     ----------
@@ -378,9 +311,9 @@ class HeldItems:
         On the working scale.
     data : WorkingData
     features : ndarray, shape (S, T)
-        The terms' values in all joint states.
+        Values of the terms in all joint states.
     n_threads : int
-        Changes the time, never the bits.
+        Changes the running time, never the bits.
     """
 
     parameters: MeasurementParameters
@@ -388,59 +321,73 @@ class HeldItems:
     features: Array
     n_threads: int = 1
 
-    def expect_states(self, law: Array) -> tuple[Array, float]:
-        """Return expected counts of states (S,) and the log-likelihood under a law (S,)."""
-        if self._met is None:
-            return self._from_the_rows(law)
+    def run(self, law: Array) -> tuple[Array, float]:
+        """Return expected counts of the states (S,) and the log-likelihood under a law (S,)."""
+        if self._stored is None:
+            return self._run_from_rows(law)
         log_law = log_probabilities(law)
         counts, total = np.zeros(len(law)), 0.0
-        for met in self._met:
-            halves = met.halves.under(log_law)
-            sums = sum_lanes(partial(_lane_counts, met, halves), self.n_threads)
+        for stored in self._stored:
+            model = stored.model.with_law(log_law)
+            sums = sum_lanes(partial(_sum_stored, stored, model), self.n_threads)
             if np.isnan(sums.total):
-                return self._from_the_rows(law)
-            counts += halves.by_state(sums.by_place)[0]
+                return self._run_from_rows(law)
+            counts += model.by_state(sums.by_state)[0]
             total += sums.total
         return counts, total + self.data.base(self.parameters.dispersion)
 
-    def _from_the_rows(self, law: Array) -> tuple[Array, float]:
-        return expect_states(
+    def _run_from_rows(self, law: Array) -> tuple[Array, float]:
+        """Return the same without stored densities."""
+        return run_law_e_step(
             self.parameters, law, self.data, self.features, n_threads=self.n_threads
         )
 
     @cached_property
-    def _met(self) -> list[_MetRows] | None:
-        """All rows, or None where states are listed, something is between halves, or all is much.
-
-        Under an even law: halves do not depend on it.
-        """
+    def _stored(self) -> list[_StoredRows] | None:
+        """All rows, or None if states are listed, the split has a boundary, or memory is short."""
         n_states = len(self.features)
         tables = self.parameters.tables(self.features)
-        even = np.full(n_states, -np.log(n_states))
-        groups = []
-        for rows, complete in rows_by_gaps(self.data):
-            halves = halves_of(
-                self.parameters, even, self.features, tables, self.data, gaps=not complete
+        # Densities given the blocks' states do not depend on the latent distribution.
+        uniform = np.full(n_states, -np.log(n_states))
+        groups, size = [], 0
+        for rows, complete in rows_by_completeness(self.data):
+            model = factorise_states(
+                self.parameters,
+                uniform,
+                self.features,
+                tables,
+                self.data,
+                has_missing=not complete,
             )
-            if halves is None or halves.split.has_border:
+            if model is None or model.split.has_boundary:
                 return None
-            groups.append((rows, halves))
-        if sum(len(rows) * sum(halves.weights.shape) for rows, halves in groups) > MOST_KEPT:
+            groups.append((rows, model))
+            size += len(rows) * sum(model.weights.shape)
+        if size > CONFIG.e_step.max_stored_densities:
             return None
-        return [_MetRows.of(rows, halves) for rows, halves in groups]
+        return [
+            _StoredRows(
+                model,
+                [
+                    [
+                        (block.row_weights, model.densities(block.extended))
+                        for block in rows.lane(lane, model.n_rows)
+                    ]
+                    for lane in range(CONFIG.e_step.n_lanes)
+                ],
+            )
+            for rows, model in groups
+        ]
 
 
-def _lane_counts(met: _MetRows, halves: Halves, lane: int) -> RowSums:
-    """Return a lane's counts of states by place; a total of NaN if rows lost their digits."""
-    sums = RowSums(np.zeros((1, halves.weights.size)))
-    for counted, densities in met.lanes[lane]:
-        meeting = halves.meet_again(densities)
-        if meeting.mass.min() < SMALLEST_MASS:
+def _sum_stored(stored: _StoredRows, model: BlockModel, lane: int) -> RowSums:
+    """Return a lane's counts of states in split order; a total of NaN if a row underflowed."""
+    sums = RowSums(np.zeros((1, model.weights.size)))
+    for weights, densities in stored.lanes[lane]:
+        posterior = model.combine(densities)
+        if posterior.mass.min() < CONFIG.e_step.smallest_mass:
             sums.total = np.nan
             break
-        sums.by_place += meeting.counts(counted / meeting.mass)
-        sums.total += float(meeting.marginal @ counted)
+        sums.by_state += posterior.counts(weights / posterior.mass)
+        sums.total += float(posterior.log_marginal @ weights)
     return sums
-
-
-__all__ = ["MOST_KEPT", "HeldItems"]

@@ -1,4 +1,4 @@
-"""What the observed data say about the items' coefficients: scores and empirical information."""
+"""Observed information of the items, information ratio, and evidence of the loadings."""
 
 from __future__ import annotations
 
@@ -9,36 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
+from hidag.em.e_step import Statistics
 from hidag.em.m_step import Basis
-from hidag.em.posterior import ROWS_FOR_AVERAGES, PosteriorBlocks
-from hidag.em.statistics import Statistics
+from hidag.em.posterior import PosteriorBlocks
+from hidag.latent.laws import LatentLaw
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
 
-#: A posterior probability below this counts for nothing.
-NO_WEIGHT = 1e-15
-#: Slopes that are a sum of terms up to this share of the largest are one.
-LINEAR = 1e-9
-
 
 @dataclass(frozen=True)
-class SlopeMeans:
-    """What turns posteriors into means of slopes times terms, for each of several slopes.
+class DerivativeMeans:
+    """Posterior means of derivatives (functions of the state) times terms.
 
-    A slope that is a sum of terms (of a Gaussian item, or of one with a single latent) needs only
-    means of products of two terms, and these serve all such slopes.
+    A derivative that is linear in the terms (of a Gaussian item, or one with a single latent) needs
+    only means of products of two terms, which serve all such derivatives.
 
     Attributes
     ----------
     products : ndarray of float32, shape (S, Q)
-        Products of pairs of columns of the design, and slopes that are no sums times the design.
+        Other derivatives times the design, and products of pairs of its columns.
     pairs : ndarray of int, shape (P, P)
-        Which of the products belongs to two columns of the design.
+        Column of ``products`` for each pair of columns of the design.
     linear, other : ndarray of int
-        Which slopes are sums of terms and which are not.
-    coefficients : ndarray, shape (P, number of linear slopes)
+        Derivatives that are linear in the terms, and those that are not.
+    coefficients : ndarray, shape (P, number of linear derivatives)
     """
 
     products: NDArray[np.float32]
@@ -48,32 +46,33 @@ class SlopeMeans:
     coefficients: Array
 
     @classmethod
-    def of(cls, slopes: Array, basis: Basis, order: NDArray[np.int64]) -> SlopeMeans:
-        """Return them for slopes by state, shape (m, S); posteriors have states in ``order``."""
+    def of(cls, derivatives: Array, basis: Basis, order: NDArray[np.int64]) -> DerivativeMeans:
+        """Return them for derivatives (m, S); posteriors have states in ``order``."""
         design = basis.design
         size = design.shape[1]
-        sums = np.zeros(len(slopes), dtype=bool)
-        coefficients: Array = np.zeros((size, len(slopes)))
+        is_linear = np.zeros(len(derivatives), dtype=bool)
+        coefficients: Array = np.zeros((size, len(derivatives)))
         if not basis.collinear:
-            coefficients = np.asarray(np.linalg.solve(design.T @ design, design.T @ slopes.T))
-            rest = np.abs(slopes - (design @ coefficients).T).max(axis=1)
-            sums = rest <= LINEAR * np.abs(slopes).max(axis=1)
-        if sums.sum() * size <= basis.products.shape[1]:
-            sums[:] = False
-        other = np.flatnonzero(~sums)
-        columns = (slopes[other, None, :] * design.T).reshape(-1, len(design)).T
-        if sums.any():
+            coefficients = np.asarray(np.linalg.solve(design.T @ design, design.T @ derivatives.T))
+            error = np.abs(derivatives - (design @ coefficients).T).max(axis=1)
+            largest = np.abs(derivatives).max(axis=1)
+            is_linear = error <= CONFIG.information.linear_tolerance * largest
+        if is_linear.sum() * size <= basis.products.shape[1]:
+            is_linear[:] = False
+        other = np.flatnonzero(~is_linear)
+        columns = (derivatives[other, None, :] * design.T).reshape(-1, len(design)).T
+        if is_linear.any():
             columns = np.hstack([columns, basis.products])
         left, right = np.triu_indices(size)
         pairs = np.empty((size, size), dtype=np.intp)
         pairs[left, right] = pairs[right, left] = len(other) * size + np.arange(len(left))
-        # Second moments over some thousands of rows need two digits: single precision has seven.
+        # Second moments need two digits; single precision has seven.
         products = np.ascontiguousarray(columns[order], dtype=np.float32)
-        return cls(products, pairs, np.flatnonzero(sums), other, coefficients[:, sums])
+        return cls(products, pairs, np.flatnonzero(is_linear), other, coefficients[:, is_linear])
 
     def under(self, posteriors: PosteriorBlocks) -> Iterator[tuple[slice, Array]]:
-        """Yield row ranges and means of each slope times each term, shape (rows, m, P)."""
-        if posteriors.add_up and len(self.other) == 0:
+        """Yield row ranges and means of each derivative times each term, shape (n, m, P)."""
+        if posteriors.all_additive and len(self.other) == 0:
             for rows, moments in posteriors.second_moments():
                 size = len(self.coefficients)
                 by_term = moments.reshape(-1, size) @ self.coefficients
@@ -84,8 +83,8 @@ class SlopeMeans:
 
     def _of_block(self, posterior: Array) -> Array:
         """Return means under posteriors, shape (n, S)."""
-        # A floor that weighs nothing: numbers too small for single precision would be slow.
-        means = np.maximum(posterior, NO_WEIGHT).astype(np.float32) @ self.products
+        floored = np.maximum(posterior, CONFIG.information.min_probability)
+        means = floored.astype(np.float32) @ self.products
         n_rows, size = len(means), len(self.pairs)
         out = np.empty((n_rows, len(self.linear) + len(self.other), size))
         n_own = len(self.other) * size
@@ -106,51 +105,125 @@ def observed_information(
     """Return the observed-data score (J, P) and empirical information (J, P, P) of each item.
 
     The score of coefficient a of item j in row i is ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]``,
-    with a sum over columns in place of x for items that have several.
-    ``statistics`` are those expected under the parameters and the law: they hold the scores' sums
-    over all rows; the information is N times an average over some thousands.
+    with a sum over columns in place of x for items with several columns. ``statistics`` are those
+    expected under the parameters, and give the score; the information is N times an average over
+    the first rows.
     """
     n_counted = data.n_counted
-    data = data.first_rows(ROWS_FOR_AVERAGES)
+    data = data.first_rows(CONFIG.information.n_rows)
     size, n_items, columns = basis.design.shape[1], data.n_items, data.columns
     beta = parameters.coefficients
-    slopes = np.empty((columns.n_columns + n_items, len(basis.design)))
-    dtheta, dpartition = slopes[: columns.n_columns], slopes[columns.n_columns :]
+    derivatives = np.empty((columns.n_columns + n_items, len(basis.design)))
+    dtheta, dpartition = derivatives[: columns.n_columns], derivatives[columns.n_columns :]
     for family, items in parameters.groups():
         eta = beta[items] @ basis.design.T
         found = family.slopes(eta, parameters.auxiliary(family, items)[:, None])
         dtheta[columns.of(family, items)], dpartition[items] = found[0], found[1]
-    counts = statistics.item_counts(np.arange(n_items), data.gappy)
+    counts = statistics.item_counts(np.arange(n_items), data.incomplete)
     summed = columns.add_up(statistics.sum_x * dtheta)
     gradient = (summed - counts * dpartition) @ basis.design
     features = np.ascontiguousarray(basis.features)
     posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
-    means = SlopeMeans.of(slopes, basis, posteriors.order)
+    means = DerivativeMeans.of(derivatives, basis, posteriors.order)
     information = np.zeros((n_items, size, size))
     for rows, both in means.under(posteriors):
-        rising, falling = both[:, : columns.n_columns], both[:, columns.n_columns :]
-        score = columns.add_up(data.x[rows][:, :, None] * rising, axis=1) - falling
+        of_columns, of_items = both[:, : columns.n_columns], both[:, columns.n_columns :]
+        score = columns.add_up(data.x[rows][:, :, None] * of_columns, axis=1) - of_items
         if data.observed is not None:
             score *= data.observed[rows][:, :, None]
         by_item = np.ascontiguousarray(score.transpose(1, 0, 2))
-        counted = by_item
+        weighted = by_item
         if data.weights is not None:
-            counted = by_item * data.weights[rows][None, :, None]
-        information += by_item.transpose(0, 2, 1) @ counted
+            weighted = by_item * data.weights[rows][None, :, None]
+        information += by_item.transpose(0, 2, 1) @ weighted
     return gradient, information * (n_counted / data.n_counted)
 
 
-# --- What a table's evidence asks of items: less for each loading where the table says little
+def information_ratio(
+    parameters: MeasurementParameters, law: LatentLaw, data: WorkingData
+) -> float:
+    """Return the share of the latents' pairwise information that the items carry, from 0 to 1.
 
-#: The variance of loadings before any were seen, in units of their items' scales, and how many
-#: loadings that guess is worth.
-GUESSED_VARIANCE, WORTH_OF_GUESS = 0.25, 1.0
-#: Steps in which the distribution of the loadings settles.
-LEARNING_STEPS = 20
-#: A variance of an estimate beyond this (in the same units) says that nothing is known.
-LARGEST_ERROR = 9.0
-#: What keeps information invertible where an item tells nothing.
-LEAST_INFORMATION = 1e-3
+    For two latents and a level of each, ``s = (1{z_a >= u} - p)(1{z_b >= v} - q)`` has the ratio
+    ``Var(E[s | x]) / Var(s)``. A pair of latents has the harmonic mean over its levels, because an
+    edge is tested on all of them and noise is inversely proportional to the ratio. The result is
+    the mean over pairs (1 for a single latent). ``parameters`` are on the working scale of
+    ``data``; averages are over its first rows.
+    """
+    data = data.first_rows(CONFIG.information.n_rows_for_ratio)
+    main = Terms.main(law.space.levels)
+    states = law.space.states()
+    steps = main.features(states)
+    probabilities = np.asarray(law.probabilities)
+    left, right = np.triu_indices(main.n_main, 1)
+    apart = main.main_latents[left] != main.main_latents[right]
+    left, right = left[apart], right[apart]
+    if len(left) == 0:
+        return 1.0
+    mean = probabilities @ steps
+    centred = steps - mean
+    products = centred[:, left] * centred[:, right]
+    total, squares = np.zeros(len(left)), np.zeros(len(left))
+    features = parameters.terms.features(states)
+    posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
+    weights = data.row_weights
+    for rows, expected in _pair_means(posteriors, products, mean, left, right):
+        total += weights[rows] @ expected
+        squares += weights[rows] @ expected**2
+    explained = squares / data.n_counted - (total / data.n_counted) ** 2
+    variance = probabilities @ products**2 - (probabilities @ products) ** 2
+    share = np.where(variance > 1e-12, explained / np.maximum(variance, 1e-12), 1.0)
+    pair = main.main_latents[left] * law.space.n_latents + main.main_latents[right]
+    return mean_of_pairs(np.clip(share, 0.0, 1.0), pair)
+
+
+def _pair_means(
+    posteriors: PosteriorBlocks,
+    products: Array,
+    mean: Array,
+    left: NDArray[np.intp],
+    right: NDArray[np.intp],
+) -> Iterator[tuple[slice, Array]]:
+    """Yield row ranges and posterior means of products of two centred terms, (n, pairs).
+
+    ``products`` has them by state, (S, pairs); ``mean`` (F,) are the means of the terms, and
+    ``left`` and ``right`` (pairs,) their indices.
+    """
+    if not posteriors.all_additive:
+        yield from posteriors.means(products)
+        return
+    for rows, moments in posteriors.second_moments():
+        single = moments[:, 0, 1:] - mean
+        both = moments[:, 1 + left, 1 + right]
+        centre = mean[left] * single[:, right] + mean[right] * single[:, left]
+        yield rows, both - centre - mean[left] * mean[right]
+
+
+def mean_of_pairs(shares: Array, pairs: NDArray[np.integer]) -> float:
+    """Return the mean over pairs of latents of the harmonic means of their levels' shares.
+
+    ``pairs``, shape (n,), has the pair that each share (n,) belongs to.
+    """
+    _, place = np.unique(pairs, return_inverse=True)
+    number = np.bincount(place)
+    smallest = CONFIG.information.min_pair_ratio
+    harmonic = number / np.bincount(place, 1.0 / np.maximum(shares, smallest))
+    # For a pair of binary latents the mean is the share itself, to the last bit.
+    single = number == 1
+    harmonic[single] = np.bincount(place, shares)[single]
+    return float(harmonic.mean())
+
+
+def effective_sample_ratio(ratio: float, n_steps: int) -> float:
+    """Return the effective number of rows per row for expected counts that a graph is learned from.
+
+    Observed latents would give 1. At convergence the items carry a share ``ratio`` of that. After
+    ``n_steps`` unconstrained EM steps the counts contain a share ``a = 1 - (1 - ratio)^n_steps`` of
+    a dependence that was absent before. Dividing by ``a^2`` gives an edge the weight of the
+    observed-data score test.
+    """
+    contained = 1.0 - (1.0 - min(max(ratio, 1e-6), 1.0)) ** n_steps
+    return float(min(ratio / contained**2, CONFIG.information.max_effective_ratio))
 
 
 def log_evidence(
@@ -159,83 +232,83 @@ def log_evidence(
     scales: Array,
     optional: NDArray[np.bool_],
 ) -> float:
-    """Return the logarithm of what loadings and their choice take off the likelihood.
+    """Return the log evidence of the loadings and their support, relative to the likelihood.
+
+    A Laplace approximation with an empirical Bayes prior of the loadings; to be added to the
+    log-likelihood.
 
     Parameters
     ----------
     parameters : MeasurementParameters
-        Main effects, at a maximum of the likelihood given which loadings are not zero.
+        Main effects, at a maximum of the likelihood given the support.
     information : ndarray, shape (J, 1 + T, 1 + T)
-        That the observed data carry about each item's intercept and loadings.
+        Observed information about each item's intercept and loadings.
     scales : ndarray, shape (J,)
         Size of a typical coefficient of each item.
     optional : ndarray of bool, shape (J, T)
-        Loadings that are a choice, not known to be there or not to be there.
-
-    Returns
-    -------
-    float
-        To be added to the log-likelihood.
+        Loadings that are selected by the data.
     """
     loadings = parameters.loadings / scales[:, None]
-    direction = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)
-    values, left = [], []
+    sign = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)
+    values, blocks = [], []
     for j in range(len(loadings)):
         inside = np.flatnonzero(loadings[j])
         if len(inside):
-            turn = direction[inside]
-            values.append(loadings[j, inside] * turn)
-            left.append(_left(information[j], inside) * scales[j] ** 2 * np.outer(turn, turn))
-    chosen = optional & (loadings != 0)
-    n_chosen, n_optional = int(chosen.sum()), int(optional.sum())
-    # Each choice is as probable as its number of loadings, and these are all equally probable.
+            own = sign[inside]
+            values.append(loadings[j, inside] * own)
+            block = _marginal_information(information[j], inside)
+            blocks.append(block * scales[j] ** 2 * np.outer(own, own))
+    n_chosen, n_optional = int((optional & (loadings != 0)).sum()), int(optional.sum())
+    # Uniform prior of the number of loadings, and of the supports with this number.
     choice = float(betaln(n_chosen + 1.0, n_optional - n_chosen + 1.0))
     if not values:
         return choice
-    mean, variance = learned_distribution(values, left)
+    mean, variance = fit_loading_prior(values, blocks)
     return choice + sum(
-        _integrated(value, block, mean, variance) for value, block in zip(values, left, strict=True)
+        _log_marginal(value, block, mean, variance)
+        for value, block in zip(values, blocks, strict=True)
     )
 
 
-def learned_distribution(values: list[Array], left: list[Array]) -> tuple[float, float]:
-    """Return mean and variance of the distribution that loadings were drawn from.
+def fit_loading_prior(values: list[Array], information: list[Array]) -> tuple[float, float]:
+    """Return mean and variance of the normal distribution of the loadings (empirical Bayes).
 
     Parameters
     ----------
     values : list of ndarray, shape (n,)
         The loadings of each item that has any.
-    left : list of ndarray, shape (n, n)
-        Information about them, the intercept unknown.
+    information : list of ndarray, shape (n, n)
+        About them, with the intercept unknown.
     """
+    settings = CONFIG.information
     found = np.concatenate(values)
-    errors = np.concatenate([np.diag(np.linalg.inv(block)) for block in left])
-    errors = np.minimum(errors, LARGEST_ERROR)
-    variance = max(float(found.var() - errors.mean()), GUESSED_VARIANCE / 2.0)
+    errors = np.concatenate([np.diag(np.linalg.inv(block)) for block in information])
+    errors = np.minimum(errors, settings.max_sampling_variance)
+    variance = max(float(found.var() - errors.mean()), settings.prior_variance / 2.0)
     mean = float(found.mean())
-    for _ in range(LEARNING_STEPS):
+    for _ in range(settings.prior_iterations):
         weights = 1.0 / (errors + variance)
         mean = float((weights * found).sum() / weights.sum())
         expected = (found * variance + mean * errors) * weights
-        unsure = variance * errors * weights
-        total = float(((expected - mean) ** 2 + unsure).sum())
-        guess = WORTH_OF_GUESS * GUESSED_VARIANCE
-        variance = (guess + total) / (WORTH_OF_GUESS + len(found))
+        total = float(((expected - mean) ** 2 + variance * errors * weights).sum())
+        prior = settings.prior_weight * settings.prior_variance
+        variance = (prior + total) / (settings.prior_weight + len(found))
     return mean, variance
 
 
-def _left(information: Array, inside: NDArray[np.intp]) -> Array:
-    """Return the information about some loadings when the intercept is not known either."""
+def _marginal_information(information: Array, inside: NDArray[np.intp]) -> Array:
+    """Return the information about some loadings with the intercept unknown."""
+    ridge = CONFIG.information.ridge
     rows = inside + 1
     block = information[np.ix_(rows, rows)]
     cross = information[rows, 0]
-    block = block - np.outer(cross, cross) / max(float(information[0, 0]), LEAST_INFORMATION)
-    return np.asarray(block + LEAST_INFORMATION * np.eye(len(rows)))
+    block = block - np.outer(cross, cross) / max(float(information[0, 0]), ridge)
+    return np.asarray(block + ridge * np.eye(len(rows)))
 
 
-def _integrated(value: Array, block: Array, mean: float, variance: float) -> float:
-    """Return the log of the mean likelihood over loadings, relative to the maximum's."""
-    spread = np.eye(len(value)) + variance * block
+def _log_marginal(value: Array, information: Array, mean: float, variance: float) -> float:
+    """Return the log of the likelihood averaged over the prior, relative to the maximum."""
+    spread = np.eye(len(value)) + variance * information
     off = (value - mean) / np.sqrt(variance)
     _, log_determinant = np.linalg.slogdet(spread)
     return float(-0.5 * log_determinant - 0.5 * (off @ off - off @ np.linalg.solve(spread, off)))

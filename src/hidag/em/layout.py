@@ -1,4 +1,4 @@
-"""How items and latents hang together, written as flat arrays for the kernels."""
+"""Flat arrays for the kernels: items with their latents, latents with their parents."""
 
 from __future__ import annotations
 
@@ -8,43 +8,40 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.e_step import log_probabilities
 from hidag.em.m_step import Basis
-from hidag.exceptions import SettingError
+from hidag.exceptions import Advice, SettingError
 from hidag.latent.laws import NetworkLaw, Parents
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import Columns, MeasurementParameters, columns_of
 from hidag.measurement.terms import Interaction, Terms
 
-# --- Terms as an item sees them: in the joint states of its own few latents
-
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
 def sub_states(shape: tuple[int, ...]) -> IntArray:
-    """Return all sub-states of latents with so many levels, (size, p), the first fastest."""
+    """Return all joint states of latents with these levels, (size, p), the first fastest."""
     size = int(np.prod(shape, dtype=np.int64))
-    # C order with the latents backwards makes the first change fastest.
-    states = np.stack(np.unravel_index(np.arange(size), shape[::-1]), axis=1) if shape else None
-    return np.zeros((1, 0), np.int64) if states is None else states[:, ::-1].astype(np.int64)
+    return np.indices(shape[::-1]).reshape(len(shape), size)[::-1].T.astype(np.int64)
 
 
 @dataclass(frozen=True)
-class LocalTerms:
-    """Items whose terms look the same in their own sub-states.
+class ItemGroup:
+    """Items that have the same design over the sub-states (the states of their own latents).
 
     Attributes
     ----------
     items : ndarray of int, shape (n,)
     columns : ndarray of int, shape (n, T')
-        Columns of the loadings that these terms have.
+        Columns of the loadings.
     features : ndarray, shape (size, T')
         The terms' values in each sub-state.
     cells : ndarray of int64, shape (n, size)
-        Where the items' tables lie.
-    products : bool
+        Positions of the items' tables.
+    collinear : bool
         Whether some terms are products of others.
     """
 
@@ -52,22 +49,22 @@ class LocalTerms:
     columns: NDArray[np.intp]
     features: Array
     cells: IntArray
-    products: bool = False
+    collinear: bool = False
 
     @cached_property
     def basis(self) -> Basis:
         """The sub-states as regressors."""
-        return Basis.of(self.features, collinear=self.products)
+        return Basis.of(self.features, collinear=self.collinear)
 
 
-def local_terms(
+def _group_items(
     terms: Terms,
     shape: tuple[int, ...],
     items: NDArray[np.intp],
     parents: IntArray,
     starts: IntArray,
-) -> list[LocalTerms]:
-    """Return the terms of items whose latents have the levels ``shape``, in those latents alone.
+) -> list[ItemGroup]:
+    """Return groups of items whose latents have the levels ``shape``.
 
     Parameters
     ----------
@@ -76,22 +73,19 @@ def local_terms(
     items : ndarray of int, shape (n,)
     parents : ndarray of int64, shape (n, p)
     starts : ndarray of int64, shape (n,)
-        Where their tables begin.
+        Positions of their tables.
     """
-    firsts = np.concatenate([[0], np.cumsum(np.array(terms.levels) - 1)])
-    main = Terms.main(shape) if shape else None
-    width = 0 if main is None else main.n_main
-    columns = np.zeros((len(items), width), dtype=np.intp)
-    if main is not None:
-        columns = firsts[parents[:, main.main_latents]] + main.main_levels - 1
     states = sub_states(shape)
     cells = starts[:, None] + np.arange(len(states))
-    every = np.arange(len(items))
+    if not shape:
+        return [ItemGroup(items, np.zeros((len(items), 0), np.intp), np.zeros((1, 0)), cells)]
+    main = Terms.main(shape)
+    firsts = np.concatenate([[0], np.cumsum(np.array(terms.levels) - 1)])
+    columns = firsts[parents[:, main.main_latents]] + main.main_levels - 1
     if not terms.interactions or len(shape) < 2:
-        plain = np.zeros((1, 0)) if main is None else main.features(states)
-        return [LocalTerms(items, columns, plain, cells)]
-    alike: dict[tuple[Interaction, ...], list[tuple[int, list[int]]]] = {}
-    for i in every:
+        return [ItemGroup(items, columns, main.features(states), cells)]
+    groups: dict[tuple[Interaction, ...], list[tuple[int, list[int]]]] = {}
+    for i in range(len(items)):
         place = {int(k): a for a, k in enumerate(parents[i])}
         found = {
             tuple((place[k], u) for k, u in pairs): t
@@ -99,13 +93,13 @@ def local_terms(
             if all(k in place for k, _ in pairs)
         }
         key = tuple(sorted(found))
-        alike.setdefault(key, []).append((int(i), [found[pairs] for pairs in key]))
+        groups.setdefault(key, []).append((i, [found[pairs] for pairs in key]))
     out = []
-    for key, members in sorted(alike.items()):
+    for key, members in sorted(groups.items()):
         places = np.array([i for i, _ in members], dtype=np.intp)
         more = np.array([t for _, t in members], dtype=np.intp).reshape(len(places), len(key))
         out.append(
-            LocalTerms(
+            ItemGroup(
                 items[places],
                 np.hstack([columns[places], more]),
                 Terms(shape, key).features(states),
@@ -114,12 +108,6 @@ def local_terms(
             )
         )
     return out
-
-
-# ---
-
-#: An item's table has an entry for each state of its latents: no more than this are tabulated.
-MOST_SUB_STATES = 1 << 16
 
 
 def _pointers(lists: list[NDArray[np.intp]]) -> IntArray:
@@ -132,10 +120,10 @@ def _flat(lists: list[NDArray[np.intp]]) -> IntArray:
 
 @dataclass(frozen=True)
 class ItemLayout:
-    """Which latents load on which items, and where each item's table of sub-states lies.
+    """Latents of each item, and the position of each item's table over its sub-states.
 
-    Kernels know columns only: an item with several has as many tables of one size, one after the
-    other, as if each were an item of its own (D in all, J if every item has one).
+    Kernels treat columns as items: an item with several columns has as many tables of the same
+    size, one after the other (D in all, J if every item has one).
 
     Attributes
     ----------
@@ -145,8 +133,8 @@ class ItemLayout:
     columns : Columns
     levels : ndarray of int64, shape (K,)
     item_ptr, item_parents, item_strides : ndarray of int64, shapes (D + 1,), (nnz,), (nnz,)
-        Latents of column j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and what a level of
-        each adds to the number of the item's sub-state: 1 for the first, its levels for the next...
+        Latents of column j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and their strides in
+        the item's sub-states: 1 for the first latent.
     table_ptr : ndarray of int64, shape (D + 1,)
     latent_ptr, latent_items, latent_strides : ndarray of int64, shapes (K + 1,), (nnz,), (nnz,)
         Columns of latent k with its stride in their sub-states.
@@ -167,24 +155,29 @@ class ItemLayout:
 
     @classmethod
     def of(cls, parameters: MeasurementParameters) -> ItemLayout:
-        """Return the layout of the items' supports."""
+        """Return the layout of the parameters' support."""
         return cls.over(parameters.support, parameters.terms, parameters.families)
 
     @classmethod
     def over(cls, items: NDArray[np.bool_], terms: Terms, families: tuple[str, ...]) -> ItemLayout:
-        """Return the layout of items' supports, shape (J, K)."""
+        """Return the layout of a support, shape (J, K)."""
         columns = columns_of(families)
         support = items if columns.single else items[columns.item]
         counts = np.array(terms.levels, dtype=np.int64)
-        # What a level of each latent adds, were it one of the item's: levels of those before it.
         growth = np.where(support, counts, 1)
         sizes = np.prod(growth.astype(np.float64), axis=1)
-        if sizes.max(initial=0) > MOST_SUB_STATES:
+        largest = CONFIG.network_em.max_item_states
+        if sizes.max(initial=0) > largest:
             j = int(sizes.argmax())
             raise SettingError(
-                f"item {columns.item[j]} loads on {support[j].sum()} latents with {sizes[j]:.0f} "
-                "joint states; "
-                f"at most {MOST_SUB_STATES} can be tabulated: set some entries of its row of Q to 0"
+                "too-many-item-states",
+                "item {item} loads on {n_latents} latents with {n_states:.0f} joint states; at "
+                "most {largest} can be tabulated",
+                advice=Advice("sparser-q", "set some entries of its row of Q to 0"),
+                item=int(columns.item[j]),
+                n_latents=int(support[j].sum()),
+                n_states=float(sizes[j]),
+                largest=largest,
             )
         strides = np.cumprod(np.hstack([np.ones((len(support), 1), int), growth[:, :-1]]), axis=1)
         of_item = [np.flatnonzero(row) for row in support]
@@ -205,7 +198,7 @@ class ItemLayout:
         )
 
     def is_of(self, parameters: MeasurementParameters) -> bool:
-        """Return whether this is the layout of these parameters' supports."""
+        """Return whether this is the layout of the parameters' support."""
         return (
             self.terms == parameters.terms
             and self.families == parameters.families
@@ -218,8 +211,8 @@ class ItemLayout:
         return int(self.table_ptr[-1])
 
     @cached_property
-    def alike(self) -> list[LocalTerms]:
-        """Items by the look of their tables, with the cells of their first columns."""
+    def groups(self) -> list[ItemGroup]:
+        """Items grouped by design, with the cells of their first columns."""
         shapes: dict[tuple[int, ...], list[int]] = {}
         for j, first in enumerate(self.columns.starts[:-1]):
             latents = self.item_parents[self.item_ptr[first] : self.item_ptr[first + 1]]
@@ -229,33 +222,27 @@ class ItemLayout:
             items = np.array(shapes[shape], dtype=np.intp)
             first = self.columns.starts[items]
             parents = self.item_parents[self.item_ptr[first][:, None] + np.arange(len(shape))]
-            out.extend(local_terms(self.terms, shape, items, parents, self.table_ptr[first]))
+            out.extend(_group_items(self.terms, shape, items, parents, self.table_ptr[first]))
         return out
 
     def predictors(self, parameters: MeasurementParameters) -> Array:
-        """Return each item's linear predictor in each of its sub-states, flat.
-
-        Where an item has several columns, in the cells of the first one.
-        """
+        """Return the linear predictors by item and sub-state, in the cells of first columns."""
         eta = np.zeros(self.size)
-        for local in self.alike:
-            slopes = parameters.loadings[local.items[:, None], local.columns]
-            eta[local.cells] = parameters.intercept[local.items, None] + slopes @ local.features.T
+        for group in self.groups:
+            slopes = parameters.loadings[group.items[:, None], group.columns]
+            eta[group.cells] = parameters.intercept[group.items, None] + slopes @ group.features.T
         return eta
 
     def tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
-        """Return theta and A of each column in each of its sub-states, flat.
+        """Return theta and A by column and sub-state, flat; A at an item's first column only."""
+        return self._tabulate(parameters, derivatives=False)
 
-        A is the item's: it stands at the item's first column, the others have zero.
-        """
-        return self._by_family(parameters, slopes=False)
-
-    def slope_tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
-        """Return theta' and A' of each column in each of its sub-states, flat."""
-        return self._by_family(parameters, slopes=True)
+    def derivative_tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
+        """Return theta' and A' by column and sub-state, flat; A' at first columns only."""
+        return self._tabulate(parameters, derivatives=True)
 
     @cached_property
-    def _of_families(self) -> list[tuple[str, IntArray, IntArray, IntArray]]:
+    def _cells_by_family(self) -> list[tuple[str, IntArray, IntArray, IntArray]]:
         """Each family with the cells of its items' first columns, their items and table sizes."""
         sizes = np.diff(self.table_ptr)
         first = np.zeros(self.columns.n_columns, dtype=bool)
@@ -269,13 +256,15 @@ class ItemLayout:
             out.append((name, cells, of_cells, sizes[self.columns.starts[of_cells]]))
         return out
 
-    def _by_family(self, parameters: MeasurementParameters, *, slopes: bool) -> tuple[Array, Array]:
+    def _tabulate(
+        self, parameters: MeasurementParameters, *, derivatives: bool
+    ) -> tuple[Array, Array]:
         eta = self.predictors(parameters)
         first, second = np.empty(self.size), np.zeros(self.size)
-        for name, cells, item, size in self._of_families:
+        for name, cells, item, size in self._cells_by_family:
             family = family_named(name)
-            find = family.slopes if slopes else family.natural
-            found = find(eta[cells], parameters.auxiliary(family, item))
+            tabulate = family.slopes if derivatives else family.natural
+            found = tabulate(eta[cells], parameters.auxiliary(family, item))
             second[cells] = found[1]
             if family.n_columns == 1:
                 first[cells] = found[0]
@@ -286,16 +275,16 @@ class ItemLayout:
 
 
 @dataclass(frozen=True)
-class FamilyLayout:
-    """Parents and children of every latent, and where its conditional table lies.
+class NetworkLayout:
+    """Parents and children of each latent, and the position of its conditional table.
 
     Attributes
     ----------
     parents_of : tuple of tuples of int
     levels : tuple of int, length K
     parent_ptr, parents, parent_strides : ndarray of int64
-        Parents of each latent with what their levels add to the position in its C-ordered table,
-        whose last axis is the latent's own level.
+        Parents of each latent with their strides in its C-ordered table, whose last axis is the
+        latent's own level.
     table_ptr : ndarray of int64, shape (K + 1,)
     child_ptr, children, child_strides : ndarray of int64
         Children of each latent with its stride in their tables.
@@ -312,7 +301,7 @@ class FamilyLayout:
     child_strides: IntArray
 
     @classmethod
-    def of(cls, parents_of: Parents, levels: tuple[int, ...]) -> FamilyLayout:
+    def of(cls, parents_of: Parents, levels: tuple[int, ...]) -> NetworkLayout:
         """Return the layout of a network given by its parent sets and the latents' levels."""
         of_latent = [np.array(pa, dtype=np.intp) for pa in parents_of]
         of_children: list[list[int]] = [[] for _ in parents_of]
@@ -342,8 +331,8 @@ class FamilyLayout:
         )
 
     @classmethod
-    def of_law(cls, law: NetworkLaw) -> FamilyLayout:
-        """Return the layout of a law's tables."""
+    def of_law(cls, law: NetworkLaw) -> NetworkLayout:
+        """Return the layout of a network's tables."""
         return cls.of(law.parents, law.space.levels)
 
     @property
@@ -352,13 +341,13 @@ class FamilyLayout:
         return int(self.table_ptr[-1])
 
     def log_tables(self, law: NetworkLaw) -> Array:
-        """Return the logarithms of a law's tables, flat."""
+        """Return the log probabilities of a network's tables, flat."""
         return log_probabilities(np.concatenate([table.ravel() for table in law.tables]))
 
     def law_from(self, counts: Array, mass: float) -> NetworkLaw:
-        """Return the law with the conditional frequencies of flat counts.
+        """Return the network with the conditional frequencies of flat counts.
 
-        ``mass`` rows, spread evenly over each latent's table, keep everything possible.
+        Prior ``mass``, in rows, is spread evenly over each latent's table.
         """
         tables = []
         for k, pa in enumerate(self.parents_of):

@@ -1,4 +1,4 @@
-"""The M-step: penalised item regressions on the statistics, all items of a family at once."""
+"""M-step: penalised regressions of the items on the latent states, by proximal Newton steps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.design_data import WorkingData
-from hidag.em.statistics import Statistics, mean_and_spread
+from hidag.config import CONFIG
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
+from hidag.em.e_step import Statistics
 from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, ZERO, descend
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family
@@ -18,19 +19,16 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms
 
-# --- What loadings cost: which coefficients are penalised, in which units, and how much in all
-
 Array = NDArray[np.float64]
+#: Maximises quadratic models: (items, coefficients, gradients, curvatures) to coefficients.
+Propose = Callable[[NDArray[np.intp], Array, Array, Array], Array]
 
-#: Below this share of noise the default threshold is wider than a loading's standard error.
-QUIET_SHARE = 0.25
 
-
-def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
+def allowed_coefficients(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
     """Return ZERO, PENALISED or FREE for each coefficient, shape (J, 1 + T).
 
-    Entries of Q that are known to be 1 are free: no data can argue them away. Interactions stay
-    zero: they are let in once the items' latents are known.
+    Loadings of entries of Q given as 1 are free. Interactions are zero: they are introduced once
+    the items' latents are known.
     """
     out = np.full((len(q_entries), 1 + terms.n_terms), ZERO, dtype=np.uint8)
     out[:, 0] = FREE
@@ -39,20 +37,20 @@ def permissions(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
     return out
 
 
-def at_a_cost(allowed: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which coefficients are paid for when they are not zero, same shape."""
+def is_penalised(allowed: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which coefficients are penalised unless they are zero, same shape."""
     return np.asarray((allowed == PENALISED) | (allowed == NONNEGATIVE))
 
 
 def penalty_scales(data: WorkingData) -> Array:
-    """Return the units of the penalty's threshold for each item, shape (J,).
+    """Return the unit of the penalty's threshold for each item, shape (J,).
 
-    They are `coefficient_scales`, smaller for items with little noise. There standard errors are
-    small as well, and a threshold many of them wide would have a slope below the noise of a
-    gradient: every false loading would stay.
+    `coefficient_scales`, reduced for items with little noise. Their standard errors are small, and
+    a threshold many standard errors wide would have a slope below the noise of a gradient: false
+    loadings would remain.
     """
-    quiet = np.sqrt(data.noise_shares / QUIET_SHARE)
-    return coefficient_scales(data) * np.minimum(quiet, 1.0)
+    factor = np.sqrt(data.noise_shares / CONFIG.m_step.low_noise_share)
+    return coefficient_scales(data) * np.minimum(factor, 1.0)
 
 
 def coefficient_scales(data: WorkingData) -> Array:
@@ -66,64 +64,44 @@ def coefficient_scales(data: WorkingData) -> Array:
     return out
 
 
-def penalty_of(
-    parameters: MeasurementParameters,
-    penalty: Penalty,
-    scale: Array,
-    allowed: NDArray[np.uint8],
+def total_penalty(
+    parameters: MeasurementParameters, penalty: Penalty, scale: Array, allowed: NDArray[np.uint8]
 ) -> float:
-    """Return the total penalty of the loadings that are not known to be there."""
+    """Return the sum of the penalties of all penalised loadings."""
     cost = penalty.value(parameters.loadings, scale[:, None])
-    return float((cost * at_a_cost(allowed[:, 1:])).sum())
+    return float((cost * is_penalised(allowed[:, 1:])).sum())
 
 
-# --- How small estimation lets dispersions be, and which items ended there
+def dispersion_floor(family: Family, variance: Array) -> Array:
+    """Return the smallest admissible dispersion of a family's items, shape (n,).
 
-#: Smallest share of an item's variance that its dispersion may shrink to.
-SMALLEST_SHARE = 1e-4
-#: A dispersion this close to its bound, as a share of it, is at the bound.
-BOUND_SHARE = 1e-3
-#: Rows' worth of the item's mean, spread over its sub-states, where latents are sampled: no effect
-#: runs off to infinity when a latent tells an item's answers apart without fail.
-ITEM_MASS = 1.0
-#: Where latents are sampled, a dispersion up to so many times what that mass alone makes it, is
-#: that mass's doing: draws blur it.
-_BLURRED = 1.2
-
-
-def smallest_dispersion(family: Family, variance: Array) -> Array:
-    """Return the least that estimation lets dispersions of a family's items be, shape (n,).
-
-    Parameters
-    ----------
-    family : Family
-    variance : ndarray, shape (n,)
-        Of the items on the working scale; matters to families that are standardised.
+    ``variance``, shape (n,), is that of the items on the working scale.
     """
     low = np.full(len(variance), family.dispersion_bounds[0])
-    return np.maximum(low, SMALLEST_SHARE * variance) if family.is_location_scale else low
+    if not family.is_location_scale:
+        return low
+    return np.asarray(np.maximum(low, CONFIG.m_step.min_dispersion_share * variance))
 
 
-def ended_smallest(
+def at_dispersion_floor(
     parameters: MeasurementParameters,
     values: Array,
     weights: Array | None = None,
     *,
     sampled: bool = False,
 ) -> NDArray[np.bool_]:
-    """Return which items' dispersions ended as small as estimation lets them be, shape (J,).
+    """Return which items' dispersions are estimated on the boundary, shape (J,).
 
     Parameters
     ----------
     parameters : MeasurementParameters
         In the user's units.
     values : ndarray, shape (N, J)
-        What they were estimated from; NaN cells are missing.
+        The table of the fit; NaN cells are missing.
     weights : ndarray, shape (N,), optional
-        How many rows each row counts for.
     sampled : bool
-        Whether latents were sampled: then the mass that every sub-state is given keeps Gaussian and
-        lognormal items above the floor, and such items count if nothing else does.
+        Whether the fit used network EM, whose prior mass keeps dispersions of Gaussian and
+        lognormal items above the floor: a dispersion that the prior mass alone explains counts.
     """
     out = np.zeros(parameters.n_items, dtype=bool)
     for family, items in parameters.groups():
@@ -134,41 +112,30 @@ def ended_smallest(
             for place, j in enumerate(items):
                 seen = ~np.isnan(values[:, j])
                 counts = None if weights is None else weights[seen]
-                mean[place], spread = mean_and_spread(family.to_working(values[seen, j]), counts)
-                variance[place] = spread**2
+                mean[place], sd = weighted_mean_and_sd(family.to_working(values[seen, j]), counts)
+                variance[place] = sd**2
                 n_rows[place] = seen.sum() if counts is None else counts.sum()
-        least = (1.0 + BOUND_SHARE) * smallest_dispersion(family, variance)
+        largest = (1.0 + CONFIG.m_step.boundary_share) * dispersion_floor(family, variance)
         if sampled and family.is_location_scale:
-            by_mass = _left_by_mass(parameters, items, mean) / n_rows
-            least = np.maximum(least, _BLURRED * by_mass)
-        out[items] = parameters.dispersion[items] <= least
+            by_mass = _squares_of_prior_mass(parameters, items, mean) / n_rows
+            largest = np.maximum(largest, CONFIG.m_step.mass_dispersion_factor * by_mass)
+        out[items] = parameters.dispersion[items] <= largest
     return out
 
 
-def _left_by_mass(parameters: MeasurementParameters, items: NDArray[np.intp], mean: Array) -> Array:
-    """Return the squares that the mass of sub-states adds to items of given means, shape (n,)."""
+def _squares_of_prior_mass(
+    parameters: MeasurementParameters, items: NDArray[np.intp], mean: Array
+) -> Array:
+    """Return the sum of squares that the prior mass adds to items with given means, shape (n,)."""
     out = np.empty(len(items))
     for place, j in enumerate(items):
         states = parameters.terms.states_of(np.flatnonzero(parameters.support[j]))
         eta = parameters.intercept[j] + parameters.terms.features(states) @ parameters.loadings[j]
-        out[place] = ITEM_MASS * float(((eta - mean[place]) ** 2).mean())
+        out[place] = CONFIG.m_step.item_mass * float(((eta - mean[place]) ** 2).mean())
     return out
 
 
-# --- Newton steps of items whose predictors have a floor, along it where it is in the way
-
-#: Maximises quadratic models: (items, coefficients, gradients, curvatures) to coefficients.
-Propose = Callable[[NDArray[np.intp], Array, Array, Array], Array]
-
-#: Times that states may be held or let go in one step.
-MAX_ROUNDS = 6
-#: Held states end above the floor by this share of it: rounding does not take them below.
-ROOM = 1e-6
-#: Stiffness of held states, in units of an item's largest curvature.
-STIFFNESS = 1e6
-
-
-def kept_above(
+def maximise_above_floor(
     floor: float,
     design: Array,
     beta: Array,
@@ -177,107 +144,101 @@ def kept_above(
     propose: Propose,
     may_vanish: NDArray[np.bool_],
 ) -> Array:
-    """Return coefficients that maximise quadratic models with no predictor below the floor.
+    """Return coefficients that maximise quadratic models with no linear predictor below a floor.
+
+    An active-set method: states below the floor are held at it, and released when their multiplier
+    has the wrong sign.
 
     Parameters
     ----------
     floor : float
     design : ndarray, shape (S, P)
-        A one and the terms' values in each state.
+        1 and the terms' values in each state.
     beta, gradient, curvature : ndarray, shapes (J, P), (J, P), (J, P, P)
-        Where the models are expanded, and what they are.
+        Expansion points and derivatives of the models.
     propose : callable
-        Maximises them without regard to the floor.
+        Maximises the models without the constraint.
     may_vanish : ndarray of bool, shape (J, P)
-        Coefficients that are zero unless they pay for themselves. What stiffness leaves of one that
-        the floor holds at zero is no effect.
+        Penalised coefficients: a residual value that only the finite stiffness leaves is set to 0.
     """
-    everyone = np.arange(len(beta))
-    out = propose(everyone, beta, gradient, curvature)
+    out = propose(np.arange(len(beta)), beta, gradient, curvature)
     eta = out @ design.T
-    low = np.flatnonzero(eta.min(axis=1) < floor)
-    held, anchor = eta[low] < floor, eta[low].argmin(axis=1)
-    target = floor + ROOM * abs(floor)
-    for _ in range(MAX_ROUNDS):
-        if len(low) == 0:
+    items = np.flatnonzero(eta.min(axis=1) < floor)
+    active, anchor = eta[items] < floor, eta[items].argmin(axis=1)
+    target = floor + CONFIG.m_step.floor_margin * abs(floor)
+    for _ in range(CONFIG.m_step.max_floor_rounds):
+        if len(items) == 0:
             return out
-        model = (beta[low], gradient[low], curvature[low])
-        found, push = _held_step(low, model, design, held, anchor, target, propose, may_vanish[low])
-        out[low] = found
+        step = _ActiveStep(
+            design, beta[items], gradient[items], curvature[items], active, anchor, target
+        )
+        found, multiplier = step.maximise(items, propose, may_vanish[items])
+        out[items] = found
         eta = found @ design.T
         below = eta < floor
-        # A state that is held although it would rise is let go.
-        loose = held & (push < 0)
-        held = (held & ~loose) | below
-        unsettled = (below | loose).any(axis=1) & held.any(axis=1)
-        low, held, anchor = low[unsettled], held[unsettled], anchor[unsettled]
-        still = held[np.arange(len(low)), anchor]
-        lowest = np.where(held, eta[unsettled], np.inf).argmin(axis=1)
-        anchor = np.where(still, anchor, lowest)
-    reached = (out @ design.T).min(axis=1)
-    out[:, 0] += np.where(reached < floor, target - reached, 0.0)
+        released = active & (multiplier < 0)
+        active = (active & ~released) | below
+        changed = (below | released).any(axis=1) & active.any(axis=1)
+        items, active, anchor = items[changed], active[changed], anchor[changed]
+        still_active = active[np.arange(len(items)), anchor]
+        lowest = np.where(active, eta[changed], np.inf).argmin(axis=1)
+        anchor = np.where(still_active, anchor, lowest)
+    smallest = (out @ design.T).min(axis=1)
+    out[:, 0] += np.where(smallest < floor, target - smallest, 0.0)
     return out
 
 
-def _held_step(
-    items: NDArray[np.intp],
-    model: tuple[Array, Array, Array],
-    design: Array,
-    held: NDArray[np.bool_],
-    anchor: NDArray[np.intp],
-    target: float,
-    propose: Propose,
-    may_vanish: NDArray[np.bool_],
-) -> tuple[Array, Array]:
-    """Return coefficients with states held at the target, and how hard each pushes down, (n, S).
+@dataclass(frozen=True)
+class _ActiveStep:
+    """Quadratic models of n items whose active states are held at the target.
 
-    The intercept is what the anchor's predictor leaves to it, so that coefficients are sought one
-    by one as ever. Further states are held by stiffness.
+    The anchor state's equation eliminates the intercept exactly, so that coordinate descent still
+    applies; further active states, (n, S), are held by a quadratic penalty.
     """
-    beta, gradient, curvature = model
-    places = np.arange(len(beta))
-    normal = design[anchor]
-    shift = target - (beta * normal).sum(axis=1)
-    begun = beta.copy()
-    begun[:, 0] += shift
-    others = held.copy()
-    others[places, anchor] = False
-    stiffness = STIFFNESS * np.einsum("jaa->ja", curvature).max(axis=1, keepdims=True)
-    pull = np.where(others, stiffness * (target - begun @ design.T), 0.0)
-    slope = gradient - curvature[:, :, 0] * shift[:, None] + pull @ design
-    stiff = np.einsum("js,sa,sb->jab", others * stiffness, design, design, optimize=True)
-    bent = curvature + stiff
-    slope = slope - normal * slope[:, :1]
-    cross = normal[:, :, None] * bent[:, :1, :]
-    bent = (
-        bent
-        - cross
-        - np.swapaxes(cross, 1, 2)
-        + normal[:, :, None] * normal[:, None, :] * bent[:, :1, :1]
-    )
-    slope[:, 0], bent[:, 0, :], bent[:, :, 0] = 0.0, 0.0, 0.0
-    found = propose(items, begun, slope, bent)
-    found[may_vanish & (np.abs(found) < target)] = 0.0
-    found[:, 0] = target - (normal[:, 1:] * found[:, 1:]).sum(axis=1)
-    eta = found @ design.T
-    push = np.where(others, stiffness * (target - eta), 0.0)
-    left = gradient[:, 0] - np.einsum("ja,ja->j", curvature[:, 0, :], found - beta)
-    # States with the anchor's own predictor share its fate.
-    at_anchor = held & (np.abs(eta - target) <= 1e-12)
-    at_anchor[places, anchor] = True
-    return found, np.where(at_anchor, (-left - push.sum(axis=1))[:, None], push)
 
+    design: Array
+    beta: Array
+    gradient: Array
+    curvature: Array
+    active: NDArray[np.bool_]
+    anchor: NDArray[np.intp]
+    target: float
 
-# ---
-
-#: A step that lowers the objective is taken again with this much more curvature.
-DAMPING_FACTOR = 4.0
-MAX_DAMPINGS = 12
-DESCENT_SWEEPS = 50
-#: Coordinate moves below this many standard errors end a descent.
-DESCENT_TOLERANCE = 1e-7
-#: Added to the unit diagonals of systems that empty states make singular.
-UNSOLVABLE = 1e-9
+    def maximise(
+        self, items: NDArray[np.intp], propose: Propose, may_vanish: NDArray[np.bool_]
+    ) -> tuple[Array, Array]:
+        """Return the maximisers, (n, P), and the multipliers of the active states, (n, S)."""
+        design, curvature, target = self.design, self.curvature, self.target
+        places = np.arange(len(self.beta))
+        normal = design[self.anchor]
+        shift = target - (self.beta * normal).sum(axis=1)
+        start = self.beta.copy()
+        start[:, 0] += shift
+        others = self.active.copy()
+        others[places, self.anchor] = False
+        largest = np.einsum("jaa->ja", curvature).max(axis=1, keepdims=True)
+        stiffness = CONFIG.m_step.floor_stiffness * largest
+        pull = np.where(others, stiffness * (target - start @ design.T), 0.0)
+        slope = self.gradient - curvature[:, :, 0] * shift[:, None] + pull @ design
+        stiff = np.einsum("js,sa,sb->jab", others * stiffness, design, design, optimize=True)
+        bent = curvature + stiff
+        # Eliminate the intercept.
+        slope = slope - normal * slope[:, :1]
+        cross = normal[:, :, None] * bent[:, :1, :]
+        outer = normal[:, :, None] * normal[:, None, :] * bent[:, :1, :1]
+        bent = bent - cross - np.swapaxes(cross, 1, 2) + outer
+        slope[:, 0], bent[:, 0, :], bent[:, :, 0] = 0.0, 0.0, 0.0
+        found = propose(items, start, slope, bent)
+        found[may_vanish & (np.abs(found) < target)] = 0.0
+        found[:, 0] = target - (normal[:, 1:] * found[:, 1:]).sum(axis=1)
+        eta = found @ design.T
+        multiplier = np.where(others, stiffness * (target - eta), 0.0)
+        rest = self.gradient[:, 0] - np.einsum("ja,ja->j", curvature[:, 0, :], found - self.beta)
+        # States with the same predictor as the anchor share its multiplier.
+        at_anchor = self.active & (np.abs(eta - target) <= 1e-12)
+        at_anchor[places, self.anchor] = True
+        of_anchor = (-rest - multiplier.sum(axis=1))[:, None]
+        return found, np.where(at_anchor, of_anchor, multiplier)
 
 
 @dataclass(frozen=True)
@@ -287,11 +248,11 @@ class Basis:
     Attributes
     ----------
     design : ndarray, shape (S, 1 + T)
-        A one and the terms' values.
+        1 and the terms' values.
     products : ndarray, shape (S, P (P + 1) / 2)
         Products of pairs of columns of ``design``, upper triangle by rows.
     collinear : bool
-        Whether terms are products of others, and so hardly to be told apart in some directions.
+        Whether terms are products of others, which makes systems ill-conditioned.
     """
 
     design: Array
@@ -327,11 +288,11 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _Regressions:
     """Penalised regressions of the items of one family.
 
     ``sums`` are those of the items' columns by state, (J, S), or (D, J, S) for a family with
-    several columns; ``auxiliary`` is what the family has besides a predictor.
+    several columns; ``auxiliary`` are dispersions or cutpoints.
     """
 
     family: Family
@@ -344,17 +305,18 @@ class _Problem:
     scale: Array
 
     def objective(self, beta: Array) -> Array:
+        """Return the penalised expected log-likelihood of each item, shape (J,)."""
         eta = beta @ self.basis.design.T
         value = self.family.expected_without_base(self.auxiliary, eta, self.sums, self.counts)
         if self.penalty.name is not None:
             cost = self.penalty.value(beta[:, 1:], self.scale[:, None])
-            value -= (cost * at_a_cost(self.allowed[:, 1:])).sum(axis=1)
+            value -= (cost * is_penalised(self.allowed[:, 1:])).sum(axis=1)
         if np.isfinite(self.family.lowest_predictor):
             value[eta.min(axis=1) < self.family.lowest_predictor] = -np.inf
         return value
 
-    def newton(self, beta: Array) -> Array:
-        """Return coefficients after one proximal Newton step; no item's objective gets worse."""
+    def newton_step(self, beta: Array) -> Array:
+        """Return coefficients after a damped proximal Newton step; no item's objective falls."""
         eta = beta @ self.basis.design.T
         dtheta, dpartition, information = self.family.slopes(eta, self.auxiliary[:, None])
         rising = self.sums * dtheta
@@ -362,48 +324,46 @@ class _Problem:
             rising = rising.sum(axis=0)
         gradient = (rising - self.counts * dpartition) @ self.basis.design
         curvature = self.basis.quadratic(self.counts * information)
-        # A whisper of ridge keeps items regular whose states are all but empty.
         diagonal = np.arange(curvature.shape[1])
-        curvature[:, diagonal, diagonal] *= 1.0 + 1e-9
+        curvature[:, diagonal, diagonal] *= 1.0 + CONFIG.m_step.ridge
         before = self.objective(beta)
         out = beta.copy()
-        open_items = np.arange(len(beta))
+        items = np.arange(len(beta))
         damping = 1.0
-        for _ in range(MAX_DAMPINGS):
-            part = self.restricted(open_items)
-            proposal = part.feasible_proposal(
-                beta[open_items], gradient[open_items], damping * curvature[open_items]
+        for _ in range(CONFIG.m_step.max_dampings):
+            part = self._subset(items)
+            proposal = part._propose_feasible(
+                beta[items], gradient[items], damping * curvature[items]
             )
-            good = part.objective(proposal) >= before[open_items] - 1e-12 * np.abs(
-                before[open_items]
-            )
-            out[open_items[good]] = proposal[good]
-            open_items = open_items[~good]
-            if len(open_items) == 0:
+            smallest = before[items] - 1e-12 * np.abs(before[items])
+            accepted = part.objective(proposal) >= smallest
+            out[items[accepted]] = proposal[accepted]
+            items = items[~accepted]
+            if len(items) == 0:
                 break
-            damping *= DAMPING_FACTOR
+            damping *= CONFIG.m_step.damping_factor
         return out
 
-    def feasible_proposal(self, beta: Array, gradient: Array, curvature: Array) -> Array:
-        """Return the proposal whose predictors respect the family's floor, if it has one."""
+    def _propose_feasible(self, beta: Array, gradient: Array, curvature: Array) -> Array:
+        """Return the proposal whose predictors respect the family's lower bound, if it has one."""
         floor = self.family.lowest_predictor
         if not np.isfinite(floor):
-            return self.proposal(beta, gradient, curvature)
-        return kept_above(
+            return self._propose(beta, gradient, curvature)
+        return maximise_above_floor(
             floor,
             self.basis.design,
             beta,
             gradient,
             curvature,
-            lambda items, *model: self.restricted(items).proposal(*model),
-            at_a_cost(self.allowed),
+            lambda items, *model: self._subset(items)._propose(*model),
+            is_penalised(self.allowed),
         )
 
-    def proposal(self, beta: Array, gradient: Array, curvature: Array) -> Array:
+    def _propose(self, beta: Array, gradient: Array, curvature: Array) -> Array:
         """Return coefficients that maximise the items' penalised quadratic models."""
         if self.penalty.name is None and self.basis.collinear:
-            # Coordinate descent would crawl.
-            return beta + _solved(gradient, curvature, self.allowed != ZERO)
+            # Coordinate descent converges slowly on ill-conditioned systems.
+            return beta + _newton_steps(gradient, curvature, self.allowed != ZERO)
         return np.asarray(
             descend(
                 beta,
@@ -412,40 +372,38 @@ class _Problem:
                 self.allowed,
                 self.penalty.pieces(self.scale),
                 self.penalty.strength,
-                DESCENT_SWEEPS,
-                DESCENT_TOLERANCE,
+                CONFIG.m_step.descent_sweeps,
+                CONFIG.m_step.descent_tolerance,
             )
         )
 
-    def restricted(self, items: NDArray[np.intp]) -> _Problem:
+    def _subset(self, items: NDArray[np.intp]) -> _Regressions:
         if len(items) == len(self.counts):
             return self
-        return _Problem(
-            self.family,
-            self.sums[..., items, :],
-            self.counts[items],
-            self.auxiliary[items],
-            self.basis,
-            self.allowed[items],
-            self.penalty,
-            self.scale[items],
+        return replace(
+            self,
+            sums=self.sums[..., items, :],
+            counts=self.counts[items],
+            auxiliary=self.auxiliary[items],
+            allowed=self.allowed[items],
+            scale=self.scale[items],
         )
 
 
-def _solved(gradient: Array, curvature: Array, free: NDArray[np.bool_]) -> Array:
+def _newton_steps(gradient: Array, curvature: Array, free: NDArray[np.bool_]) -> Array:
     """Return the Newton steps of the free coefficients, zero for the others, shape (J, P)."""
     both = free[:, :, None] & free[:, None, :]
     system = np.where(both, curvature, 0.0)
     places = np.arange(free.shape[1])
     scale = np.sqrt(np.maximum(system[:, places, places], 1e-12))
-    # Scaled to unit diagonals one small number regularises all items alike.
+    # After scaling to unit diagonals one ridge suits all items.
     system /= scale[:, :, None] * scale[:, None, :]
-    system[:, places, places] = 1.0 + UNSOLVABLE
+    system[:, places, places] = 1.0 + CONFIG.m_step.ridge
     steps = np.linalg.solve(system, (np.where(free, gradient, 0.0) / scale)[..., None])[..., 0]
     return np.asarray(np.where(free, steps / scale, 0.0))
 
 
-def maximise(
+def run_m_step(
     parameters: MeasurementParameters,
     statistics: Statistics,
     data: WorkingData,
@@ -455,74 +413,75 @@ def maximise(
     *,
     n_newton: int = 1,
 ) -> MeasurementParameters:
-    """Return parameters with a penalised expected log-likelihood at least as high (the M-step).
+    """Return parameters whose penalised expected log-likelihood is at least as high.
 
     Parameters
     ----------
     parameters : MeasurementParameters
-        Where the Newton steps start.
+        Starting values.
     statistics : Statistics
     data : WorkingData
-        Only its per-item sums are used, never its rows.
+        Its sums per item are used, not its rows.
     basis : Basis
     allowed : ndarray of uint8, shape (J, 1 + T)
         ZERO, PENALISED, FREE or NONNEGATIVE for each coefficient; the intercept, column 0, is free.
     penalty : Penalty
     n_newton : int
-        Newton steps; items without a dispersion and with a quadratic likelihood need one.
+        Newton steps; one suffices for quadratic likelihoods without a dispersion.
     """
     beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO
-    fallen = (allowed[:, 1:] == NONNEGATIVE) & (beta[:, 1:] < 0)
-    beta[:, 1:][fallen] = 0.0
+    negative = (allowed[:, 1:] == NONNEGATIVE) & (beta[:, 1:] < 0)
+    beta[:, 1:][negative] = 0.0
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     scale = np.ones(data.n_items) if penalty.name is None else penalty_scales(data)
     for family, items in parameters.groups():
-        counts = statistics.item_counts(items, data.gappy)
+        counts = statistics.item_counts(items, data.incomplete)
         columns = data.columns.of(family, items)
         sums = statistics.sum_x[columns]
-        auxiliary = parameters.auxiliary(family, items)
+        regressions = _Regressions(
+            family,
+            sums,
+            counts,
+            parameters.auxiliary(family, items),
+            basis,
+            np.ascontiguousarray(allowed[items]),
+            penalty,
+            scale[items],
+        )
         for _ in range(n_newton):
-            problem = _Problem(
-                family,
-                sums,
-                counts,
-                auxiliary,
-                basis,
-                np.ascontiguousarray(allowed[items]),
-                penalty,
-                scale[items],
-            )
-            fresh = problem.newton(beta[items])
-            change = np.abs(fresh - beta[items]).max() if len(items) else 0.0
-            beta[items] = fresh
+            updated = regressions.newton_step(beta[items])
+            change = np.abs(updated - beta[items]).max() if len(items) else 0.0
+            beta[items] = updated
+            auxiliary = regressions.auxiliary
             if family.is_location_scale:
-                eta = fresh @ basis.design.T
+                eta = updated @ basis.design.T
                 squares = (
                     data.sum_squares[columns]
                     - 2.0 * np.einsum("js,js->j", sums, eta)
                     + np.einsum("js,js,js->j", counts, eta, eta)
                 )
-                floor = smallest_dispersion(family, data.variance[columns])
+                floor = dispersion_floor(family, data.variance[columns])
                 auxiliary = np.maximum(squares / data.n_observed[items], floor)
             elif family.has_dispersion or family.n_cutpoints:
-                before = auxiliary
                 auxiliary, shift = family.update_auxiliary(
-                    before,
-                    fresh @ basis.design.T,
+                    regressions.auxiliary,
+                    updated @ basis.design.T,
                     sums,
                     counts,
                     [data.summaries[j] for j in items],
                     counts.sum(axis=1) / np.maximum(data.n_observed[items], 1e-12),
                 )
                 beta[items, 0] += shift
-                change = max(change, np.abs(shift).max(), np.abs(auxiliary - before).max())
-            if change < 1e-8:
+                moved = np.abs(auxiliary - regressions.auxiliary).max()
+                change = max(change, np.abs(shift).max(), moved)
+            regressions = replace(regressions, auxiliary=auxiliary)
+            if change < CONFIG.m_step.newton_tolerance:
                 break
         if family.n_cutpoints:
-            cutpoints[items, : family.n_cutpoints] = auxiliary
+            cutpoints[items, : family.n_cutpoints] = regressions.auxiliary
         else:
-            dispersion[items] = auxiliary
+            dispersion[items] = regressions.auxiliary
     return replace(
         parameters,
         intercept=beta[:, 0],

@@ -1,4 +1,4 @@
-"""Stage I by penalised Gibbs-SAEM (Algorithm S.2): latents are sampled, statistics averaged."""
+"""Penalised Gibbs-SAEM over listed states (Algorithm S.2): sampled states, averaged statistics."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect, log_probabilities
-from hidag.em.em import Estimate, largest_move
+from hidag.em.e_step import Statistics, log_probabilities, run_e_step
+from hidag.em.em import Estimate, largest_change
 from hidag.em.layout import ItemLayout
-from hidag.em.m_step import coefficient_scales, maximise, penalty_of, penalty_scales
-from hidag.em.problem import Problem
-from hidag.em.statistics import Statistics
+from hidag.em.m_step import coefficient_scales, penalty_scales, run_m_step, total_penalty
+from hidag.em.problem import Problem, Schedule
 from hidag.kernels import gibbs
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-
-# --- The Gibbs E-step: latent states sampled row by row, statistics tallied from the sample
 
 Array = NDArray[np.float64]
 
 
 class GibbsSampler:
-    """Latent states of N rows, moved by coordinate-wise Gibbs sweeps.
+    """Latent states of N rows, updated by coordinate-wise Gibbs sweeps.
 
     Parameters
     ----------
@@ -32,9 +30,8 @@ class GibbsSampler:
     space : StateSpace
         Latents whose joint states can be listed.
     states : ndarray of int64, shape (N,)
-        State numbers to start from.
+        Initial joint states.
     seed : int
-        Root of all random numbers of this sampler.
     """
 
     def __init__(
@@ -55,18 +52,15 @@ class GibbsSampler:
         n_sweeps: int = 1,
         n_threads: int = 1,
     ) -> None:
-        """Move all rows by ``n_sweeps`` sweeps that leave their posterior invariant."""
-        # Laying items out costs as much as a sweep over a small table, and supports seldom change.
+        """Update all rows by Gibbs sweeps, which leave their posterior invariant."""
+        # A layout costs as much as a sweep over a small table, and supports seldom change.
         if self._layout is None or not self._layout.is_of(parameters):
             self._layout = ItemLayout.of(parameters)
         layout = self._layout
         theta, partition = layout.tables(parameters)
         log_law = log_probabilities(probabilities)
-        mask = self.data.observed_columns
-        has_gaps = mask is not None
-        observed = np.zeros((0, 0), dtype=np.uint8) if mask is None else mask
-        n_rows = len(self.states)
-        edges = np.linspace(0, n_rows, max(1, n_threads) + 1).astype(int)
+        observed, has_missing = self.data.observed_mask
+        edges = np.linspace(0, len(self.states), max(1, n_threads) + 1).astype(int)
 
         def run(part: int) -> None:
             gibbs.sweep_listed(
@@ -75,7 +69,7 @@ class GibbsSampler:
                 edges[part + 1],
                 self.data.x,
                 observed,
-                has_gaps,
+                has_missing,
                 log_law,
                 self.space.strides(),
                 layout.levels,
@@ -101,22 +95,56 @@ class GibbsSampler:
         self._iteration += 1
 
     def statistics(self) -> Statistics:
-        """Return the statistics of the current states."""
-        n_states = self.space.n_states
+        """Return the sufficient statistics of the current states."""
+        data, n_states = self.data, self.space.n_states
         count = np.zeros(n_states)
-        sum_x = np.zeros((n_states, self.data.columns.n_columns))
-        gap_count = np.zeros((n_states, len(self.data.gappy)))
-        weights = self.data.row_weights
-        gibbs.tally(self.states, weights, self.data.x, self.data.gaps, count, sum_x, gap_count)
-        return Statistics(count, np.ascontiguousarray(sum_x.T), np.ascontiguousarray(gap_count.T))
+        sum_x = np.zeros((n_states, data.columns.n_columns))
+        incomplete_count = np.zeros((n_states, len(data.incomplete)))
+        gibbs.tally(
+            self.states,
+            data.row_weights,
+            data.x,
+            data.observed_incomplete,
+            count,
+            sum_x,
+            incomplete_count,
+        )
+        return Statistics(
+            count, np.ascontiguousarray(sum_x.T), np.ascontiguousarray(incomplete_count.T)
+        )
 
 
-# ---
+def robbins_monro_step(schedule: Schedule, iteration: int) -> float:
+    """Return the step size of an iteration, counted from 0."""
+    after = iteration - schedule.burn_in
+    return 1.0 if after < 0 else (after + 1.0) ** -schedule.decay
 
-#: Rows' worth of even mass that keeps unvisited states reachable for the Gibbs sampler.
-SAMPLER_MASS = 1.0
-#: SAEM is settled when coefficients hardly drift over this many averaged steps.
-DRIFT_STEPS = 20
+
+class DriftCriterion:
+    """Convergence of SAEM: coefficients drift by little over a window of averaged iterations.
+
+    A drift well inside the standard errors does not justify further iterations.
+
+    Parameters
+    ----------
+    start : MeasurementParameters
+    data : WorkingData
+    max_drift : float
+        In units of the coefficients' scales / sqrt(N).
+    """
+
+    def __init__(self, start: MeasurementParameters, data: WorkingData, max_drift: float) -> None:
+        self.scale = coefficient_scales(data)
+        self._limit = max_drift * data.n_counted**-0.5
+        self._reference = start
+
+    def is_met(self, n_averaged: int, parameters: MeasurementParameters) -> bool:
+        """Return whether the parameters after ``n_averaged`` averaged iterations have converged."""
+        if n_averaged < 0 or n_averaged % CONFIG.em.drift_window:
+            return False
+        drift = largest_change(self._reference, parameters, self.scale)
+        self._reference = parameters
+        return bool(n_averaged > 0 and drift < self._limit)
 
 
 def run_saem(
@@ -125,7 +153,7 @@ def run_saem(
     probabilities: Array,
     rng: np.random.Generator,
     *,
-    judge: bool = True,
+    final_e_step: bool = True,
 ) -> Estimate:
     """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2).
 
@@ -137,55 +165,49 @@ def run_saem(
     probabilities : ndarray, shape (S,)
         Starting value of the latent distribution.
     rng : Generator
-    judge : bool
-        Whether the likelihood and the statistics are those of a final exact E-step. Without it the
+    final_e_step : bool
+        Whether an exact E-step computes likelihood and statistics at the estimate. Without it the
         likelihood is NaN and the statistics are the sampled averages.
     """
     data, space, schedule = problem.data, problem.space, problem.schedule
-    scale, n_threads = coefficient_scales(data), problem.n_threads
+    n_threads, mass = problem.n_threads, CONFIG.em.saem_mass
     states = rng.choice(space.n_states, size=data.n_samples, p=probabilities / probabilities.sum())
     sampler = GibbsSampler(data, space, states, int(rng.integers(1 << 62)))
-    sampler.draw(parameters, probabilities, n_sweeps=5, n_threads=n_threads)
-    averaged = None
-    anchor = parameters
-    trace: list[tuple[float, float]] = []
+    n_sweeps = CONFIG.em.saem_initial_sweeps
+    sampler.draw(parameters, probabilities, n_sweeps=n_sweeps, n_threads=n_threads)
+    criterion = DriftCriterion(parameters, data, CONFIG.em.max_drift)
+    averaged: Statistics | None = None
+    changes: list[float] = []
     converged = False
-    even = SAMPLER_MASS / space.n_states
-    while len(trace) < schedule.max_iter and not converged:
+    while len(changes) < schedule.max_iter and not converged:
+        iteration = len(changes)
         sampler.draw(parameters, probabilities, n_sweeps=schedule.n_sweeps, n_threads=n_threads)
         fresh = sampler.statistics()
-        after = len(trace) - schedule.burn_in
-        step = 1.0 if after < 0 or averaged is None else (after + 1.0) ** -schedule.decay
+        step = robbins_monro_step(schedule, iteration)
         averaged = fresh if averaged is None else averaged.blend(fresh, step)
-        moved = maximise(
-            parameters, averaged, data, problem.basis, problem.allowed, problem.penalty, n_newton=1
+        updated = run_m_step(
+            parameters, averaged, data, problem.basis, problem.allowed, problem.penalty
         )
-        change = largest_move(parameters, moved, scale)
-        parameters = moved
-        probabilities = (averaged.count + even) / (data.n_counted + SAMPLER_MASS)
-        trace.append((np.nan, change))
+        changes.append(largest_change(parameters, updated, criterion.scale))
+        parameters = updated
+        probabilities = (averaged.count + mass / space.n_states) / (data.n_counted + mass)
         if problem.observer is not None:
-            problem.observer(len(trace), schedule.max_iter, np.nan)
-        if after >= DRIFT_STEPS and after % DRIFT_STEPS == 0:
-            # A drift well inside the statistical error of a coefficient is not worth more steps.
-            drift = largest_move(anchor, parameters, scale)
-            converged = bool(drift < 2.0 * data.n_counted**-0.5)
-        if after % DRIFT_STEPS == 0:
-            anchor = parameters
+            problem.observer(len(changes), schedule.max_iter, np.nan)
+        converged = criterion.is_met(iteration - schedule.burn_in, parameters)
     statistics, log_likelihood = averaged or sampler.statistics(), np.nan
-    if judge:
+    if final_e_step:
         features = np.ascontiguousarray(problem.basis.features)
-        statistics, log_likelihood = expect(
+        statistics, log_likelihood = run_e_step(
             parameters, probabilities, data, features, n_threads=n_threads
         )
-    cost = penalty_of(parameters, problem.penalty, penalty_scales(data), problem.allowed)
+    cost = total_penalty(parameters, problem.penalty, penalty_scales(data), problem.allowed)
     return Estimate(
         parameters,
         probabilities,
         log_likelihood,
         log_likelihood - cost,
-        len(trace),
+        len(changes),
         converged,
-        np.array(trace).reshape(-1, 2),
+        np.column_stack([np.full(len(changes), np.nan), changes]).reshape(-1, 2),
         statistics,
     )

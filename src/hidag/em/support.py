@@ -1,10 +1,9 @@
-"""Which loadings to keep, judged by the observed data.
+"""Support selection: which loadings are zero, decided by the observed-data likelihood.
 
-EM judges a loading by latents that were filled in under the current loadings: a false one holds
-itself up, and a true one that is missing looks weaker than it is. Here the scores of all
-coefficients are taken with the latents summed out, row by row; their second moments are the
-information that the observed data carry (the empirical Fisher information). A stepwise
-selection on that scale adds and drops loadings by what they are worth in observed likelihood.
+EM evaluates a loading with latents imputed under the current loadings: a false loading supports
+itself, and a missing one looks weaker than it is. Here the scores of all coefficients have the
+latents summed out row by row, and their second moments are the empirical Fisher information of the
+observed data. A stepwise selection on this quadratic model adds and drops loadings.
 """
 
 from __future__ import annotations
@@ -15,31 +14,28 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.design_data import WorkingData, noise_told_by
-from hidag.em.em import Estimate, LawStep, any_law, continued, run_em
+from hidag.config import CONFIG
+from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
 from hidag.em.information import observed_information
-from hidag.em.m_step import Basis, at_a_cost, coefficient_scales, penalty_of, penalty_scales
+from hidag.em.m_step import coefficient_scales, is_penalised, penalty_scales, total_penalty
 from hidag.em.problem import Problem
 from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, ZERO
-from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms
 
-# --- Choosing an item's coefficients one step at a time on a quadratic model of its likelihood
-
 Array = NDArray[np.float64]
 Support = NDArray[np.bool_]
-#: From a support and what may change, both (P - 1,), to the supports one step away.
+#: From a support and the penalised coefficients, both (P - 1,), to the neighbouring supports.
 Moves = Callable[[Support, Support], Iterator[Support]]
 
 
-def together(groups: NDArray[np.integer]) -> Moves:
-    """Return the moves that put in or take out all coefficients with the same number."""
+def group_moves(groups: NDArray[np.integer]) -> Moves:
+    """Return the moves that add or drop all coefficients of one group, given by number."""
     numbers = np.asarray(groups)
 
-    def moves(support: Support, open_: Support) -> Iterator[Support]:
-        for group in np.unique(numbers[open_]):
-            members = (numbers == group) & open_
+    def moves(support: Support, penalised: Support) -> Iterator[Support]:
+        for group in np.unique(numbers[penalised]):
+            members = (numbers == group) & penalised
             other = support.copy()
             other[members] = not support[members].any()
             yield other
@@ -47,17 +43,20 @@ def together(groups: NDArray[np.integer]) -> Moves:
     return moves
 
 
-def moves_of(terms: Terms) -> Moves:
-    """Return the moves that keep latents whole and interactions below their latents."""
+def hierarchical_moves(terms: Terms) -> Moves:
+    """Return the moves that add or drop a latent's terms together, or a single interaction.
+
+    An interaction is added only if all its latents are in the model, and dropped with any of them.
+    """
     if not terms.interactions:
-        return together(terms.main_latents)
+        return group_moves(terms.main_latents)
     is_main = np.arange(terms.n_terms) < terms.n_main
     of_latent = terms.involved
 
-    def moves(support: Support, open_: Support) -> Iterator[Support]:
+    def moves(support: Support, penalised: Support) -> Iterator[Support]:
         inside: Support = of_latent[support].any(axis=0)  # type: ignore[assignment]
         for k in range(terms.n_latents):
-            own = of_latent[:, k] & open_
+            own = of_latent[:, k] & penalised
             other = support.copy()
             if support[own].any():
                 other[own] = False
@@ -66,7 +65,7 @@ def moves_of(terms: Terms) -> Moves:
             else:
                 continue
             yield other
-        for t in np.flatnonzero(open_ & ~is_main):
+        for t in np.flatnonzero(penalised & ~is_main):
             if support[t] or inside[of_latent[t]].all():
                 other = support.copy()
                 other[t] = not support[t]
@@ -85,62 +84,61 @@ def same_model(one: Support, other: Support, terms: Terms) -> bool:
     )
 
 
-def best_subset(
+def select_subset(
     linear: Array,
     curvature: Array,
     allowed: NDArray[np.uint8],
-    begin: Support,
+    start: Support,
     cost: float,
     moves: Moves,
 ) -> Array:
     """Return coefficients that maximise ``h'b - b'Gb/2 - cost * (number of loadings)``.
 
-    Stepwise from the support ``begin``: the one move that gains most, until none gains. Other
-    coefficients, the intercept first of all, move along with each step: that is what coordinate
-    descent from a settled estimate cannot do.
+    Stepwise from the support ``start``: the move with the largest gain, until none gains. All other
+    coefficients are re-estimated for each move, which coordinate descent from a converged estimate
+    does not do.
 
     Parameters
     ----------
     linear, curvature : ndarray, shapes (P,) and (P, P)
-        h and G; position 0 is the intercept, which is free of cost.
+        h and G; position 0 is the intercept, which has no cost.
     allowed : ndarray of uint8, shape (P - 1,)
-        ZERO, PENALISED, FREE or NONNEGATIVE; free loadings always stay.
-    begin : ndarray of bool, shape (P - 1,)
+        ZERO, PENALISED, FREE or NONNEGATIVE; free loadings are never dropped.
+    start : ndarray of bool, shape (P - 1,)
     cost : float
     moves : callable
     """
-    open_ = at_a_cost(allowed)
-    rising = np.concatenate([[False], allowed == NONNEGATIVE])
+    penalised = is_penalised(allowed)
+    nonnegative = np.concatenate([[False], allowed == NONNEGATIVE])
 
-    def rated(supports: list[Support]) -> tuple[list[tuple[int, float]], Array]:
-        """Return what each support is worth, and its coefficients, shape (n, P)."""
+    def evaluate(supports: list[Support]) -> tuple[list[tuple[int, float]], Array]:
+        """Return the value of each support, and its coefficients, shape (n, P)."""
         inside = np.array(supports)
-        found = _solved(linear, curvature, inside)
-        gains = 0.5 * (found @ linear) - cost * (inside & open_).sum(axis=1)
-        # A support that needs a loading to fall is worse than any that does not.
-        falling = (found[:, rising] < 0).sum(axis=1)
-        return list(zip((-falling).tolist(), gains.tolist(), strict=True)), found
+        found = _solve_supports(linear, curvature, inside)
+        gains = 0.5 * (found @ linear) - cost * (inside & penalised).sum(axis=1)
+        # A support that would need a negative loading ranks below all others.
+        negative = (found[:, nonnegative] < 0).sum(axis=1)
+        return list(zip((-negative).tolist(), gains.tolist(), strict=True)), found
 
-    support = (begin & (allowed != ZERO)) | (allowed == FREE)
-    values, found = rated([support])
+    support = (start & (allowed != ZERO)) | (allowed == FREE)
+    values, found = evaluate([support])
     value, best = values[0], found[0]
     for _ in range(2 * len(support)):
-        others = list(moves(support, open_))
+        others = list(moves(support, penalised))
         if not others:
             break
-        values, found = rated(others)
+        values, found = evaluate(others)
         top = max(range(len(others)), key=values.__getitem__)
         if values[top] <= (value[0], value[1] + 1e-9):
             break
         value, best, support = values[top], found[top], others[top]
-    return np.asarray(np.where(rising, np.maximum(best, 0.0), best))
+    return np.asarray(np.where(nonnegative, np.maximum(best, 0.0), best))
 
 
-def _solved(linear: Array, curvature: Array, supports: NDArray[np.bool_]) -> Array:
-    """Return the coefficients that are best with each support, (n, P), zero outside it.
+def _solve_supports(linear: Array, curvature: Array, supports: NDArray[np.bool_]) -> Array:
+    """Return the maximising coefficients for each support, (n, P), zero outside it.
 
-    All systems are solved at once, because one by one calls cost more than solutions. They are as
-    large as the largest support; others are filled up with equations that say nothing.
+    All systems are solved in one call; smaller ones are padded with identity equations.
     """
     active = np.hstack([np.ones((len(supports), 1), dtype=bool), supports])
     largest = int(active.sum(axis=1).max())
@@ -156,177 +154,149 @@ def _solved(linear: Array, curvature: Array, supports: NDArray[np.bool_]) -> Arr
     return out
 
 
-# ---
-
-MAX_ROUNDS = 3
-#: Largest move of a coefficient, in units of its item's scale, that a choice may begin with.
-LARGEST_STEP = 8.0
-
-
 def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
-    """Return |z| of every loading given the item's other loadings, shape (J, K).
+    """Return |z| of every loading given the item's other loadings, shape (J, P - 1).
 
-    Wald scores for loadings that are in, score-test scores for those that are out.
+    Wald statistics for nonzero loadings, score statistics for zero ones.
     """
     n_items, size = beta.shape
-    left = np.empty((n_items, size))
+    conditional = np.empty((n_items, size))
     for j in range(n_items):
         inside = np.concatenate([[True], beta[j, 1:] != 0])
         inverse = np.linalg.inv(information[j][np.ix_(inside, inside)])
         cross = information[j][np.ix_(inside, ~inside)]
-        # What is left of a coefficient's information once the others have had theirs.
-        left[j, inside] = 1.0 / np.diag(inverse)
-        taken = (cross * (inverse @ cross)).sum(axis=0)
-        left[j, ~inside] = np.diag(information[j])[~inside] - taken
-    root = np.sqrt(np.maximum(left, 1e-12))
+        conditional[j, inside] = 1.0 / np.diag(inverse)
+        explained = (cross * (inverse @ cross)).sum(axis=0)
+        conditional[j, ~inside] = np.diag(information[j])[~inside] - explained
+    root = np.sqrt(np.maximum(conditional, 1e-12))
     z = np.where(beta != 0, np.abs(beta) * root, np.abs(gradient) / root)
     return np.asarray(z[:, 1:])
 
 
-#: With fewer loadings than this there is no telling what loadings look like in this table.
-FEWEST_SIGNALS = 8
+def adapt_penalty(
+    z: Array, included: NDArray[np.bool_], penalty: Penalty, n_samples: float
+) -> Penalty:
+    """Return the penalty with the strength at which a loading is as likely true as false.
 
-
-def adapted_strength(
-    z: Array, included: NDArray[np.bool_], penalty: Penalty, bounds: tuple[float, float]
-) -> float:
-    """Return the penalty strength at which a loading is as likely true as false in this table.
-
-    False loadings have |z| of a standard normal. True ones have the distribution seen among those
-    included, smoothed by the normal error that every z carries. Where the two are equally likely,
-    given how many there are of each, lies the threshold z*; the strength is z*^2 / 2, kept within
-    bounds.
+    |z| of false loadings is that of a standard normal variable. The density for true ones is
+    estimated from the included loadings with a standard normal kernel. The densities, weighted by
+    the numbers of loadings, intersect at z*, and the strength is z*^2 / 2, between log(n)/2, the
+    Bayesian information criterion's, and four times the log of the number of terms more.
 
     Parameters
     ----------
-    z : ndarray, shape (J, K)
-    included : ndarray of bool, shape (J, K)
+    z : ndarray, shape (J, T)
+    included : ndarray of bool, shape (J, T)
     penalty : Penalty
-        What is used when there are too few loadings to learn from.
-    bounds : tuple of float
+        Returned as it is when there are too few loadings to learn from.
+    n_samples : float
+        n above; times T for the extended Bayesian information criterion.
     """
     n_in = int(included.sum())
-    if n_in < FEWEST_SIGNALS:
-        return penalty.strength
-    grid = np.linspace(np.sqrt(2.0 * bounds[0]), np.sqrt(2.0 * bounds[1]), 200)
-    signals = z[included]
-    kernels = np.exp(-0.5 * (grid[:, None] - signals[None, :]) ** 2)
-    # The nearest loading does not speak for itself: a lone weak one would vouch for its own truth.
+    if n_in < CONFIG.support.min_loadings:
+        return penalty
+    least = 0.5 * np.log(n_samples)
+    most = least + CONFIG.support.log_terms_factor * np.log(max(2, z.shape[1]))
+    grid = np.linspace(np.sqrt(2.0 * least), np.sqrt(2.0 * most), CONFIG.support.n_thresholds)
+    kernels = np.exp(-0.5 * (grid[:, None] - z[included][None, :]) ** 2)
+    # Without the nearest loading: a single weak one would support itself.
     density = kernels.sum(axis=1) - kernels.max(axis=1)
     noise = 2.0 * (z.size - n_in) * np.exp(-0.5 * grid**2)
     likely_true = np.flatnonzero(density > noise)
     threshold = grid[likely_true[0]] if len(likely_true) else grid[-1]
-    return float(0.5 * threshold**2)
+    return replace(penalty, strength=float(0.5 * threshold**2))
 
 
-#: Coefficients (J, P) with their observed-data scores (J, P) and information (J, P, P).
-Judged = tuple[Array, Array, Array]
-
-
-def _judge(estimate: Estimate, data: WorkingData, basis: Basis) -> Judged:
-    """Return coefficients (J, P), their observed-data scores and information, made invertible."""
-    parameters = estimate.parameters
+def _derivatives(estimate: Estimate, problem: Problem) -> tuple[Array, Array]:
+    """Return observed-data scores (J, P) and the empirical information (J, P, P), invertible."""
     gradient, information = observed_information(
-        parameters, estimate.probabilities, estimate.statistics, data, basis
+        estimate.parameters,
+        estimate.probabilities,
+        estimate.statistics,
+        problem.data,
+        problem.basis,
     )
     diagonal = np.arange(information.shape[1])
-    information[:, diagonal, diagonal] *= 1.0 + 1e-6
-    information[:, diagonal, diagonal] += 1e-9
-    beta = parameters.coefficients
-    return beta, gradient, information
-
-
-def adapt_penalty(judged: Judged, n_samples: float, penalty: Penalty) -> Penalty:
-    """Return the penalty with its strength learned from the loadings of this table.
-
-    It stays between what the Bayesian information criterion asks of a parameter, log(N)/2, and
-    four times log(K) more.
-    """
-    beta, gradient, information = judged
-    z = loading_z_scores(beta, gradient, information)
-    least = 0.5 * np.log(n_samples)
-    most = least + 4.0 * np.log(max(2, beta.shape[1] - 1))
-    strength = adapted_strength(z, beta[:, 1:] != 0, penalty, (least, most))
-    return replace(penalty, strength=strength)
+    information[:, diagonal, diagonal] *= 1.0 + CONFIG.support.relative_ridge
+    information[:, diagonal, diagonal] += CONFIG.support.absolute_ridge
+    return gradient, information
 
 
 def _propose(
-    parameters: MeasurementParameters,
-    judged: Judged,
-    allowed: NDArray[np.uint8],
-    penalty: Penalty,
-    scale: Array,
-) -> MeasurementParameters:
-    """Return the parameters after a step with support selection on the observed data's scale.
+    estimate: Estimate, derivatives: tuple[Array, Array], problem: Problem, scale: Array
+) -> Array:
+    """Return coefficients (J, P) after a step with support selection on the quadratic model.
 
-    A latent's thresholds come and go together, and take interactions with them. Where latents tell
-    answers apart without fail there is next to no information, and a step on its scale could be of
-    any length: no coefficient moves by more than ``LARGEST_STEP`` of its item's ``scale`` (J,).
+    Thresholds of a latent enter and leave together, with their interactions. Items whose model
+    stays the same keep their coefficients, and so do those that would leave their family's range.
     """
+    parameters = estimate.parameters
     terms = parameters.terms
-    moves = moves_of(terms)
-    families = np.concatenate([terms.main_latents, np.full(len(terms.interactions), -1)])
-    beta, gradient, information = judged
+    moves = hierarchical_moves(terms)
+    groups = np.concatenate([terms.main_latents, np.full(len(terms.interactions), -1)])
+    beta = parameters.coefficients
+    gradient, information = derivatives
     linear = gradient + np.einsum("jab,jb->ja", information, beta)
-    moved = beta.copy()
+    out = beta.copy()
     for j in range(len(beta)):
-        begin = beta[j, 1:] != 0
-        whole = begin | np.isin(families, terms.main_latents[begin[: terms.n_main]])
-        found = best_subset(
-            linear[j], information[j], allowed[j, 1:], whole, penalty.strength, moves
+        start = beta[j, 1:] != 0
+        whole = start | np.isin(groups, terms.main_latents[start[: terms.n_main]])
+        strength = problem.penalty.strength
+        found = select_subset(
+            linear[j], information[j], problem.allowed[j, 1:], whole, strength, moves
         )
-        if not same_model(found[1:] != 0, begin, terms):
-            reach = LARGEST_STEP * scale[j]
-            moved[j] = np.where(found != 0, np.clip(found, beta[j] - reach, beta[j] + reach), 0.0)
-    return _feasible(replace(parameters, intercept=moved[:, 0], loadings=moved[:, 1:]), parameters)
+        if not same_model(found[1:] != 0, start, terms):
+            reach = CONFIG.support.max_step * scale[j]
+            out[j] = np.where(found != 0, np.clip(found, beta[j] - reach, beta[j] + reach), 0.0)
+    inside = replace(parameters, intercept=out[:, 0], loadings=out[:, 1:]).in_range()
+    return np.where(inside[:, None], out, beta)
 
 
 def select_support(
-    problem: Problem, estimate: Estimate, *, adapt: bool = True, law_step: LawStep = any_law
+    problem: Problem,
+    estimate: Estimate,
+    *,
+    adapt: bool = True,
+    law_step: LawStep = normalise_counts,
 ) -> tuple[Estimate, Penalty]:
-    """Return an estimate whose support was judged by the observed data, and the penalty used.
+    """Return an estimate with its support selected by the observed data, and the penalty used.
 
-    With ``adapt`` the penalty's strength is first learned from the table. A step is kept only when,
-    after EM has settled again, the penalised observed-data likelihood is higher; so under that
-    penalty the objective never gets worse. What the estimate says of items with little noise makes
-    the penalty's threshold narrower, else false loadings of theirs would cost next to nothing.
+    A proposed support is accepted only if EM from it reaches a higher penalised observed-data
+    likelihood, so that the objective never falls. The threshold of the penalty is narrowed for
+    items that the estimate finds to have little noise: their false loadings would cost too little.
+
+    Parameters
+    ----------
+    problem : Problem
+    estimate : Estimate
+    adapt : bool
+        Whether the strength of the penalty is first learned from the table.
+    law_step : callable
+        As in ``run_em``.
     """
-    data, basis, allowed, penalty = (
-        problem.data,
-        problem.basis,
-        problem.allowed,
-        problem.penalty,
-    )
+    penalty, data = problem.penalty, problem.data
     if penalty.name is None:
         return estimate, penalty
-    judged = _judge(estimate, data, basis)
+    derivatives = _derivatives(estimate, problem)
     if adapt:
-        penalty = adapt_penalty(judged, data.n_counted, penalty)
+        beta = estimate.parameters.coefficients
+        z = loading_z_scores(beta, *derivatives)
+        penalty = adapt_penalty(z, beta[:, 1:] != 0, penalty, data.n_counted)
     scale = coefficient_scales(data)
-    data = replace(data, told_noise=noise_told_by(judged[2][:, 0, 0], scale, data))
+    data = data.with_estimated_noise(derivatives[1][:, 0, 0], scale)
     problem = replace(problem, data=data, penalty=penalty)
-    cost = penalty_of(estimate.parameters, penalty, penalty_scales(data), allowed)
+    cost = total_penalty(estimate.parameters, penalty, penalty_scales(data), problem.allowed)
     estimate = replace(estimate, objective=estimate.log_likelihood - cost)
-    for _ in range(MAX_ROUNDS):
-        proposal = _propose(estimate.parameters, judged, allowed, penalty, scale)
-        pairs = zip(proposal.loadings != 0, estimate.parameters.loadings != 0, strict=True)
-        if all(same_model(new, old, proposal.terms) for new, old in pairs):
+    for _ in range(CONFIG.support.max_rounds):
+        old = estimate.parameters
+        beta = _propose(estimate, derivatives, problem, scale)
+        pairs = zip(beta[:, 1:] != 0, old.loadings != 0, strict=True)
+        if all(same_model(new, before, old.terms) for new, before in pairs):
             break
-        again = run_em(problem, proposal, estimate.probabilities, law_step=law_step)
-        if again.objective <= estimate.objective:
+        proposal = replace(old, intercept=beta[:, 0], loadings=beta[:, 1:])
+        found = run_em(problem, proposal, estimate.probabilities, law_step=law_step)
+        if found.objective <= estimate.objective:
             break
-        estimate = continued(estimate, again)
-        judged = _judge(estimate, data, basis)
+        estimate = append_run(estimate, found)
+        derivatives = _derivatives(estimate, problem)
     return estimate, penalty
-
-
-def _feasible(
-    proposal: MeasurementParameters, fallback: MeasurementParameters
-) -> MeasurementParameters:
-    """Return the proposal, with items kept as they were where it left the family's range."""
-    inside = proposal.in_range()
-    return replace(
-        proposal,
-        intercept=np.where(inside, proposal.intercept, fallback.intercept),
-        loadings=np.where(inside[:, None], proposal.loadings, fallback.loadings),
-    )

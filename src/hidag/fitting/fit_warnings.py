@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.m_step import BOUND_SHARE
+from hidag.config import CONFIG
 from hidag.exceptions import (
     Advice,
     HidagWarning,
@@ -265,7 +265,7 @@ def limiting_cases(result: FitResult) -> list[str]:
     parameters = result.parameters
     for j, name in enumerate(result.response_names):
         family = family_named(parameters.families[j])
-        least = (1.0 + BOUND_SHARE) * family.dispersion_bounds[0]
+        least = (1.0 + CONFIG.m_step.boundary_share) * family.dispersion_bounds[0]
         if family.limiting_distribution and parameters.dispersion[j] <= least:
             kind = f"of the {family.name} items are fitted as {family.limiting_distribution}"
             found.setdefault(kind, []).append(name)

@@ -206,7 +206,7 @@ def latent_graph(
     ratio = part.information_ratio()
     kept = tuple(names[k] for k in busy)
     if isinstance(rule, str) and rule == "expected":
-        share = effective_share(effective_size, measurement.rows_worth(ratio))
+        share = effective_share(effective_size, measurement.effective_sample_ratio(ratio))
         # Items that say nothing still leave one row: too little for an edge, enough for a score.
         counts = part.counts(max(share * part.n_samples, 1.0), kept)
         tested = part.observed if effective_size == "auto" else None

@@ -44,11 +44,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from hidag.config import CONFIG
 from hidag.data.item_types import resolve_families
 from hidag.data.q_matrix import read_q_matrix
 from hidag.data.table import Observations
 from hidag.data.value_checks import check_values
-from hidag.em.posterior import HARDLY_SEEN
 from hidag.fitting.information_criteria import information_criteria
 from hidag.fitting.penalty_strength import (
     Contender,
@@ -62,7 +62,6 @@ from hidag.initialization.factor_count import FactorCount, count_factors
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.responses import Responses
-from hidag.network_em.row_posteriors import MOST_EXACT_STATES
 from hidag.results import FitResult
 from hidag.strategy.moves.split_moves import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides
 
@@ -119,7 +118,7 @@ class Comparison:
             return 1.0
         ones = self.fits[nearest(self.counted, known)]
         ratio = next(one.information_ratio for one in ones if not isnan(one.bic))
-        return ratio if 0.0 < ratio < HARDLY_SEEN else 1.0
+        return ratio if 0.0 < ratio < CONFIG.information.low_ratio else 1.0
 
     @property
     def bic(self) -> dict[int, float]:
@@ -244,7 +243,7 @@ def can_tell(result: FitResult) -> bool:
     """Return whether a fit tells others where to begin: binary latents, whose effects add up."""
     return (
         set(result.law.space.levels) == {2}
-        and result.law.space.n_states <= MOST_EXACT_STATES
+        and result.law.space.n_states <= CONFIG.network_em.max_listed_states
         and result.parameters.terms.n_terms == result.law.space.n_latents
     )
 

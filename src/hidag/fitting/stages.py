@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from hidag.data.missingness_patterns import SeenRows
 from hidag.data.sample_weights import scaled_to_effective, weighted_rows
 from hidag.data.table import Observations
-from hidag.em.m_step import ended_smallest
+from hidag.em.m_step import at_dispersion_floor
 from hidag.em.problem import Schedule
 from hidag.exceptions import (
     ConvergenceWarning,
@@ -184,7 +184,7 @@ def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> d
 def _noiseless(task: FitTask, measured: Measurement) -> tuple[str, ...]:
     """Return the names of items that are nearly deterministic functions of their latents."""
     parameters, responses = measured.parameters, task.responses
-    smallest = ended_smallest(
+    smallest = at_dispersion_floor(
         parameters,
         responses.expand(task.counted.values),
         task.weights,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.data.sample_weights import rows_with_answers
 from hidag.data.table import Observations, frame_labels
 from hidag.estimator import DCRL
@@ -21,7 +22,6 @@ from hidag.fitting.settings import checked_count, plain_value, root_seed, thread
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.fitted_rows import need_weights
 from hidag.inference.refit import Refit, Task, remembered_settings, run_resample
-from hidag.network_em.row_posteriors import MOST_EXACT_STATES
 from hidag.parallel import run_all
 from hidag.results import FitResult, as_result, read_archive, versions_used, write_archive
 
@@ -247,7 +247,7 @@ def _task(
 ) -> Task:
     result = as_result(fit, "bootstrap needs")
     table = _fitted_rows(result, X)
-    if start == "fitted" and result.law.space.n_states > MOST_EXACT_STATES:
+    if start == "fitted" and result.law.space.n_states > CONFIG.network_em.max_listed_states:
         raise SettingError(
             f"start='fitted' needs latent states that can be listed, not "
             f"{result.law.space.n_states_text()}; use start='full'"

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
-from hidag.em.design_data import WorkingData
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.m_step import coefficient_scales
-from hidag.em.statistics import mean_and_spread
 from hidag.initialization.levels import match_levels
 from hidag.initialization.rotations import geomin, leading_eigenvectors, turn_to_anchors, varimax
 from hidag.initialization.spectral import standardised_looks
@@ -125,7 +124,7 @@ def _effects(correlations: Array, data: WorkingData) -> Array:
     for j, name in enumerate(data.families):
         seen = slice(None) if data.observed is None else data.observed[:, j] == 1
         counts = None if data.weights is None else data.weights[seen]
-        _, spread = mean_and_spread(data.look(j)[seen], counts)
+        _, spread = weighted_mean_and_sd(data.linear_response(j)[seen], counts)
         family = family_named(name)
         mean = data.mean[data.columns.of(family, np.array([j]))[..., 0]]
         slopes[j] = family.predictor_effects(slopes[j], spread, max(float(scale[j]), 1e-12), mean)

@@ -22,8 +22,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from hidag.data.missingness_patterns import canonical_order
-from hidag.em.design_data import WorkingData
-from hidag.em.statistics import mean_and_spread
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 
 # --- Correlations of items two at a time, each from the rows that have both
 
@@ -58,7 +57,9 @@ class PairCorrelations:
 def pair_correlations(data: WorkingData) -> PairCorrelations:
     """Return the correlations of the items' looks, in which latents act about linearly."""
     seen = _seen(data)
-    looks = np.stack([_standard(data, data.look(j), seen[:, j]) for j in range(data.n_items)], 1)
+    looks = np.stack(
+        [_standard(data, data.linear_response(j), seen[:, j]) for j in range(data.n_items)], 1
+    )
     return _correlations(data, looks, seen)
 
 
@@ -71,7 +72,7 @@ def shuffled_correlations(data: WorkingData, n_tables: int) -> Iterator[PairCorr
     seen = _seen(data)
     rng = np.random.default_rng(0)
     places = [np.flatnonzero(seen[:, j]) for j in range(data.n_items)]
-    looks = [data.look(j) for j in range(data.n_items)]
+    looks = [data.linear_response(j) for j in range(data.n_items)]
     # Unequal weights make chance correlations larger than as many plain rows would: weights say
     # how many rows there are, and the noise is to be that of so many.
     weights = data.row_weights
@@ -94,7 +95,7 @@ def _seen(data: WorkingData) -> NDArray[np.bool_]:
 def _standard(data: WorkingData, look: Array, seen: NDArray[np.bool_]) -> Array:
     """Return looks (N,) with mean zero and variance one where seen, zero elsewhere."""
     counts = None if data.weights is None else data.weights[seen]
-    mean, spread = mean_and_spread(look[seen], counts)
+    mean, spread = weighted_mean_and_sd(look[seen], counts)
     return np.where(seen, (look - mean) / spread, 0.0)
 
 

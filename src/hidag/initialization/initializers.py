@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, LawStep, any_law, run_em
+from hidag.em.em import Estimate, LawStep, normalise_counts, run_em
 from hidag.em.m_step import Basis
 from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import run_saem
@@ -128,7 +128,7 @@ def warm_start(
     """
     support = np.hstack([np.ones((data.n_items, 1)), point.parameters.loadings != 0])
     problem = Problem(data, space, basis, support.astype(np.uint8), NO_SPARSITY, WARM_UP, n_threads)
-    found = run_saem(problem, point.parameters, point.probabilities, rng, judge=False)
+    found = run_saem(problem, point.parameters, point.probabilities, rng, final_e_step=False)
     return found.parameters, spread_law(found.probabilities)
 
 
@@ -145,7 +145,7 @@ def on_own_support(
     schedule: Schedule,
     n_threads: int,
     *,
-    law_step: LawStep = any_law,
+    law_step: LawStep = normalise_counts,
 ) -> Estimate:
     """Return EM's estimate from an even law with just the loadings that the items have.
 

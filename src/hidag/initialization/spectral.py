@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from hidag.em.design_data import WorkingData
-from hidag.em.m_step import Basis, coefficient_scales, maximise
-from hidag.em.statistics import Statistics, mean_and_spread
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
+from hidag.em.e_step import Statistics
+from hidag.em.m_step import Basis, coefficient_scales, run_m_step
 from hidag.initialization.levels import cut, match_levels
 from hidag.initialization.rotations import varimax
 from hidag.initialization.start_points import StartPoint, from_loadings, null_parameters, spread_law
@@ -87,10 +87,10 @@ def standardised_looks(data: WorkingData, n_latents: int) -> Array:
     seen = np.ones(shape, bool) if data.observed is None else data.observed == 1
     out = np.empty(shape)
     for j in range(data.n_items):
-        look = data.look(j)
+        look = data.linear_response(j)
         cells = look[seen[:, j]]
         counts = None if data.weights is None else data.weights[seen[:, j]]
-        mean, spread = mean_and_spread(cells, counts)
+        mean, spread = weighted_mean_and_sd(cells, counts)
         out[:, j] = (look - mean) / max(spread, 1e-12)
     return _filled(out, data, np.zeros(data.n_items), min(n_latents + 1, data.n_items))
 
@@ -163,14 +163,16 @@ def _from_scores(
     sum_x: Array = np.stack(
         [np.bincount(states, column, minlength=n_states) for column in data.weighted(data.x).T]
     )
-    gap_count = np.zeros((len(data.gappy), n_states))
-    for m in range(len(data.gappy)):
-        gap_count[m] = np.bincount(states, data.weighted(data.gaps[:, m]), minlength=n_states)
+    incomplete_count = np.zeros((len(data.incomplete), n_states))
+    for m in range(len(data.incomplete)):
+        incomplete_count[m] = np.bincount(
+            states, data.weighted(data.observed_incomplete[:, m]), minlength=n_states
+        )
     wanted = rotation.loadings[:, terms.main_latents] != 0
     allowed = np.hstack([np.ones((data.n_items, 1)), wanted]).astype(np.uint8)
-    parameters = maximise(
+    parameters = run_m_step(
         null_parameters(data, terms),
-        Statistics(count, sum_x, gap_count),
+        Statistics(count, sum_x, incomplete_count),
         data,
         basis,
         allowed,
@@ -212,6 +214,6 @@ def spectral_start(
     label = "spectral" if rng is None else "spectral, rotated"
     if not mostly_binary(data):
         return _from_scores(data, space, basis, rotation, label)
-    spread = np.array([mean_and_spread(s, data.weights)[1] for s in rotation.scores.T])
+    spread = np.array([weighted_mean_and_sd(s, data.weights)[1] for s in rotation.scores.T])
     # A latent with even odds has standard deviation 1/2: that turns scores into effects.
     return from_loadings(data, space, rotation.loadings * (2.0 * spread), label)

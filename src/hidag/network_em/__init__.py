@@ -1,1 +1,1 @@
-"""Stage I for laws over a network whose joint states are too many to list."""
+"""EM and SAEM with a network as latent distribution when joint states are too many to list."""

@@ -1,87 +1,75 @@
-"""The E-step for laws that are networks: sampled states, and tables of what they add up to."""
+"""Gibbs sampling of latent states under a network, and sufficient statistics of the sample."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.layout import FamilyLayout, ItemLayout
+from hidag.em.e_step import SufficientStatistics, map_lanes
+from hidag.em.layout import ItemLayout, NetworkLayout
 from hidag.kernels import gibbs, sufficient_statistics
 from hidag.latent.laws import NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]
 
-#: Rows are summed in this many lanes, always, so that sums have the same bits for any threads.
-N_LANES = 4
-
 
 def run_lanes(work: Callable[[int, int, int], None], n_rows: int, n_threads: int) -> None:
-    """Call ``work(lane, start, stop)`` for each lane of rows, on as many threads as asked for."""
-    edges = np.linspace(0, n_rows, N_LANES + 1).astype(int)
-
-    def run(lane: int) -> None:
-        work(lane, int(edges[lane]), int(edges[lane + 1]))
-
-    if n_threads > 1:
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(run, range(N_LANES)))
-    else:
-        for lane in range(N_LANES):
-            run(lane)
+    """Call ``work(lane, start, stop)`` for each lane of consecutive rows."""
+    edges = np.linspace(0, n_rows, CONFIG.e_step.n_lanes + 1).astype(int)
+    map_lanes(lambda lane: work(lane, int(edges[lane]), int(edges[lane + 1])), n_threads)
 
 
 @dataclass(frozen=True)
-class NetworkStatistics:
-    """Complete-data sums by the sub-states of items and the configurations of families.
+class NetworkStatistics(SufficientStatistics):
+    """Complete-data sums by the items' sub-states and the latents' parent configurations.
 
     Attributes
     ----------
     count, sum_x : ndarray, shape (cells of the item layout,)
         Rows that observed the item, and sums of its columns, by sub-state.
-    families : ndarray, shape (cells of the family layout,)
-        Rows by a latent's configuration of parents and its own level.
+    families : ndarray, shape (cells of the network layout,)
+        Rows by a latent's parent configuration and own level.
     """
 
     count: Array
     sum_x: Array
     families: Array
 
-    def blend(self, fresh: NetworkStatistics, step: float) -> NetworkStatistics:
-        """Return ``(1 - step) * self + step * fresh``, the Robbins-Monro average."""
-        keep = 1.0 - step
-        return NetworkStatistics(
-            keep * self.count + step * fresh.count,
-            keep * self.sum_x + step * fresh.sum_x,
-            keep * self.families + step * fresh.families,
-        )
 
+@dataclass(frozen=True)
+class NetworkModel:
+    """Item parameters on the working scale and a network, with their layouts."""
 
-def observed_mask(data: WorkingData) -> tuple[NDArray[np.uint8], bool]:
-    """Return the mask as kernels take it, and whether it has to be read."""
-    mask = data.observed_columns
-    return (np.zeros((0, 0), dtype=np.uint8), False) if mask is None else (mask, True)
+    parameters: MeasurementParameters
+    law: NetworkLaw
+    items: ItemLayout
+    network: NetworkLayout
+
+    @classmethod
+    def of(cls, parameters: MeasurementParameters, law: NetworkLaw) -> NetworkModel:
+        """Return the model with the layouts of the support and the parent sets."""
+        return cls(parameters, law, ItemLayout.of(parameters), NetworkLayout.of_law(law))
 
 
 class NetworkSampler:
-    """Latent states of N rows, moved by coordinate-wise Gibbs sweeps under a network's law.
+    """Latent states of N rows, updated by coordinate-wise Gibbs sweeps.
 
     Parameters
     ----------
     data : WorkingData
     states : ndarray of uint8, shape (N, K)
-        Where to start.
+        Initial states.
     seed : int
-        Root of all random numbers of this sampler.
     addresses : ndarray of uint64, shape (N,), or None
-        Where each row's random numbers come from; None takes its place in the table.
+        Random streams of the rows; None uses their positions in the table.
     n_threads : int
-        Changes the time, never the bits.
+        Changes the running time, never the bits.
     """
 
     def __init__(
@@ -103,32 +91,27 @@ class NetworkSampler:
 
     def draw(
         self,
-        parameters: MeasurementParameters,
-        law: NetworkLaw,
-        items: ItemLayout,
-        families: FamilyLayout,
+        model: NetworkModel,
         *,
         n_sweeps: int = 1,
-        coldness: float = 1.0,
+        inverse_temperature: float = 1.0,
         sums: Array | None = None,
     ) -> None:
-        """Move all rows by sweeps that leave their posterior invariant.
+        """Update all rows by Gibbs sweeps, which leave their posterior invariant.
 
         Parameters
         ----------
-        parameters, law : MeasurementParameters, NetworkLaw
-        items, families : ItemLayout, FamilyLayout
-            Of their supports and parent sets.
+        model : NetworkModel
         n_sweeps : int
-        coldness : float
-            The power that the posterior is taken to: 1 samples, much more climbs.
+        inverse_temperature : float
+            Power of the posterior: 1 samples, large values maximise.
         sums : ndarray, shape (N, F), or None
-            Where the probability of each level above 0 is added, latent by latent.
+            Receives the sums of the conditional probabilities of each level above 0.
         """
-        theta, partition = items.tables(parameters)
-        log_law = families.log_tables(law)
-        observed, has_gaps = observed_mask(self.data)
-        nowhere = np.zeros((0, 0))
+        items, network = model.items, model.network
+        theta, partition = items.tables(model.parameters)
+        log_law = network.log_tables(model.law)
+        observed, has_missing = self.data.observed_mask
         sum_ptr = np.cumsum(items.levels - 1) - (items.levels - 1)
 
         def work(lane: int, start: int, stop: int) -> None:
@@ -138,7 +121,7 @@ class NetworkSampler:
                 stop,
                 self.data.extended,
                 observed,
-                has_gaps,
+                has_missing,
                 items.levels,
                 items.item_ptr,
                 items.item_parents,
@@ -149,82 +132,67 @@ class NetworkSampler:
                 items.latent_ptr,
                 items.latent_items,
                 items.latent_strides,
-                families.parent_ptr,
-                families.parents,
-                families.parent_strides,
-                families.table_ptr,
+                network.parent_ptr,
+                network.parents,
+                network.parent_strides,
+                network.table_ptr,
                 log_law,
-                families.child_ptr,
-                families.children,
-                families.child_strides,
+                network.child_ptr,
+                network.children,
+                network.child_strides,
                 self._seed,
                 self._iteration,
                 self._addresses,
                 n_sweeps,
-                coldness,
+                inverse_temperature,
                 sums is not None,
-                nowhere if sums is None else sums,
+                np.zeros((0, 0)) if sums is None else sums,
                 sum_ptr,
             )
 
         run_lanes(work, len(self.states), self.n_threads)
         self._iteration += 1
 
-    def retain(
-        self,
-        parameters: MeasurementParameters,
-        law: NetworkLaw,
-        items: ItemLayout,
-        families: FamilyLayout,
-        *,
-        n_draws: int,
-        n_sweeps: int = 2,
-    ) -> NDArray[np.uint8]:
+    def retain(self, model: NetworkModel, *, n_draws: int, n_sweeps: int = 2) -> NDArray[np.uint8]:
         """Return ``n_draws`` draws, ``n_sweeps`` sweeps apart, shape (n_draws, N, K)."""
         out = np.empty((n_draws, *self.states.shape), dtype=np.uint8)
         for r in range(n_draws):
-            self.draw(parameters, law, items, families, n_sweeps=n_sweeps)
+            self.draw(model, n_sweeps=n_sweeps)
             out[r] = self.states
         return out
 
-    def log_joint(
-        self,
-        parameters: MeasurementParameters,
-        law: NetworkLaw,
-        items: ItemLayout,
-        families: FamilyLayout,
-    ) -> Array:
-        """Return ``log f(x, z)`` of the current states without the part no latent enters, (N,)."""
-        theta, partition = items.tables(parameters)
-        observed, has_gaps = observed_mask(self.data)
+    def log_joint(self, model: NetworkModel) -> Array:
+        """Return ``log f(x, z)`` of the current states without the items' bases, shape (N,)."""
+        items, network = model.items, model.network
+        theta, partition = items.tables(model.parameters)
         out = np.empty(len(self.states))
         gibbs.log_joint(
             self.states,
             self.data.extended,
-            observed,
-            has_gaps,
+            *self.data.observed_mask,
             items.item_ptr,
             items.item_parents,
             items.item_strides,
             items.table_ptr,
             theta,
             partition,
-            families.parent_ptr,
-            families.parents,
-            families.parent_strides,
-            families.table_ptr,
-            families.log_tables(law),
+            network.parent_ptr,
+            network.parents,
+            network.parent_strides,
+            network.table_ptr,
+            network.log_tables(model.law),
             out,
         )
         return out
 
-    def statistics(self, items: ItemLayout, families: FamilyLayout) -> NetworkStatistics:
-        """Return the statistics of the current states."""
+    def statistics(self, model: NetworkModel) -> NetworkStatistics:
+        """Return the sufficient statistics of the current states."""
+        items, network, n_lanes = model.items, model.network, CONFIG.e_step.n_lanes
         weights = self.data.row_weights
-        observed, has_gaps = observed_mask(self.data)
-        count = np.zeros((N_LANES, items.size))
-        sum_x = np.zeros((N_LANES, items.size))
-        configurations = np.zeros((N_LANES, families.size))
+        observed, has_missing = self.data.observed_mask
+        count = np.zeros((n_lanes, items.size))
+        sum_x = np.zeros((n_lanes, items.size))
+        families = np.zeros((n_lanes, network.size))
 
         def work(lane: int, start: int, stop: int) -> None:
             sufficient_statistics.tally(
@@ -233,20 +201,20 @@ class NetworkSampler:
                 stop,
                 self.data.extended,
                 observed,
-                has_gaps,
+                has_missing,
                 items.item_ptr,
                 items.item_parents,
                 items.item_strides,
                 items.table_ptr,
-                families.parent_ptr,
-                families.parents,
-                families.parent_strides,
-                families.table_ptr,
+                network.parent_ptr,
+                network.parents,
+                network.parent_strides,
+                network.table_ptr,
                 weights,
                 count[lane],
                 sum_x[lane],
-                configurations[lane],
+                families[lane],
             )
 
         run_lanes(work, len(self.states), self.n_threads)
-        return NetworkStatistics(count.sum(axis=0), sum_x.sum(axis=0), configurations.sum(axis=0))
+        return NetworkStatistics(count.sum(axis=0), sum_x.sum(axis=0), families.sum(axis=0))

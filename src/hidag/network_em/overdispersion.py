@@ -1,10 +1,9 @@
-"""Whether counts vary more, given the latents, than their Poisson families let them.
+"""Score test of overdispersion: do counts vary more, given the latents, than Poisson items?
 
-A negative binomial with variance ``mu + a mu^2`` is Poisson at ``a = 0``, and the derivative of a
-count's log density there is ``s = ((x - mu)^2 - x) / 2``, of mean zero. Given the latents it has
-variance ``mu^2 / 2`` and third moment ``mu^3 + mu^2 / 2`` if the count is Poisson. What is expected
-of it given a whole row varies less, and less still where parameters were fitted to the rows: a test
-by those moments errs on the side of Poisson.
+A negative binomial with variance ``mu + a mu^2`` is Poisson at ``a = 0``, where the score of a
+count is ``s = ((x - mu)^2 - x) / 2``. Given the latents and under the Poisson model it has mean
+zero, variance ``mu^2 / 2`` and third moment ``mu^3 + mu^2 / 2``. Its expectation given the whole
+row varies less, and less still with fitted parameters: a test by these moments is conservative.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import pearson3
 
+from hidag.config import CONFIG
 from hidag.em.posterior import state_posteriors
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.families import family_named
@@ -24,26 +24,19 @@ from hidag.network_em.posterior import sampled_states
 
 Array = NDArray[np.float64]
 
-#: With more joint states than this latents are drawn, where the law is over a graph: a draw tells
-#: nearly as much, and summing would take as long as many EM steps.
-MOST_SUMMED_STATES = 256
-#: Rows of sampled latents whose means are worked out in one go.
-_BLOCK_ROWS = 8192
-
 
 @dataclass(frozen=True)
 class CountDispersion:
-    """How counts vary given the latents.
+    """Variation of Poisson items given the latents.
 
     Attributes
     ----------
     items : ndarray of int, shape (n,)
-        The Poisson items.
     ratio : ndarray, shape (n,)
-        Mean square of ``x - mu`` over the mean of ``mu``: about one if the item is Poisson, NaN
-        where no cell was observed.
+        Mean of ``(x - mu)^2`` over the mean of ``mu``: about 1 for a Poisson item, NaN without
+        observed cells.
     p_value : ndarray, shape (n,)
-        Chance of more variation than this in a Poisson item, or of a larger number.
+        One-sided p-value of the score test.
     """
 
     items: NDArray[np.intp]
@@ -61,7 +54,7 @@ def count_dispersion(
     seed: int = 0,
     n_threads: int = 1,
 ) -> CountDispersion:
-    """Return how Poisson items vary given the latents, in one pass over the rows.
+    """Return dispersion ratios and score tests of all Poisson items.
 
     Parameters
     ----------
@@ -71,10 +64,10 @@ def count_dispersion(
     values : ndarray, shape (N, J)
         NaN cells are missing.
     weights : ndarray, shape (N,), optional
-        How many rows each row counts for.
+        Row weights.
     sampled : bool, optional
-        Whether latents are drawn given the rows, once each, instead of summed out; by default where
-        joint states are many. Needs a law over a graph.
+        Whether latents are drawn from the posterior, once per row, instead of summed out; by
+        default if there are many joint states. Needs a network.
     seed, n_threads : int
         Of the draws.
     """
@@ -85,10 +78,10 @@ def count_dispersion(
         return CountDispersion(items, np.zeros(0), np.zeros(0))
     counts = np.ones(len(values)) if weights is None else weights
     if sampled is None:
-        sampled = law.space.n_states > MOST_SUMMED_STATES
+        sampled = law.space.n_states > CONFIG.network_em.max_summed_states
     if sampled and isinstance(law, NetworkLaw):
         states = sampled_states(parameters, law, values, seed=seed, n_threads=n_threads)
-        blocks = _drawn_powers(parameters, states, items)
+        blocks = _sampled_powers(parameters, states, items)
     else:
         blocks = _expected_powers(parameters, law, values, items)
     squares, score, sums = np.zeros(len(items)), np.zeros(len(items)), np.zeros((3, len(items)))
@@ -105,15 +98,15 @@ def count_dispersion(
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = second / 2.0
         skewness = (third + second / 2.0) / variance**1.5
-        # A shifted gamma: few large counts among many small ones are far from normal in the tail.
-        chance = pearson3.sf(score / np.sqrt(variance), skewness)
-        return CountDispersion(items, squares / first, np.where(variance > 0, chance, np.nan))
+        # A Pearson III distribution: the score is skewed when a few counts are large.
+        p_value = pearson3.sf(score / np.sqrt(variance), skewness)
+        return CountDispersion(items, squares / first, np.where(variance > 0, p_value, np.nan))
 
 
 def _expected_powers(
     parameters: MeasurementParameters, law: LatentLaw, values: Array, items: NDArray[np.intp]
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield row ranges and the first three powers of the means given them, (3, rows, n)."""
+    """Yield row ranges and posterior means of the first three powers of mu, (3, rows, n)."""
     means = parameters.response_means(law.space.states())[:, items]
     powers = np.hstack([means, means**2, means**3])
     for rows, posterior in state_posteriors(parameters, law, values):
@@ -121,11 +114,12 @@ def _expected_powers(
         yield rows, np.moveaxis(expected, 1, 0)
 
 
-def _drawn_powers(
+def _sampled_powers(
     parameters: MeasurementParameters, states: NDArray[np.integer], items: NDArray[np.intp]
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield row ranges and the first three powers of the means in rows' states, (3, rows, n)."""
-    for start in range(0, len(states), _BLOCK_ROWS):
-        rows = slice(start, min(start + _BLOCK_ROWS, len(states)))
+    """Yield row ranges and the first three powers of mu in the sampled states, (3, rows, n)."""
+    n_rows = CONFIG.network_em.dispersion_block_rows
+    for start in range(0, len(states), n_rows):
+        rows = slice(start, min(start + n_rows, len(states)))
         means = parameters.response_means(states[rows])[:, items]
         yield rows, np.stack([means, means**2, means**3])

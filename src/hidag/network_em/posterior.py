@@ -1,87 +1,61 @@
-"""Latents given responses by sampling, for laws whose joint states are too many to list.
+"""Posteriors of the latents: over listed states, by a junction tree, or by Gibbs sampling.
 
-A row's random numbers come from its own contents and the seed, so its answer does not depend on the
-rows it is asked about together with.
+States are listed if they are few; otherwise the junction tree is used, and Gibbs sampling if the
+treewidth is too large. Random numbers of a row depend on its contents and the seed only, so that
+its result does not depend on the other rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.layout import FamilyLayout, ItemLayout
-from hidag.em.posterior import state_posteriors
+from hidag.em.posterior import (
+    log_bases,
+    most_probable_states,
+    posterior_marginals,
+    row_log_likelihood,
+    state_posteriors,
+)
+from hidag.exceptions import Advice, SettingError
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.network_em.gibbs import NetworkSampler
-from hidag.network_em.junction_tree import TreePosterior
+from hidag.measurement.terms import Terms
+from hidag.network_em.gibbs import NetworkModel, NetworkSampler
+from hidag.network_em.junction_tree import TreePosterior, draw_index
 
 Array = NDArray[np.float64]
 
-#: Sweeps before anything is kept, and sweeps whose conditional probabilities are averaged.
-BURN_IN, KEPT_SWEEPS = 20, 200
-#: Powers of the posterior on the way to a maximum, the last of which only climbs.
-COOLING = (1.0, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 1e6, 1e6)
-#: Sweeps at each power, and how often the way is gone; each row keeps its best end.
-SWEEPS_EACH, N_CLIMBS = 4, 4
-#: Rows that are worked on at once.
-BLOCK_ROWS = 65536
 
-
-def _addresses(values: Array) -> NDArray[np.uint64]:
-    """Return a number for each row that depends on its contents alone, shape (N,)."""
+def _hash_rows(values: Array) -> NDArray[np.uint64]:
+    """Return a hash of the contents of each row, shape (N,)."""
     rows = np.ascontiguousarray(np.where(np.isnan(values), np.inf, values + 0.0))
     words = [int.from_bytes(hashlib.blake2b(row.tobytes(), digest_size=8).digest()) for row in rows]
     return np.array(words, dtype=np.uint64)
 
 
-class _Rows:
-    """A block of rows with its sampler, started from even odds."""
-
-    def __init__(
-        self,
-        parameters: MeasurementParameters,
-        law: NetworkLaw,
-        values: Array,
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        data = WorkingData.around(parameters, values)
-        self.parameters = data.to_working(parameters)
-        self.law = law
-        self.items, self.families = ItemLayout.of(parameters), FamilyLayout.of_law(law)
-        states = np.zeros((len(values), law.space.n_latents), dtype=np.uint8)
-        self.sampler = NetworkSampler(
-            data, states, seed, addresses=_addresses(values), n_threads=n_threads
-        )
-
-    def draw(self, n_sweeps: int, *, coldness: float = 1.0, sums: Array | None = None) -> None:
-        self.sampler.draw(
-            self.parameters,
-            self.law,
-            self.items,
-            self.families,
-            n_sweeps=n_sweeps,
-            coldness=coldness,
-            sums=sums,
-        )
-
-    def log_joint(self) -> Array:
-        return self.sampler.log_joint(self.parameters, self.law, self.items, self.families)
-
-
-def _blocks(
+def _samplers(
     parameters: MeasurementParameters, law: NetworkLaw, values: Array, seed: int, n_threads: int
-) -> Iterator[tuple[slice, _Rows]]:
-    """Yield a block of rows at a time: where they are among ``values``, and a sampler of them."""
-    for start in range(0, len(values), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        yield block, _Rows(parameters, law, values[block], seed, n_threads)
+) -> Iterator[tuple[slice, NetworkModel, NetworkSampler]]:
+    """Yield blocks of rows with the model on their scale and a sampler started at level 0."""
+    n_rows = CONFIG.network_em.sampled_block_rows
+    model = NetworkModel.of(parameters, law)
+    for start in range(0, len(values), n_rows):
+        block = slice(start, start + n_rows)
+        data = WorkingData.around(parameters, values[block])
+        own = NetworkModel(data.to_working(parameters), law, model.items, model.network)
+        states = np.zeros((data.n_samples, law.space.n_latents), dtype=np.uint8)
+        addresses = _hash_rows(values[block])
+        yield (
+            block,
+            own,
+            NetworkSampler(data, states, seed, addresses=addresses, n_threads=n_threads),
+        )
 
 
 def sampled_marginals(
@@ -92,9 +66,9 @@ def sampled_marginals(
     seed: int = 0,
     n_threads: int = 1,
 ) -> Array:
-    """Return the probability of each level above 0 given each row, shape (N, F), latent by latent.
+    """Return the posterior probability of each level above 0 by Gibbs sampling, shape (N, F).
 
-    The average of the conditional probabilities of 200 Gibbs sweeps.
+    The average of the conditional probabilities over sweeps (Rao-Blackwell), latent by latent.
 
     Parameters
     ----------
@@ -105,11 +79,12 @@ def sampled_marginals(
         NaN cells are missing.
     seed, n_threads : int
     """
+    n_sweeps = CONFIG.network_em.averaged_sweeps
     out = np.zeros((len(values), sum(law.space.levels) - law.space.n_latents))
-    for block, rows in _blocks(parameters, law, values, seed, n_threads):
-        rows.draw(BURN_IN)
-        rows.draw(KEPT_SWEEPS, sums=out[block])
-    return np.asarray(np.clip(out / KEPT_SWEEPS, 0.0, 1.0))
+    for block, model, sampler in _samplers(parameters, law, values, seed, n_threads):
+        sampler.draw(model, n_sweeps=CONFIG.network_em.burn_in_sweeps)
+        sampler.draw(model, n_sweeps=n_sweeps, sums=out[block])
+    return np.asarray(np.clip(out / n_sweeps, 0.0, 1.0))
 
 
 def sampled_modes(
@@ -120,23 +95,22 @@ def sampled_modes(
     seed: int = 0,
     n_threads: int = 1,
 ) -> NDArray[np.int64]:
-    """Return a jointly most probable latent state of each row, shape (N, K).
+    """Return a most probable joint state of each row by simulated annealing, shape (N, K).
 
-    Found by simulated annealing, four times over; in no case can the flip of one latent make it
-    more probable.
-
-    Parameters as of :func:`sampled_marginals`.
+    The best of several runs; no change of a single latent makes it more probable. Parameters as in
+    :func:`sampled_marginals`.
     """
+    settings = CONFIG.network_em
     out = np.zeros((len(values), law.space.n_latents), dtype=np.int64)
-    for block, rows in _blocks(parameters, law, values, seed, n_threads):
-        best = np.full(len(rows.sampler.states), -np.inf)
-        for _ in range(N_CLIMBS):
-            for coldness in COOLING:
-                rows.draw(SWEEPS_EACH, coldness=coldness)
-            value = rows.log_joint()
+    for block, model, sampler in _samplers(parameters, law, values, seed, n_threads):
+        best = np.full(len(sampler.states), -np.inf)
+        for _ in range(settings.annealing_runs):
+            for power in settings.inverse_temperatures:
+                sampler.draw(model, n_sweeps=settings.annealing_sweeps, inverse_temperature=power)
+            value = sampler.log_joint(model)
             better = value > best
             best[better] = value[better]
-            out[block][better] = rows.sampler.states[better]
+            out[block][better] = sampler.states[better]
     return out
 
 
@@ -148,26 +122,36 @@ def sampled_states(
     seed: int = 0,
     n_threads: int = 1,
 ) -> NDArray[np.uint8]:
-    """Return a latent state of each row drawn from its posterior, shape (N, K).
+    """Return a joint state of each row by Gibbs sampling, shape (N, K).
 
-    Parameters as of :func:`sampled_marginals`.
+    Parameters as in :func:`sampled_marginals`.
     """
     out = np.zeros((len(values), law.space.n_latents), dtype=np.uint8)
-    for block, rows in _blocks(parameters, law, values, seed, n_threads):
-        rows.draw(BURN_IN)
-        out[block] = rows.sampler.states
+    for block, model, sampler in _samplers(parameters, law, values, seed, n_threads):
+        sampler.draw(model, n_sweeps=CONFIG.network_em.burn_in_sweeps)
+        out[block] = sampler.states
     return out
 
 
-# --- Joint latent states drawn given rows, from sums over all joint states or over small
-
-Levels = NDArray[np.int64]
-
-
-def listed_states(
+def draw_listed_states(
     parameters: MeasurementParameters, law: LatentLaw, values: Array, rng: np.random.Generator
-) -> Levels:
-    """Return a joint state drawn given each row, shape (N, K), all states listed.
+) -> NDArray[np.int64]:
+    """Return a joint state drawn from the posterior of each row (N, R), shape (N, K)."""
+    uniforms = rng.random(len(values))
+    numbers = np.empty(len(values), dtype=np.int64)
+    for rows, posterior in state_posteriors(parameters, law, values):
+        numbers[rows] = draw_index(posterior, uniforms[rows])
+    return law.space.states()[numbers].astype(np.int64)
+
+
+def _are_listed(law: LatentLaw) -> bool:
+    return law.space.n_states <= CONFIG.network_em.max_listed_states
+
+
+def upper_level_probabilities(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array, *, seed: int
+) -> Array:
+    """Return the posterior probability of each level above 0, shape (N, F), latent by latent.
 
     Parameters
     ----------
@@ -175,34 +159,65 @@ def listed_states(
     law : LatentLaw
     values : ndarray, shape (N, R)
         A column for each response, NaN where it is missing.
-    rng : Generator
+    seed : int
+        Of Gibbs sampling.
     """
-    uniforms = rng.random(len(values))
-    place = np.empty(len(values), dtype=np.int64)
-    for rows, posterior in state_posteriors(parameters, law, values):
-        place[rows] = _drawn(posterior, uniforms[rows])
-    return law.space.states()[place].astype(np.int64)
+    if _are_listed(law) or not isinstance(law, NetworkLaw):
+        return posterior_marginals(parameters, law, values)
+    tree = TreePosterior.of(parameters, law)
+    if tree is not None:
+        return tree.marginals(values)
+    return sampled_marginals(parameters, law, values, seed=seed)
 
 
-def summed_states(tree: TreePosterior, values: Array, rng: np.random.Generator) -> Levels:
-    """Return a joint state drawn given each row (N, R), shape (N, K), one latent after the other.
-
-    Latents are drawn against the order in which they were summed out, each given those before it.
-    """
-    uniforms = rng.random((len(tree.steps), len(values)))
-    out = np.zeros((len(values), len(tree.steps)), dtype=np.int64)
-    for rows, groups in tree.groups(*tree.working(values)):
-        found = out[rows]
-        here = np.arange(len(found))
-        for i in reversed(range(len(tree.steps))):
-            latent, *others = tree.steps[i]
-            place: Any = (slice(None), *(found[:, v] for v in others), here)
-            found[:, latent] = _drawn(groups.conditionals[i][place].T, uniforms[i, rows])
+def level_probabilities(upper: Array, terms: Terms) -> list[Array]:
+    """Return the probabilities of all levels, K arrays (N, M_k), from those above 0, (N, F)."""
+    out = []
+    for k in range(terms.n_latents):
+        own = upper[:, terms.main_latents == k]
+        out.append(np.hstack([np.clip(1.0 - own.sum(axis=1, keepdims=True), 0.0, 1.0), own]))
     return out
 
 
-def _drawn(chances: Array, uniforms: Array) -> NDArray[np.intp]:
-    """Return the place that a number from 0 to 1 falls on, (n,), of chances (n, S) up to a unit."""
-    ends = np.cumsum(chances, axis=1)
-    # No number is beyond the last end, and no place without a chance is ever reached.
-    return np.asarray((ends <= (uniforms * ends[:, -1])[:, None]).sum(axis=1))
+def posterior_modes(
+    parameters: MeasurementParameters, law: LatentLaw, values: Array, *, seed: int
+) -> NDArray[np.int64]:
+    """Return the most probable joint state of each row, shape (N, K).
+
+    Parameters as in :func:`upper_level_probabilities`.
+    """
+    if _are_listed(law) or not isinstance(law, NetworkLaw):
+        return most_probable_states(parameters, law, values)
+    tree = TreePosterior.of(parameters, law)
+    if tree is not None:
+        return tree.modes(values)
+    return sampled_modes(parameters, law, values, seed=seed)
+
+
+def has_exact_posterior(parameters: MeasurementParameters, law: LatentLaw) -> bool:
+    """Return whether posteriors are exact, not sampled."""
+    if _are_listed(law) or not isinstance(law, NetworkLaw):
+        return True
+    return TreePosterior.of(parameters, law) is not None
+
+
+def row_log_densities(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
+    """Return the log density of each row of responses (N, R), shape (N,); 0 for empty rows.
+
+    Raises
+    ------
+    SettingError
+        If states cannot be listed and the treewidth is too large.
+    """
+    if _are_listed(law):
+        return row_log_likelihood(parameters, law, values)
+    tree = TreePosterior.of(parameters, law)
+    if tree is None:
+        raise SettingError(
+            "treewidth-too-large",
+            "row densities need a sum over {n_states} latent states, and the treewidth of Q and "
+            "graph is too large for a junction tree",
+            advice=Advice("sparser-model", "use a sparser Q or graph, or fewer latents"),
+            n_states=law.space.n_states_text(),
+        )
+    return tree.log_densities(values) + log_bases(parameters, values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.posterior import HARDLY_SEEN
+from hidag.config import CONFIG
 from hidag.formatting import plural, shorten
 from hidag.identifiability.findings import join_names
 from hidag.plotting.q_matrix import standardized_loadings
@@ -150,7 +150,10 @@ def without_edges(result: FitResult) -> str:
 
 def tells_nothing(result: FitResult) -> bool:
     """Return whether items show the latents so little that a missing edge means nothing."""
-    return result.information_ratio < HARDLY_SEEN or not result.q_matrix.any(axis=0).all()
+    return (
+        result.information_ratio < CONFIG.information.low_ratio
+        or not result.q_matrix.any(axis=0).all()
+    )
 
 
 def _edges(edges: SortedEdges, n_latents: int, *, in_the_dark: bool) -> list[str]:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from hidag.config import CONFIG
 from hidag.data.nonnumeric_cells import numbered
 from hidag.data.sample_weights import unanswered_in_words
-from hidag.em.posterior import HARDLY_SEEN
 from hidag.fitting.fit_warnings import (
     knowledge_conflicts,
     limiting_cases,
@@ -200,7 +200,7 @@ def concerns(result: FitResult, more: Iterable[str] = ()) -> list[str]:
         out.append(
             f"{plural(len(idle), 'item measures', 'items measure')} no latent ({_listed(idle)})"
         )
-    if n_latents > 1 and result.information_ratio < HARDLY_SEEN:
+    if n_latents > 1 and result.information_ratio < CONFIG.information.low_ratio:
         # What ordinary tests leave in the dark is no concern: the search counts as many rows less.
         # Below this share the method itself goes other ways.
         out.append(

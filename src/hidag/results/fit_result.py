@@ -21,11 +21,11 @@ from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.responses import Responses
 from hidag.measurement.terms import Terms
-from hidag.network_em.row_posteriors import (
-    by_level,
-    most_probable_levels,
-    probabilities_above_zero,
+from hidag.network_em.posterior import (
+    level_probabilities,
+    posterior_modes,
     row_log_densities,
+    upper_level_probabilities,
 )
 from hidag.strategy.multistart import StartRecord
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
@@ -285,7 +285,7 @@ class FitResult:
 
     def _above_zero(self, X: Any) -> Array:
         """Return the probability of each level above 0, shape (N, F), latent by latent."""
-        return probabilities_above_zero(
+        return upper_level_probabilities(
             self.parameters, self.law, self._expanded(X), seed=self.seed
         )
 
@@ -298,11 +298,11 @@ class FitResult:
 
     def posterior_levels(self, X: Any) -> list[Array]:
         """Return the probabilities of each latent's levels given each row: K arrays (N, M_k)."""
-        return by_level(self._above_zero(X), self.terms)
+        return level_probabilities(self._above_zero(X), self.terms)
 
     def classify(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
-        return most_probable_levels(self.parameters, self.law, self._expanded(X), seed=self.seed)
+        return posterior_modes(self.parameters, self.law, self._expanded(X), seed=self.seed)
 
     def row_log_likelihood(self, X: Any) -> Array:
         """Return the log density of each row, shape (N,)."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.m_step import Basis, permissions
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
 from hidag.initialization.start_points import StartPoint
@@ -154,7 +154,7 @@ def estimate_with_law(
     if found.penalty.name is None:
         plan = replace(schedule, tolerance=FINAL_TOLERANCE * schedule.tolerance)
     terms = Terms.main(space.levels)
-    basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
+    basis, allowed = Basis.over(space, terms), allowed_coefficients(q_entries, terms)
     observer = observer_of(progress, count - 1, count)
     first = initial_structure_step(
         found.best,

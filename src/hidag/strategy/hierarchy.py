@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, any_law, continued, run_em
+from hidag.em.em import Estimate, append_run, normalise_counts, run_em
 from hidag.em.m_step import Basis
 from hidag.em.problem import Problem, Schedule
 from hidag.exceptions import DataError
@@ -99,7 +99,7 @@ def under_hierarchy(
                 "no row can be explained under the hierarchy; check which latent is the "
                 "prerequisite of which"
             )
-        return any_law(kept)
+        return normalise_counts(kept)
 
     def fitted(now: Estimate) -> Estimate:
         basis, allowed = _held(now.parameters, space, effects)
@@ -107,7 +107,7 @@ def under_hierarchy(
         found = run_em(
             problem, now.parameters, only_possible(now.probabilities), law_step=only_possible
         )
-        return continued(now, found)
+        return append_run(now, found)
 
     best = fitted(begin.best)
     if law == "saturated":

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, LawStep, any_law, continued, run_em
-from hidag.em.m_step import Basis, coefficient_scales, penalty_of
+from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
+from hidag.em.m_step import Basis, coefficient_scales, total_penalty
 from hidag.em.problem import Problem, Schedule
 from hidag.em.support import select_support
 from hidag.initialization.initializers import generators_of, levels_are_guessed, points_under_graph
@@ -94,7 +94,7 @@ def fitted_in(
     started = _started(now.parameters, room)
     found = run_em(problem, started, now.probabilities, law_step=law_step)
     chosen, _ = select_support(problem, found, adapt=False, law_step=law_step)
-    return continued(now, chosen)
+    return append_run(now, chosen)
 
 
 def _started(parameters: MeasurementParameters, room: Room) -> MeasurementParameters:
@@ -212,7 +212,9 @@ def with_interactions(
             before.parameters, q_entries, space, effects, stage_one.penalty, data.n_counted
         )
         if stage_one.network is None or known:
-            fitted = _fitted_from_two_laws(stage_one.best, room, data, plan, any_law, n_threads)
+            fitted = _fitted_from_two_laws(
+                stage_one.best, room, data, plan, normalise_counts, n_threads
+            )
             stage_one = replace(stage_one, best=fitted)
         if stage_one.network is not None:
             parents = stage_one.network.parents
@@ -288,14 +290,14 @@ def _rows_chosen_anew(
         wider = with_better_rows(now, data, space, q_entries, effects, price.strength)
         if wider is None:
             break
-        law_step: LawStep = any_law
+        law_step: LawStep = normalise_counts
         if stage_one.network is not None:
             law_step = partial(factorise_counts, parents=stage_one.network.parents, space=space)
         room = room_for(wider, q_entries, space, effects, price, data.n_counted)
         begin = replace(now, parameters=wider)
         found = fitted_in(begin, room, data, schedule, law_step, n_threads)
         # Both by the price of the wider room.
-        cost = partial(penalty_of, penalty=room.penalty, scale=scale, allowed=room.allowed)
+        cost = partial(total_penalty, penalty=room.penalty, scale=scale, allowed=room.allowed)
         before = now.log_likelihood - cost(now.parameters.with_terms(room.terms))
         if found.log_likelihood - cost(found.parameters) <= before:
             break
@@ -332,7 +334,7 @@ def _best_of_starts(
         found = begin
         for _ in range(2):
             room = room_for(found.parameters, q_entries, space, effects, penalty, data.n_counted)
-            found = fitted_in(found, room, some, brief, any_law, n_threads)
+            found = fitted_in(found, room, some, brief, normalise_counts, n_threads)
         return found
 
     main = Basis.over(space, Terms.main(space.levels))
@@ -382,7 +384,7 @@ def _best_of_random_starts(
     """
     now = latest(stage_one)
     room = room_for(now.parameters, q_entries, space, effects, stage_one.penalty, data.n_counted)
-    first = best = _fitted_from_two_laws(now, room, data, schedule, any_law, n_threads)
+    first = best = _fitted_from_two_laws(now, room, data, schedule, normalise_counts, n_threads)
     for rng in generators:
         point = confirmatory_start(data, space, q_entries, rng=rng)
         items = point.parameters
@@ -392,7 +394,7 @@ def _best_of_random_starts(
             middle = items.intercept + 0.5 * items.loadings.sum(axis=1)
             items = replace(items, loadings=slopes, intercept=middle - 0.5 * slopes.sum(axis=1))
         begin = replace(now, parameters=items, probabilities=point.probabilities)
-        found = fitted_in(begin, room, data, schedule, any_law, n_threads)
+        found = fitted_in(begin, room, data, schedule, normalise_counts, n_threads)
         if found.objective > best.objective:
             best = found
     return stage_one if best is first else _moved_to(stage_one, best, data, space, learn_parents)

@@ -9,9 +9,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.design_data import WorkingData
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.em import Estimate
-from hidag.em.statistics import mean_and_spread
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.registry import family_named
@@ -123,7 +122,7 @@ def _spreads(data: WorkingData) -> Array:
         answers = family.from_working(data.x[seen, columns].T)
         weights = None if data.weights is None else data.weights[seen]
         if len(answers):
-            out[item] = mean_and_spread(answers, weights)[1]
+            out[item] = weighted_mean_and_sd(answers, weights)[1]
     return out
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect_states
+from hidag.em.e_step import run_law_e_step
 from hidag.em.em import Estimate
-from hidag.em.posterior import information_ratio, rows_worth
+from hidag.em.information import effective_sample_ratio, information_ratio
 from hidag.latent.counts import LatentCounts, expected_counts
 from hidag.latent.laws import (
     LatentLaw,
@@ -25,7 +25,7 @@ from hidag.latent.laws import (
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters, order_all_levels
 from hidag.measurement.penalties import Penalty
-from hidag.network_em.em import law_of_draws, run_exact_steps
+from hidag.network_em.em import law_from_draws, run_network_em
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.strategy.algorithm_choice import LARGEST_EXACT_STATES
 from hidag.strategy.labels import same_class, settle_labels, shares_of_draws, shares_of_law
@@ -118,7 +118,7 @@ class Measurement(Protocol):
         """Return which share of the latents' pairwise information the items carry."""
         ...
 
-    def rows_worth(self, ratio: float) -> float:
+    def effective_sample_ratio(self, ratio: float) -> float:
         """Return how many rows a row of the table is worth to the graph search."""
         ...
 
@@ -206,10 +206,10 @@ class ExactMeasurement:
         """Return which share of the latents' pairwise information the items carry."""
         return information_ratio(self.observed.parameters, self.shown, self.observed.data)
 
-    def rows_worth(self, ratio: float) -> float:
+    def effective_sample_ratio(self, ratio: float) -> float:
         """Return how many rows a row of the table is worth to the graph search."""
         steps = STEPS_FREE if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
-        return rows_worth(ratio, max(steps, 1))
+        return effective_sample_ratio(ratio, max(steps, 1))
 
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
         """Return the expected counts of latent states in ``n_rows`` rows."""
@@ -235,7 +235,7 @@ class ExactMeasurement:
         seen = self.observed
         features = seen.parameters.terms.features(law.space.states())
         probabilities = np.asarray(law.probabilities)
-        return expect_states(
+        return run_law_e_step(
             seen.parameters, probabilities, seen.data, features, n_threads=seen.n_threads
         )[1]
 
@@ -348,7 +348,9 @@ def parents_by_search(
             probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         ratio = information_ratio(parameters, law, data)
-        counts = expected_counts(law, max(rows_worth(ratio, n_steps) * data.n_counted, 1.0), names)
+        counts = expected_counts(
+            law, max(effective_sample_ratio(ratio, n_steps) * data.n_counted, 1.0), names
+        )
         found = search_graph(counts, score=choose_score(space.levels), knowledge=knowledge)
         observed = ObservedFit(
             data, parameters, space, np.asarray(law.probabilities), possible=possible
@@ -442,7 +444,7 @@ class SampledMeasurement:
         """Return which share of the latents' pairwise information the items carry."""
         return self.ratio
 
-    def rows_worth(self, ratio: float) -> float:
+    def effective_sample_ratio(self, ratio: float) -> float:
         """Return how many rows a row of the table is worth to the graph search."""
         return rows_for_graph(self.n_samples, ratio) / self.n_samples
 
@@ -460,7 +462,7 @@ class SampledMeasurement:
             tree = TreePosterior.of(self.working, law)
             return float("nan") if tree is None else tree.log_likelihood(self.data, self.working)
         features = self.working.terms.features(law.space.states())
-        return expect_states(self.working, np.asarray(law.probabilities), self.data, features)[1]
+        return run_law_e_step(self.working, np.asarray(law.probabilities), self.data, features)[1]
 
     def idle(self) -> NDArray[np.intp]:
         """Return the latents that drive no item: nothing but the law speaks of them."""
@@ -475,7 +477,7 @@ class SampledMeasurement:
             parameters=self.parameters.reordered(latents=latents),
             working=self.working.reordered(latents=latents),
             draws=draws,
-            law=law_of_draws(((),) * len(latents), draws, levels, weights=self.data.weights),
+            law=law_from_draws(((),) * len(latents), draws, levels, weights=self.data.weights),
             ratio=sampled_information_ratio(draws[[0, -1]], self.data.weights),
         )
 
@@ -483,13 +485,13 @@ class SampledMeasurement:
         """Return the law over the graph that was found: Stage I's own when that is its graph."""
         if same_class(graph, self.law):
             return self.law
-        drawn = law_of_draws(
+        drawn = law_from_draws(
             graph.to_dag().parents,
             self.draws,
             self.law.space.levels,
             weights=self.data.weights,
         )
-        found = run_exact_steps(self.working, drawn, self.data, hold_items=True)
+        found = run_network_em(self.working, drawn, self.data, fix_items=True)
         return drawn if found is None else found.law
 
 

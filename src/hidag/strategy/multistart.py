@@ -10,9 +10,10 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.em import MOST_TOLERANT_ROWS, Estimate, continued, run_em
-from hidag.em.m_step import Basis, permissions
+from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Observer, Problem, Schedule
 from hidag.em.saem import run_saem
 from hidag.em.support import select_support
@@ -160,7 +161,7 @@ def best_with_law_begun_again(
     for index, end in ends.items():
         others = [run(index, (end.parameters, law), plan) for law in _laws_again(end, space)]
         further = run(index, (end.parameters, end.probabilities), plan)
-        found[index] = continued(end, max([further, *others], key=lambda e: e.objective))
+        found[index] = append_run(end, max([further, *others], key=lambda e: e.objective))
     best = max(found, key=lambda i: found[i].objective)
     return best, found[best]
 
@@ -232,7 +233,7 @@ def estimate_from_starts(
         Called with (start, n_starts, iteration, max_iter, objective).
     """
     terms = Terms.main(space.levels)
-    basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
+    basis, allowed = Basis.over(space, terms), allowed_coefficients(q_entries, terms)
     known = bool((q_entries >= 0).all())
     if known:
         penalty = NO_SPARSITY
@@ -284,7 +285,7 @@ def estimate_from_starts(
             seen = estimates[i]
             if i in order:
                 further = run(i, (seen.parameters, seen.probabilities), schedule)
-                estimates[i] = continued(seen, further)
+                estimates[i] = append_run(seen, further)
             else:
                 estimates[i] = replace(seen, converged=False)
     else:
@@ -301,7 +302,7 @@ def estimate_from_starts(
             {i: estimates[i] for i in ends}, space, run, fine
         )
     top = estimates[best].objective
-    near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
+    near = SAME_OPTIMUM * min(data.n_counted, CONFIG.em.max_tolerance_rows)
     reached = sum(top - e.objective <= near for e in estimates)
     winner = estimates[best]
     if method == "em" and begin is None and levels_are_guessed(space, q_entries):
@@ -316,14 +317,14 @@ def estimate_from_starts(
             lambda one: one.parameters,
             lambda one: one.objective,
             begun,
-            lambda one: continued(one, run(best, (one.parameters, one.probabilities), schedule)),
+            lambda one: append_run(one, run(best, (one.parameters, one.probabilities), schedule)),
         )
     if method == "em" and penalty.name is None:
         # With a given support nothing is left to choose: the likelihood itself is the answer.
         polished = run(best, (winner.parameters, winner.probabilities), fine)
         # What had settled stays settled, even when the finer tolerance was not reached.
         settled = winner.converged or polished.converged
-        winner = replace(continued(winner, polished), converged=settled)
+        winner = replace(append_run(winner, polished), converged=settled)
     if method == "em":
         winner, penalty = select_support(problem, winner, adapt=adapt)
     return StageOne(winner, records, reached, method, penalty)

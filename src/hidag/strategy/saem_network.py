@@ -9,22 +9,21 @@ nothing changes. The graph is thinned out last.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.layout import FamilyLayout, ItemLayout
-from hidag.em.m_step import coefficient_scales, permissions
+from hidag.em.m_step import allowed_coefficients, coefficient_scales
 from hidag.em.problem import Schedule
 from hidag.initialization.common_factors import independent_law, network_start
 from hidag.latent.laws import NetworkLaw, Parents
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty
-from hidag.network_em.em import law_of_draws, run_exact_steps, run_steps
-from hidag.network_em.gibbs import NetworkSampler
-from hidag.network_em.support import adapt_to_table, choose_loadings, judge_loadings
+from hidag.network_em.em import law_from_draws, run_network_em, run_network_saem
+from hidag.network_em.gibbs import NetworkModel, NetworkSampler
+from hidag.network_em.support import adapt_network_penalty, score_loadings, select_loadings
 from hidag.strategy.moves.split_moves import Agreement, Witness
 
 # --- How much of the latents' dependence the items show, and how many rows a graph may count
@@ -135,27 +134,24 @@ class Road:
 
     def steps(self, n_steps: int, burn_in: int) -> bool:
         """Take SAEM steps; return whether they converged."""
-        found = run_steps(
+        found = run_network_saem(
             self.parameters,
             self.law,
             self.sampler,
-            n_steps=n_steps,
-            burn_in=burn_in,
-            decay=self.schedule.decay,
-            n_sweeps=self.schedule.n_sweeps,
+            replace(self.schedule, max_iter=n_steps, burn_in=burn_in),
             observer=self._tick,
         )
         self.parameters, self.law = found.parameters, found.law
-        self.moves.append(found.moves)
+        self.moves.append(found.changes)
         return found.converged
 
     def to_maximum(self) -> bool:
         """Take steps of EM, where latents hang together little; return whether they converged."""
-        found = run_exact_steps(self.parameters, self.law, self.sampler.data, observer=self._tick)
+        found = run_network_em(self.parameters, self.law, self.sampler.data, observer=self._tick)
         if found is None:
             return False
         self.parameters, self.law = found.parameters, found.law
-        self.moves.append(found.moves)
+        self.moves.append(found.changes)
         return found.converged
 
     def continue_from(self, before: Road) -> None:
@@ -166,12 +162,7 @@ class Road:
     def draws(self, n_draws: int, n_sweeps: int = DRAW_SWEEPS) -> NDArray[np.uint8]:
         """Return draws under the current parameters and law, shape (n_draws, N, K)."""
         return self.sampler.retain(
-            self.parameters,
-            self.law,
-            ItemLayout.of(self.parameters),
-            FamilyLayout.of_law(self.law),
-            n_draws=n_draws,
-            n_sweeps=n_sweeps,
+            NetworkModel.of(self.parameters, self.law), n_draws=n_draws, n_sweeps=n_sweeps
         )
 
     def graph_draws(self) -> NDArray[np.uint8]:
@@ -194,7 +185,9 @@ class Road:
             n_rows = n_counted * min(1.0 / max(self.ratio, 1e-6), THICKEST)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
             same = parents == self.law.parents
-            self.law = law_of_draws(parents, draws, self.levels, weights=self.sampler.data.weights)
+            self.law = law_from_draws(
+                parents, draws, self.levels, weights=self.sampler.data.weights
+            )
             self.steps(BETWEEN, BETWEEN // 2)
             if same:
                 break
@@ -208,7 +201,9 @@ class Road:
             draws = self.graph_draws()
             n_rows = rows_for_graph(self.sampler.data.n_counted, self.ratio)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
-            self.law = law_of_draws(parents, draws, self.levels, weights=self.sampler.data.weights)
+            self.law = law_from_draws(
+                parents, draws, self.levels, weights=self.sampler.data.weights
+            )
             if not last:
                 self.steps(BETWEEN, BETWEEN // 2)
         return draws
@@ -329,7 +324,7 @@ def estimate_by_sampling(
         penalty = NO_SPARSITY
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     parameters = network_start(data, q_entries, levels) if begin is None else begin
-    allowed, scale = permissions(q_entries, parameters.terms), coefficient_scales(data)
+    allowed, scale = allowed_coefficients(q_entries, parameters.terms), coefficient_scales(data)
 
     def settle(begin: MeasurementParameters) -> Road:
         states = independent_law(levels).sample(data.n_samples, rng)
@@ -341,12 +336,12 @@ def estimate_by_sampling(
         road.settled = penalty.name is None
         for _ in range(0 if road.settled else MOST_CHOICES):
             draws = road.draws(N_DRAWS)
-            judged = judge_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
+            judged = score_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
             if adapt:
-                road.penalty = adapt_to_table(
+                road.penalty = adapt_network_penalty(
                     judged, parameters.terms.n_terms, data.n_counted, road.penalty
                 )
-            chosen = choose_loadings(road.parameters, judged, allowed, road.penalty, scale)
+            chosen = select_loadings(road.parameters, judged, allowed, road.penalty, scale)
             road.settled = np.array_equal(chosen.support, road.parameters.support)
             if road.settled:
                 break

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect_states
-from hidag.em.em import Estimate, continued, freed_law, run_em
+from hidag.em.e_step import run_law_e_step
+from hidag.em.em import Estimate, LawEStep, append_run, run_em, update_law_unconstrained
+from hidag.em.information import information_ratio
 from hidag.em.m_step import Basis
-from hidag.em.posterior import information_ratio
 from hidag.em.problem import Observer, Problem, Schedule
 from hidag.em.support import select_support
 from hidag.latent.conditional_tables import network_complexity
@@ -142,7 +142,7 @@ def initial_structure_step(
         problem, saturated.parameters, law_step(saturated.probabilities), law_step=law_step
     )
     price = law_complexity(found, parents, space, data.n_counted)
-    both = continued(saturated, found)
+    both = append_run(saturated, found)
     return FirstLook(saturated, both, parents, data, float(found.objective - price))
 
 
@@ -202,17 +202,14 @@ def estimate_under_network(
         problem = Problem(data, space, basis, allowed, penalty, schedule, n_threads, observer)
         fitted = run_em(problem, estimate.parameters, law_step(law), law_step=law_step)
         fitted, penalty = select_support(problem, fitted, adapt=adapt, law_step=law_step)
-        estimate = continued(estimate, fitted)
+        estimate = append_run(estimate, fitted)
         so_far = SaturatedLaw(space, estimate.probabilities / estimate.probabilities.sum())
-        law = freed_law(
-            estimate.parameters,
+        law = update_law_unconstrained(
+            LawEStep(estimate.parameters, data, features, n_threads),
             estimate.probabilities,
             estimate.statistics.count,
-            data,
-            features,
             FREE_STEPS,
             ratio=information_ratio(estimate.parameters, so_far, data),
-            n_threads=n_threads,
         )
     preferred = _preferred(
         first.saturated, first.data, estimate, parents, space, features, price, possible
@@ -231,7 +228,7 @@ def _preferred(
     possible: NDArray[np.bool_] | None,
 ) -> bool:
     """Return whether the law over the graph has the better information criterion on these rows."""
-    _, value = expect_states(network.parameters, network.probabilities, data, features)
+    _, value = run_law_e_step(network.parameters, network.probabilities, data, features)
     half_log = 0.5 * np.log(data.n_counted) if price is None else price
     occupied = int((saturated.probabilities * data.n_counted >= OCCUPIED).sum())
     loadings = int((network.parameters.loadings != 0).sum())

@@ -13,10 +13,11 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.em import MOST_TOLERANT_ROWS, run_em
-from hidag.em.m_step import Basis, permissions
-from hidag.em.posterior import HARDLY_SEEN, information_ratio
+from hidag.em.em import run_em
+from hidag.em.information import information_ratio
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Observer, Schedule
 from hidag.initialization.initializers import (
     WARM_UP,
@@ -146,7 +147,7 @@ def estimate_under_graph(
         Where to begin instead of any start.
     """
     terms = Terms.main(space.levels)
-    basis, allowed = Basis.over(space, terms), permissions(q_entries, terms)
+    basis, allowed = Basis.over(space, terms), allowed_coefficients(q_entries, terms)
     problem = Problem(
         data,
         space,
@@ -248,7 +249,7 @@ def estimate_under_graph(
         )
         for p, one in zip(points, looks, strict=True)
     )
-    near = SAME_OPTIMUM * min(data.n_counted, MOST_TOLERANT_ROWS)
+    near = SAME_OPTIMUM * min(data.n_counted, CONFIG.em.max_tolerance_rows)
     reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
     return StageOne(chosen.saturated, records, reached, "em", found.penalty, found)
 
@@ -257,7 +258,9 @@ def _hardly_seen(look: FirstLook, space: StateSpace) -> bool:
     """Return whether the items of a first look say little about its latents."""
     law = look.estimate.probabilities
     seen = SaturatedLaw(space, law / law.sum())
-    return information_ratio(look.estimate.parameters, seen, look.data) < HARDLY_SEEN
+    return (
+        information_ratio(look.estimate.parameters, seen, look.data) < CONFIG.information.low_ratio
+    )
 
 
 def _looks_graph_first(

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from hidag.data.missingness_patterns import canonical_order
-from hidag.em.design_data import WorkingData
-from hidag.em.statistics import mean_and_spread
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.fitting.information_criteria import information_criteria
 from hidag.initialization.factor_count import pair_correlations
 from hidag.model_selection.candidates import Table
@@ -91,7 +90,7 @@ def standardized_effects(result: FitResult, table: Table) -> Array:
     for j, column in enumerate(table.values.T):
         seen = np.isfinite(column)
         weights = None if table.weights is None else table.weights[seen]
-        deviations[j] = mean_and_spread(column[seen], weights)[1]
+        deviations[j] = weighted_mean_and_sd(column[seen], weights)[1]
     return np.asarray(effects / deviations[:, None])
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.e_step import expect
+from hidag.em.e_step import run_e_step
 from hidag.exceptions import SettingError
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import (
@@ -170,8 +170,8 @@ def _expected(free: FreeParameters) -> _Expected:
     starts = data.columns.starts
     if free.is_listed:
         features = free.working.terms.features(free.tables.states(0))
-        statistics, _ = expect(free.working, free.probabilities, data, features)
-        counts = statistics.item_counts(responses, data.gappy)
+        statistics, _ = run_e_step(free.working, free.probabilities, data, features)
+        counts = statistics.item_counts(responses, data.incomplete)
         sums = [statistics.sum_x[starts[r] : starts[r + 1]] for r in responses]
         return _Expected([statistics.count], list(counts), sums)
     tables, weights = free.tables, data.row_weights

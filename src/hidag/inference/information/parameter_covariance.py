@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.m_step import BOUND_SHARE, smallest_dispersion
+from hidag.config import CONFIG
+from hidag.em.m_step import dispersion_floor
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import at_edge, complement
 from hidag.inference.information.observed_information import (
@@ -156,10 +157,12 @@ def _at_bound(free: FreeParameters, response: int) -> bool:
     """Return whether a response's dispersion is as small or large as estimation lets it be."""
     family = family_named(free.working.families[response])
     column = free.data.columns.starts[response]
-    low = float(smallest_dispersion(family, free.data.variance[column : column + 1])[0])
+    low = float(dispersion_floor(family, free.data.variance[column : column + 1])[0])
     high = family.dispersion_bounds[1]
     value = float(free.working.dispersion[response])
-    return value <= low * (1.0 + BOUND_SHARE) or value >= high * (1.0 - BOUND_SHARE)
+    return value <= low * (1.0 + CONFIG.m_step.boundary_share) or value >= high * (
+        1.0 - CONFIG.m_step.boundary_share
+    )
 
 
 def _turned(information: Array, basis: Array | None) -> Array:

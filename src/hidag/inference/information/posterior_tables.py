@@ -22,7 +22,7 @@ from hidag.em.e_step import StateScores, iterate_posteriors
 from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.network_em.junction_tree import RowGroups, Scope, TreePosterior, states_over
+from hidag.network_em.junction_tree import CliqueMarginals, Scope, TreePosterior, states_over
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
@@ -52,12 +52,12 @@ class RowBlock:
     rows: slice
     posteriors: tuple[Array, ...]
     log_density: Array
-    groups: RowGroups | None = None
+    groups: CliqueMarginals | None = None
 
     def joint_doubt(self) -> Array:
         """Return the entropy of all latents together given each row, shape (n,)."""
         if self.groups is not None:
-            return self.groups.doubt
+            return self.groups.entropy
         return np.asarray(-xlogy(self.posteriors[0], self.posteriors[0]).sum(axis=1))
 
 
@@ -157,7 +157,7 @@ class ListedTables:
     def blocks(self, data: WorkingData, working: MeasurementParameters) -> Iterator[RowBlock]:
         """Yield what rows say, a block of them at a time."""
         features = working.terms.features(self._states)
-        scores = StateScores.of(working, self._shares, features, data.gappy)
+        scores = StateScores.of(working, self._shares, features, data.incomplete)
         enough = max(1, BLOCK_NUMBERS // len(self._shares))
         waiting: list[tuple[Array, Array]] = []
         begin = end = 0
@@ -209,7 +209,7 @@ class TreeTables:
 
     def under(self, law: NetworkLaw) -> TreeTables:
         """Return the tables under another law over the same graph."""
-        return replace(self, tree=self.tree.with_law(law))
+        return replace(self, tree=replace(self.tree, law=law))
 
     @cached_property
     def _law(self) -> JunctionTree:
@@ -243,7 +243,7 @@ class TreeTables:
 
     def blocks(self, data: WorkingData, working: MeasurementParameters) -> Iterator[RowBlock]:
         """Yield what rows say, a block of them at a time."""
-        for rows, groups in self.tree.groups(data, working):
+        for rows, groups in self.tree.iterate_marginals(data, working):
             posteriors = tuple(groups.over(scope) for scope in self.scopes)
             yield RowBlock(rows, posteriors, groups.log_density, groups)
 

@@ -12,7 +12,7 @@ from hidag.inference.information.item_derivatives import auxiliary_of, base_slop
 from hidag.inference.information.posterior_tables import TreeTables
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.terms import Terms
-from hidag.network_em.junction_tree import RowGroups
+from hidag.network_em.junction_tree import CliqueMarginals
 
 Array = NDArray[np.float64]
 
@@ -183,8 +183,8 @@ def scores_of_loadings(free: FreeParameters) -> Iterator[tuple[int, Array]]:
         found = np.zeros((len(own), data.n_samples, free.result.terms.n_main))
         scope = tables.scopes[table]
         for place, state in enumerate(tables.states(table)[:, list(scope)]):
-            known = tables.tree.given(scope, state) if scope else tables.tree
-            for rows, groups in known.groups(data, free.working):
+            known = tables.tree.condition_on(scope, state) if scope else tables.tree
+            for rows, groups in known.iterate_marginals(data, free.working):
                 share = np.exp(groups.log_density - density[rows])
                 told = (channels.columns(rows) * channels.slopes[:, place][:, None]).sum(axis=0)
                 residual = (told - channels.falls[place]) * channels.seen(rows)
@@ -195,7 +195,7 @@ def scores_of_loadings(free: FreeParameters) -> Iterator[tuple[int, Array]]:
             yield free.channels[channels.channels[c]].response, out
 
 
-def _reached(groups: RowGroups, terms: Terms) -> Array:
+def _reached(groups: CliqueMarginals, terms: Terms) -> Array:
     """Return the probability of each main term for a block of n rows, shape (n, T)."""
     out = np.empty((len(groups.log_density), terms.n_main))
     for t, (latent, level) in enumerate(zip(terms.main_latents, terms.main_levels, strict=True)):

@@ -27,7 +27,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.em.em import Estimate, LawStep, any_law, continued, run_em
+from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
 from hidag.em.problem import Observer, Schedule
 from hidag.initialization.common_factors import MOST_START_PARENTS
 from hidag.initialization.start_points import spread_law
@@ -125,7 +125,7 @@ def with_law_begun_again(end: FirstLook, problem: Problem, observer: Observer) -
     parents = problem.learn_parents(
         free.parameters, free.probabilities, problem.data, max(free.n_iter, 1)
     )
-    begun = replace(end, estimate=continued(end.estimate, free), parents=parents)
+    begun = replace(end, estimate=append_run(end.estimate, free), parents=parents)
     return taken_to_its_end(begun, problem, observer)
 
 
@@ -146,7 +146,7 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
     found: list[FirstLook] = []
     for share in KEPT_SHARES:
         settled = on_largest_loadings(lifted, share, unpenalised, law_step)
-        steps = continued(continued(end.estimate, lifted), settled)
+        steps = append_run(append_run(end.estimate, lifted), settled)
         found.append(taken_to_its_end(replace(end, estimate=steps), problem, observer))
         if found[-1].criterion > end.criterion + LEAST_GAIN:
             return found[-1]
@@ -156,7 +156,7 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
 
 
 def on_largest_loadings(
-    lifted: Estimate, share: float, problem: Problem, law_step: LawStep = any_law
+    lifted: Estimate, share: float, problem: Problem, law_step: LawStep = normalise_counts
 ) -> Estimate:
     """Return a few steps later, with the largest loadings of each item only.
 

@@ -112,7 +112,7 @@ def _given_the_others(
     parameters = estimate.parameters
     states = space.states()
     features = parameters.terms.features(states)
-    scores = StateScores.of(parameters, estimate.probabilities, features, data.gappy)
+    scores = StateScores.of(parameters, estimate.probabilities, features, data.incomplete)
     theta, partition = parameters.tables(features)
     column = int(data.columns.of(family_named(data.families[item]), np.array([item]))[0])
     indicators = []

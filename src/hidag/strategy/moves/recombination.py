@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betaln
 
-from hidag.em.em import Estimate, continued, run_em
+from hidag.em.em import Estimate, append_run, run_em
 from hidag.em.information import log_evidence, observed_information
-from hidag.em.m_step import Basis, at_a_cost, coefficient_scales
+from hidag.em.m_step import Basis, coefficient_scales, is_penalised
 from hidag.em.problem import Observer
 from hidag.em.problem import Problem as EMProblem
 from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
@@ -144,7 +144,7 @@ def criterion_of(
     _, information = observed_information(
         parameters, estimate.probabilities, estimate.statistics, data, problem.basis
     )
-    optional = at_a_cost(problem.allowed[:, 1:])
+    optional = is_penalised(problem.allowed[:, 1:])
     items = log_evidence(parameters, information, coefficient_scales(data), optional)
     price = law_complexity(estimate, parents, problem.space, data.n_counted)
     idle = int((parameters.q_matrix.sum(axis=0) < FEWEST_ITEMS).sum())
@@ -207,7 +207,7 @@ def _crossed(
         )
         criterion = criterion_of(found, best.parents, problem)
         if criterion > best.criterion + LEAST_GAIN:
-            both = continued(best.estimate, found)
+            both = append_run(best.estimate, found)
             best = replace(best, estimate=both, criterion=criterion)
     return best
 

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
-from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, continued, run_em
-from hidag.em.m_step import at_a_cost, coefficient_scales
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
+from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.m_step import coefficient_scales, is_penalised
 from hidag.em.problem import Observer
-from hidag.em.statistics import mean_and_spread
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.families.base import MeanFamily
 from hidag.measurement.parameters import MeasurementParameters
@@ -233,7 +232,7 @@ def promising_splits(estimate: Estimate, problem: Problem) -> tuple[int, list[Sp
     Latents whose items are known in part stay as they are.
     """
     items, law = estimate.parameters, estimate.probabilities / estimate.probabilities.sum()
-    free: NDArray[np.bool_] = np.asarray(at_a_cost(problem.allowed[:, 1:]).all(axis=0))
+    free: NDArray[np.bool_] = np.asarray(is_penalised(problem.allowed[:, 1:]).all(axis=0))
     residual = residual_correlations(items, problem.data, problem.basis.design, law)
     return idlest_and_splits(items, problem.data, residual, free)
 
@@ -265,11 +264,11 @@ def _taken_apart(
     plan = so_many_steps(problem.schedule, STEPS_APART)
     lifted = run_em(replace(unpenalised, schedule=plan), items, law)
     settled = on_largest_loadings(lifted, KEPT_SHARES[0], unpenalised)
-    steps = continued(lifted, settled)
+    steps = append_run(lifted, settled)
     parents = problem.learn_parents(
         steps.parameters, steps.probabilities, problem.data, max(steps.n_iter, 1)
     )
-    begun = replace(end, estimate=continued(end.estimate, steps), parents=parents)
+    begun = replace(end, estimate=append_run(end.estimate, steps), parents=parents)
     return taken_to_its_end(begun, problem, observer)
 
 
@@ -385,10 +384,10 @@ class Witness:
         self.looks = np.zeros(shape)
         for j in range(shape[1]):
             seen = self.seen[:, j]
-            cells = self.data.look(j)[seen]
+            cells = self.data.linear_response(j)[seen]
             if len(cells):
                 counts = None if self.data.weights is None else self.data.weights[seen]
-                mean, spread = mean_and_spread(cells, counts)
+                mean, spread = weighted_mean_and_sd(cells, counts)
                 self.looks[seen, j] = (cells - mean) / max(spread, 1e-12)
         self.correlations, self.rows = _pairwise(self.looks, self.seen, self.data.row_weights)
 
@@ -437,7 +436,7 @@ class Witness:
         slopes = self.slopes(states, law, support)
         among = (states * law[:, None]).T @ states
         residual = np.where(self.rows > 0, self.correlations - slopes @ among @ slopes.T, 0.0)
-        free: NDArray[np.bool_] = np.asarray(at_a_cost(allowed[:, 1:]).all(axis=0))
+        free: NDArray[np.bool_] = np.asarray(is_penalised(allowed[:, 1:]).all(axis=0))
         idle, splits = idlest_and_splits(items, self.data, residual, free)
         clear = [one for one in splits if one.excess > self._by_chance(support, one)]
         places = []

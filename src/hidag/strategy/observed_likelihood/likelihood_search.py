@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect_states
-from hidag.em.em import HeldItems, fit_law
-from hidag.em.posterior import HARDLY_SEEN, ROWS_FOR_AVERAGES, PosteriorBlocks
+from hidag.em.e_step import run_law_e_step
+from hidag.em.em import LawEStep, fit_law
+from hidag.em.posterior import PosteriorBlocks
 from hidag.latent.laws import (
     Class,
     Parents,
@@ -79,7 +80,7 @@ class ObservedFit:
         """Return the best law over a graph by EM from another law, and its log-likelihood."""
         law_step = partial(factorise_counts, parents=parents, space=self.space)
         return fit_law(
-            self._items.expect_states,
+            self._items.run,
             law_step(begin),
             law_step,
             tolerance=LAW_TOLERANCE,
@@ -87,9 +88,9 @@ class ObservedFit:
         )
 
     @cached_property
-    def _items(self) -> HeldItems:
+    def _items(self) -> LawEStep:
         features = self.parameters.terms.features(self.space.states())
-        return HeldItems(self.parameters, self.data, features, self.n_threads)
+        return LawEStep(self.parameters, self.data, features, self.n_threads)
 
     def work(self) -> float:
         """Return about how many multiplications an E-step takes."""
@@ -368,8 +369,8 @@ def _observed(observed: ObservedFit, law: Array, columns: Array) -> tuple[Array,
     """
     data, items = observed.data, observed.parameters
     features = np.ascontiguousarray(items.terms.features(observed.space.states()))
-    counts, _ = expect_states(items, law, data, features, n_threads=observed.n_threads)
-    some = data.first_rows(ROWS_FOR_AVERAGES)
+    counts, _ = run_law_e_step(items, law, data, features, n_threads=observed.n_threads)
+    some = data.first_rows(CONFIG.information.n_rows)
     products = np.zeros((columns.shape[1],) * 2)
     for rows, means in PosteriorBlocks.of(items, law, features, some).means(columns):
         weighed = means if some.weights is None else means * some.weights[rows][:, None]
@@ -401,7 +402,7 @@ def use_likelihood_search(observed: ObservedFit, ratio: float) -> bool:
         Share of the latents' information that the items carry: where it is not small counts do.
     """
     few = max(observed.space.levels) == 2 and fits_allowed(observed) >= FEWEST_FITS
-    return few and ratio < HARDLY_SEEN
+    return few and ratio < CONFIG.information.low_ratio
 
 
 def fits_allowed(observed: ObservedFit) -> int:

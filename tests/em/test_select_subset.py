@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.em.support import _solved, best_subset, moves_of, same_model, together
+from hidag.em.support import (
+    _solve_supports,
+    group_moves,
+    hierarchical_moves,
+    same_model,
+    select_subset,
+)
 from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, ZERO
 from hidag.measurement import Terms
 from hidag.measurement.terms import interactions_within
@@ -27,7 +33,7 @@ def hierarchical(support):
 
 def test_every_support_on_the_way_is_hierarchical():
     rng = np.random.default_rng(0)
-    moves, everything = moves_of(TERMS), np.ones(N_TERMS, dtype=bool)
+    moves, everything = hierarchical_moves(TERMS), np.ones(N_TERMS, dtype=bool)
     support = np.zeros(N_TERMS, dtype=bool)
     for _ in range(300):
         near = list(moves(support, everything))
@@ -37,7 +43,7 @@ def test_every_support_on_the_way_is_hierarchical():
 
 def test_a_latent_that_goes_takes_its_interactions_along():
     full = np.ones(N_TERMS, dtype=bool)
-    without = [s for s in moves_of(TERMS)(full, full) if not s[: TERMS.n_main][:2].any()]
+    without = [s for s in hierarchical_moves(TERMS)(full, full) if not s[: TERMS.n_main][:2].any()]
     assert len(without) == 1
     assert not without[0][TERMS.involved[:, 0]].any()
 
@@ -46,7 +52,7 @@ def test_what_may_not_change_does_not():
     support = np.zeros(N_TERMS, dtype=bool)
     open_ = np.zeros(N_TERMS, dtype=bool)
     open_[2] = True
-    assert [np.flatnonzero(s).tolist() for s in moves_of(TERMS)(support, open_)] == [[2]]
+    assert [np.flatnonzero(s).tolist() for s in hierarchical_moves(TERMS)(support, open_)] == [[2]]
 
 
 def test_the_true_interaction_is_chosen_and_paid_for():
@@ -61,14 +67,21 @@ def test_the_true_interaction_is_chosen_and_paid_for():
     y = design @ beta + rng.standard_normal(n)
     allowed = np.full(N_TERMS, PENALISED, dtype=np.uint8)
     start = np.zeros(N_TERMS, dtype=bool)
-    arguments = (design.T @ y, design.T @ design, allowed, start, np.log(n), moves_of(TERMS))
-    found = best_subset(*arguments)
+    arguments = (
+        design.T @ y,
+        design.T @ design,
+        allowed,
+        start,
+        np.log(n),
+        hierarchical_moves(TERMS),
+    )
+    found = select_subset(*arguments)
     assert np.flatnonzero(found[1:]).tolist() == [0, 1, 2, wanted]
     np.testing.assert_allclose(found[1:][[0, 1, 2, wanted]], [1, 1, 1, 1.5], atol=0.4)
     allowed[wanted] = ZERO
-    assert best_subset(*arguments)[1 + wanted] == 0
+    assert select_subset(*arguments)[1 + wanted] == 0
     allowed[:] = FREE
-    assert (best_subset(*arguments) != 0).all()
+    assert (select_subset(*arguments) != 0).all()
 
 
 def test_thresholds_of_a_latent_are_one_model():
@@ -81,7 +94,7 @@ def test_thresholds_of_a_latent_are_one_model():
 
 
 def test_coefficients_with_one_number_come_and_go_together():
-    moves = together(np.array([0, 0, 1]))
+    moves = group_moves(np.array([0, 0, 1]))
     support, open_ = np.array([True, False, False]), np.ones(3, dtype=bool)
     assert [s.tolist() for s in moves(support, open_)] == [
         [False, False, False],
@@ -95,10 +108,12 @@ def test_of_rising_loadings_the_best_set_without_a_negative_one_is_chosen():
     answers = design @ np.array([0.5, 1.0, -1.0, 0.4, 0.0]) + rng.normal(size=200)
     curvature, linear = design.T @ design, design.T @ answers
     every = np.ones(4, dtype=bool)
-    moves = together(np.arange(4))
-    free = best_subset(linear, curvature, np.full(4, PENALISED, dtype=np.uint8), every, 3.0, moves)
+    moves = group_moves(np.arange(4))
+    free = select_subset(
+        linear, curvature, np.full(4, PENALISED, dtype=np.uint8), every, 3.0, moves
+    )
     assert free[2] < 0
-    found = best_subset(
+    found = select_subset(
         linear, curvature, np.full(4, NONNEGATIVE, dtype=np.uint8), every, 3.0, moves
     )
     values = {}
@@ -119,7 +134,7 @@ def test_supports_of_any_size_are_solved_at_once():
     supports = np.array(
         [[0, 0, 0, 0, 0], [0, 1, 0, 0, 1], [1, 1, 1, 1, 1], [0, 0, 0, 1, 0]], dtype=bool
     )
-    found = _solved(linear, curvature, supports)
+    found = _solve_supports(linear, curvature, supports)
     for row, support in zip(found, supports, strict=True):
         active = np.flatnonzero(np.concatenate([[True], support]))
         alone = np.linalg.solve(curvature[np.ix_(active, active)], linear[active])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.layout import FamilyLayout, ItemLayout
-from hidag.em.m_step import Basis, coefficient_scales, maximise, permissions
-from hidag.em.posterior import information_ratio, most_probable_states, posterior_marginals
+from hidag.em.information import information_ratio
+from hidag.em.layout import ItemLayout
+from hidag.em.m_step import Basis, allowed_coefficients, coefficient_scales, run_m_step
+from hidag.em.posterior import most_probable_states, posterior_marginals
+from hidag.em.problem import Schedule
 from hidag.em.saem import GibbsSampler
 from hidag.exceptions import SettingError
 from hidag.latent import NetworkLaw, StateSpace
@@ -19,11 +23,10 @@ from hidag.measurement import (
     default_penalty,
     family_named,
 )
-from hidag.network_em import em
-from hidag.network_em.em import law_of_draws, maximise_tables, run_steps
-from hidag.network_em.gibbs import NetworkSampler
+from hidag.network_em.em import law_from_draws, run_network_m_step, run_network_saem
+from hidag.network_em.gibbs import NetworkModel, NetworkSampler
 from hidag.network_em.posterior import sampled_marginals, sampled_modes
-from hidag.network_em.support import ItemScores, choose_loadings, judge_loadings, screened_scores
+from hidag.network_em.support import ItemScores, score_loadings, screen_loadings, select_loadings
 from hidag.strategy.saem_network import sampled_information_ratio
 
 FAMILIES = ("bernoulli", "poisson", "poisson-identity", "gaussian", "lognormal")
@@ -75,13 +78,7 @@ def set_out(values, parameters, seed=0, n_threads=1):
     working = data.to_working(parameters)
     states = LAW.sample(len(values), np.random.default_rng(seed))
     sampler = NetworkSampler(data, states, seed, n_threads=n_threads)
-    return (
-        data,
-        working,
-        sampler,
-        ItemLayout.of(working),
-        FamilyLayout.of_law(LAW),
-    )
+    return data, working, sampler, NetworkModel.of(working, LAW)
 
 
 def exact_posterior(values, parameters, law):
@@ -109,9 +106,9 @@ def test_sweeps_draw_from_the_posterior(missing, names):
     values, parameters = make_problem(
         1, n_samples=5, families=names, missing=missing, copies=copies
     )
-    _, working, sampler, items, families = set_out(values, parameters)
+    _, _, sampler, model = set_out(values, parameters)
     sampler.states[:] = 0
-    sampler.draw(working, LAW, items, families, n_sweeps=40)
+    sampler.draw(model, n_sweeps=40)
     found = LAW.space.number(sampler.states).reshape(5, copies)
     exact = exact_posterior(values[::copies], parameters, LAW)
     for row in range(5):
@@ -125,11 +122,13 @@ def test_nothing_depends_on_the_number_of_threads(names):
     values, parameters = make_problem(2, n_samples=203, families=names, missing=0.2)
     results = []
     for n_threads in (1, 3):
-        data, working, sampler, items, families = set_out(values, parameters, n_threads=n_threads)
-        found = run_steps(working, LAW, sampler, n_steps=4, burn_in=2)
-        draws = sampler.retain(found.parameters, found.law, items, families, n_draws=4)
-        allowed = permissions(-np.ones((10, 4), np.int8), Terms.main((2,) * 4))
-        judged = judge_loadings(found.parameters, draws, data, allowed, n_threads=n_threads)
+        data, working, sampler, model = set_out(values, parameters, n_threads=n_threads)
+        found = run_network_saem(working, LAW, sampler, Schedule(max_iter=4, burn_in=2))
+        draws = sampler.retain(
+            replace(model, parameters=found.parameters, law=found.law), n_draws=4
+        )
+        allowed = allowed_coefficients(-np.ones((10, 4), np.int8), Terms.main((2,) * 4))
+        judged = score_loadings(found.parameters, draws, data, allowed, n_threads=n_threads)
         results.append((found.parameters.loadings, draws, judged[9].information, found.law.tables))
     for one, other in zip(*results, strict=True):
         for a, b in zip(one, other, strict=True):
@@ -139,10 +138,10 @@ def test_nothing_depends_on_the_number_of_threads(names):
 @both_kinds
 def test_tallies_equal_plain_sums(names):
     values, parameters = make_problem(3, n_samples=150, families=names, missing=0.25)
-    data, _, sampler, items, families = set_out(values, parameters)
-    found = sampler.statistics(items, families)
+    data, _, sampler, model = set_out(values, parameters)
+    found, items, network = sampler.statistics(model), model.items, model.network
     states = sampler.states.astype(int)
-    for column, j in enumerate(data.column_item):
+    for column, j in enumerate(data.columns.item):
         parents = np.flatnonzero(parameters.loadings[j])
         code = states[:, parents] @ (1 << np.arange(len(parents)))
         cells = slice(items.table_ptr[column], items.table_ptr[column + 1])
@@ -155,25 +154,26 @@ def test_tallies_equal_plain_sums(names):
     for k, pa in enumerate(LAW.parents):
         table = np.zeros((2,) * (len(pa) + 1))
         np.add.at(table, tuple(states[:, a] for a in (*pa, k)), 1.0)
-        cells = slice(families.table_ptr[k], families.table_ptr[k + 1])
+        cells = slice(network.table_ptr[k], network.table_ptr[k + 1])
         np.testing.assert_array_equal(found.families[cells], table.ravel())
-    law = law_of_draws(LAW.parents, sampler.states[None], LAW.space.levels, mass=0.0)
-    direct = families.law_from(found.families, 0.0)
+    law = law_from_draws(LAW.parents, sampler.states[None], LAW.space.levels, mass=0.0)
+    direct = network.law_from(found.families, 0.0)
     for a, b in zip(law.tables, direct.tables, strict=True):
         np.testing.assert_allclose(a, b)
 
 
 @both_kinds
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(missing, names, monkeypatch):
-    monkeypatch.setattr(em, "ITEM_MASS", 0.0)
+def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(missing, names, configure):
+    configure("m_step", item_mass=0.0)
     values, parameters = make_problem(4, families=names, missing=missing)
-    data, working, sampler, items, families = set_out(values, parameters)
-    ours = maximise_tables(working, sampler.statistics(items, families), data, items, n_newton=20)
+    data, working, sampler, model = set_out(values, parameters)
+    statistics = sampler.statistics(model)
+    ours = run_network_m_step(working, statistics, data, model.items, n_newton=20)
     listed = GibbsSampler(data, LAW.space, LAW.space.number(sampler.states), 0).statistics()
     allowed = np.hstack([np.ones((10, 1)), working.loadings != 0]).astype(np.uint8)
     basis = Basis.of(LAW.space.states().astype(float))
-    theirs = maximise(working, listed, data, basis, allowed, NO_SPARSITY, n_newton=20)
+    theirs = run_m_step(working, listed, data, basis, allowed, NO_SPARSITY, n_newton=20)
     np.testing.assert_allclose(ours.loadings, theirs.loadings, atol=1e-6)
     np.testing.assert_allclose(ours.intercept, theirs.intercept, atol=1e-6)
     np.testing.assert_allclose(ours.dispersion, theirs.dispersion, atol=1e-6)
@@ -183,9 +183,9 @@ def test_the_m_step_on_sub_states_is_the_m_step_on_all_states(missing, names, mo
 @both_kinds
 def test_scores_and_information_are_those_of_the_observed_data(names):
     values, parameters = make_problem(5, n_samples=250, families=names, missing=0.1)
-    data, working, sampler, items, families = set_out(values, parameters)
-    sampler.draw(working, LAW, items, families, n_sweeps=20)
-    draws = sampler.retain(working, LAW, items, families, n_draws=600, n_sweeps=2)
+    data, working, sampler, model = set_out(values, parameters)
+    sampler.draw(model, n_sweeps=20)
+    draws = sampler.retain(model, n_draws=600, n_sweeps=2)
     posterior = exact_posterior(values, parameters, LAW)
     states = LAW.space.states()
     design = np.hstack([np.ones((16, 1)), states])
@@ -198,7 +198,9 @@ def test_scores_and_information_are_those_of_the_observed_data(names):
         slope = data.x[:, columns] @ dtheta.reshape(-1, 16) - dpartition
         scores = (posterior * slope * data.observed[:, j, None]) @ design
         gradient, information = scores.sum(axis=0), scores.T @ scores
-        ours = ItemScores.of(working, draws, data, items).of_item(j, np.arange(4), np.ones(4, int))
+        ours = ItemScores.of(working, draws, data, model.items).of_item(
+            j, np.arange(4), np.ones(4, int)
+        )
         root = np.sqrt(np.diag(information))
         assert np.abs((ours[0] - gradient) / root).max() < 0.25
         assert np.abs((ours[1] - information) / np.outer(root, root)).max() < 0.06
@@ -211,18 +213,18 @@ def test_a_loading_that_is_missing_is_found_and_a_false_one_dropped():
     wrong = MeasurementParameters(
         parameters.families, parameters.intercept, loadings, parameters.dispersion
     )
-    data, chosen, sampler, _, families = set_out(values, wrong)
-    allowed = permissions(-np.ones((10, 4), np.int8), Terms.main((2,) * 4))
+    data, chosen, sampler, _ = set_out(values, wrong)
+    allowed = allowed_coefficients(-np.ones((10, 4), np.int8), Terms.main((2,) * 4))
     law, screened = LAW, []
     # What the first choice leaves wrong (a missing loading misleads its neighbours) is put right.
     for _ in range(2):
-        found = run_steps(chosen, law, sampler, n_steps=30, burn_in=15)
-        law, items = found.law, ItemLayout.of(found.parameters)
-        draws = sampler.retain(found.parameters, law, items, families, n_draws=12)
-        screened.append(screened_scores(found.parameters, draws, data, items))
-        judged = judge_loadings(found.parameters, draws, data, allowed)
+        found = run_network_saem(chosen, law, sampler, Schedule(max_iter=30, burn_in=15))
+        law, model = found.law, NetworkModel.of(found.parameters, found.law)
+        draws = sampler.retain(model, n_draws=12)
+        screened.append(screen_loadings(found.parameters, draws, data, model.items))
+        judged = score_loadings(found.parameters, draws, data, allowed)
         penalty = default_penalty("tlp", 4000, 4)
-        chosen = choose_loadings(
+        chosen = select_loadings(
             found.parameters, judged, allowed, penalty, coefficient_scales(data)
         )
     assert screened[0][8, 1] == screened[0][8, [1, 2, 3]].max() > 5.0
@@ -231,9 +233,9 @@ def test_a_loading_that_is_missing_is_found_and_a_false_one_dropped():
 
 def test_the_sampled_information_ratio_is_the_exact_one():
     values, parameters = make_problem(7, n_samples=3000)
-    data, working, sampler, items, families = set_out(values, parameters)
-    sampler.draw(working, LAW, items, families, n_sweeps=20)
-    draws = sampler.retain(working, LAW, items, families, n_draws=2, n_sweeps=20)
+    data, working, sampler, model = set_out(values, parameters)
+    sampler.draw(model, n_sweeps=20)
+    draws = sampler.retain(model, n_draws=2, n_sweeps=20)
     exact = information_ratio(working, LAW, data)
     assert abs(sampled_information_ratio(draws) - exact) < 0.03
     assert 0.1 < exact < 0.9
@@ -265,7 +267,7 @@ def test_an_item_with_too_many_latents_is_refused():
     with pytest.raises(SettingError) as caught:
         ItemLayout.over(support, Terms.main((2,) * support.shape[1]), ("bernoulli",) * 2)
     assert str(caught.value) == (
-        "item 0 loads on 20 latents with 1048576 joint states; at most 65536 can be tabulated: set "
+        "item 0 loads on 20 latents with 1048576 joint states; at most 65536 can be tabulated; set "
         "some entries of its row of Q to 0"
     )
 
@@ -287,14 +289,14 @@ def test_kernels_are_their_plain_python_bodies(names):
     }
 
     def everything():
-        data, working, sampler, items, families = set_out(values, parameters)
-        draws = sampler.retain(working, LAW, items, families, n_draws=3)
-        tables = sampler.statistics(items, families)
-        scores = ItemScores.of(working, draws, data, items).of_item(
+        data, working, sampler, model = set_out(values, parameters)
+        draws = sampler.retain(model, n_draws=3)
+        tables = sampler.statistics(model)
+        scores = ItemScores.of(working, draws, data, model.items).of_item(
             8, np.arange(4), np.ones(4, int)
         )
-        screened = screened_scores(working, draws, data, items)
-        joint = sampler.log_joint(working, LAW, items, families)
+        screened = screen_loadings(working, draws, data, model.items)
+        joint = sampler.log_joint(model)
         return draws, tables.count, tables.sum_x, tables.families, *scores, screened, joint
 
     compiled = everything()
@@ -316,11 +318,11 @@ def test_kernels_are_their_plain_python_bodies(names):
 @both_kinds
 def test_the_joint_density_tells_states_apart_as_the_posterior_does(names):
     values, parameters = make_problem(11, n_samples=20, families=names, missing=0.2)
-    _, working, sampler, items, families = set_out(values, parameters)
+    _, _, sampler, model = set_out(values, parameters)
     exact = np.log(exact_posterior(values, parameters, LAW))
     found = []
     for state in LAW.space.states():
         sampler.states[:] = state
-        found.append(sampler.log_joint(working, LAW, items, families))
+        found.append(sampler.log_joint(model))
     ours = np.stack(found, axis=1)
     np.testing.assert_allclose(ours - ours[:, :1], exact - exact[:, :1], atol=1e-9)

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from hidag import DCRL, design, evaluate, simulate
-from hidag.em.design_data import WorkingData, noise_told_by
+from hidag.em.design_data import WorkingData
 from hidag.em.m_step import coefficient_scales, penalty_scales
 
 
@@ -121,16 +119,16 @@ def test_false_loadings_of_an_item_that_all_but_is_its_latent_do_not_stay(family
         assert found.q_matrix_.sum() == 10
 
 
-def test_estimates_tell_noise_only_of_items_far_quieter_than_others_tell() -> None:
+def test_an_estimate_lowers_noise_shares_only_far_below_those_of_regressions() -> None:
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.standard_normal((400, 2)), rng.integers(0, 2, 400)])
     data = WorkingData.from_values(X, ("gaussian", "gaussian", "bernoulli"))
     # A row of an item with a tenth, and with a thousandth, of its variance in noise.
     information = 400.0 / np.array([0.1, 0.001, 0.001])
-    told = noise_told_by(information, np.ones(3), data)
-    np.testing.assert_allclose(told, [0.6, 0.006, 1.0])
-    quieter = replace(data, told_noise=told)
-    np.testing.assert_array_equal(quieter.noise_shares, np.minimum(data.noise_shares, told))
+    quieter = data.with_estimated_noise(information, np.ones(3))
+    estimated = quieter.estimated_noise
+    np.testing.assert_allclose(estimated, [0.6, 0.006, 1.0])
+    np.testing.assert_array_equal(quieter.noise_shares, np.minimum(data.noise_shares, estimated))
     scale, before = penalty_scales(quieter), penalty_scales(data)
     np.testing.assert_array_equal(scale[[0, 2]], before[[0, 2]])
     assert scale[1] == pytest.approx(before[1] * np.sqrt(0.006 / 0.25))

@@ -9,7 +9,7 @@ from hidag.em.posterior import state_posteriors
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.network_em.junction_tree import TreePosterior
-from hidag.network_em.posterior import listed_states, summed_states
+from hidag.network_em.posterior import draw_listed_states
 
 
 @pytest.mark.parametrize("road", ["listed", "summed"])
@@ -33,11 +33,11 @@ def test_draws_follow_the_posterior_of_joint_states(road):
     n_times = 40_000
     many = np.repeat(rows, n_times, axis=0)
     if road == "listed":
-        states = listed_states(parameters, law, many, rng)
+        states = draw_listed_states(parameters, law, many, rng)
     else:
         tree = TreePosterior.of(parameters, law)
         assert tree is not None
-        states = summed_states(tree, many, rng)
+        states = tree.draw_states(many, rng)
     ((_, expected),) = state_posteriors(parameters, law, rows)
     for row, right in enumerate(expected):
         mine = space.number(states[row * n_times : (row + 1) * n_times])

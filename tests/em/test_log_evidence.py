@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import comb
 from scipy.stats import norm
 
-from hidag.em.information import learned_distribution, log_evidence
+from hidag.em.information import fit_loading_prior, log_evidence
 from hidag.measurement import MeasurementParameters
 
 ALL_OPTIONAL = np.ones((4, 2), dtype=bool)
@@ -36,7 +36,7 @@ def test_one_loading_an_item_costs_what_integrating_over_it_costs():
     # The intercept is not known either: it takes .3 * .3 of each loading's information.
     left = 20.0 * (1.0 - 0.3**2) + 1e-3
     values = [np.array([b]) for b in (1.4, 0.9, 1.1, 2.0)]
-    mean, variance = learned_distribution(values, [np.array([[left]])] * 4)
+    mean, variance = fit_loading_prior(values, [np.array([[left]])] * 4)
 
     def integral(b):
         both = lambda x: np.exp(-0.5 * left * (x - b) ** 2) * norm.pdf(x, mean, variance**0.5)  # noqa: E731
@@ -104,6 +104,6 @@ def test_the_distribution_of_loadings_is_learned():
     rng = np.random.default_rng(5)
     true = rng.normal(1.2, 0.6, size=400)
     values = [np.array([b]) for b in true + rng.normal(0, 0.4, size=400)]
-    mean, variance = learned_distribution(values, [np.array([[1 / 0.4**2]])] * 400)
+    mean, variance = fit_loading_prior(values, [np.array([[1 / 0.4**2]])] * 400)
     assert mean == pytest.approx(1.2, abs=0.1)
     assert variance == pytest.approx(0.36, abs=0.1)

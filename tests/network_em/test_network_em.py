@@ -7,11 +7,11 @@ import pytest
 
 from hidag import DCRL, design, simulate, standard_errors
 from hidag.em.design_data import WorkingData
-from hidag.em.layout import FamilyLayout, ItemLayout
+from hidag.em.em import remaining_gain
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.network_em import em
-from hidag.network_em.em import expect_tables, nearly_there, run_exact_steps
+from hidag.network_em.em import run_network_e_step, run_network_em
+from hidag.network_em.gibbs import NetworkModel
 from hidag.network_em.junction_tree import TreePosterior
 
 LEVELS = (2, 3, 2)
@@ -45,15 +45,16 @@ def problem():
 
 def test_expected_sums_and_likelihood_are_those_over_all_states(problem) -> None:
     law, items, data = problem
-    layout, families = ItemLayout.of(items), FamilyLayout.of_law(law)
-    found, value = expect_tables(TreePosterior.of(items, law), data, items, layout, families)
+    model = NetworkModel.of(items, law)
+    layout, network = model.items, model.network
+    found, value = run_network_e_step(TreePosterior.of(items, law), data, model)
     states = law.space.states()
     theta, partition = items.tables(items.terms.features(states))
     logs = data.x @ theta - data.observed @ partition + np.log(law.probabilities)
     density = np.logaddexp.reduce(logs, axis=1)
     posterior = np.exp(logs - density[:, None]) * data.weights[:, None]
     assert value == pytest.approx(data.weights @ density + data.base(items.dispersion))
-    for d, j in enumerate(data.column_item):
+    for d, j in enumerate(data.columns.item):
         own = layout.item_parents[layout.item_ptr[d] : layout.item_ptr[d + 1]]
         strides = layout.item_strides[layout.item_ptr[d] : layout.item_ptr[d + 1]]
         cell = layout.table_ptr[d] + states[:, own] @ strides
@@ -67,46 +68,45 @@ def test_expected_sums_and_likelihood_are_those_over_all_states(problem) -> None
             np.testing.assert_allclose(found.count[here], expected, atol=1e-10)
     cube = posterior.sum(axis=0).reshape(LEVELS)
     for k, axes in enumerate([(1, 2), (2,), (0,)]):
-        here = slice(families.table_ptr[k], families.table_ptr[k + 1])
+        here = slice(network.table_ptr[k], network.table_ptr[k + 1])
         np.testing.assert_allclose(found.families[here], cube.sum(axis=axes).ravel())
 
 
-def test_steps_climb_and_held_items_stay(problem, monkeypatch) -> None:
+def test_the_likelihood_rises_and_fixed_items_stay(problem, configure) -> None:
     law, items, data = problem
-    layout, families = ItemLayout.of(items), FamilyLayout.of_law(law)
 
     def likelihood(parameters, law) -> float:
         tree = TreePosterior.of(parameters, law)
-        return expect_tables(tree, data, parameters, layout, families)[1]
+        return run_network_e_step(tree, data, NetworkModel.of(parameters, law))[1]
 
-    monkeypatch.setattr(em, "MOST_STEPS", 3)
-    few = run_exact_steps(items, law, data)
-    held = run_exact_steps(items, law, data, hold_items=True)
-    monkeypatch.setattr(em, "MOST_STEPS", 60)
-    many = run_exact_steps(items, law, data)
+    configure("network_em", max_iter=3)
+    few = run_network_em(items, law, data)
+    held = run_network_em(items, law, data, fix_items=True)
+    configure("network_em", max_iter=60)
+    many = run_network_em(items, law, data)
     start = likelihood(items, law)
     assert start < likelihood(few.parameters, few.law) < likelihood(many.parameters, many.law)
     assert start < likelihood(held.parameters, held.law)
     assert held.parameters is items
-    assert len(few.moves) == 3
+    assert len(few.changes) == 3
 
 
-def test_tables_that_cost_too_much_are_left_to_sampling(problem, monkeypatch) -> None:
+def test_expensive_tables_are_left_to_sampling(problem, configure) -> None:
     law, items, data = problem
-    monkeypatch.setattr(em, "CELLS_FOR_A_LOADING", 1)
-    assert run_exact_steps(items, law, data) is None
+    configure("network_em", cells_per_loading=1)
+    assert run_network_em(items, law, data) is None
 
 
-def test_what_is_to_come_is_told_by_how_gains_fall() -> None:
-    assert not nearly_there([0.0, 1.0])
-    # Gains of 1, 1/2, 1/4, ...: as much is to come as the last one.
-    assert not nearly_there([0.0, 1.0, 1.5])
-    assert nearly_there([0.0, 0.1, 0.15])
-    # Small but steady gains go on for long.
-    assert not nearly_there([0.0, 0.050, 0.099])
-    assert nearly_there([0.0, 1.0, 1.0])
-    # A first step that lost tells nothing of what is to come.
-    assert not nearly_there([0.0, -0.1, 0.3])
+def test_the_remaining_gain_is_extrapolated_from_the_last_two_gains() -> None:
+    assert remaining_gain([0.0, 1.0]) == np.inf
+    # Gains of 1, 1/2, 1/4, ...: the rest of the series is as large as the last gain.
+    assert remaining_gain([0.0, 1.0, 1.5]) == pytest.approx(0.5)
+    assert remaining_gain([0.0, 0.1, 0.15]) == pytest.approx(0.05)
+    # Small but steady gains sum to much.
+    assert remaining_gain([0.0, 0.050, 0.099]) > 1.0
+    assert remaining_gain([0.0, 1.0, 1.0]) == -np.inf
+    # After a first iteration that lost nothing can be extrapolated.
+    assert remaining_gain([0.0, -0.1, 0.3]) == np.inf
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson-identity"])

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag.config import CONFIG
 from hidag.em.posterior import most_probable_states, posterior_marginals
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.measurement.terms import interactions_within
-from hidag.network_em import junction_tree, row_posteriors
+from hidag.network_em import posterior
 from hidag.network_em.junction_tree import TreePosterior
 
 FAMILIES = ("bernoulli", "poisson", "gaussian", "ordinal(4)", "negative-binomial", "binomial(3)")
@@ -64,7 +65,7 @@ def rows_of(items: MeasurementParameters, law: NetworkLaw, rng: np.random.Genera
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("levels", [(2,) * 6, (3, 2, 2, 4, 2)])
 @pytest.mark.parametrize("seed", range(3))
-def test_sums_are_those_over_all_states(levels, joint: bool, seed: int, monkeypatch) -> None:
+def test_sums_are_those_over_all_states(levels, joint: bool, seed: int, configure) -> None:
     rng = np.random.default_rng(seed)
     law = random_law(levels, rng, 1.5)
     items = random_items(levels, rng, joint=joint)
@@ -75,7 +76,7 @@ def test_sums_are_those_over_all_states(levels, joint: bool, seed: int, monkeypa
     found = tree.marginals(values)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_array_equal(tree.modes(values), most_probable_states(items, law, values))
-    monkeypatch.setattr(junction_tree, "BLOCK_CELLS", 1)
+    configure("network_em", block_cells=1)
     np.testing.assert_allclose(tree.marginals(values), found, atol=1e-13)
 
 
@@ -96,7 +97,7 @@ def test_states_of_no_mass_stay_without() -> None:
 
 def test_closely_joined_latents_beyond_what_is_listed_are_exact() -> None:
     # Each latent nearly repeats the one before: draws of one latent at a time hardly move.
-    n_latents = row_posteriors.MOST_EXACT_STATES.bit_length()
+    n_latents = CONFIG.network_em.max_listed_states.bit_length()
     rng = np.random.default_rng(0)
     close = np.array([[0.99, 0.01], [0.01, 0.99]])
     law = NetworkLaw(
@@ -114,11 +115,11 @@ def test_closely_joined_latents_beyond_what_is_listed_are_exact() -> None:
     values = items.sample(law.sample(20, rng), rng)
     values[rng.random(values.shape) < 0.8] = np.nan
     values[0] = np.nan
-    assert row_posteriors.are_summed(items, law)
-    found = row_posteriors.probabilities_above_zero(items, law, values, seed=0)
+    assert posterior.has_exact_posterior(items, law)
+    found = posterior.upper_level_probabilities(items, law, values, seed=0)
     np.testing.assert_allclose(found, posterior_marginals(items, law, values), atol=1e-10)
     np.testing.assert_allclose(found[0], 0.5)
-    modes = row_posteriors.most_probable_levels(items, law, values, seed=0)
+    modes = posterior.posterior_modes(items, law, values, seed=0)
     np.testing.assert_array_equal(modes[1:], most_probable_states(items, law, values)[1:])
 
 
@@ -127,4 +128,4 @@ def test_latents_that_hang_together_too_much_are_left_to_draws() -> None:
     law = random_law((2,) * n_latents, np.random.default_rng(1), 1.0)
     items = MeasurementParameters(("gaussian",), np.zeros(1), np.ones((1, n_latents)), np.ones(1))
     assert TreePosterior.of(items, law) is None
-    assert not row_posteriors.are_summed(items, law)
+    assert not posterior.has_exact_posterior(items, law)

@@ -7,7 +7,7 @@ import pytest
 
 from hidag.em import e_step
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import expect
+from hidag.em.e_step import run_e_step
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
 
@@ -30,11 +30,11 @@ def table(family, size):
 )
 def test_exponents_known_to_be_safe_are_not_searched(monkeypatch, family, size, safe):
     data, parameters = table(family, size)
-    scores = e_step.StateScores.of(parameters, LAW, FEATURES, data.gappy)
+    scores = e_step.StateScores.of(parameters, LAW, FEATURES, data.incomplete)
     assert e_step.exponents_are_safe(scores, data) is safe
-    found = expect(parameters, LAW, data, FEATURES)
+    found = run_e_step(parameters, LAW, data, FEATURES)
     monkeypatch.setattr(e_step, "exponents_are_safe", lambda scores, data: False)
-    searched = expect(parameters, LAW, data, FEATURES)
+    searched = run_e_step(parameters, LAW, data, FEATURES)
     assert found[1] == searched[1]
     assert np.isfinite(found[1])
     np.testing.assert_array_equal(found[0].sum_x, searched[0].sum_x)
@@ -44,7 +44,7 @@ def test_states_without_mass_do_not_make_exponents_unsafe():
     data, parameters = table("bernoulli", 1.0)
     law = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0])
     assert e_step.exponents_are_safe(
-        e_step.StateScores.of(parameters, law, FEATURES, data.gappy), data
+        e_step.StateScores.of(parameters, law, FEATURES, data.incomplete), data
     )
-    statistics, _ = expect(parameters, law, data, FEATURES)
+    statistics, _ = run_e_step(parameters, law, data, FEATURES)
     np.testing.assert_array_equal(statistics.count[2:], 0.0)

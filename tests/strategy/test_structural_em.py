@@ -9,7 +9,7 @@ import pytest
 
 from hidag.em.design_data import WorkingData
 from hidag.em.em import run_em
-from hidag.em.m_step import Basis, permissions
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Problem, Schedule
 from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
@@ -45,7 +45,7 @@ def chain():
 def begin(chain):
     entries = np.full(Q.shape, -1, dtype=np.int8)
     start = spectral_start(chain, SPACE, BASIS, entries, predictors(chain, K))
-    allowed = permissions(entries, Terms.main((2,) * entries.shape[1]))
+    allowed = allowed_coefficients(entries, Terms.main((2,) * entries.shape[1]))
     problem = Problem(chain, SPACE, BASIS, allowed, PENALTY, Schedule())
     saturated = run_em(problem, start.parameters, start.probabilities)
     return allowed, saturated
