@@ -57,7 +57,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.fitting import graph_stage as pipeline
     from hidag.fitting import number_of_latents as choice
     from hidag.fitting import number_of_latents as neighbour_fits
-    from hidag.fitting.fit_warnings import LITTLE_INFORMATION
+    from hidag.fitting.fit_warnings import LOW_INFORMATION
     from hidag.fitting.number_of_latents import (
         LEAST_ITEMS,
         LOOK_BEYOND,
@@ -152,7 +152,7 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
         f"2^{CONFIG.network_em.max_clique_cells.bit_length() - 1} "
         "states",
         f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
-        f"below r = {LITTLE_INFORMATION:.2f} `fit` warns".replace("0.", "."),
+        f"below r = {LOW_INFORMATION:.2f} `fit` warns".replace("0.", "."),
         f"on up to {levels.ROWS_FOR_LEVELS:,} rows. The assignment",
         f"the weights {', '.join(f'{w:g}' for w in EQUIVALENT_SAMPLE_SIZES[:-1])} "
         f"and {EQUIVALENT_SAMPLE_SIZES[-1]:g}",

@@ -45,7 +45,7 @@ def test_grades_nobody_gave_change_nothing(
     np.testing.assert_allclose(other.loadings_, plain.loadings_, atol=0.01)
     if used is not None:
         np.testing.assert_allclose(other.cutpoints_[:, used], plain.cutpoints_[:, 0], atol=0.01)
-    if min(grades) == family_named(family).values()[0]:
+    if min(grades) == family_named(family).possible_values()[0]:
         np.testing.assert_allclose(other.intercept_, plain.intercept_, atol=0.01)
 
 
