@@ -10,9 +10,7 @@ from .conftest import ITEMS, write_rows
 def test_the_certificate_is_printed(hidag, q_file):
     ran = hidag("check", q_file)
     assert ran.exit_code == 0
-    assert ran.stdout.startswith(
-        "Identifiability of eight items on two binary latents, main effects\n"
-    )
+    assert ran.stdout.startswith("Identifiability of 8 items on 2 binary latents, main effects\n")
     assert "Verbal: item0 | item1 | item2" in ran.stdout
     assert ran.stderr == ""
 
@@ -21,7 +19,7 @@ def test_a_verdict_of_no_is_no_failure(hidag, tmp_path):
     path = write_rows(tmp_path / "q.csv", ["item", "A", "B"], [["x", 1, 1], ["y", 0, 1]])
     ran = hidag("check", tmp_path, "--effects", "all", "--families", "bernoulli")
     assert ran.exit_code == 0
-    assert "Latent B has every item of A" in ran.stdout
+    assert "Every item of A loads on B too" in ran.stdout
     as_json = hidag("check", path, "--json")
     assert json.loads(as_json.stdout)["generic"] is False
 
@@ -32,8 +30,8 @@ def test_levels_and_types(hidag, q_file, tmp_path):
     )
     ran = hidag("check", q_file, "--levels", "2,3", "--families", types)
     assert ran.exit_code == 0
-    assert "four more items" not in ran.stdout
-    assert "latent Spatial has only items item4, item5, item6 and item7, and the blocks" in (
+    assert "4 more items" not in ran.stdout
+    assert "latent Spatial has only items item4, item5, item6 and item7, which Q1 and Q2" in (
         ran.stdout.replace("\n   ", "")
     )
     per_item = ",".join(["bernoulli"] * 7 + ["censored-lognormal(1, 2)"])
@@ -46,8 +44,8 @@ def test_bad_input_is_one_sentence(hidag, q_file, tmp_path):
         (
             (two,),
             "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
-            "'x' for latent 'A' is 2 (1 of 1 entries); write 1 where the latent drives the item "
-            "and 0 where it does not",
+            "'x' for latent 'A' is 2 (1 of 1 entries); use 1 if the item loads on the latent "
+            "and 0 otherwise",
         ),
         (
             (q_file, "--levels", "many"),
@@ -56,12 +54,12 @@ def test_bad_input_is_one_sentence(hidag, q_file, tmp_path):
         ),
         (
             (q_file, "--effects", "some"),
-            "effects must be 'main', 'all' or the highest order of interactions (1, 2, ...), got "
-            "'some'",
+            "--effects must be main, all, ",
         ),
         (
             (q_file, "--families", "bernoulli,poisson"),
-            "families must be one name, or one for each of the 8 items, got 2",
+            "--families must be one name, or a list of one name for each of the 8 items, got "
+            "bernoulli,poisson",
         ),
         ((tmp_path / "no.csv",), f"there is no file {tmp_path / 'no.csv'}"),
     ]:

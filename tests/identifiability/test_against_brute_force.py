@@ -11,9 +11,9 @@ import pytest
 from hidag import check_identifiability
 from hidag.identifiability.blocks import find_blocks, items_per_block
 from hidag.identifiability.certificate import Certificate
-from hidag.identifiability.strict_conditions import fewest_deciding_items, outside_identity_blocks
+from hidag.identifiability.strict_conditions import min_separating_latents, outside_identity_blocks
 
-from .brute import (
+from .brute_force import (
     all_matrices,
     fewest_items,
     has_blocks,
@@ -165,7 +165,7 @@ def test_the_advice_for_the_strict_guarantee_is_enough_and_nothing_smaller_is() 
         rest = q[outside_identity_blocks(q.astype(bool))].astype(bool)
         if not rest.any(axis=0).all():
             continue
-        own, fewest = fewest_deciding_items(rest)
+        own, fewest = min_separating_latents(rest)
         eye = np.eye(q.shape[1], dtype=int)
         assert fewest
         assert strict_by_main_effects(np.vstack([q, eye[own]]), rng) is True

@@ -1,4 +1,4 @@
-"""Large and awkward matrices, and the sets that prove a lack."""
+"""Block condition: large and difficult matrices, and proofs of shortages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from scipy.sparse.csgraph import maximum_flow
 from hidag import check_identifiability
 from hidag.identifiability import flow
 from hidag.identifiability.blocks import (
-    codes_needed,
-    contained_pairs,
+    antichain_items,
     find_blocks,
-    find_lacks,
+    find_shortages,
     items_per_block,
+    subset_violations,
 )
-from hidag.identifiability.flow import give_out, group_rows, smallest_lack
-from hidag.identifiability.generic_conditions import fewest_additions
+from hidag.identifiability.flow import assign_items, distinct_rows, minimal_hall_violator
+from hidag.identifiability.generic_conditions import minimal_additions
 
 
 def cover_by_triples(n_elements: int, triples: list[tuple[int, ...]]) -> np.ndarray:
@@ -76,11 +76,11 @@ def test_few_items_for_many_latents() -> None:
         q = rng.random((n_items, 50)) < 0.15
         search = find_blocks(q, np.ones(50, dtype=np.int64))
         assert search.exact
-        new = fewest_additions(q, np.ones(50, dtype=np.int64), search, subset=False)
+        new = minimal_additions(q, np.ones(50, dtype=np.int64), search, subset=False)
         assert find_blocks(np.vstack([q, new.loads]), np.ones(50, dtype=np.int64)).holds
 
 
-def test_every_proof_of_a_lack_is_one_and_has_nothing_superfluous() -> None:
+def test_every_shortage_is_proven_and_minimal() -> None:
     rng = np.random.default_rng(5)
     kinds = set()
     for _ in range(300):
@@ -88,37 +88,39 @@ def test_every_proof_of_a_lack_is_one_and_has_nothing_superfluous() -> None:
         q = rng.random((rng.integers(1, 16), n_latents)) < rng.uniform(0.15, 0.7)
         per_block = items_per_block(rng.integers(2, 5, size=n_latents).tolist())
         search = find_blocks(q, per_block)
-        lacks = find_lacks(q, per_block, search)
-        assert bool(lacks) == (search.holds is False)
-        for lack in lacks:
-            kinds.add(lack.kind)
-            own = q[:, list(lack.latents)].any(axis=1)
-            assert tuple(np.flatnonzero(own)) == lack.items
-            if lack.kind == "joint":
+        shortages = find_shortages(q, per_block, search)
+        assert bool(shortages) == (search.holds is False)
+        for shortage in shortages:
+            kinds.add(shortage.kind)
+            own = q[:, list(shortage.latents)].any(axis=1)
+            assert tuple(np.flatnonzero(own)) == shortage.items
+            if shortage.kind == "joint":
                 continue
-            assert len(lack.items) < lack.needed
-            assert lack.n_more == lack.needed - len(lack.items)
-            blocks_need = lack.needed - 1
-            assert (len(lack.items) < blocks_need) == (lack.kind == "blocks")
-            for size in range(1, len(lack.latents)):
-                for some in combinations(lack.latents, size):
+            assert len(shortage.items) < shortage.needed
+            assert shortage.n_missing == shortage.needed - len(shortage.items)
+            blocks_need = shortage.needed - 1
+            assert (len(shortage.items) < blocks_need) == (shortage.kind == "blocks")
+            for size in range(1, len(shortage.latents)):
+                for some in combinations(shortage.latents, size):
                     have = q[:, list(some)].any(axis=1).sum()
-                    if lack.kind == "blocks":
+                    if shortage.kind == "blocks":
                         assert have >= 2 * per_block[list(some)].sum()
     assert kinds >= {"blocks", "rest"}
 
 
-def test_no_set_lacks_anything_where_all_can_be_served() -> None:
-    rows = group_rows(np.vstack([np.eye(3, dtype=bool)] * 2))
+def test_no_hall_violator_if_all_demands_are_met() -> None:
+    rows = distinct_rows(np.vstack([np.eye(3, dtype=bool)] * 2))
     demands = np.full(3, 2)
-    assert (give_out(rows.loads, rows.counts, demands).sum(axis=0) == 2).all()
-    assert smallest_lack(rows.loads, rows.counts, demands) is None
-    assert smallest_lack(rows.loads, rows.counts, demands + np.array([0, 1, 0])).tolist() == [1]
+    assert (assign_items(rows.loads, rows.counts, demands).sum(axis=0) == 2).all()
+    assert minimal_hall_violator(rows.loads, rows.counts, demands) is None
+    assert minimal_hall_violator(
+        rows.loads, rows.counts, demands + np.array([0, 1, 0])
+    ).tolist() == [1]
 
 
-def test_rows_that_are_alike_are_one_pattern() -> None:
+def test_equal_rows_are_one_pattern() -> None:
     q = np.array([[1, 0], [1, 1], [1, 0], [0, 1]], dtype=bool)
-    rows = group_rows(q)
+    rows = distinct_rows(q)
     assert rows.loads.tolist() == [[True, False], [True, True], [False, True]]
     assert [members.tolist() for members in rows.members] == [[0, 2], [1], [3]]
 
@@ -128,17 +130,17 @@ def test_items_per_block_count_bits() -> None:
 
 
 def test_equal_columns_are_separated_by_as_few_items_as_sperner_allows() -> None:
-    assert [codes_needed(n) for n in (1, 2, 3, 4, 6, 7, 10, 11)] == [0, 2, 3, 4, 4, 5, 5, 6]
+    assert [antichain_items(n) for n in (1, 2, 3, 4, 6, 7, 10, 11)] == [0, 2, 3, 4, 4, 5, 5, 6]
     q = np.ones((30, 6), dtype=bool)
-    assert len(contained_pairs(q)) == 30
+    assert len(subset_violations(q)) == 30
     search = find_blocks(q, np.ones(6, dtype=np.int64))
-    new = fewest_additions(q, np.ones(6, dtype=np.int64), search, subset=True)
+    new = minimal_additions(q, np.ones(6, dtype=np.int64), search, subset=True)
     assert (len(new.loads), new.exact) == (4, True)
-    assert not len(contained_pairs(np.vstack([q, new.loads])))
+    assert not len(subset_violations(np.vstack([q, new.loads])))
 
 
-def test_flows_have_places_of_32_bits(monkeypatch) -> None:
-    # scipy 1.11 refuses others, and sparse arrays keep the type of the places they are given.
+def test_flows_have_32_bit_indices(monkeypatch) -> None:
+    # scipy 1.11 accepts no others, and sparse arrays keep the type of the indices.
     types = []
 
     def seen(graph, source, sink):
@@ -146,6 +148,6 @@ def test_flows_have_places_of_32_bits(monkeypatch) -> None:
         return maximum_flow(graph, source, sink)
 
     monkeypatch.setattr(flow, "maximum_flow", seen)
-    given = give_out(np.eye(2, dtype=bool), np.array([2, 1]), np.array([1, 1]))
+    given = assign_items(np.eye(2, dtype=bool), np.array([2, 1]), np.array([1, 1]))
     assert given.tolist() == [[1, 0], [0, 1]]
     assert types == [(np.int32, np.int32)]

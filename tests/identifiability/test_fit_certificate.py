@@ -1,4 +1,4 @@
-"""Conditions that a fit decides: law, monotone items, states that differ, rank of information."""
+"""Conditions that a fit decides: distribution, monotone items, separated states, information."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from hidag.exceptions import DataError
-from hidag.identifiability import certify_fit, information_rank
+from hidag.identifiability import FittedItems, ResponseModel, certify_fit, information_rank
 from hidag.identifiability.design import read_design
 from hidag.identifiability.fitted_conditions import (
-    item_designs,
+    estimable_designs,
+    item_tables,
     items_with_ties,
-    ladders_out_of_order,
-    not_highest_at_the_top,
-    own_tables,
+    nonmonotone_steps,
+    not_maximal_at_top,
 )
-from hidag.identifiability.strict_conditions import latents_not_shown, same_predictors
+from hidag.identifiability.strict_conditions import find_equal_states, unseparated_latents
 from hidag.latent import StateSpace
 
 TWO = np.vstack([np.eye(2, dtype=int)] * 3)
@@ -32,7 +32,7 @@ def any_law(n_states: int, rng: np.random.Generator) -> np.ndarray:
     return rng.dirichlet(np.full(n_states, 4.0))
 
 
-def test_a_good_fit_has_every_finding_decided_but_the_graph() -> None:
+def test_a_good_fit_decides_every_condition_except_faithfulness() -> None:
     rng = np.random.default_rng(0)
     found = certify_fit(TWO, main_effects(TWO, rng), any_law(4, rng), families="bernoulli")
     assert (found.strict, found.generic) == (True, True)
@@ -40,14 +40,14 @@ def test_a_good_fit_has_every_finding_decided_but_the_graph() -> None:
     assert found.finding("information").witness == {"rank": 15, "parameters": 15}
 
 
-def test_a_state_without_probability_takes_the_guarantee_away() -> None:
+def test_a_state_with_probability_zero_removes_the_guarantee() -> None:
     rng = np.random.default_rng(1)
     found = certify_fit(TWO, main_effects(TWO, rng), [0.5, 0.0, 0.2, 0.3])
     assert found.finding("positive-law").witness == {"states": ["01"]}
     assert (found.strict, found.generic) == (False, False)
 
 
-def test_main_effects_only_have_to_add_up_to_something_positive() -> None:
+def test_main_effects_need_a_positive_sum_of_loadings() -> None:
     rng = np.random.default_rng(2)
     states = StateSpace.binary(2).states()
     loadings = TWO * np.array([[1.0, 2.0]])
@@ -60,16 +60,16 @@ def test_main_effects_only_have_to_add_up_to_something_positive() -> None:
     assert found.generic is False
 
 
-def test_items_must_be_highest_where_all_their_latents_are() -> None:
+def test_items_must_be_maximal_at_the_top_state() -> None:
     q = np.array([[1, 1, 0], [1, 0, 1], [0, 0, 0]], dtype=bool)
     states = StateSpace.binary(3).states()
     eta = np.zeros((3, 8))
     eta[0] = states[:, 0] + states[:, 1] - 1.5 * states[:, 0] * states[:, 1]
     eta[1] = states[:, 0] * states[:, 2]
-    assert not_highest_at_the_top(own_tables(eta, q, (2, 2, 2))).tolist() == [0]
+    assert not_maximal_at_top(item_tables(eta, q, (2, 2, 2))).tolist() == [0]
     # An equal predictor is not a higher one.
     eta[0] = states[:, 0] * states[:, 1] * 0.0
-    assert not_highest_at_the_top(own_tables(eta, q, (2, 2, 2))).tolist() == [0]
+    assert not_maximal_at_top(item_tables(eta, q, (2, 2, 2))).tolist() == [0]
 
 
 def literally_monotone(eta: np.ndarray, row: np.ndarray, levels: tuple[int, ...]) -> bool:
@@ -101,11 +101,11 @@ def test_the_ordered_assumption_word_for_word() -> None:
     seen = {True: 0, False: 0}
     for _ in range(300):
         q = rng.random((1, 3)) < 0.6
-        designs, _ = item_designs(read_design(q.astype(int), levels=levels, effects="all"))
+        designs, _ = estimable_designs(read_design(q.astype(int), levels=levels, effects="all"))
         b = rng.normal(0.6, 0.5, designs[0].shape[1])
         eta = (designs[0] @ b)[None, :]
-        tables = own_tables(eta, q, levels)
-        good = not len(not_highest_at_the_top(tables)) and not ladders_out_of_order(tables, q)
+        tables = item_tables(eta, q, levels)
+        good = not len(not_maximal_at_top(tables)) and not nonmonotone_steps(tables, q)
         assert good == literally_monotone(eta[0], q[0], levels)
         seen[good] += 1
     assert min(seen.values()) > 30
@@ -128,10 +128,10 @@ def test_ties_are_found_within_the_latents_of_an_item() -> None:
     q = np.array([[1, 1], [1, 0]], dtype=bool)
     states = StateSpace.binary(2).states()
     eta = np.vstack([states.sum(axis=1), states[:, 0]]).astype(float)
-    assert items_with_ties(own_tables(eta, q, (2, 2))).tolist() == [0]
+    assert items_with_ties(item_tables(eta, q, (2, 2))).tolist() == [0]
 
 
-def test_positive_means_are_where_the_identity_link_is_covered() -> None:
+def test_the_identity_link_is_covered_where_means_are_positive() -> None:
     rng = np.random.default_rng(4)
     eta = 6.0 + main_effects(TWO, rng)
     found = certify_fit(TWO, eta, any_law(4, rng), families="poisson-identity", information=False)
@@ -161,7 +161,7 @@ def test_the_rank_is_that_of_the_distribution_s_derivative(q, rank) -> None:
     rng = np.random.default_rng(5)
     q = np.array(q)
     asked = read_design(q)
-    designs, names = item_designs(asked)
+    designs, names = estimable_designs(asked)
     b = [rng.normal(0.8, 0.3, d.shape[1]) for d in designs]
     law = any_law(2 ** q.shape[1], rng)
 
@@ -179,14 +179,9 @@ def test_the_rank_is_that_of_the_distribution_s_derivative(q, rank) -> None:
     )
     assert np.linalg.matrix_rank(jacobian, tol=1e-8) == rank
     eta = np.array([d @ own for d, own in zip(designs, b, strict=True)])
-    found = information_rank(
-        eta,
-        designs,
-        law,
-        levels=asked.levels,
-        families=["bernoulli"] * len(q),
-        feature_names=names,
-    )
+    model = ResponseModel.create(eta, law, ["bernoulli"] * len(q))
+    words = model.parameter_names(asked.item_names, names, asked.state_names(np.arange(len(law))))
+    found = information_rank(model, designs, words)
     assert (found.n_parameters, found.rank, found.exact) == (len(at), rank, True)
     assert len(found.flat) == len(at) - rank
     assert found.full == (rank == len(at))
@@ -200,8 +195,8 @@ def test_flat_directions_are_named() -> None:
     assert len(flat) == 2
     assert all(name.startswith("log p(") for direction in flat for name in direction)
     assert found.finding("information").sentence.startswith(
-        "the information has rank 7 for 9 parameters: the data do not change, to first order, "
-        "along two directions: "
+        "the Fisher information has rank 7 for 9 parameters: the distribution of the data does not "
+        "change, to first order, along 2 directions: "
     )
 
 
@@ -221,15 +216,15 @@ def test_flat_directions_are_named() -> None:
         ("ordinal(4)", 2),
     ],
 )
-def test_answers_that_cannot_be_listed_are_drawn(family, extra) -> None:
+def test_responses_that_cannot_be_listed_are_sampled(family, extra) -> None:
     rng = np.random.default_rng(7)
     eta = 1.0 + 0.5 * (main_effects(TWO, rng) + 3.0)
     law = any_law(4, rng)
     spread = np.full(6, 0.3)
-    found = certify_fit(TWO, eta, law, families=family, dispersion=spread)
+    found = certify_fit(TWO, FittedItems(eta, spread), law, families=family)
     parameters = 15 + 6 * extra
     assert found.finding("information").witness == {"rank": parameters, "parameters": parameters}
-    unseen = certify_fit(TWO[::2], eta[::2], law, families=family, dispersion=spread[::2])
+    unseen = certify_fit(TWO[::2], FittedItems(eta[::2], spread[::2]), law, families=family)
     assert (
         unseen.finding("information").witness["rank"]
         == unseen.finding("information").witness["parameters"] - 2
@@ -241,7 +236,7 @@ def test_more_levels_and_interactions() -> None:
     levels = (3, 2)
     q = np.vstack([np.eye(2, dtype=int)] * 5 + [np.ones((1, 2), dtype=int)])
     asked = read_design(q, levels=levels, effects="all")
-    designs, names = item_designs(asked)
+    designs, names = estimable_designs(asked)
     assert names[-1] == [
         "intercept",
         "latent_0>=1",
@@ -257,7 +252,7 @@ def test_more_levels_and_interactions() -> None:
     assert found.generic is True
 
 
-def test_tables_that_do_not_fit_are_refused() -> None:
+def test_inconsistent_parameters_raise() -> None:
     rng = np.random.default_rng(9)
     eta, law = main_effects(TWO, rng), any_law(4, rng)
     with pytest.raises(DataError) as caught:
@@ -266,17 +261,17 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         "eta must have shape (6, 4) (items, joint states) and probabilities (4,), got (6, 3) and "
         "(4,)"
     )
-    with pytest.raises(DataError, match="they add up to 2"):
+    with pytest.raises(DataError, match="they sum to 2"):
         certify_fit(TWO, eta, 2 * law)
     with pytest.raises(DataError) as caught:
         certify_fit(TWO[:, ::-1], eta, law)
     assert str(caught.value) == (
-        "Q says that item 'item_0' does not depend on latent 'latent_0', but its predictor does; "
-        "give the Q-matrix of the same fit"
+        "the Q-matrix is 0 for item 'item_0' and latent 'latent_0', but the predictor of the item "
+        "depends on the latent; use the Q-matrix of the same fit"
     )
 
 
-def test_states_that_are_told_apart_item_by_item_are_told_apart() -> None:
+def test_states_separated_item_by_item_are_separated() -> None:
     rng = np.random.default_rng(11)
     states = StateSpace.binary(4).states()
     seen = {True: 0, False: 0}
@@ -284,16 +279,16 @@ def test_states_that_are_told_apart_item_by_item_are_told_apart() -> None:
         q = rng.random((5, 4)) < 0.45
         # Whole numbers make ties.
         eta = (q * rng.integers(1, 3, q.shape)) @ states.T.astype(float)
-        all_shown = not len(latents_not_shown(own_tables(eta, q, (2,) * 4), q))
-        assert not all_shown or same_predictors(eta) is None
+        all_shown = not len(unseparated_latents(item_tables(eta, q, (2,) * 4), q))
+        assert not all_shown or find_equal_states(eta) is None
         seen[all_shown] += 1
     assert min(seen.values()) > 30
 
 
-def test_latents_shown_by_one_item_untie_another() -> None:
+def test_latents_separated_by_one_item_resolve_ties_of_another() -> None:
     q = np.array([[1, 1], [1, 0]], dtype=bool)
     states = StateSpace.binary(2).states()
     eta = np.vstack([states.sum(axis=1), states[:, 0]]).astype(float)
-    tables = own_tables(eta, q, (2, 2))
-    assert latents_not_shown(tables, q).tolist() == []
-    assert latents_not_shown(tables[:1], q[:1]).tolist() == [0, 1]
+    tables = item_tables(eta, q, (2, 2))
+    assert unseparated_latents(tables, q).tolist() == []
+    assert unseparated_latents(tables[:1], q[:1]).tolist() == [0, 1]

@@ -1,4 +1,4 @@
-"""A fit brings its certificate along, and warns in one sentence when no theorem covers its Q."""
+"""Certificates of fits, and the warning if no theorem covers their Q-matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def table(q, family="gaussian", n_samples=1500, seed=3):
     return np.array(simulate(make_truth(law, q, family, rng=rng), n_samples, rng=rng).X)
 
 
-def test_a_fit_of_a_good_design_is_certified_and_silent(tmp_path):
+def test_a_fit_of_a_good_design_has_a_guarantee_and_no_warning(tmp_path):
     q = np.tile(np.eye(3, dtype=int), (3, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -35,22 +35,22 @@ def test_a_fit_of_a_good_design_is_certified_and_silent(tmp_path):
     assert again.identifiability.summary() == found.summary()
 
 
-def test_a_condition_that_fails_is_one_warning_in_one_sentence():
-    # Three latents, seven items; the third latent has but two items, so no third block is left.
+def test_a_failing_condition_gives_one_warning():
+    # Three latents, seven items; the third latent has only two items, so none is left for Q3.
     q = np.array([[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1]])
     with pytest.warns(IdentifiabilityWarning) as caught:
         model = DCRL(3, family="gaussian", q_matrix=q, random_state=0).fit(table(q))
     assert model.result_.identifiability.generic is False
     sentences = [str(warning.message) for warning in caught]
     assert sentences == [
-        "this Q comes without a guarantee that it is identified: there must be two blocks of "
-        "items, one item per latent in each, and an item outside them for every latent, but latent "
-        "Z3 has only items item_5 and item_6, and the blocks need all of them: one more item that "
-        "loads on it is needed"
+        "this Q-matrix has no guarantee of identifiability: the Q-matrix must contain two "
+        "disjoint blocks Q1 and Q2 with 1 item per latent in each, and another item (Q3) for every "
+        "latent, but latent Z3 has only items item_5 and item_6, which Q1 and Q2 need: 1 more "
+        "item that loads on it is needed"
     ]
 
 
-def test_effects_and_levels_of_the_fit_are_what_is_certified():
+def test_effects_and_levels_of_the_fit_are_certified():
     q = np.tile(np.eye(2, dtype=int), (5, 1))
     q[0, 1] = 1
     settings = {"family": "gaussian", "q_matrix": q, "random_state": 0}
@@ -85,7 +85,7 @@ def good_fit():
     return DCRL(3, family="gaussian", q_matrix=q, random_state=0).fit(table(q)).result_
 
 
-def test_states_of_a_network_occur_where_no_table_has_a_zero_however_rare_they_are(good_fit):
+def test_rare_states_of_a_network_are_positive_if_no_table_has_a_zero(good_fit):
     rare = network(good_fit, 1e-5)
     assert rare.law.probabilities.min() < 1e-12
     found = rare.certify(information=False)
@@ -98,7 +98,7 @@ def test_states_of_a_network_occur_where_no_table_has_a_zero_however_rare_they_a
     assert found.generic is False
 
 
-def test_item_by_item_the_verdict_is_that_over_all_joint_states(good_fit, monkeypatch):
+def test_the_verdict_item_by_item_is_that_over_all_joint_states(good_fit, monkeypatch):
     listed = good_fit.certify()
     monkeypatch.setattr(fit_certificate, "MOST_LISTED_STATES", 4)
     single = good_fit.certify()
@@ -129,8 +129,8 @@ CYCLE = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]] * 4)
 
 
 @pytest.mark.parametrize("effects", ["dina", "dino"])
-def test_conjunctive_items_need_an_item_of_its_own_for_every_latent(effects):
-    # Among 000, 100, 010 and 001 every DINA item answers alike: their shares can be moved at will.
+def test_conjunctive_items_need_a_pure_item_for_every_latent(effects):
+    # DINA items have the same distribution in 000, 100, 010 and 001.
     rng = np.random.default_rng(0)
     states = rng.integers(0, 2, (1000, 3))
     together = np.stack([states[:, row == 1].all(axis=1) for row in CYCLE], axis=1)
@@ -139,15 +139,16 @@ def test_conjunctive_items_need_an_item_of_its_own_for_every_latent(effects):
     with pytest.warns(IdentifiabilityWarning) as caught:
         model = DCRL(3, effects=effects, q_matrix=CYCLE, family="gaussian", random_state=0).fit(X)
     assert [str(warning.message) for warning in caught] == [
-        "this Q comes without a guarantee that it is identified: no item loads on Z1, Z2 or Z3 "
-        "alone, so DINA and DINO items answer alike whether one of these is the only latent "
-        "present (absent) or none is, and other laws give the same distribution of the data"
+        "this Q-matrix has no guarantee of identifiability: no item loads on Z1, Z2 or Z3 alone, "
+        "so DINA and DINO items have the same distribution whether one of these is the only latent "
+        "present (absent) or none is, and other latent distributions give the same distribution "
+        "of the data"
     ]
     found = model.result_.identifiability
     assert (found.generic, found.strict, found.provably_bad) == (False, False, True)
 
 
-def test_names_of_models_are_effects_to_the_certificate():
+def test_names_of_models_are_accepted_as_effects():
     thrice = np.vstack([np.tile(np.eye(3, dtype=int), (3, 1)), CYCLE])
     for name, same in (("acdm", "main"), ("gdina", "all")):
         for q in (CYCLE, thrice):
@@ -163,14 +164,14 @@ def test_names_of_models_are_effects_to_the_certificate():
     assert check_identifiability(pure, effects="dino").strict is True
 
 
-def test_a_fit_with_prerequisites_is_certified_with_them_and_silent(tmp_path):
+def test_a_fit_with_a_hierarchy_is_certified_with_it_without_a_warning(tmp_path):
     q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2)
     rng = np.random.default_rng(0)
     states = np.array([[0, 0], [1, 0], [1, 1]])[rng.choice(3, 1000, p=[0.3, 0.3, 0.4])]
     share = states @ q.T / q.sum(axis=1)
     X = (rng.random(share.shape) < 0.15 + 0.7 * share) * 1.0
     with warnings.catch_warnings():
-        # What the user has said of states is no reason to warn of Q.
+        # States that the user rules out are no reason for a warning about Q.
         warnings.simplefilter("error")
         fit = DCRL(
             2,
@@ -183,6 +184,6 @@ def test_a_fit_with_prerequisites_is_certified_with_them_and_silent(tmp_path):
     for found in (fit.result_.identifiability, fit.result_.certify()):
         assert (found.strict, found.generic) == (False, False)
         assert found.finding("positive-law").witness["ruled_out"] == ["01"]
-        assert found.finding("known-in-sum").witness == {"items": ["item_6", "item_7"]}
+        assert found.finding("estimable-coefficients").witness == {"items": ["item_6", "item_7"]}
     again = load(fit.result_.save(tmp_path / "fit.npz"))
     assert again.identifiability.summary() == fit.result_.identifiability.summary()

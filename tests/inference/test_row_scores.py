@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.identifiability.information import auxiliaries, scores
+from hidag.identifiability import ResponseModel
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.observed_information import observed_information
 from hidag.inference.information.row_scores import row_scores
@@ -81,14 +81,14 @@ def test_scores_agree_with_those_of_the_identifiability_check():
     parameters = result.parameters
     features = np.hstack([np.ones((4, 1)), parameters.terms.features(states)])
     designs = [features[:, np.concatenate([[True], row != 0])] for row in parameters.loadings]
-    theirs = scores(
-        X,
+    model = ResponseModel.create(
         parameters.predictors(states),
-        designs,
         result.law.probabilities,
         families,
-        auxiliaries(families, parameters.dispersion, parameters.cutpoints),
+        parameters.dispersion,
+        parameters.cutpoints,
     )
+    theirs = model.scores(X, designs)
     # Ours are per standard deviation of Gaussian items, theirs per unit.
     scale = np.ones(free.n_parameters)
     for c, one in enumerate(free.channels):

@@ -116,7 +116,7 @@ def test_the_type_of_knowledge_is_checked() -> None:
     rows = np.random.default_rng(0).integers(0, 2, (20, 4))
     with pytest.raises(SettingError) as caught:
         discover(rows, knowledge={"required": [(0, 1)]})
-    assert str(caught.value) == "knowledge must be a hidag.Knowledge, got dict"
+    assert str(caught.value) == "knowledge must be a hidag.Knowledge, got 'dict'"
     # Arrays of numbers are pairs too.
     known = Knowledge(required=np.array([[0, 1]]))
     assert ("Z1", "Z2") in discover(rows, knowledge=known).directed_edges

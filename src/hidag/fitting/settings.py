@@ -14,6 +14,7 @@ from hidag.exceptions import Choices, SettingError, invalid_setting
 from hidag.measurement.penalties import Penalty, default_penalty
 from hidag.structure.exact_search import check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
+from hidag.structure.scores import SCORES
 
 #: Levels are stored in a byte.
 MOST_LEVELS = 255
@@ -160,7 +161,7 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
 
 
 #: What can be said of Stage III by name.
-NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", "bdeu", "bic", "lean")
+NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", *SCORES)
 
 
 def check_search(

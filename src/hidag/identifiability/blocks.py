@@ -1,14 +1,13 @@
-"""Two blocks of items with a third beside them: condition (i) of the generic theorems.
+"""Block condition (i) of the generic theorems: Q = [Q1, Q2, Q3] after a permutation of rows.
 
-Latent k needs ``m_k`` items in each of two blocks, all of them different, and the items left over
-must load on every latent. Choosing items for the blocks alone is a flow. That the rest must still
-cover every latent makes the choice a covering problem as well, which is NP-hard in general (exact
-cover by 3-sets can be written as one), so:
+Latent k needs ``m_k`` items in each of the blocks Q1 and Q2, all different, and Q3 must have no
+all-zero column. Choosing items for Q1 and Q2 is a maximum-flow problem. The requirement on Q3 adds
+a covering problem, which is NP-hard (exact cover by 3-sets reduces to it). The search therefore
 
-1. If the items can be given out with one more item per latent, that item is left over: done.
-2. Otherwise only the latents in want matter (`flow.in_want`): all others can be served from items
-   that none of these loads on. They have fewer items than they ask for, so few.
-3. For these, per connected part, an integer program over row patterns decides, exactly.
+1. assigns one more item per latent; if that succeeds, the additional items are in Q3;
+2. otherwise restricts the problem to the deficient latents (`flow.deficient_latents`); all others
+   can be served by items that do not load on these;
+3. solves each connected part of the rest by an exact integer program over row patterns.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from scipy.sparse.csgraph import connected_components
 
 from hidag.identifiability.flow import (
     Bools,
+    IntegerProgram,
     Ints,
-    Programme,
-    give_out,
-    group_rows,
-    in_want,
-    smallest_lack,
+    assign_items,
+    deficient_latents,
+    distinct_rows,
+    minimal_hall_violator,
 )
 
-# --- No latent's items may contain another's: condition (ii) of the generic theorems (all
+#: Limit of the branch-and-bound search, in nodes.
+MAX_NODES = 200_000
 
 
-def contained_pairs(q: Bools) -> Ints:
-    """Return pairs (p, q) such that every item of latent q is also an item of latent p, (n, 2).
+def subset_violations(q: Bools) -> Ints:
+    """Return pairs (a, b), shape (n, 2), such that every item of latent b loads on latent a too.
 
-    The condition is about the whole Q-matrix, not about a part of its rows. Equal columns give
-    both pairs.
+    This is the subset condition (ii) for the whole Q-matrix. Equal columns give both pairs.
     """
     loads = q.astype(np.int64)
     inner_alone = loads.T @ (1 - loads)  # [a, b]: items of a that are not items of b
@@ -48,54 +47,53 @@ def contained_pairs(q: Bools) -> Ints:
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))].astype(np.int64)
 
 
-def fewest_separating_items(n_latents: int, pairs: Ints) -> int:
-    """Return a number of new items that undoing these containments takes at the least.
+def containment_matrix(n_latents: int, pairs: Ints) -> Bools:
+    """Return pairs (a, b) as a matrix, shape (K, K)."""
+    out = np.zeros((n_latents, n_latents), dtype=bool)
+    out[pairs[:, 0], pairs[:, 1]] = True
+    return out
 
-    New items give each latent a code, the set of new items that load on it. Among latents with
-    equal columns no code may contain another, so Sperner's theorem bounds their number. Along a
-    chain of containments no code may be contained in an earlier one, so all are different.
+
+def min_separating_items(n_latents: int, pairs: Ints) -> int:
+    """Return a lower bound on the number of new items that remove these violations.
+
+    New items give each latent a code, the set of new items that load on it. Codes of latents with
+    equal columns must form an antichain, so Sperner's theorem bounds their number. Along a chain of
+    containments all codes must differ.
     """
     if not len(pairs):
         return 0
-    contains = np.zeros((n_latents, n_latents), dtype=bool)
-    contains[pairs[:, 0], pairs[:, 1]] = True
+    contains = containment_matrix(n_latents, pairs)
     equal = (contains & contains.T) | np.eye(n_latents, dtype=bool)
     widest = int(equal.sum(axis=1).max())
     longest = np.ones(n_latents, dtype=np.int64)
     strictly = contains & ~contains.T
-    # Outer latents first: a latent is strictly inside only latents that have more inside them.
+    # Outer latents first: they contain more latents than those inside them.
     for k in np.argsort(-contains.sum(axis=1), kind="stable"):
         outer = np.flatnonzero(strictly[:, k])
         if len(outer):
             longest[k] = 1 + int(longest[outer].max())
-    return max(codes_needed(widest), (int(longest.max()) - 1).bit_length(), 1)
+    return max(antichain_items(widest), (int(longest.max()) - 1).bit_length(), 1)
 
 
-def codes_needed(n: int) -> int:
-    """Return the fewest items whose subsets hold n sets of which none contains another."""
+def antichain_items(n: int) -> int:
+    """Return the smallest number of items whose subsets contain an antichain of n sets."""
     size = 0
     while comb(size, size // 2) < n:
         size += 1
     return size
 
 
-# ---
-
-#: Nodes of a branch-and-bound search before it is given up; a count, not seconds, so that the
-#: answer is the same on every machine.
-MAX_NODES = 200_000
-
-
 @dataclass(frozen=True)
 class Blocks:
-    """Rows that fulfil the condition.
+    """Rows of Q that satisfy the block condition.
 
     Attributes
     ----------
     first, second : tuple of K tuples of int
-        Items of each latent in the two blocks, ``m_k`` each.
+        Items of each latent in Q1 and Q2, ``m_k`` each.
     third : tuple of int, length K
-        One item of each latent outside the blocks; latents may share it.
+        One item of each latent in Q3; latents may share it.
     """
 
     first: tuple[tuple[int, ...], ...]
@@ -105,20 +103,19 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class BlockSearch:
-    """What the search for two blocks and a rest found.
+    """Result of the search for blocks.
 
     Attributes
     ----------
     blocks : Blocks or None
     missing : ndarray of int, shape (K,)
-        Block items that each latent lacks, in a choice with as few missing as possible.
+        Items that each latent lacks in Q1 and Q2, in a choice with the fewest missing items.
     uncovered : ndarray of bool, shape (K,)
-        Latents without an item outside the blocks, in such a choice with as few of them as
-        possible.
+        Latents without an item in Q3, in such a choice with the fewest of them.
     part : ndarray of bool, shape (K,)
-        The latents that the search was about; all others have items to spare.
+        The deficient latents; all others have items to spare.
     exact : bool
-        False if a limit ended the search before the answer was certain.
+        False if the node limit ended the search.
     """
 
     blocks: Blocks | None
@@ -129,24 +126,19 @@ class BlockSearch:
 
     @property
     def holds(self) -> bool | None:
-        """True, False, or None where a limit ended the search."""
+        """True, False, or None if the node limit ended the search."""
         if self.blocks is not None:
             return True
         return False if self.exact else None
 
-    @property
-    def n_to_add(self) -> int:
-        """Smallest number of items whose addition fulfils the condition."""
-        return int(self.missing.sum()) + int(self.uncovered.any())
-
 
 def items_per_block(levels: Sequence[int]) -> Ints:
-    """Return ``m_k = ceil(log2 M_k)``, the items per block that tell M_k levels apart, (K,)."""
+    """Return ``m_k = ceil(log2 M_k)``, the items of latent k in each block, shape (K,)."""
     return np.array([(m - 1).bit_length() for m in levels], dtype=np.int64)
 
 
 def find_blocks(q: Bools, per_block: Ints) -> BlockSearch:
-    """Return rows for two blocks and a rest that covers every latent, or what is missing.
+    """Return rows that satisfy the block condition, or the number of missing items.
 
     Parameters
     ----------
@@ -155,200 +147,173 @@ def find_blocks(q: Bools, per_block: Ints) -> BlockSearch:
         Items per latent and block, at least 1.
     """
     n_latents = q.shape[1]
-    rows = group_rows(q)
-    given = give_out(rows.loads, rows.counts, 2 * per_block + 1)
-    part = in_want(rows.loads, given, given.sum(axis=0) < 2 * per_block + 1)
+    rows = distinct_rows(q)
+    assigned = assign_items(rows.loads, rows.counts, 2 * per_block + 1)
+    part = deficient_latents(rows.loads, assigned, assigned.sum(axis=0) < 2 * per_block + 1)
     taken: list[list[int]] = [[] for _ in range(n_latents)]
     third = np.full(n_latents, -1)
     for pattern, members in enumerate(rows.members):
-        shares = np.where(part, 0, given[pattern])
+        shares = np.where(part, 0, assigned[pattern])
         ends = np.cumsum(shares)
         for k in np.flatnonzero(shares):
             taken[k] += members[ends[k] - shares[k] : ends[k]].tolist()
     for k in np.flatnonzero(~part):
         third[k] = taken[k].pop()
     missing = np.zeros(n_latents, dtype=np.int64)
-    uncovered = np.zeros(n_latents, dtype=bool)
     exact = True
     for latents in connected_parts(q, part):
         items = np.flatnonzero(q[:, latents].any(axis=1))
-        choice = _choose(q[np.ix_(items, latents)], 2 * per_block[latents])
-        exact &= choice.exact
-        missing[latents], uncovered[latents] = choice.missing, choice.uncovered
-        for k, own, outside in zip(latents, choice.taken, choice.third, strict=True):
+        demands = 2 * per_block[latents]
+        chosen, outside, certain = _choose_items(q[np.ix_(items, latents)], demands)
+        exact &= certain
+        missing[latents] = demands - [len(own) for own in chosen]
+        for k, own, other in zip(latents, chosen, outside, strict=True):
             taken[k] = items[own].tolist()
-            third[k] = items[outside] if outside >= 0 else -1
+            third[k] = items[other] if other >= 0 else -1
+    uncovered = third < 0
     if missing.any() or uncovered.any():
         return BlockSearch(None, missing, uncovered, part, exact)
     halves = [(tuple(own[: len(own) // 2]), tuple(own[len(own) // 2 :])) for own in taken]
-    blocks = Blocks(
-        tuple(first for first, _ in halves),
-        tuple(second for _, second in halves),
-        tuple(int(j) for j in third),
-    )
-    return BlockSearch(blocks, missing, uncovered, part, True)
+    first, second = zip(*halves, strict=True)
+    return BlockSearch(Blocks(first, second, tuple(third.tolist())), missing, uncovered, part, True)
 
 
-def connected_parts(q: Bools, among: Bools) -> list[Ints]:
-    """Return the latents ``among`` all, in groups that share no item with one another."""
-    latents = np.flatnonzero(among)
-    if not len(latents):
+def connected_parts(q: Bools, latents: Bools) -> list[Ints]:
+    """Return some of the latents in groups that have no item in common."""
+    numbers = np.flatnonzero(latents)
+    if not len(numbers):
         return []
-    inside = q[:, latents].astype(np.int64)
+    inside = q[:, numbers].astype(np.int64)
     _, labels = connected_components(csr_array(inside.T @ inside), directed=False)
-    return [latents[labels == label] for label in range(int(labels.max()) + 1)]
+    return [numbers[labels == label] for label in range(int(labels.max()) + 1)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    taken: list[list[int]]
-    third: list[int]
-    missing: Ints
-    uncovered: Bools
-    exact: bool
-
-
-def _choose(q: Bools, demands: Ints) -> _Choice:
-    """Return the best choice for latents that lack items: fewest missing, then fewest uncovered.
+def _choose_items(q: Bools, demands: Ints) -> tuple[list[list[int]], list[int], bool]:
+    """Return a choice with the fewest missing items, then the fewest latents not covered by Q3.
 
     Parameters
     ----------
     q : ndarray of bool, shape (n, k)
     demands : ndarray of int, shape (k,)
-        Items in both blocks together.
+        Items in Q1 and Q2 together.
+
+    Returns
+    -------
+    taken : list of k lists
+        Items in Q1 and Q2.
+    third : list of k ints
+        An item in Q3, or -1.
+    exact : bool
     """
-    rows = group_rows(q)
+    rows = distinct_rows(q)
     counts = rows.counts
-    most = int(give_out(rows.loads, counts, demands).sum())
-    spare, exact = _spare(rows.loads, counts, demands, most)
-    given = give_out(rows.loads, counts - spare, demands)
-    exact = exact and int(given.sum()) == most
+    largest = int(assign_items(rows.loads, counts, demands).sum())
+    reserved, exact = _reserve_items(rows.loads, counts, demands, largest)
+    assigned = assign_items(rows.loads, counts - reserved, demands)
     taken: list[list[int]] = [[] for _ in range(q.shape[1])]
     third = [-1] * q.shape[1]
     for pattern, members in enumerate(rows.members):
-        ends = np.cumsum(given[pattern])
+        ends = np.cumsum(assigned[pattern])
         for k in np.flatnonzero(rows.loads[pattern]):
-            taken[k] += members[ends[k] - given[pattern, k] : ends[k]].tolist()
+            taken[k] += members[ends[k] - assigned[pattern, k] : ends[k]].tolist()
             if ends[-1] < len(members):
                 third[k] = int(members[-1])
-    return _Choice(
-        taken,
-        third,
-        demands - given.sum(axis=0),
-        np.array([outside < 0 for outside in third]),
-        exact,
-    )
+    return taken, third, exact and int(assigned.sum()) == largest
 
 
-def _spare(loads: Bools, counts: Ints, demands: Ints, most: int) -> tuple[Ints, bool]:
-    """Return how many items of each pattern to keep out of the blocks, and if that is certain.
+def _reserve_items(loads: Bools, counts: Ints, demands: Ints, largest: int) -> tuple[Ints, bool]:
+    """Return the number of items of each pattern to reserve for Q3, and if that is optimal.
 
-    As many block places as possible, ``most``, stay filled, and as few latents as possible are
-    left without an item outside. Only the numbers kept out need to be whole: what is left is then
-    a flow, which is whole by itself.
+    The flow of size ``largest`` into Q1 and Q2 remains possible. Only the reserved numbers need to
+    be integer variables: the rest is a flow, which is integer by itself.
     """
     n_patterns, n_latents = loads.shape
-    if int(counts.sum()) == most:
+    if int(counts.sum()) == largest:
         return np.zeros(n_patterns, dtype=np.int64), True
-    programme = Programme()
-    kept_out = programme.variables((n_patterns,), whole=True, upper=counts)
-    gives = programme.variables(loads.shape, upper=counts[:, None] * loads)
-    bare = programme.variables((n_latents,))
+    program = IntegerProgram()
+    reserved = program.variables((n_patterns,), integer=True, upper=counts)
+    flows = program.variables(loads.shape, upper=counts[:, None] * loads)
+    uncovered = program.variables((n_latents,))
     for pattern, count in enumerate(counts):
-        terms = [(kept_out[pattern], 1.0), *((v, 1.0) for v in gives[pattern])]
-        programme.at_most(terms, float(count))
-    programme.at_least([(v, 1.0) for v in gives.ravel()], float(most))
+        program.add([reserved[pattern], *flows[pattern]], high=float(count))
+    program.add(flows, low=float(largest))
     for k in range(n_latents):
-        programme.at_most([(v, 1.0) for v in gives[:, k]], float(demands[k]))
-        outside = [(v, 1.0) for v in kept_out[loads[:, k]]]
-        programme.at_least([*outside, (bare[k], 1.0)], 1.0)
-        programme.cost(bare[k], 1.0)
-    solution, certain = programme.solve(MAX_NODES)
+        program.add(flows[:, k], high=float(demands[k]))
+        program.add([*reserved[loads[:, k]], uncovered[k]], low=1.0)
+    program.minimise_sum(uncovered)
+    solution, certain = program.solve(MAX_NODES)
     if solution is None:
         return np.zeros(n_patterns, dtype=np.int64), False
-    return np.round(solution[kept_out]).astype(np.int64), certain
-
-
-# --- Why two blocks and a rest cannot be had: the latents and items that prove it
+    return np.round(solution[reserved]).astype(np.int64), certain
 
 
 @dataclass(frozen=True)
-class Lack:
-    """Latents with too few items.
+class Shortage:
+    """Latents with too few items for the block condition.
 
     Attributes
     ----------
     kind : {"blocks", "rest", "joint"}
-        "blocks": fewer items than the two blocks need. "rest": just enough, so that none is left
-        over. "joint": every latent could be served, but not all at once; found by search.
+        "blocks": fewer items than Q1 and Q2 need. "rest": just enough for these, so that none is
+        left for Q3. "joint": no such set explains the failure; found by exhaustive search.
     latents, items : tuple of int
         The latents, and all items that load on any of them.
     needed : int
-        Items that these latents need at the least, in the blocks and outside.
-    bare : tuple of int
-        For "joint": latents without an item outside in the best choice there is.
+        Lower bound on the number of items that these latents need.
+    uncovered : tuple of int
+        For "joint": latents without an item in Q3 in the best choice.
     """
 
     kind: Literal["blocks", "rest", "joint"]
     latents: tuple[int, ...]
     items: tuple[int, ...]
     needed: int
-    bare: tuple[int, ...] = ()
+    uncovered: tuple[int, ...] = ()
 
     @property
-    def n_more(self) -> int:
-        """Items that these latents lack, at the least."""
+    def n_missing(self) -> int:
+        """Lower bound on the number of items that these latents lack."""
         return max(1, self.needed - len(self.items))
 
 
-def find_lacks(q: Bools, per_block: Ints, search: BlockSearch) -> tuple[Lack, ...]:
-    """Return one proof for each group of latents that the condition fails for.
+def find_shortages(q: Bools, per_block: Ints, search: BlockSearch) -> tuple[Shortage, ...]:
+    """Return a proof for each connected part of Q for which the block condition fails.
 
     Parameters
     ----------
     q : ndarray of bool, shape (J, K)
     per_block : ndarray of int, shape (K,)
     search : BlockSearch
-        The outcome of `find_blocks` for the same matrix.
+        The result of `find_blocks` for the same matrix.
     """
-    lacks = []
-    for latents in connected_parts(q, search.part):
-        if search.missing[latents].any() or search.uncovered[latents].any():
-            lacks.append(_lack_of(q, per_block, latents, search))
-    return tuple(lacks)
+    return tuple(
+        _explain_part(q, per_block, latents, search.uncovered[latents])
+        for latents in connected_parts(q, search.part)
+        if search.missing[latents].any() or search.uncovered[latents].any()
+    )
 
 
-def _lack_of(q: Bools, per_block: Ints, latents: Ints, search: BlockSearch) -> Lack:
-    rows = group_rows(q[q[:, latents].any(axis=1)][:, latents])
+def _explain_part(q: Bools, per_block: Ints, latents: Ints, uncovered: Bools) -> Shortage:
+    rows = distinct_rows(q[q[:, latents].any(axis=1)][:, latents])
     demands = 2 * per_block[latents]
-    short = smallest_lack(rows.loads, rows.counts, demands)
-    if short is not None:
-        return _proof("blocks", q, per_block, latents[short])
-    bare = search.uncovered[latents]
+
+    def shortage(
+        kind: Literal["blocks", "rest", "joint"], some: Ints, bare: tuple[int, ...] = ()
+    ) -> Shortage:
+        items = np.flatnonzero(q[:, some].any(axis=1))
+        needed = 2 * int(per_block[some].sum()) + 1
+        return Shortage(kind, tuple(some.tolist()), tuple(items.tolist()), needed, bare)
+
+    violator = minimal_hall_violator(rows.loads, rows.counts, demands)
+    if violator is not None:
+        return shortage("blocks", latents[violator])
     smallest = None
-    for place in np.argsort(~bare, kind="stable"):
-        one_more = demands.copy()
-        one_more[place] += 1
-        tight = smallest_lack(rows.loads, rows.counts, one_more)
-        # The fewer latents a proof names, the more it says about where items are missing.
+    for place in np.argsort(~uncovered, kind="stable"):
+        one_more = demands + (np.arange(len(demands)) == place)
+        tight = minimal_hall_violator(rows.loads, rows.counts, one_more)
+        # The fewer latents a proof names, the more specific it is.
         if tight is not None and (smallest is None or len(tight) < len(smallest)):
             smallest = tight
     if smallest is not None:
-        return _proof("rest", q, per_block, latents[smallest])
-    return _proof("joint", q, per_block, latents, tuple(latents[bare].tolist()))
-
-
-def _proof(
-    kind: Literal["blocks", "rest", "joint"],
-    q: Bools,
-    per_block: Ints,
-    latents: Ints,
-    bare: tuple[int, ...] = (),
-) -> Lack:
-    return Lack(
-        kind,
-        tuple(latents.tolist()),
-        tuple(np.flatnonzero(q[:, latents].any(axis=1)).tolist()),
-        2 * int(per_block[latents].sum()) + 1,
-        bare,
-    )
+        return shortage("rest", latents[smallest])
+    return shortage("joint", latents, tuple(latents[uncovered].tolist()))

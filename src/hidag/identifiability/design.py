@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.item_types import aliases
 from hidag.data.q_matrix import QSpec
 from hidag.data.table import frame_labels, open_frame, read_table, refuse_duplicates
-from hidag.exceptions import DataError, SettingError
+from hidag.exceptions import DataError, Setting, SettingError, invalid_setting
+from hidag.measurement.families.registry import canonical_name
+from hidag.measurement.terms import ALL_ORDERS, Effects
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -22,67 +23,32 @@ _ITEM_COLUMN = "item"
 
 @dataclass(frozen=True, eq=False)
 class MeasurementDesign:
-    """A measurement design whose identifiability is design for.
+    """A measurement design whose identifiability is to be checked.
 
     Attributes
     ----------
     q : ndarray of bool, shape (J, K)
-        Whether an item loads on a latent. A latent without items is allowed here: the check says
-        what is wrong with it.
+        Whether an item loads on a latent. A latent without items is allowed.
     item_names, latent_names : tuple of str
     levels : tuple of int, length K
-        Number of values of each latent.
-    order : int
-        Highest order of effects that some item has room for: 1 are main effects. Never more than
-        the largest number of latents of one item, as there is nothing beyond.
-    requested_order : int or None
-        The order that was design for; None for all effects.
+        Number of levels of each latent.
+    max_order : int or None
+        Highest order of interactions in the model; 1 for main effects, None for all effects.
     families : tuple of str, length J, or None
     conjunctive : bool
-        Whether items answer to all of their latents together only (DINA), or to the absence of all
-        (DINO).
+        Whether items respond only to all their latents together (DINA, DINO).
     ruled_out : ndarray of bool, shape (S,), or None
-        Joint states that were said not to occur, numbered as in `hidag.latent.StateSpace`; None
-        where nothing was said.
+        Joint states that a hierarchy excludes, numbered as in `hidag.latent.StateSpace`.
     """
 
     q: Bools
     item_names: tuple[str, ...]
     latent_names: tuple[str, ...]
     levels: tuple[int, ...]
-    order: int
-    requested_order: int | None
+    max_order: int | None
     families: tuple[str, ...] | None
     conjunctive: bool = False
     ruled_out: Bools | None = None
-
-    @classmethod
-    def about(
-        cls,
-        q: Bools,
-        item_names: tuple[str, ...],
-        latent_names: tuple[str, ...],
-        levels: tuple[int, ...],
-        requested_order: int | None,
-        families: tuple[str, ...] | None,
-        *,
-        conjunctive: bool = False,
-        ruled_out: Bools | None = None,
-    ) -> MeasurementDesign:
-        """Return the question with the order that this Q has room for."""
-        widest = int(q.sum(axis=1).max(initial=0))
-        order = widest if requested_order is None else min(widest, requested_order)
-        return cls(
-            q,
-            item_names,
-            latent_names,
-            levels,
-            order,
-            requested_order,
-            families,
-            conjunctive,
-            ruled_out,
-        )
 
     @property
     def n_items(self) -> int:
@@ -95,19 +61,29 @@ class MeasurementDesign:
         return int(self.q.shape[1])
 
     @property
+    def _largest_width(self) -> int:
+        return int(self.q.sum(axis=1).max(initial=0))
+
+    @property
+    def order(self) -> int:
+        """Highest order of effects that an item can have, given its number of latents."""
+        widest = self._largest_width
+        return widest if self.max_order is None else min(widest, self.max_order)
+
+    @property
     def binary(self) -> bool:
         """Whether every latent has two levels."""
         return set(self.levels) == {2}
 
     @property
     def main_effects(self) -> bool:
-        """Whether no item has room for an interaction."""
+        """Whether no item can have an interaction."""
         return self.order <= 1
 
     @property
     def truncated(self) -> bool:
-        """Whether the order leaves out interactions that some item would have room for."""
-        return self.order < int(self.q.sum(axis=1).max(initial=0))
+        """Whether the model omits interactions that an item could have."""
+        return self.order < self._largest_width
 
     def items(self, numbers: Sequence[int] | NDArray[np.integer]) -> list[str]:
         """Return names of items."""
@@ -117,6 +93,11 @@ class MeasurementDesign:
         """Return names of latents."""
         return [self.latent_names[k] for k in numbers]
 
+    def state_names(self, numbers: Sequence[int] | NDArray[np.integer]) -> list[str]:
+        """Return joint states by the digits of their levels, in the order of the latents."""
+        states = np.stack(np.unravel_index(np.asarray(numbers, dtype=np.intp), self.levels), axis=1)
+        return ["".join(map(str, state)) for state in states.tolist()]
+
 
 def read_design(
     q_matrix: Any,
@@ -125,30 +106,23 @@ def read_design(
     levels: int | Sequence[int] = 2,
     families: str | Sequence[str] | Mapping[str, str] | None = None,
 ) -> MeasurementDesign:
-    """Return the design that was design about, after checking it.
+    """Return the checked design; parameters as in `check_identifiability`.
 
-    Parameters
-    ----------
-    q_matrix : array-like or data frame, shape (J, K), or MeasurementDesign
-        Ones and zeros; a question is taken as it is. A data frame names the latents by its
-        columns; a first column called 'item', or a pandas index of text, names the items.
-    effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int
-        Highest order of interactions, or the name of a model.
-    levels : int or sequence of int, length K
-    families : str, sequence of str (length J), mapping from item to family, or None
+    A MeasurementDesign is returned as it is.
     """
     if isinstance(q_matrix, MeasurementDesign):
         return q_matrix
     q, items, latents = _read_q(q_matrix)
-    design = _read_effects(effects)
-    return MeasurementDesign.about(
+    word = effects.strip().lower() if isinstance(effects, str) else effects
+    kind = Effects.of(int(word) if isinstance(word, str) and word.isdigit() else word)
+    return MeasurementDesign(
         q,
         items,
         latents,
-        _read_levels(levels, latents),
-        design,
+        _read_levels(levels, len(latents)),
+        None if kind.highest >= ALL_ORDERS else kind.highest,
         _read_families(families, items),
-        conjunctive=isinstance(effects, str) and effects.strip().lower() in ("dina", "dino"),
+        kind.conjunctive,
     )
 
 
@@ -169,12 +143,16 @@ def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
             names = words
         index = getattr(q_matrix, "index", None)
         if items is None and index is not None and len(index):
-            # A pandas index of whole numbers only counts rows; an index of text names the items.
+            # A pandas index of integers only numbers the rows; an index of text names the items.
             items = tuple(index) if all(isinstance(label, str) for label in index) else None
     try:
         table = read_table(cells, names=names, allow_empty_items=True)
     except DataError as error:
-        raise DataError(f"in the Q-matrix, whose columns are read like items: {error}") from error
+        raise DataError(
+            "invalid-q-matrix",
+            "the Q-matrix cannot be read (its columns are checked like items): {reason}",
+            reason=error,
+        ) from error
     latents = table.names if names else tuple(f"latent_{k}" for k in range(table.n_items))
     return _check_q(table.values, items, latents)
 
@@ -184,73 +162,45 @@ def _check_q(
 ) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
     if items is None:
         items = tuple(f"item_{j}" for j in range(len(values)))
-    _refuse_repeated(items)
-    _refuse_other_entries(values, items, latents)
+    repeated = next((name for name in items if items.count(name) > 1), None)
+    if repeated is not None:
+        raise DataError(
+            "duplicate-item",
+            "each item must have one row in the Q-matrix, but item {item!r} has {count}",
+            advice="drop or rename the others",
+            item=repeated,
+            count=items.count(repeated),
+        )
+    invalid = ~np.isin(values, (0.0, 1.0))
+    if invalid.any():
+        row, column = (int(i) for i in np.argwhere(invalid)[0])
+        value = values[row, column]
+        free = bool(np.isnan(value) or value == -1)
+        raise DataError(
+            "free-q-entry" if free else "invalid-q-entry",
+            "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
+            "{item!r} for latent {latent!r} is {value} ({count} of {total} entries)",
+            advice="decide every entry, or check the Q-matrix of a fit"
+            if free
+            else "use 1 if the item loads on the latent and 0 otherwise",
+            item=items[row],
+            latent=latents[column],
+            value="to be estimated" if free else f"{value:g}",
+            count=np.count_nonzero(invalid),
+            total=values.size,
+        )
     q = values == 1.0
     q.setflags(write=False)
     return q, items, latents
 
 
-def _refuse_repeated(items: tuple[str, ...]) -> None:
-    if len(set(items)) == len(items):
-        return
-    first = next(name for name in items if items.count(name) > 1)
-    raise DataError(
-        f"each item must have one row in the Q-matrix, but item {first!r} has "
-        f"{items.count(first)}; drop the others or rename them"
-    )
-
-
-def _refuse_other_entries(
-    values: NDArray[np.float64], items: tuple[str, ...], latents: tuple[str, ...]
-) -> None:
-    other = ~np.isin(values, (0.0, 1.0))
-    if not other.any():
-        return
-    row, column = (int(i) for i in np.argwhere(other)[0])
-    found = values[row, column]
-    open_entry = bool(np.isnan(found) or found == -1)
-    what = "is still to be estimated" if open_entry else f"is {found:g}"
-    advice = (
-        "decide every entry, or check the Q-matrix of a fit"
-        if open_entry
-        else "write 1 where the latent drives the item and 0 where it does not"
-    )
-    raise DataError(
-        f"identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
-        f"{items[row]!r} for latent {latents[column]!r} {what} "
-        f"({np.count_nonzero(other)} of {values.size} entries); {advice}"
-    )
-
-
-def _read_effects(effects: str | int) -> int | None:
-    if isinstance(effects, str):
-        word = effects.strip().lower()
-        if word in ("main", "acdm"):
-            return 1
-        if word in ("all", "gdina", "dina", "dino"):
-            return None
-        if word.isdigit() and int(word) >= 1:
-            return int(word)
-    elif isinstance(effects, int | np.integer) and not isinstance(effects, bool) and effects >= 1:
-        return int(effects)
-    raise SettingError(
-        "effects must be 'main', 'all' or the highest order of interactions (1, 2, ...), got "
-        f"{effects!r}"
-    )
-
-
-def _read_levels(levels: int | Sequence[int], latents: tuple[str, ...]) -> tuple[int, ...]:
-    sentence = (
-        f"levels must be one whole number from 2 up, or one for each of the {len(latents)} "
-        f"latents, got {levels!r}"
-    )
-    if isinstance(levels, str | bytes):
-        raise SettingError(sentence)
-    given = list(levels) if isinstance(levels, Sequence | np.ndarray) else [levels] * len(latents)
+def _read_levels(levels: int | Sequence[int], n_latents: int) -> tuple[int, ...]:
+    several = isinstance(levels, Sequence | np.ndarray) and not isinstance(levels, str | bytes)
+    given: list[Any] = list(levels) if several else [levels] * n_latents  # type: ignore[arg-type]
     whole = all(isinstance(m, int | np.integer) and not isinstance(m, bool) for m in given)
-    if not whole or len(given) != len(latents) or min(given) < 2:
-        raise SettingError(sentence)
+    if not whole or len(given) != n_latents or min(given) < 2:
+        expected = f"an integer of at least 2, or one for each of the {n_latents} latents"
+        raise invalid_setting("levels", expected, levels)
     return tuple(int(m) for m in given)
 
 
@@ -260,25 +210,22 @@ def _read_families(
     if families is None:
         return None
     if isinstance(families, str):
-        return (_family(families),) * len(items)
+        return (canonical_name(families),) * len(items)
     if isinstance(families, Mapping):
-        absent = [name for name in items if name not in families]
-        if absent:
+        missing = [name for name in items if name not in families]
+        if missing:
             raise SettingError(
-                f"families must name a family for every item, but item {absent[0]!r} has none "
-                f"({len(absent)} of {len(items)} items)"
+                "missing-family",
+                "{setting} must name a family for every item, but item {item!r} has none ({count} "
+                "of {total} items)",
+                setting=Setting("families"),
+                item=missing[0],
+                count=len(missing),
+                total=len(items),
             )
-        return tuple(_family(str(families[name])) for name in items)
+        families = [str(families[name]) for name in items]
     given = tuple(families)
     if len(given) != len(items) or not all(isinstance(name, str) for name in given):
-        raise SettingError(
-            f"families must be one name, or one for each of the {len(items)} items, got "
-            f"{len(given)}"
-            + ("" if all(isinstance(name, str) for name in given) else ", not all of them text")
-        )
-    return tuple(_family(name) for name in given)
-
-
-def _family(word: str) -> str:
-    name = word.strip().lower()
-    return aliases().get(name, name)
+        expected = f"one name, or a list of one name for each of the {len(items)} items"
+        raise invalid_setting("families", expected, families)
+    return tuple(canonical_name(name) for name in given)

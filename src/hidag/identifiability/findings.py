@@ -1,42 +1,42 @@
-"""What a check says: one finding per condition, each with its witness and what to change."""
+"""Findings: the status of one condition, with a witness and advice."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hidag.formatting import plural
+
 Status = Literal["holds", "fails", "undecided"]
 
-#: More names than this in one sentence are counted instead of listed.
-LISTED = 8
-
-_SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+#: Longer lists of names are cut, and the rest is counted.
+MAX_LISTED = 8
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one condition of the paper.
+    """The status of one condition of the paper.
 
     Attributes
     ----------
     name : str
         Short name of the condition, such as "blocks"; unique within a certificate.
     source : str
-        Where the paper states it.
+        Theorem or assumption that states it.
     status : {"holds", "fails", "undecided"}
-        "undecided" means that it cannot be decided from what was given.
+        "undecided" means that the arguments given do not decide it.
     sentence : str
-        What was found, for a reader who is no mathematician.
+        Explanation without a full stop.
     witness : mapping
-        What proves it, by the names of items and latents.
+        Items and latents that prove the status, by name.
     advice : str
-        What to change; empty if nothing has to be.
+        Recommended change; empty if none is needed.
     required : bool
-        Whether one of the theorems that were used asks for this condition.
+        Whether a theorem that applies to the design requires the condition.
     provably_bad : bool
-        Whether the failure is more than a missing guarantee: different parameters then give the
-        same distribution of the data, so no method can tell them apart.
+        Whether failure proves that different parameters give the same distribution of the data.
     """
 
     name: str
@@ -50,11 +50,43 @@ class Finding:
 
     @property
     def holds(self) -> bool | None:
-        """True, False, or None where it cannot be decided."""
+        """True, False, or None if undecided."""
         return {"holds": True, "fails": False, "undecided": None}[self.status]
 
 
-def join_names(names: Sequence[str], *, last: str = "and", limit: int = LISTED) -> str:
+@dataclass(frozen=True)
+class Condition:
+    """A condition to be checked; its methods return the finding.
+
+    Attributes as of :class:`Finding`.
+    """
+
+    name: str
+    source: str
+    required: bool = True
+
+    def found(self, status: Status, sentence: str, witness: Any = None, **more: Any) -> Finding:
+        """Return a finding with a status."""
+        return Finding(
+            self.name, self.source, status, sentence, witness or {}, required=self.required, **more
+        )
+
+    def holds(self, sentence: str, witness: Any = None) -> Finding:
+        """Return that the condition holds."""
+        return self.found("holds", sentence, witness)
+
+    def undecided(self, sentence: str, witness: Any = None, advice: str = "") -> Finding:
+        """Return that the condition is undecided."""
+        return self.found("undecided", sentence, witness, advice=advice)
+
+    def fails(
+        self, sentence: str, witness: Any = None, advice: str = "", *, provably_bad: bool = False
+    ) -> Finding:
+        """Return that the condition fails."""
+        return self.found("fails", sentence, witness, advice=advice, provably_bad=provably_bad)
+
+
+def join_names(names: Sequence[str], *, last: str = "and", limit: int = MAX_LISTED) -> str:
     """Return names as a phrase: "a, b and c", or "a, b, c and 9 more"."""
     if len(names) > limit:
         return f"{', '.join(names[: limit - 1])} {last} {len(names) - limit + 1} more"
@@ -63,22 +95,9 @@ def join_names(names: Sequence[str], *, last: str = "and", limit: int = LISTED) 
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "one item", "12 items"."""
-    word = _SMALL[number] if 0 <= number < len(_SMALL) else str(number)
-    return f"{word} {noun}{'' if number == 1 else 's'}"
-
-
-def latents_phrase(names: Sequence[str]) -> str:
-    """Return "latent a" or "latents a and b"."""
-    return f"latent{'' if len(names) == 1 else 's'} {join_names(names)}"
-
-
-def items_phrase(names: Sequence[str]) -> str:
-    """Return "no item", "item a" or "items a and b"."""
-    if not names:
-        return "no item"
-    return f"item{'' if len(names) == 1 else 's'} {join_names(names)}"
+def with_noun(noun: str, names: Sequence[str]) -> str:
+    """Return names after their noun: "item a", "items a and b", or "no item"."""
+    return f"{noun}{'s' * (len(names) > 1)} {join_names(names)}" if names else f"no {noun}"
 
 
 def sentence_case(text: str) -> str:
@@ -86,10 +105,8 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def new_items(loads: Sequence[Sequence[str]]) -> str:
-    """Return items to add in words, each given by the latents that it should load on."""
-    kinds: dict[tuple[str, ...], int] = {}
-    for names in loads:
-        kinds[tuple(names)] = kinds.get(tuple(names), 0) + 1
-    parts = [f"{counted(times, 'item')} on {join_names(names)}" for names, times in kinds.items()]
-    return f"add {counted(len(loads), 'item')}: {join_names(parts)}"
+def describe_additions(loads: Sequence[Sequence[str]]) -> str:
+    """Return the advice to add items, each given by the latents it should load on."""
+    kinds = Counter(tuple(names) for names in loads)
+    parts = [f"{plural(count, 'item')} on {join_names(names)}" for names, count in kinds.items()]
+    return f"add {plural(len(loads), 'item')}: {join_names(parts)}"

@@ -1,12 +1,11 @@
-"""Items given out to latents that ask for several: maximum flows and the sets that prove a lack.
+"""Assignment of items to latents by maximum flow, and small integer programs.
 
-Rows of Q that are alike are one *pattern* with a count, so thousands of items cost what their
-distinct rows cost.
+Equal rows of Q form one pattern with a count, so the cost depends on the number of distinct rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +26,7 @@ class Patterns:
     ----------
     loads : ndarray of bool, shape (T, K)
     members : tuple of T arrays
-        Numbers of the items with that row.
+        Indices of the items with that row.
     """
 
     loads: Bools
@@ -39,7 +38,7 @@ class Patterns:
         return np.array([len(rows) for rows in self.members], dtype=np.int64)
 
 
-def group_rows(q: Bools) -> Patterns:
+def distinct_rows(q: Bools) -> Patterns:
     """Return the distinct rows of Q, in the order in which they first occur."""
     if not len(q):
         return Patterns(np.zeros((0, q.shape[1]), dtype=bool), ())
@@ -50,16 +49,16 @@ def group_rows(q: Bools) -> Patterns:
     return Patterns(q[np.sort(first)], tuple(np.asarray(rows, dtype=np.int64) for rows in members))
 
 
-def give_out(loads: Bools, counts: Ints, demands: Ints) -> Ints:
-    """Return how many items of each pattern go to each latent, shape (T, K), as many as can be.
-
-    No pattern gives more items than it has and no latent takes more than it asks for.
+def assign_items(loads: Bools, counts: Ints, demands: Ints) -> Ints:
+    """Return a maximum flow from latents to patterns, shape (T, K): items assigned to each latent.
 
     Parameters
     ----------
     loads : ndarray of bool, shape (T, K)
     counts : ndarray of int, shape (T,)
+        Items of each pattern; no more are assigned.
     demands : ndarray of int, shape (K,)
+        Items that each latent needs; no more are assigned.
     """
     n_patterns, n_latents = loads.shape
     patterns, latents = np.nonzero(loads)
@@ -72,130 +71,124 @@ def give_out(loads: Bools, counts: Ints, demands: Ints) -> Ints:
     heads = np.concatenate(
         [1 + np.arange(n_latents), 1 + n_latents + patterns, np.full(n_patterns, sink)]
     )
-    room = np.concatenate([demands, counts[patterns], counts]).astype(np.int32)
-    # Places too: a sparse array keeps their type, and scipy 1.11 knows flows of 32 bits alone.
+    capacity = np.concatenate([demands, counts[patterns], counts]).astype(np.int32)
+    # scipy 1.11 accepts 32-bit indices only, and a sparse array keeps the type it is given.
     places = (tails.astype(np.int32), heads.astype(np.int32))
-    graph = coo_array((room, places), shape=(sink + 1, sink + 1)).tocsr()
+    graph = coo_array((capacity, places), shape=(sink + 1, sink + 1)).tocsr()
     flow = maximum_flow(graph, source, sink).flow.tocsr()
-    given = flow[1 : 1 + n_latents, 1 + n_latents : sink].toarray()
-    return np.maximum(given, 0).T.astype(np.int64)
+    assigned = flow[1 : 1 + n_latents, 1 + n_latents : sink].toarray()
+    return np.maximum(assigned, 0).T.astype(np.int64)
 
 
-def in_want(loads: Bools, given: Ints, short: Bools) -> Bools:
-    """Return the latents that one more item would help, directly or by passing items on, (K,).
+def deficient_latents(loads: Bools, assigned: Ints, short: Bools) -> Bools:
+    """Return the latents that an additional item would help, directly or by reassignment, (K,).
 
-    Where the flow is a maximum, the items of these latents are all taken, and by these latents
-    only: they are fewer than these latents ask for together (Hall).
+    If the flow is maximal, all items of these latents are assigned to them, and they are fewer than
+    these latents need: the set violates Hall's condition.
 
     Parameters
     ----------
     loads : ndarray of bool, shape (T, K)
-    given : ndarray of int, shape (T, K)
+    assigned : ndarray of int, shape (T, K)
         A maximum flow.
     short : ndarray of bool, shape (K,)
-        Latents that did not get what they design for.
+        Latents with fewer items than they need.
     """
     reached = short
     while True:
-        # A latent could take any item it loads on; whoever has that item now would then lack it.
+        # A latent could take any item that loads on it, from the latents that have it now.
         contested = loads[:, reached].any(axis=1)
-        more = reached | (given[contested] > 0).any(axis=0)
+        more = reached | (assigned[contested] > 0).any(axis=0)
         if (more == reached).all():
             return more
         reached = more
 
 
-def smallest_lack(loads: Bools, counts: Ints, demands: Ints) -> Ints | None:
-    """Return latents with fewer items than they ask for, none of them superfluous, or None.
+def minimal_hall_violator(loads: Bools, counts: Ints, demands: Ints) -> Ints | None:
+    """Return a minimal set of latents with fewer items than they need, or None."""
 
-    Dropping any of the latents returned leaves only sets with enough items.
-    """
-
-    def lacking(chosen: Ints) -> Ints:
+    def violator(chosen: Ints) -> Ints:
         rows = loads[:, chosen].any(axis=1)
         part = loads[np.ix_(rows, chosen)]
-        given = give_out(part, counts[rows], demands[chosen])
-        short = given.sum(axis=0) < demands[chosen]
-        if not short.any():
+        assigned = assign_items(part, counts[rows], demands[chosen])
+        short = np.flatnonzero(assigned.sum(axis=0) < demands[chosen])
+        if not len(short):
             return chosen[:0]
-        one = np.zeros_like(short)
-        one[np.argmax(short)] = True
-        return chosen[in_want(part, given, one)]
+        return chosen[deficient_latents(part, assigned, np.arange(len(chosen)) == short[0])]
 
-    current = lacking(np.arange(loads.shape[1]))
+    current = violator(np.arange(loads.shape[1]))
     if not len(current):
         return None
     for latent in current.tolist():
         if latent in current:
-            less = lacking(current[current != latent])
-            current = less if len(less) else current
+            smaller = violator(current[current != latent])
+            current = smaller if len(smaller) else current
     return current
 
 
-# --- A small integer program, built row by row and solved exactly (HiGHS, through scipy)
+class IntegerProgram:
+    """A mixed-integer linear program, built row by row and solved by HiGHS.
 
-Terms = Sequence[tuple[int | np.integer, float]]
-
-
-class Programme:
-    """Variables between zero and a bound, linear constraints, and a cost to be made small."""
+    Variables lie between zero and an upper bound; the cost is minimised.
+    """
 
     def __init__(self) -> None:
         self._upper: list[float] = []
-        self._whole: list[bool] = []
+        self._integer: list[bool] = []
         self._cost: dict[int, float] = {}
         self._entries: list[tuple[int, int, float]] = []
         self._low: list[float] = []
         self._high: list[float] = []
 
     def variables(
-        self, shape: tuple[int, ...], *, whole: bool = False, upper: ArrayLike = 1.0
-    ) -> NDArray[np.int64]:
-        """Return the numbers of new variables, in an array of that shape."""
+        self, shape: tuple[int, ...], *, integer: bool = False, upper: ArrayLike = 1.0
+    ) -> Ints:
+        """Return the indices of new variables, in an array of that shape."""
         bounds = np.broadcast_to(np.asarray(upper, dtype=np.float64), shape)
         first = len(self._upper)
         self._upper += bounds.ravel().tolist()
-        self._whole += [whole] * bounds.size
+        self._integer += [integer] * bounds.size
         return np.arange(first, first + bounds.size, dtype=np.int64).reshape(shape)
 
-    def at_least(self, terms: Terms, bound: float) -> None:
-        """Demand that a sum of terms (variable, factor) reaches the bound."""
-        self._add(terms, bound, np.inf)
+    def add(
+        self,
+        plus: ArrayLike,
+        minus: ArrayLike = (),
+        *,
+        low: float = -np.inf,
+        high: float = np.inf,
+    ) -> None:
+        """Require that the sum of some variables minus the sum of others lies between bounds."""
+        line = len(self._low)
+        for sign, variables in ((1.0, plus), (-1.0, minus)):
+            self._entries += [(line, int(v), sign) for v in np.ravel(variables)]
+        self._low.append(low)
+        self._high.append(high)
 
-    def at_most(self, terms: Terms, bound: float) -> None:
-        """Demand that a sum of terms does not pass the bound."""
-        self._add(terms, -np.inf, bound)
-
-    def cost(self, variable: int | np.integer, price: float) -> None:
-        """Set what one unit of a variable costs."""
-        self._cost[int(variable)] = price
+    def minimise_sum(self, variables: Iterable[int | np.integer]) -> None:
+        """Give these variables unit cost."""
+        self._cost.update((int(v), 1.0) for v in variables)
 
     def solve(self, max_nodes: int) -> tuple[NDArray[np.float64] | None, bool]:
-        """Return a cheapest solution (None if none was found), and whether that is certain.
+        """Return a solution (None if none was found), and whether it is known to be optimal.
 
-        A solution that was found fulfils all demands even where it is not certain to be the
-        cheapest. Nodes are counted, not seconds, so that the answer is the same on every machine.
+        A solution that may not be optimal still satisfies all constraints. The limit is a number of
+        nodes, not seconds, so that the result is the same on every machine.
         """
         n = len(self._upper)
-        price = np.zeros(n)
+        cost = np.zeros(n)
         for variable, value in self._cost.items():
-            price[variable] = value
+            cost[variable] = value
         lines, columns, factors = zip(*self._entries, strict=True)
-        # A sparse array keeps the type of its places, and scipy 1.11 solves with 32 bits alone.
+        # scipy 1.11 accepts 32-bit indices only.
         places = (np.array(lines, dtype=np.int32), np.array(columns, dtype=np.int32))
         matrix = coo_array((np.array(factors), places), shape=(len(self._low), n)).tocsr()
         found = milp(
-            price,
-            integrality=np.array(self._whole, dtype=np.int64),
+            cost,
+            integrality=np.array(self._integer, dtype=np.int64),
             bounds=Bounds(0, np.array(self._upper)),
             constraints=LinearConstraint(matrix, self._low, self._high),
             options={"node_limit": max_nodes, "mip_rel_gap": 0.0},
         )
         solution = None if found.x is None else np.asarray(found.x, dtype=np.float64)
         return solution, found.status in (0, 2)
-
-    def _add(self, terms: Terms, low: float, high: float) -> None:
-        line = len(self._low)
-        self._entries += [(line, int(variable), factor) for variable, factor in terms]
-        self._low.append(low)
-        self._high.append(high)

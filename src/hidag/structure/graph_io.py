@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import Advice, GraphError, MissingPackageError, Setting, SettingError
+from hidag.exceptions import Advice, Choices, GraphError, MissingPackageError, invalid_setting
 from hidag.structure.dot_format import dot_quote, read_dot
 from hidag.structure.orientation import MixedGraph, find_cycle, find_v_structures
 
@@ -377,12 +377,7 @@ class GraphFormats(NamedGraph):
         if frame is None:
             return columns
         if frame not in ("pandas", "polars"):
-            raise SettingError(
-                "unknown-frame",
-                "{setting} must be 'pandas', 'polars' or None, got {value!r}",
-                setting=Setting("frame"),
-                value=frame,
-            )
+            raise invalid_setting("frame", Choices(("pandas", "polars", None)), frame)
         return _import(frame, "to_frame").DataFrame(columns)
 
     @classmethod

@@ -9,7 +9,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import DataError, GraphError, Setting, SettingError
+from hidag.exceptions import (
+    Choices,
+    DataError,
+    GraphError,
+    Setting,
+    SettingError,
+    invalid_setting,
+)
 from hidag.latent.counts import LatentCounts
 from hidag.structure.exact_search import best_dag
 from hidag.structure.graphs import CPDAG, DAG
@@ -186,12 +193,7 @@ def search_graph(
     counts = as_counts(data, names=names)
     knowledge = check_knowledge(knowledge)
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
-        raise SettingError(
-            "invalid-max-parents",
-            "{setting} must be an integer >= 0 or None, got {value!r}",
-            setting=Setting("max_parents"),
-            value=max_parents,
-        )
+        raise invalid_setting("max_parents", "an integer >= 0 or None", max_parents)
     size = choose_sample_size(counts, equivalent_sample_size, score, knowledge, max_parents)
     local_score = make_score(score, counts, size, knowledge)
     n = counts.n_variables
@@ -227,12 +229,8 @@ def search_graph(
         adjacency = climber.adjacency(state)
         n_steps = climber.n_steps
     else:
-        raise SettingError(
-            "unknown-search",
-            "{setting} must be 'xges', 'ges', 'exact' or a callable, got {value!r}",
-            setting=Setting("search"),
-            value=search,
-        )
+        choices = Choices(("xges", "ges", "exact"), python_only="a callable")
+        raise invalid_setting("search", choices, search)
     graph = CPDAG(adjacency, counts.names)
     dag = best if best is not None and is_lean else graph.to_dag()
     value = graph_score(local_score, dag.parents)
@@ -255,12 +253,8 @@ def choose_sample_size(
     if not isinstance(given, str):
         return given
     if given != "auto":
-        raise SettingError(
-            "invalid-sample-size",
-            "{setting} must be a positive number or 'auto', got {value!r}",
-            setting=Setting("equivalent_sample_size"),
-            value=given,
-        )
+        choices = Choices(("auto",), other="a positive number")
+        raise invalid_setting("equivalent_sample_size", choices, given)
     if score != "bdeu" or max(counts.levels) == 2 or counts.n_variables == 1:
         return 1.0
 

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import GraphError, Setting, SettingError
+from hidag.exceptions import GraphError, invalid_setting
 from hidag.structure.graph_io import cycle_error
 from hidag.structure.orientation import MixedGraph, apply_meek_rules, bits, find_cycle, reachable
 
@@ -253,12 +253,7 @@ def check_knowledge(given: object) -> Knowledge | None:
     """Return the argument if it is a Knowledge or None; raise otherwise."""
     if given is None or isinstance(given, Knowledge):
         return given
-    raise SettingError(
-        "invalid-knowledge",
-        "{setting} must be a hidag.Knowledge, got {type}",
-        setting=Setting("knowledge"),
-        type=type(given).__name__,
-    )
+    raise invalid_setting("knowledge", "a hidag.Knowledge", type(given).__name__)
 
 
 def nonadjacent_pairs(knowledge: Knowledge, names: Sequence[str]) -> list[tuple[int, int]]:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from hidag.exceptions import DataError, Setting, SettingError
+from hidag.exceptions import Choices, DataError, SettingError, invalid_setting
 from hidag.kernels import local_scores
 from hidag.latent.conditional_tables import free_log_likelihood, table_complexity
 from hidag.latent.counts import LatentCounts
@@ -92,12 +92,8 @@ class CountBasedScore:
         if kind not in ("bdeu", "bic"):
             raise _invalid_score(kind)
         if not (math.isfinite(equivalent_sample_size) and equivalent_sample_size > 0):
-            raise SettingError(
-                "invalid-sample-size",
-                "{setting} must be a positive number, got {value!r}",
-                setting=Setting("equivalent_sample_size"),
-                value=equivalent_sample_size,
-            )
+            name = "equivalent_sample_size"
+            raise invalid_setting(name, "a positive number", equivalent_sample_size)
         self.counts = counts
         self.kind = kind
         self.equivalent_sample_size = float(equivalent_sample_size)
@@ -366,13 +362,7 @@ SCORES: dict[str, Callable[[LatentCounts, float, NDArray[np.bool_] | None], Loca
 
 
 def _invalid_score(value: object) -> SettingError:
-    return SettingError(
-        "unknown-score",
-        "{setting} must be {names} or a LocalScore, got {value!r}",
-        setting=Setting("score"),
-        names=", ".join(map(repr, SCORES)),
-        value=value,
-    )
+    return invalid_setting("score", Choices(tuple(SCORES), python_only="a LocalScore"), value)
 
 
 def choose_score(levels: tuple[int, ...]) -> str:

@@ -19,7 +19,7 @@ from scipy.linalg import block_diag
 
 from hidag.data.missingness_patterns import SeenRows
 from hidag.fitting.information_criteria import item_designs
-from hidag.identifiability.information import answers, auxiliaries, drawn_answers, scores
+from hidag.identifiability.information import ResponseModel
 from hidag.inference.information.free_parameters import law_blocks
 from hidag.inference.information.item_derivatives import at_edge, complement, told_in_rows
 from hidag.measurement.families.base import Family
@@ -87,20 +87,21 @@ def spread_of_estimates(result: FitResult, law_design: Array, seed: int) -> Spre
     p = p / p.sum()
     eta = parameters.predictors(states)
     designs, maps = item_designs(result)
-    families = parameters.families
-    auxiliary = auxiliaries(families, parameters.dispersion, parameters.cutpoints)
+    model = ResponseModel.create(
+        eta, p, parameters.families, parameters.dispersion, parameters.cutpoints
+    )
     n_answers = max(
         min(N_ANSWERS, MOST_CELLS // len(p)), ANSWERS_FOR_ONE * n_parameters(result, law_design)
     )
-    rows, shares, squares = _answers(result, eta, p, auxiliary, n_answers, seed)
+    rows, shares, squares = _answers(result, model, n_answers, seed)
     with np.errstate(divide="ignore"):
-        score = scores(rows, eta, designs, p, families, auxiliary)
+        score = model.scores(rows, designs)
     n_items = score.shape[1] - (len(p) - 1)
     # The most probable state is left out there; posterior less prior sums to zero over states.
     of_states = np.insert(
         score[:, n_items:], int(np.argmax(p)), -score[:, n_items:].sum(axis=1), axis=1
     )
-    items, shapes = _movable_items(result, designs, eta, p, auxiliary)
+    items, shapes = _movable_items(result, designs, model)
     of_items = score[:, :n_items] @ items
     law = _movable_law(law_design, p)
     root = _root(np.hstack([of_items, _above_rounding(of_states, law_design @ law, p, shares)]),
@@ -182,17 +183,17 @@ def rows_seen(result: FitResult) -> SeenRows:
 
 
 def _answers(
-    result: FitResult, eta: Array, p: Array, auxiliary: list[Array], n_answers: int, seed: int
+    result: FitResult, model: ResponseModel, n_answers: int, seed: int
 ) -> tuple[Array, Array, Array]:
     """Return answers (n, J), NaN where cells are missing, and what each stands for, (n,) twice.
 
     That is a share of the rows, by the weights of its pattern's rows, and the squares of such
     shares.
     """
-    families, told = result.parameters.families, rows_seen(result)
+    told = rows_seen(result)
     seen, n_patterns = told.seen, len(told.seen)
     n_answers = max(n_answers, n_patterns)
-    listed, chances, exact = answers(eta, p, families, auxiliary, n_answers, seed)
+    listed, chances, exact = model.response_patterns(n_answers, seed)
     if n_patterns == 1 or (exact and n_patterns * len(listed) <= MOST_LISTED):
         pattern, place = np.divmod(np.arange(n_patterns * len(listed)), len(listed))
         rows, share = listed[place], chances[place]
@@ -203,7 +204,7 @@ def _answers(
         ends = np.floor(np.cumsum(shares) * n_answers + 0.5).astype(int)
         number = np.maximum(np.diff(ends, prepend=0), 1)
         pattern = np.repeat(np.arange(n_patterns), number)
-        rows = drawn_answers(eta, p, families, auxiliary, len(pattern), seed)
+        rows = model.sample(len(pattern), seed)
         share = 1.0 / number[pattern]
     rows = np.where(seen[pattern], rows, np.nan)
     total = told.counted.sum()
@@ -211,7 +212,7 @@ def _answers(
 
 
 def _movable_items(
-    result: FitResult, designs: list[Array], eta: Array, p: Array, auxiliary: list[Array]
+    result: FitResult, designs: list[Array], model: ResponseModel
 ) -> tuple[Array, list[int]]:
     """Return a basis of the items' free parameters without what ran to an edge.
 
@@ -223,9 +224,9 @@ def _movable_items(
     shapes: list[int] = []
     n_columns = 0
     for j, name in enumerate(result.parameters.families):
-        family, own = family_named(name), auxiliary[j]
-        _, _, information = family.slopes(eta[j], own[None] if family.n_cutpoints else own)
-        counts = n_rows[j] * p
+        family, own = family_named(name), model.auxiliary[j]
+        _, _, information = family.slopes(model.eta[j], own[None] if family.n_cutpoints else own)
+        counts = n_rows[j] * model.probabilities
         edge = at_edge(designs[j], told_in_rows(family, own, information * counts, counts))
         blocks.append(complement(edge) if len(edge) else np.eye(designs[j].shape[1]))
         n_columns += blocks[-1].shape[1]

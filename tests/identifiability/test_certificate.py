@@ -1,4 +1,4 @@
-"""What the certificate says: sentences, names, witnesses, refusals."""
+"""Certificates: verdicts, findings, witnesses, text, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_three_identities_give_both_guarantees() -> None:
     assert found.additions == ()
     assert str(found) == found.summary()
     assert found.summary().startswith(
-        "Identifiability of nine items on three binary latents, main effects\n\n"
+        "Identifiability of 9 items on 3 binary latents, main effects\n\n"
         "generic: guaranteed (Corollary 2), given the assumptions marked ? below."
     )
 
 
-def test_names_of_items_and_latents_are_kept() -> None:
+def test_names_of_items_and_latents_are_used() -> None:
     by_index = check_identifiability(named(np.vstack([EYE] * 3)))
     witness = by_index.finding("blocks").witness
     assert list(witness) == ["Z1", "Z2", "Z3"]
@@ -57,7 +57,7 @@ def test_names_of_items_and_latents_are_kept() -> None:
     assert by_column.finding("blocks").witness == witness
 
 
-def test_a_q_matrix_that_was_read_for_a_fit_is_taken() -> None:
+def test_a_q_matrix_read_for_a_fit_is_accepted() -> None:
     spec = hidag.data.q_matrix.read_q_matrix(
         named(np.vstack([EYE] * 3)), [f"x{j}" for j in range(1, 10)]
     )
@@ -66,7 +66,7 @@ def test_a_q_matrix_that_was_read_for_a_fit_is_taken() -> None:
     assert found.generic is True
 
 
-def test_a_violating_set_is_said_in_words() -> None:
+def test_a_shortage_names_its_latents_and_items() -> None:
     # Latents 2 and 5 share items 3, 7 and 9; all others have three items of their own.
     q = np.zeros((18, 7), dtype=int)
     q[[2, 6, 8], 1] = q[[2, 6, 8], 4] = 1
@@ -76,49 +76,48 @@ def test_a_violating_set_is_said_in_words() -> None:
     found = check_identifiability(named(q))
     assert found.generic is False
     assert (
-        "latents Z2 and Z5 share only items x3, x7 and x9: two more items that load on either "
-        "are needed"
+        "latents Z2 and Z5 share only items x3, x7 and x9: 2 more items that load on either are "
+        "needed"
     ) in found.finding("blocks").sentence
     assert found.finding("blocks").witness["violating"] == [
         {"latents": ["Z2", "Z5"], "items": ["x3", "x7", "x9"], "needed": 5, "kind": "blocks"}
     ]
     assert found.finding("blocks").advice in (
-        "add two items: one item on Z2 and one item on Z2 and Z5",
-        "add two items: one item on Z5 and one item on Z2 and Z5",
+        "add 2 items: 1 item on Z2 and 1 item on Z2 and Z5",
+        "add 2 items: 1 item on Z5 and 1 item on Z2 and Z5",
     )
     assert len(found.additions) == 2
     assert found.fewest
 
 
-def test_just_enough_items_for_the_blocks_leave_none_outside() -> None:
+def test_items_that_q1_and_q2_need_are_missing_in_q3() -> None:
     found = check_identifiability(named(np.vstack([EYE, EYE, [[1, 1, 0]]])))
     assert (
-        "latent Z3 has only items x3 and x6, and the blocks need all of them: one more item that "
-        "loads on it is needed"
+        "latent Z3 has only items x3 and x6, which Q1 and Q2 need: 1 more item that loads on it "
+        "is needed"
     ) in found.finding("blocks").sentence
     assert found.additions == (("Z3",),)
 
 
-def test_items_that_cannot_serve_blocks_and_rest_at_once() -> None:
+def test_items_that_cannot_fill_all_blocks_at_once() -> None:
     # One item to spare: it could serve any latent, but no item loads on all three.
     q = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
     found = check_identifiability(named(q))
     assert found.generic is False
     assert (
-        "the seven items of latents Z1, Z2 and Z3 cannot serve the blocks and the rest at once: "
-        "whatever items are chosen, some latent has none left outside"
+        "the 7 items of latents Z1, Z2 and Z3 cannot fill Q1, Q2 and Q3 at once: every choice "
+        "leaves some latent without an item in Q3"
     ) in found.finding("blocks").sentence
     assert len(found.additions) == 1
     q[6] = 1
     assert check_identifiability(named(q)).generic is True
 
 
-def test_an_empty_column_is_more_than_a_missing_guarantee() -> None:
+def test_a_latent_without_items_is_not_identified() -> None:
     found = check_identifiability(named(np.vstack([EYE] * 3) * [1, 1, 0]))
     assert (found.strict, found.generic, found.provably_bad) == (False, False, True)
     assert found.finding("covered").sentence == (
-        "latent Z3 has no item: nothing in the data depends on it, so nothing about it can be "
-        "learned"
+        "latent Z3 has no item, so the data contain no information about it"
     )
     assert "different parameters give the same distribution of the data" in found.summary().replace(
         "\n", " "
@@ -138,7 +137,7 @@ def test_the_counterexample_fails_the_subset_condition_and_nothing_else() -> Non
     assert not main.finding("subset").required
 
 
-def test_the_example_shows_two_models_with_one_distribution(capsys) -> None:
+def test_the_example_has_two_models_with_one_distribution(capsys) -> None:
     page = runpy.run_path(str(ROOT / "examples" / "identifiability.py"))
     for seed in range(3):
         eta, law = page["one_model"](np.random.default_rng(seed))
@@ -159,14 +158,14 @@ def test_the_example_shows_two_models_with_one_distribution(capsys) -> None:
             assert fitted.generic is False
     page["main"]()
     printed = capsys.readouterr().out
-    assert 'generic: no guarantee, as "No latent has all the items of another" fails.' in printed
+    assert 'generic: no guarantee, because "Subset condition" fails.' in printed
 
 
 def test_orders_of_effects_between_main_and_all() -> None:
     q = np.vstack([np.ones((4, 3), dtype=int), np.vstack([EYE] * 3)])
     assert check_identifiability(q, effects=2).generic is True
-    assert "printed for all effects" in check_identifiability(q, effects=2).summary()
-    assert "printed for all effects" not in check_identifiability(q, effects="all").summary()
+    assert "stated for all effects" in check_identifiability(q, effects=2).summary()
+    assert "stated for all effects" not in check_identifiability(q, effects="all").summary()
     contained = np.vstack([BLOCK] * 3)
     wide = np.vstack([contained, [[1, 1, 1, 1]] * 2])
     assert check_identifiability(contained, effects=2).provably_bad
@@ -176,7 +175,7 @@ def test_orders_of_effects_between_main_and_all() -> None:
     assert check_identifiability(wide, effects="all").provably_bad
 
 
-def test_families_bear_on_the_generic_verdict_only_where_they_are_given() -> None:
+def test_families_affect_the_generic_verdict_only_if_given() -> None:
     q = np.vstack([EYE] * 3)
     assert check_identifiability(q, families="bernoulli").finding("analytic-families").holds is True
     for name in (
@@ -198,13 +197,13 @@ def test_families_bear_on_the_generic_verdict_only_where_they_are_given() -> Non
     assert check_identifiability(two_pure, families="weibull").generic is None
 
 
-def test_counting_answer_patterns() -> None:
+def test_response_patterns_are_counted() -> None:
     small = check_identifiability([[1, 0], [0, 1], [1, 1]], families="bernoulli")
-    assert small.finding("answer-patterns").witness == {"parameters": 10, "free_numbers": 7}
+    assert small.finding("answer-patterns").witness == {"parameters": 10, "degrees_of_freedom": 7}
     assert small.provably_bad
     few = check_identifiability(np.ones((2, 1), dtype=int), levels=5, families="bernoulli")
     assert few.finding("answer-patterns").sentence == (
-        "latent latent_0 has 5 levels, but its items have only 4 answer patterns together"
+        "latent latent_0 has 5 levels, but its items have only 4 response patterns"
     )
     many = check_identifiability(np.ones((40, 1), dtype=int), levels=5, families="bernoulli")
     assert many.finding("answer-patterns").status == "holds"
@@ -212,7 +211,7 @@ def test_counting_answer_patterns() -> None:
     assert "answer-patterns" not in names
 
 
-def test_what_stays_open() -> None:
+def test_remaining_indeterminacy() -> None:
     q = np.vstack([EYE] * 5)
     assert check_identifiability(named(q), levels=[2, 3, 3]).finding("disentangled").witness == {
         "exchangeable": [["Z2", "Z3"]],
@@ -232,7 +231,7 @@ def test_a_certificate_fits_into_json() -> None:
             assert len(again["findings"]) == len(found.findings)
 
 
-def test_reasons_are_those_of_the_guarantee_that_is_asked_about() -> None:
+def test_reasons_are_those_of_the_requested_guarantee() -> None:
     q = np.vstack([EYE, np.tril(np.ones((3, 3), dtype=int)), np.ones((2, 3), dtype=int)])
 
     def names(found: hidag.identifiability.Certificate, claim: str) -> list[str]:
@@ -246,7 +245,7 @@ def test_reasons_are_those_of_the_guarantee_that_is_asked_about() -> None:
     assert names(check_identifiability(nested, effects="all"), "generic") == ["subset"]
     open_one = check_identifiability([[1, 0], [0, 1], [1, 0], [0, 1], [1, 1]])
     assert names(open_one, "strict") == ["distinct-states"]
-    assert 'strict:  open, as "The other items tell all states apart" is open.' in str(open_one)
+    assert 'strict:  undecided, because "Separated states" is undecided.' in str(open_one)
 
 
 def test_names_of_findings_are_unique_and_statuses_are_three() -> None:
@@ -263,48 +262,42 @@ def test_names_of_findings_are_unique_and_statuses_are_three() -> None:
             {},
             DataError,
             "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
-            "'item_1' for latent 'latent_1' is 2 (1 of 4 entries); write 1 where the latent drives "
-            "the item and 0 where it does not",
+            "'item_1' for latent 'latent_1' is 2 (1 of 4 entries); use 1 if the item loads on the "
+            "latent and 0 otherwise",
         ),
         (
             [[1, -1], [0, 1]],
             {},
             DataError,
             "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
-            "'item_0' for latent 'latent_1' is still to be estimated (1 of 4 entries); decide "
+            "'item_0' for latent 'latent_1' is to be estimated (1 of 4 entries); decide "
             "every entry, or check the Q-matrix of a fit",
         ),
         (
             pd.DataFrame({"item": ["a", "a"], "Z": [1, 1]}),
             {},
             DataError,
-            "each item must have one row in the Q-matrix, but item 'a' has 2; drop the others or "
-            "rename them",
+            "each item must have one row in the Q-matrix, but item 'a' has 2; drop or rename the "
+            "others",
         ),
         (
             EYE,
             {"levels": 1},
             SettingError,
-            "levels must be one whole number from 2 up, or one for each of the 3 latents, got 1",
+            "levels must be an integer of at least 2, or one for each of the 3 latents, got 1",
         ),
         (
             EYE,
             {"levels": [2, 3]},
             SettingError,
-            "levels must be one whole number from 2 up, or one for each of the 3 latents, got "
-            "[2, 3]",
-        ),
-        (
-            EYE,
-            {"effects": 0},
-            SettingError,
-            "effects must be 'main', 'all' or the highest order of interactions (1, 2, ...), got 0",
+            "levels must be an integer of at least 2, or one for each of the 3 latents, got [2, 3]",
         ),
         (
             EYE,
             {"families": ["bernoulli"]},
             SettingError,
-            "families must be one name, or one for each of the 3 items, got 1",
+            "families must be one name, or a list of one name for each of the 3 items, got "
+            "['bernoulli']",
         ),
         (
             EYE,
@@ -314,19 +307,24 @@ def test_names_of_findings_are_unique_and_statuses_are_three() -> None:
         ),
     ],
 )
-def test_refusals(q, settings, error, sentence) -> None:
+def test_invalid_arguments_raise(q, settings, error, sentence) -> None:
     with pytest.raises(error) as caught:
         check_identifiability(q, **settings)
     assert str(caught.value) == sentence
 
 
-def test_python_in_the_page_on_identifiability_runs(capsys) -> None:
+def test_invalid_effects_raise() -> None:
+    with pytest.raises(SettingError, match=r"effects must be .*, got 0"):
+        check_identifiability(EYE, effects=0)
+
+
+def test_python_on_the_page_runs(capsys) -> None:
     text = (ROOT / "docs" / "identifiability.md").read_text("utf-8")
     exec(compile("\n".join(re.findall(r"```python\n(.*?)```", text, re.S)), "page", "exec"), {})
-    assert "all 15 parameters can be told apart" in capsys.readouterr().out
+    assert "all 15 parameters are locally identified" in capsys.readouterr().out
 
 
-def test_names_and_numbers_in_the_page_are_those_of_the_code() -> None:
+def test_names_and_numbers_on_the_page_match_the_code() -> None:
     from hidag.identifiability.information import DRAWS_PER_PARAMETER, FLAT
 
     text = (ROOT / "docs" / "identifiability.md").read_text("utf-8")
