@@ -20,7 +20,7 @@ import numpy as np
 from hidag import DCRL, evaluate
 from hidag.latent import LatentCounts
 from hidag.metrics import evaluate_graph
-from hidag.simulation import random_dag, random_law, random_q, rich_truth, simulate
+from hidag.simulation import random_dag, random_law, random_q, random_truth, simulate
 from hidag.structure import discover
 from hidag.structure.scores import choose_score
 
@@ -34,7 +34,7 @@ def run(levels, effects: str, family: str, seed: int) -> tuple[float, ...]:
     rng = np.random.default_rng(seed)
     law = random_law(random_dag(K, 1.0, rng=rng), rng=rng, levels=levels)
     q = random_q(J, K, pure_share=0.6, max_parents=2, rng=rng)
-    truth = rich_truth(law, q, family, effects=effects, rng=rng)
+    truth = random_truth(law, q, family, effects=effects, rng=rng)
     data = simulate(truth, N, rng=rng)
     asked = "all" if effects == "dina" else effects
     begin = time.process_time()

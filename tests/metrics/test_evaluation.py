@@ -52,7 +52,7 @@ def test_the_truth_is_at_distance_zero() -> None:
     assert (found.q_f1, found.skeleton_f1) == (1, 1)
 
 
-def test_coefficients_of_nominal_items_are_compared_if_all_are_about_the_same() -> None:
+def test_coefficients_of_nominal_items_need_the_same_order_of_categories() -> None:
     t = truth()
     q = np.vstack([t.q_matrix, [[1, 0, 0]]])
 
@@ -67,15 +67,15 @@ def test_coefficients_of_nominal_items_are_compared_if_all_are_about_the_same() 
     found = evaluate(parts("categorical(0,1,2)", 0.6), true)
     assert found.rmse_loadings == pytest.approx(0.6 / np.sqrt(3 * 8))
     assert found.rmse_intercept == pytest.approx(0.6 / np.sqrt(8))
-    # Errors of some of the items would pass for those of all.
+    # An error over some of the items would be taken for one over all.
     other = evaluate(parts("categorical(0,2,1)", 0.6), true)
     assert np.isnan([other.rmse_loadings, other.rmse_intercept]).all()
-    # They say all the same which way round latents are.
+    # They still determine the polarity of the latents.
     turned = parts("categorical(0,2,1)", 0.6).relabelled([0, 1, 2], [True, False, True])
     assert evaluate(turned, true).flips == (True, False, True)
 
 
-def test_mistakes_add_up() -> None:
+def test_distances_are_additive() -> None:
     q = np.array(truth().q_matrix)
     q[0, 1] = 1  # one entry too many
     q[5, 2] = 0  # one too few
@@ -200,7 +200,7 @@ def test_thirteen_latents_at_distance_zero() -> None:
     assert found.tv_law == 0
 
 
-def test_reading() -> None:
+def test_summary_has_every_metric() -> None:
     flipped = Parts.of(truth()).relabelled([1, 0, 2], [False, True, False])
     found = evaluate(flipped, truth())
     assert str(found) == found.summary()
@@ -215,7 +215,7 @@ def test_reading() -> None:
     ]
 
 
-def test_rows_are_flat_and_can_be_written() -> None:
+def test_to_dict_is_flat_and_serialisable() -> None:
     row = evaluate(fitted(), truth()).to_dict()
     assert json.loads(json.dumps(row)) == row
     assert {"shd", "shd_graph", "shd_q", "tv_law", "skeleton_recall", "q_f1"} <= set(row)

@@ -80,7 +80,7 @@ def test_shares_of_nothing_are_one() -> None:
         ),
     ],
 )
-def test_errors(a, b, sentence: str) -> None:
+def test_invalid_graphs_are_reported(a, b, sentence: str) -> None:
     with pytest.raises(DataError) as caught:
         evaluate_graph(a, b)
     assert str(caught.value) == sentence

@@ -65,14 +65,14 @@ def test_no_matching_has_fewer_wrong_entries_of_q() -> None:
     rng = np.random.default_rng(0)
     for _ in range(30):
         ours, true = rng.integers(0, 2, (8, 4)), rng.integers(0, 2, (8, 4))
-        # Loadings that speak for the order as given, which Q has to overrule.
+        # The loadings favour the given order, which Q has to overrule.
         loadings = rng.standard_normal((8, 4))
         found = match_latents(Parts(ours, loadings=loadings), Parts(true, loadings=loadings))
         best = min((ours[:, list(p)] != true).sum() for p in permutations(range(4)))
         assert (ours[:, list(found.permutation)] != true).sum() == best
 
 
-def test_equal_columns_of_q_are_told_apart_by_loadings() -> None:
+def test_equal_columns_of_q_are_distinguished_by_loadings() -> None:
     q = np.ones((6, 3), dtype=int)
     loadings = np.random.default_rng(0).standard_normal((6, 3))
     found = match_latents(
@@ -82,7 +82,7 @@ def test_equal_columns_of_q_are_told_apart_by_loadings() -> None:
     assert found.flips == (True, False, False)
 
 
-def test_equal_columns_and_no_loadings_are_told_apart_by_the_law() -> None:
+def test_equal_columns_and_no_loadings_are_distinguished_by_the_law() -> None:
     q = np.ones((4, 3), dtype=int)
     law = NetworkLaw(
         StateSpace.binary(3),
@@ -138,7 +138,7 @@ def test_one_nominal_item_leaves_the_direction_to_the_loadings(nominal: str) -> 
     assert (found.permutation, found.flips) == ((1, 0), (True, False))
 
 
-def test_nominal_items_alone_are_turned_by_the_questions_in_common() -> None:
+def test_nominal_items_determine_flips_by_their_common_responses() -> None:
     law = SaturatedLaw(StateSpace.binary(1), np.array([0.4, 0.6]))
 
     def parts(nominal: str, rows: list[float]) -> Parts:
@@ -147,9 +147,9 @@ def test_nominal_items_alone_are_turned_by_the_questions_in_common() -> None:
         return Parts(np.ones((1, 1)), np.zeros(2), loadings, law, questions=asked)
 
     true = parts("categorical(0,1,2)", [1.0, 0.7])
-    # Which of 1 and 2 it is, if not 0, is asked the other way round: only "is it 0" is the same.
+    # The second response contrasts 1 and 2 in the opposite order: only the first is comparable.
     assert match_latents(parts("categorical(0,2,1)", [-0.9, 5.0]), true).flips == (True,)
-    # Nothing is the same: the law decides, as without loadings.
+    # No response is comparable: the law decides, as without loadings.
     assert match_latents(parts("categorical(2,0,1)", [-0.9, -5.0]), true).flips == (False,)
 
 
@@ -195,7 +195,7 @@ def log_density(parts: Parts, X):
     return np.log(np.exp(given) @ parts.law.probabilities)
 
 
-def test_both_kinds_of_law_are_relabelled_alike() -> None:
+def test_both_kinds_of_law_are_relabelled_identically() -> None:
     rng = np.random.default_rng(0)
     for seed in range(10):
         law = random_law(random_dag(4, 1.5, rng=seed), rng=seed, levels=(2, 3, 2, 4))
@@ -219,7 +219,7 @@ def test_relabelling_by_hand() -> None:
     assert moved.graph.tolist() == [[0, 0], [1, 0]]
 
 
-def test_what_is_not_allowed_is_not_matched() -> None:
+def test_pairs_that_are_not_allowed_are_not_matched() -> None:
     truth = Parts.of(design("Chain-5", rng=0))
     ours = truth.relabelled([1, 0, 2, 4, 3], np.zeros(5, dtype=bool))
     assert match_latents(ours, truth).permutation == (1, 0, 2, 4, 3)
@@ -263,17 +263,17 @@ def test_a_hundred_latents_are_matched_without_listing_states() -> None:
         ),
         (
             lambda: Parts(np.ones((3, 2))).relabelled([0, 0], [False, False]),
-            "order must hold each of 0..1 once, and flips be as long",
+            "order must contain each of 0..1 once, and flips must have the same length",
         ),
     ],
 )
-def test_errors(call, sentence: str) -> None:
+def test_invalid_models_are_reported(call, sentence: str) -> None:
     with pytest.raises(DataError) as caught:
         call()
     assert str(caught.value) == sentence
 
 
-def test_ties_of_twenty_latents_are_settled_without_listing_states(monkeypatch) -> None:
+def test_ties_of_twenty_latents_are_broken_without_listing_states(monkeypatch) -> None:
     law = random_law(chain_dag(20), rng=1)
     parts = Parts(np.repeat(np.eye(20, dtype=np.int8), 2, axis=0), law=law)
 

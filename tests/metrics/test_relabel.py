@@ -1,4 +1,4 @@
-"""A fit under other names: what it was told about its latents goes along."""
+"""Relabelling of a fit: the prior knowledge about its latents is relabelled too."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def test_the_same_states_are_ruled_out_under_other_names(result, names):
 
 
 @pytest.mark.parametrize("flips", [(True, False, False), (False, False, True), (True, False, True)])
-def test_latents_of_a_hierarchy_are_not_turned_round(result, flips):
+def test_latents_of_a_hierarchy_cannot_be_reversed(result, flips):
     with pytest.raises(DataError) as caught:
         relabel_result(result, Matching((1, 2, 0), flips), ("x", "y", "z"))
     turned = "B" if flips[0] else "A"
     assert str(caught.value) == (
-        "the levels of latents in a hierarchy cannot be reversed, because having a skill and "
-        f"lacking it would change places, but {turned!r} is to be; keep it the way round it has"
+        f"latent {turned!r} has a prerequisite or is one, so that its levels cannot be reversed: "
+        "having the skill and lacking it would be exchanged; keep its polarity"
     )

@@ -35,7 +35,7 @@ def test_random_dags_have_the_average_number_of_parents_and_no_fixed_order() -> 
     assert random_dag(8, 2, rng=5) == random_dag(8, 2, rng=5)
 
 
-def test_random_laws_make_every_edge_matter() -> None:
+def test_every_edge_of_a_random_law_has_an_effect() -> None:
     for seed in range(20):
         dag = random_dag(6, 1.5, rng=seed)
         law = random_law(dag, rng=seed)
@@ -112,8 +112,8 @@ def test_spread_slopes() -> None:
         ),
         (
             lambda: random_q(9, 3, max_parents=4),
-            "items that are not pure measure at least 2 latents: max_parents must be from 2 to 3, "
-            "got 4",
+            "max_parents must be from 2 to 3, because items that are not pure measure several "
+            "latents, got 4",
         ),
         (lambda: random_q(9, 3, pure_share=1.5), "pure_share must be from 0 to 1, got 1.5"),
         (
@@ -127,7 +127,7 @@ def test_spread_slopes() -> None:
         ),
     ],
 )
-def test_errors(call, sentence: str) -> None:
+def test_invalid_settings_are_reported(call, sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
         call()
     assert str(caught.value) == sentence

@@ -204,8 +204,8 @@ def test_same_seed_same_bits() -> None:
     [
         (
             {"model": "Chain-6"},
-            "model must be one of 'Chain-5', 'Tree-5', 'Model-5', 'Chain-10', 'Tree-10', "
-            "'Model-7', 'Model-8', 'Model-13', got 'Chain-6'",
+            "model must be 'Chain-5', 'Tree-5', 'Model-5', 'Chain-10', 'Tree-10', "
+            "'Model-7', 'Model-8' or 'Model-13', got 'Chain-6'",
         ),
         ({"model": "Chain-5", "q": "Q3"}, "q must be 'Q1' or 'Q2', got 'Q3'"),
         (
@@ -214,13 +214,13 @@ def test_same_seed_same_bits() -> None:
         ),
         (
             {"model": "Chain-5", "family": "normal"},
-            "family must be one of 'gaussian', 'lognormal', 'poisson', 'poisson-identity', "
+            "family must be 'gaussian', 'lognormal', 'poisson', 'poisson-identity' or "
             "'bernoulli', got 'normal'",
         ),
         ({"model": "Chain-5", "slope_ratio": 0}, "ratio must be > 0, got 0"),
     ],
 )
-def test_errors(arguments: dict, sentence: str) -> None:
+def test_invalid_settings_are_reported(arguments: dict, sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
         design(**arguments)
     assert str(caught.value) == sentence

@@ -118,7 +118,7 @@ def test_same_seed_same_bits_and_generators_move_on() -> None:
     assert not np.array_equal(first.X, second.X)
 
 
-def test_nothing_can_be_changed() -> None:
+def test_arrays_are_read_only() -> None:
     truth = small_truth()
     drawn = simulate(truth, 5, rng=0)
     for values in (truth.q_matrix, truth.loadings, truth.intercept, drawn.X, drawn.states):
@@ -184,7 +184,7 @@ def test_names_and_graph() -> None:
         ({"loadings": np.full((5, 2), np.nan)}, "intercept and loadings must be finite"),
     ],
 )
-def test_truths_that_make_no_sense(changes: dict, sentence: str) -> None:
+def test_invalid_truths_are_reported(changes: dict, sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
         small_truth(**changes)
     assert str(caught.value) == sentence
@@ -200,7 +200,7 @@ def test_truths_that_make_no_sense(changes: dict, sentence: str) -> None:
         ),
     ],
 )
-def test_requests_that_make_no_sense(arguments: dict, sentence: str) -> None:
+def test_invalid_requests_are_reported(arguments: dict, sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
         simulate(small_truth(), **arguments)
     assert str(caught.value) == sentence

@@ -8,7 +8,7 @@ import pytest
 from hidag import DCRL, evaluate
 from hidag.exceptions import SettingError
 from hidag.initialization.start_points import spread_law
-from hidag.simulation import chain_dag, random_law, rich_truth, simulate
+from hidag.simulation import chain_dag, random_law, random_truth, simulate
 
 K = 3
 Q = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1], *np.tile(np.eye(3, dtype=int), (3, 1))])
@@ -17,7 +17,7 @@ Q = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1], *np.tile(np.eye(3, dty
 def table(effects, family="gaussian", levels=(2, 2, 2), n_samples=4000, seed=0):
     rng = np.random.default_rng(seed)
     law = random_law(chain_dag(K), rng=rng, levels=levels)
-    truth = rich_truth(law, Q, family, effects=effects, rng=rng)
+    truth = random_truth(law, Q, family, effects=effects, rng=rng)
     return truth, np.array(simulate(truth, n_samples, rng=rng).X)
 
 

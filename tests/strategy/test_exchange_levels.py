@@ -12,7 +12,7 @@ from hidag.em.problem import Problem, Schedule
 from hidag.initialization.levels import exchanges, with_better_levels
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY
-from hidag.simulation import rich_truth, simulate
+from hidag.simulation import random_truth, simulate
 
 LEVELS = (2, 4, 2)
 Q = np.repeat(np.eye(3, dtype=int), 4, axis=0)
@@ -21,7 +21,7 @@ Q = np.repeat(np.eye(3, dtype=int), 4, axis=0)
 def even_truth():
     tables = tuple(np.full(m, 1.0 / m) for m in LEVELS)
     law = NetworkLaw(StateSpace(LEVELS), ((),) * 3, tables)
-    return rich_truth(law, Q, "gaussian", rng=4)
+    return random_truth(law, Q, "gaussian", rng=4)
 
 
 def moments(parameters, latent):
@@ -51,7 +51,7 @@ def test_only_latents_that_differ_exchange_and_items_keep_mean_and_variance() ->
 
 def test_latents_with_as_many_levels_have_nothing_to_exchange() -> None:
     law = NetworkLaw(StateSpace((3, 3)), ((), ()), (np.full(3, 1 / 3),) * 2)
-    items = rich_truth(law, np.repeat(np.eye(2, dtype=int), 3, axis=0), rng=1).items
+    items = random_truth(law, np.repeat(np.eye(2, dtype=int), 3, axis=0), rng=1).items
     assert list(exchanges(items)) == []
     same = with_better_levels(items, lambda one: one, lambda one: 0.0, lambda one: one, lambda x: x)
     assert same is items

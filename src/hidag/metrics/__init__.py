@@ -1,12 +1,6 @@
-"""Evaluate: an estimate against a truth, whatever either calls its latents."""
+"""Metrics that compare an estimate with the truth, up to permutation and reversal of latents."""
 
-from hidag.metrics.evaluation import (
-    Evaluation,
-    GraphComparison,
-    TruthLike,
-    evaluate,
-    evaluate_graph,
-)
+from hidag.metrics.evaluation import Evaluation, GraphComparison, evaluate, evaluate_graph
 from hidag.metrics.matching import Matching, match_latents, relabel_result, total_variation
 from hidag.metrics.model_parts import Parts, relabel_law
 
@@ -15,7 +9,6 @@ __all__ = [
     "GraphComparison",
     "Matching",
     "Parts",
-    "TruthLike",
     "evaluate",
     "evaluate_graph",
     "match_latents",

@@ -1,58 +1,43 @@
-"""An estimate held against the truth it should have found."""
+"""Comparison of an estimate with the truth: graph, Q-matrix, latent distribution, coefficients."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
-from hidag.latent.laws import LatentLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.terms import Terms
-from hidag.metrics.matching import Matching, match_latents, total_variation
+from hidag.metrics.matching import match_latents, total_variation
 from hidag.metrics.model_parts import Parts, cpdag_adjacency
-from hidag.structure.graphs import CPDAG
 
-# --- How far two graphs are apart
+_NAN = float("nan")
 
 
-@dataclass(frozen=True)
-class Detection:
-    """How well a set of claims (edges, entries of Q) covers a true set.
-
-    A share of nothing is 1: who claims nothing claims nothing false.
-    """
-
-    precision: float
-    recall: float
-    f1: float
-
-    @classmethod
-    def of(cls, estimated: NDArray[np.bool_], true: NDArray[np.bool_]) -> Detection:
-        """Return the detection of the entries that are set, two arrays of the same shape."""
-        hits = int((estimated & true).sum())
-        claims, facts = int(estimated.sum()), int(true.sum())
-        return cls(
-            precision=hits / claims if claims else 1.0,
-            recall=hits / facts if facts else 1.0,
-            f1=2 * hits / (claims + facts) if claims + facts else 1.0,
-        )
+def _detection(estimated: NDArray[np.bool_], true: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Return precision, recall and F1 of the entries that are set; 1 for a share of nothing."""
+    hits, claims, facts = (int(a.sum()) for a in (estimated & true, estimated, true))
+    return (
+        hits / claims if claims else 1.0,
+        hits / facts if facts else 1.0,
+        2 * hits / (claims + facts) if claims + facts else 1.0,
+    )
 
 
 @dataclass(frozen=True)
 class GraphComparison:
-    """An estimated CPDAG held against a true one.
+    """Comparison of an estimated CPDAG with the true one.
 
     Attributes
     ----------
     shd : int
-        Structural Hamming distance: pairs whose status (none, ->, <-, -) differs.
+        Structural Hamming distance: number of pairs whose status (none, ->, <-, -) differs.
     n_missing, n_extra, n_misdirected : int
-        The pairs that make up ``shd``: joined only in truth, joined only in the estimate, joined
-        in both but not in the same way.
+        The parts of ``shd``: pairs adjacent only in the truth, only in the estimate, and in both
+        with another direction.
     precision, recall, f1 : float
         Of the skeleton.
     """
@@ -71,95 +56,62 @@ class GraphComparison:
 
 
 def evaluate_graph(estimated: Any, true: Any) -> GraphComparison:
-    """Return how far an estimated graph is from a true one, variables in the same order.
+    """Compare an estimated graph with the true one, variables in the same order.
 
     Parameters
     ----------
     estimated, true : CPDAG, DAG or array, shape (K, K)
-        A DAG stands for its CPDAG, since no more than that can be told from data.
+        A DAG is replaced by its CPDAG, the part that data can identify.
     """
     a, b = cpdag_adjacency(estimated), cpdag_adjacency(true)
     if a.shape != b.shape:
         raise DataError(
-            f"graphs must have the same variables, got {len(a)} estimated and {len(b)} true ones"
+            "different-variables",
+            "graphs must have the same variables, got {n_estimated} estimated and {n_true} true "
+            "ones",
+            n_estimated=len(a),
+            n_true=len(b),
         )
     pairs = np.triu_indices(len(a), k=1)
-    forward = (a[pairs], b[pairs])
-    backward = (a.T[pairs], b.T[pairs])
-    in_a, in_b = ((forward[i] | backward[i]).astype(bool) for i in (0, 1))
-    differs = (forward[0] != forward[1]) | (backward[0] != backward[1])
-    skeleton = Detection.of(in_a, in_b)
+    in_a, in_b = (((one | one.T)[pairs] > 0) for one in (a, b))
+    differs = (a[pairs] != b[pairs]) | (a.T[pairs] != b.T[pairs])
     return GraphComparison(
-        shd=int(differs.sum()),
-        n_missing=int((in_b & ~in_a).sum()),
-        n_extra=int((in_a & ~in_b).sum()),
-        n_misdirected=int((differs & in_a & in_b).sum()),
-        precision=skeleton.precision,
-        recall=skeleton.recall,
-        f1=skeleton.f1,
+        int(differs.sum()),
+        int((in_b & ~in_a).sum()),
+        int((in_a & ~in_b).sum()),
+        int((differs & in_a & in_b).sum()),
+        *_detection(in_a, in_b),
     )
-
-
-# ---
-
-
-class TruthLike(Protocol):
-    """What a truth has to offer to be held against an estimate."""
-
-    @property
-    def q_matrix(self) -> NDArray[np.int8]:
-        """Which item measures which latent, shape (J, K)."""
-        ...
-
-    @property
-    def intercept(self) -> NDArray[np.float64]:
-        """Intercepts, shape (J,)."""
-        ...
-
-    @property
-    def loadings(self) -> NDArray[np.float64]:
-        """Slopes, shape (J, K)."""
-        ...
-
-    @property
-    def law(self) -> LatentLaw:
-        """The latents' law."""
-        ...
-
-    @property
-    def cpdag(self) -> CPDAG:
-        """The latents' graph up to Markov equivalence."""
-        ...
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How far an estimate is from the truth, after matching latents.
+    """Distances of an estimate from the truth, after matching latents.
 
     Attributes
     ----------
     permutation : tuple of int, length K true
-        Estimated latent of each true one; -1 where there is none.
+        Index of the estimated latent matched to each true one; -1 if there is none.
     flips : tuple of bool, length K true
-        Whether that latent's levels were reversed.
+        Whether the levels of that latent were reversed.
     n_latents_true, n_latents_estimated : int
     shd : int or None
         ``shd_graph + shd_q``, the paper's distance on the composite graph; None without a graph.
     shd_graph : int or None
-        Pairs of latents whose status in the two CPDAGs differs.
+        Number of pairs of latents whose status differs between the CPDAGs.
     shd_q : int
-        Entries of Q that differ. A latent too many or too few counts with all its entries.
+        Number of entries of Q that differ. An unmatched latent counts with all its entries.
     graph : GraphComparison or None
-        What ``shd_graph`` is made of, and detection of the latents' skeleton.
+        The parts of ``shd_graph``, and detection of the latent skeleton.
     q_precision, q_recall, q_f1 : float
         Detection of the entries of Q.
     tv_law : float
-        Total variation distance of the latent laws; NaN when a law is absent, the numbers of
-        latents differ or the joint states are too many to list.
+        Total variation distance of the latent distributions; NaN if one is absent, the numbers of
+        latents differ, or there are too many joint states to list.
     rmse_loadings : float
         Over all J x K entries, zeros included; NaN without loadings. A nominal item has a row for
-        each category but the last; NaN where categories are asked about in another order than the
-        truth's, because some of the rows are not about the same then.
+        each category but the last. NaN if the categories are ordered differently in the truth,
+        because the rows then have different meanings.
     rmse_intercept : float
         Likewise; NaN without intercepts.
     """
@@ -181,21 +133,21 @@ class Evaluation:
 
     @property
     def skeleton_precision(self) -> float:
-        """Share of the estimated latent edges that exist; NaN without a graph."""
-        return float("nan") if self.graph is None else self.graph.precision
+        """Share of the estimated latent edges that are true; NaN without a graph."""
+        return _NAN if self.graph is None else self.graph.precision
 
     @property
     def skeleton_recall(self) -> float:
-        """Share of the latent edges that were found; NaN without a graph."""
-        return float("nan") if self.graph is None else self.graph.recall
+        """Share of the true latent edges that were found; NaN without a graph."""
+        return _NAN if self.graph is None else self.graph.recall
 
     @property
     def skeleton_f1(self) -> float:
-        """Harmonic mean of the skeleton's precision and recall; NaN without a graph."""
-        return float("nan") if self.graph is None else self.graph.f1
+        """Harmonic mean of the precision and recall of the skeleton; NaN without a graph."""
+        return _NAN if self.graph is None else self.graph.f1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything by name, flat, as lists and numbers: a row of a study."""
+        """Return all values by name as a flat dictionary of lists and numbers."""
         out: dict[str, Any] = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
@@ -208,7 +160,7 @@ class Evaluation:
         return out
 
     def summary(self) -> str:
-        """Return the numbers in a few lines to read."""
+        """Return the numbers as text."""
         matched = ", ".join(
             f"Z{k + 1}: " + ("none" if e < 0 else f"{e + 1}{' flipped' if flip else ''}")
             for k, (e, flip) in enumerate(zip(self.permutation, self.flips, strict=True))
@@ -240,15 +192,15 @@ class Evaluation:
         return self.summary()
 
 
-def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
-    """Return how far an estimate is from the truth, whatever it calls its latents.
+def evaluate(estimate: object, truth: object) -> Evaluation:
+    """Compare an estimate with the truth, up to permutation and reversal of latents.
 
     Parameters
     ----------
     estimate : object
         A fitted estimator (``q_matrix_``, ``intercept_``, ``loadings_``, ``latent_law_``,
-        ``graph_``), a result (the same without the underscore) or :class:`Parts`; all but Q may
-        be absent.
+        ``graph_``), a result (the same without the underscore) or :class:`Parts`; only Q is
+        required.
     truth : object
         With ``q_matrix``, ``intercept``, ``loadings``, ``law`` and ``cpdag``, or :class:`Parts`.
 
@@ -258,64 +210,54 @@ def evaluate(estimate: object, truth: TruthLike | Parts) -> Evaluation:
     """
     ours, true = Parts.of(estimate), Parts.of(truth)
     matching = match_latents(ours, true)
-    order, size = _padded_order(matching, ours.n_latents)
-    flips = np.zeros(size, dtype=bool)
-    flips[: true.n_latents] = matching.flips
-    # Relabelling needs every place filled; places without an estimated latent are cut away.
-    filled = order >= 0
+    # One position per true latent, then one per unmatched estimated latent.
+    order = np.array([*matching.permutation, *matching.extra], dtype=np.int64)
+    flips = np.array([*matching.flips, *(False for _ in matching.extra)], dtype=bool)
+    filled, in_truth = order >= 0, np.arange(len(order)) < true.n_latents
     moved = ours.relabelled(order[filled], flips[filled])
 
-    q_ours = _columns(moved.q_matrix, filled)
-    q_true = _columns(true.q_matrix, np.arange(size) < true.n_latents)
-    found = Detection.of(q_ours.astype(bool), q_true.astype(bool))
+    q_ours, q_true = _columns(moved.q_matrix, filled), _columns(true.q_matrix, in_truth)
     shd_q = int((q_ours != q_true).sum())
     graph = None
     if moved.graph is not None and true.graph is not None:
         graph = evaluate_graph(
             _columns(_columns(moved.graph, filled).T, filled).T,
-            np.pad(true.graph, (0, size - true.n_latents)),
+            np.pad(true.graph, (0, len(order) - true.n_latents)),
         )
-    rmse_loadings = rmse_intercept = float("nan")
     comparable = moved.questions == true.questions
-    if comparable and moved.loadings is not None and true.loadings is not None:
-        rmse_loadings = _rmse_loadings(moved, true, filled)
-    if comparable and moved.intercept is not None and true.intercept is not None:
-        rmse_intercept = _rmse(moved.intercept, true.intercept)
     return Evaluation(
-        permutation=matching.permutation,
-        flips=matching.flips,
-        n_latents_true=true.n_latents,
-        n_latents_estimated=ours.n_latents,
-        shd=None if graph is None else graph.shd + shd_q,
-        shd_graph=None if graph is None else graph.shd,
-        shd_q=shd_q,
-        graph=graph,
-        q_precision=found.precision,
-        q_recall=found.recall,
-        q_f1=found.f1,
+        matching.permutation,
+        matching.flips,
+        true.n_latents,
+        ours.n_latents,
+        None if graph is None else graph.shd + shd_q,
+        None if graph is None else graph.shd,
+        shd_q,
+        graph,
+        *_detection(q_ours.astype(bool), q_true.astype(bool)),
         tv_law=total_variation(moved.law, true.law),
-        rmse_loadings=rmse_loadings,
-        rmse_intercept=rmse_intercept,
+        rmse_loadings=_rmse_loadings(moved, true, filled) if comparable else _NAN,
+        rmse_intercept=_rmse(moved.intercept, true.intercept) if comparable else _NAN,
     )
 
 
 def _rmse_loadings(moved: Parts, true: Parts, filled: NDArray[np.bool_]) -> float:
-    """Return the error of the coefficients, term by term when the latents have the same levels.
+    """Return the error of the loadings: term by term if the latents have the same levels.
 
-    Otherwise latents without a partner count as ones without effect, and latents are compared by
-    what they add over all their levels.
+    Otherwise the strengths of latents over all their levels are compared, zero for unmatched ones.
     """
     ours, theirs = moved.loadings, true.loadings
-    assert ours is not None
-    assert theirs is not None
+    if ours is None or theirs is None:
+        return _NAN
     if moved.levels == true.levels and filled.all():
         pairs = set(moved.terms.interactions) | set(true.terms.interactions)
         union = Terms(true.levels, tuple(sorted(pairs)))
         a, b = moved.terms.rewritten(ours, union), true.terms.rewritten(theirs, union)
         return _rmse(a, b if moved.ruled_out is None else _nearest(b, a, union, moved.ruled_out))
-    there = np.arange(len(filled)) < true.n_latents
+    in_truth = np.arange(len(filled)) < true.n_latents
     return _rmse(
-        _columns(moved.terms.strengths(ours), filled), _columns(true.terms.strengths(theirs), there)
+        _columns(moved.terms.strengths(ours), filled),
+        _columns(true.terms.strengths(theirs), in_truth),
     )
 
 
@@ -325,34 +267,26 @@ def _nearest(
     terms: Terms,
     ruled_out: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Return loadings (R, T) that are the same in states that occur, as near to others as can be.
+    """Return the loadings (R, T) nearest to others among those equivalent in the possible states.
 
-    Some are known in sum only where states are ruled out: in which of them a fit leaves the sum is
-    no error.
+    If states are ruled out, only sums of some loadings are identified; their split is no error.
     """
     features = terms.features(StateSpace(terms.levels).states()[~ruled_out])
     out = loadings.copy()
     for r, used in enumerate((loadings != 0) | (to != 0)):
         design = np.hstack([np.ones((len(features), 1)), features[:, used]])
-        _, _, turned = np.linalg.svd(design)
-        idle = turned[np.linalg.matrix_rank(design) :, 1:]
-        out[r, used] += idle.T @ (idle @ (to - loadings)[r, used])
+        _, _, rotation = np.linalg.svd(design)
+        null_space = rotation[np.linalg.matrix_rank(design) :, 1:]
+        out[r, used] += null_space.T @ (null_space @ (to - loadings)[r, used])
     return out
 
 
-def _padded_order(matching: Matching, n_estimated: int) -> tuple[NDArray[np.int64], int]:
-    """Return the estimated latent of each place (true ones first, then extra), and their number."""
-    order = np.array([*matching.permutation, *matching.extra], dtype=np.int64)
-    assert int((order >= 0).sum()) == n_estimated
-    return order, len(order)
-
-
 def _columns(values: NDArray[Any], filled: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the columns spread over the filled places, zeros elsewhere."""
+    """Return the columns at the filled positions, zeros elsewhere."""
     out = np.zeros((values.shape[0], len(filled)), dtype=values.dtype)
     out[:, filled] = values
     return out
 
 
-def _rmse(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    return float(np.sqrt(np.mean((a - b) ** 2)))
+def _rmse(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> float:
+    return _NAN if a is None or b is None else float(np.sqrt(np.mean((a - b) ** 2)))

@@ -1,4 +1,4 @@
-"""Designs of the paper, other designs, and data drawn from them."""
+"""Simulation designs, the paper's and others, and data drawn from them."""
 
 from hidag.simulation.designs import design, design_law, make_truth
 from hidag.simulation.generators import (
@@ -8,7 +8,7 @@ from hidag.simulation.generators import (
     random_dag,
     random_law,
     random_q,
-    rich_truth,
+    random_truth,
     spread_slopes,
     tree_dag,
 )
@@ -26,7 +26,7 @@ __all__ = [
     "random_dag",
     "random_law",
     "random_q",
-    "rich_truth",
+    "random_truth",
     "simulate",
     "spread_slopes",
     "tree_dag",

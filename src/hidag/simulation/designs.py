@@ -1,4 +1,4 @@
-"""The paper's simulation designs, as its text prints them and as its research code ran them."""
+"""The simulation designs of the paper, as printed in its text and as run by its research code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import SettingError, invalid_setting
+from hidag.exceptions import Choices, invalid_setting
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.simulation.generators import (
@@ -19,7 +19,7 @@ from hidag.simulation.generators import (
     spread_slopes,
     tree_dag,
 )
-from hidag.simulation.truth import Seed, Truth
+from hidag.simulation.truth import Seed, Truth, check_length
 
 Design = Literal["text", "research-code"]
 Parents = tuple[tuple[int, ...], ...]
@@ -38,10 +38,10 @@ GRAPHS: dict[str, Parents] = {
     "Model-13": (*_MODEL_8_TOP, *((3, 4),) * 3, *((5, 6),) * 3),
 }
 
-#: The research code drew the last latent of Model-8 from Z5 and Z7, not Z5 and Z6.
+#: In the research code the last latent of Model-8 has the parents Z5 and Z7, not Z5 and Z6.
 RESEARCH_CODE_GRAPHS: dict[str, Parents] = {**GRAPHS, "Model-8": (*_MODEL_8_TOP, (4, 6))}
 
-#: Bandwidths of the paper's two measurement matrices.
+#: Bandwidths of the paper's two Q-matrices.
 BANDWIDTHS: dict[str, int] = {"Q1": 1, "Q2": 2}
 
 #: Intercept and sum of slopes by family.
@@ -54,22 +54,21 @@ COEFFICIENTS: dict[str, dict[str, tuple[float, float]]] = {
         "bernoulli": (1.0, 2.0),
     },
 }
-#: Only Bernoulli items differ: as printed, P(X = 1) runs from .73 to .95 and tells very little.
+#: Only Bernoulli items differ: as printed, P(X = 1) is from .73 to .95, which is uninformative.
 COEFFICIENTS["research-code"] = {**COEFFICIENTS["text"], "bernoulli": (-1.0, 3.0)}
 
-#: Items other than the paper's: arguments of `design` by name. Equal slopes give an item of two
-#: latents three means and one of three latents four, so that methods which count mixture
-#: components cannot tell how many latents it has. "distinct" slopes give every state its own mean.
-#: The means of an item of three latents are then .43 apart for Gaussian items, and noise of
-#: variance 1 hides them; "distinct-quiet" has noise of a standard deviation of .1, so that they
-#: can be counted.
+#: Variants of the items: arguments of `design` by name. With the paper's equal slopes an item of
+#: two latents has three means and one of three latents has four, so that methods which count
+#: mixture components cannot infer its number of latents. "distinct" slopes give every state its own
+#: mean. The means of a Gaussian item of three latents are then .43 apart, which noise of variance 1
+#: conceals; "distinct-quiet" has noise of standard deviation .1, so that they can be counted.
 ITEM_VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "distinct": {"slope_ratio": 2.0},
     "distinct-quiet": {"slope_ratio": 2.0, "dispersion": 0.01},
 }
 
-#: Ranges of P(child = 1) by the states of two parents: (0,0), (1,1) and the mixed pair.
+#: Ranges of P(child = 1) given two parents: both 0, both 1, and the two mixed states.
 BOTH_ZERO, BOTH_ONE, MIXED_LOW, MIXED_HIGH = (0.20, 0.25), (0.60, 0.65), (0.35, 0.40), (0.77, 0.82)
 
 
@@ -84,9 +83,9 @@ def _either(rng: np.random.Generator, low: tuple[float, float], high: tuple[floa
 
 
 def _text_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """Return tables drawn anew for each child (Supplement, Simulation Setup Details).
+    """Return tables drawn separately for each child (Supplement, Simulation Setup Details).
 
-    The text does not say which mixed configuration gets which range: a fair coin decides.
+    The text does not assign the two ranges to the mixed states: a fair coin does.
     """
     tables = []
     for causes in parents:
@@ -105,7 +104,7 @@ def _text_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np.
 
 
 def _chain_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """Return the research code's tables of a chain: the two conditionals drawn separately."""
+    """Return the research code's tables for a chain: both conditionals drawn separately."""
     tables = [_table(0.5)]
     for _ in parents[1:]:
         pair = [rng.uniform(0.35, 0.40), rng.uniform(0.60, 0.65)]
@@ -116,7 +115,7 @@ def _chain_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np
 
 
 def _tree_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """Return the research code's tables of a tree: one draw shared by a parent's children."""
+    """Return the research code's tables for a tree: one draw for all children of a parent."""
     tables = [_table(0.5)]
     drawn: dict[int, float] = {}
     for causes in parents[1:]:
@@ -128,7 +127,7 @@ def _tree_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np.
 
 
 def _model_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """Return the research code's tables of the other models: one draw for the whole network."""
+    """Return the research code's tables for other models: one draw for the whole network."""
     p = rng.uniform(0.65, 0.70)
     zero, one = rng.uniform(*BOTH_ZERO), rng.uniform(*BOTH_ONE)
     low, high = rng.uniform(*MIXED_LOW), rng.uniform(*MIXED_HIGH)
@@ -137,7 +136,7 @@ def _model_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np
         if not causes:
             tables.append(_table(0.5))
         elif len(causes) == 1:
-            # Z2, Z4 and Z6 are drawn on the left in the figures, Z3, Z5 and Z7 on the right.
+            # In the figures Z2, Z4 and Z6 are on the left, Z3, Z5 and Z7 on the right.
             at_one = p if k % 2 == 1 else 1.0 - p
             tables.append(_table([1.0 - at_one, at_one]))
         else:
@@ -147,7 +146,7 @@ def _model_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np
 
 
 def design_law(model: str, *, design: Design = "text", rng: Seed = None) -> NetworkLaw:
-    """Return the latent network of one of the paper's models with freshly drawn tables.
+    """Return the latent network of one of the paper's models with random tables.
 
     Parameters
     ----------
@@ -157,10 +156,9 @@ def design_law(model: str, *, design: Design = "text", rng: Seed = None) -> Netw
     rng : int, SeedSequence, Generator or None
     """
     if model not in GRAPHS:
-        known = ", ".join(repr(name) for name in GRAPHS)
-        raise SettingError(f"model must be one of {known}, got {model!r}")
+        raise invalid_setting("model", Choices(tuple(GRAPHS)), model)
     if design not in COEFFICIENTS:
-        raise SettingError(f"design must be 'text' or 'research-code', got {design!r}")
+        raise invalid_setting("design", Choices(tuple(COEFFICIENTS)), design)
     generator = np.random.default_rng(rng)
     if design == "text":
         parents = GRAPHS[model]
@@ -184,40 +182,38 @@ def make_truth(
     dispersion: float = 1.0,
     rng: Seed = None,
 ) -> Truth:
-    """Return a truth whose items have the coefficients the paper gives their families.
+    """Return a truth whose items have the paper's coefficients for their families.
 
     Parameters
     ----------
     law : NetworkLaw
-        If its latents have more than two levels, each level adds the same step; Bernoulli items
-        keep the middle of their predictors.
+        Each level of a latent adds the same step. With more than two levels, the predictors of
+        Bernoulli items keep their centre.
     q_matrix : array of 0 and 1, shape (J, K)
     family : str or sequence of str, length J
         One family for all items, or one for each.
     coefficients : {"text", "research-code"}
         They differ for Bernoulli items only: (intercept, sum of slopes) is (1, 2) or (-1, 3).
     slope_ratio : float
-        Ratio of an item's successive slopes; 1 makes them equal, as in the paper.
+        Ratio of successive slopes of an item; 1 makes them equal, as in the paper.
     dispersion : float
-        Variance of gaussian and of logged lognormal items.
+        Variance of gaussian items and of the logarithm of lognormal items.
     rng : int, SeedSequence, Generator or None
-        Used only when the slopes are not equal.
+        Used only if the slopes are unequal.
     """
     q = np.asarray(q_matrix, dtype=np.int8)
     families = (family,) * len(q) if isinstance(family, str) else tuple(family)
     if coefficients not in COEFFICIENTS:
-        raise SettingError(f"coefficients must be 'text' or 'research-code', got {coefficients!r}")
+        raise invalid_setting("coefficients", Choices(tuple(COEFFICIENTS)), coefficients)
     table = COEFFICIENTS[coefficients]
     for name in families:
         if name not in table:
-            known = ", ".join(repr(key) for key in table)
-            raise SettingError(f"family must be one of {known}, got {name!r}")
-    if len(families) != len(q):
-        raise SettingError(f"{len(q)} items need as many families, got {len(families)}")
+            raise invalid_setting("family", Choices(tuple(table)), name)
+    check_length(families, len(q), "items", "families")
     numbers = np.array([table[name] for name in families])
     loadings = spread_slopes(q, numbers[:, 1], ratio=slope_ratio, rng=rng)
     intercept = numbers[:, 0].copy()
-    # Steps beyond the first would end where every answer is a yes: they go both ways.
+    # Centred, because with further levels nearly all responses would be 1.
     beyond = loadings @ (np.array(law.space.levels) - 2) / 2
     binary = np.array([name == "bernoulli" for name in families])
     intercept[binary] -= beyond[binary]
@@ -235,33 +231,32 @@ def design(
     levels: int | Sequence[int] = 2,
     rng: Seed = None,
 ) -> Truth:
-    """Return one cell of the paper's simulation studies, with freshly drawn tables.
+    """Return the truth of one cell of the paper's simulation studies, with random tables.
 
     Parameters
     ----------
     model : str
         "Chain-5", "Tree-5", "Model-5", "Chain-10", "Tree-10", "Model-7", "Model-8", "Model-13".
     q : {"Q1", "Q2"}
-        The measurement matrix, shape (3K, K).
+        The Q-matrix, shape (3K, K).
     family : str
         "bernoulli", "poisson", "gaussian" or "lognormal". "poisson" has the log link in the text
-        design and the identity link in the research code's; "poisson-identity" forces the latter.
+        design and the identity link in the research code; "poisson-identity" always has the latter.
     design : {"text", "research-code"}
-        What the paper prints, or what produced its printed numbers. They differ in the
-        conditional tables, in the parents of Model-8's last latent, in the coefficients of
-        Bernoulli items and in the link of Poisson items.
+        The design printed in the paper, or the one that produced its numbers. They differ in the
+        conditional tables, the parents of the last latent of Model-8, the coefficients of
+        Bernoulli items and the link of Poisson items.
     slope_ratio : float
-        1 for the paper's equal slopes; 2 gives every state of an item's latents its own mean,
-        which a comparison with methods that count mixture components needs to be fair.
+        1 for the paper's equal slopes; 2 gives every state of an item's latents a different mean,
+        as a fair comparison with methods that count mixture components requires.
     dispersion : float
-        Variance of gaussian and of logged lognormal items, 1 in the paper.
+        Variance of gaussian items and of the logarithm of lognormal items, 1 in the paper.
     levels : int or sequence of int, length K
-        With more than 2 somewhere, the network's tables are those of `random_law`, as the paper
-        has binary latents only.
+        If any is above 2, the tables are drawn by `random_law`; the paper has binary latents only.
     rng : int, SeedSequence, Generator or None
     """
     if q not in BANDWIDTHS:
-        raise SettingError(f"q must be 'Q1' or 'Q2', got {q!r}")
+        raise invalid_setting("q", Choices(tuple(BANDWIDTHS)), q)
     generator = np.random.default_rng(rng)
     law = design_law(model, design=design, rng=generator)
     n_latents = law.space.n_latents

@@ -1,4 +1,4 @@
-"""Latent graphs of any shape, and conditional tables for them."""
+"""Generators of latent graphs, conditional tables, Q-matrices and loadings for simulations."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Choices, SettingError, invalid_setting
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.terms import Effects
-from hidag.simulation.truth import Seed, Truth
+from hidag.simulation.truth import Seed, Truth, check_length
 from hidag.structure.graphs import DAG
 
 
 def dag_from_parents(parents: Sequence[Sequence[int]]) -> DAG:
-    """Return the graph in which latent k has the parents ``parents[k]`` (0-based)."""
+    """Return the DAG in which latent k has the parents ``parents[k]`` (0-based)."""
     return DAG.from_parents(parents)
 
 
@@ -26,17 +26,20 @@ def chain_dag(n_latents: int) -> DAG:
 
 
 def tree_dag(n_latents: int, branching: int = 2) -> DAG:
-    """Return the tree filled row by row, in which each latent has up to ``branching`` children."""
+    """Return the tree, filled row by row, with up to ``branching`` children per latent."""
     if n_latents < 1 or branching < 1:
         raise SettingError(
-            f"a tree needs at least 1 latent and 1 branch, got n_latents={n_latents} and "
-            f"branching={branching}"
+            "invalid-tree",
+            "a tree needs at least 1 latent and 1 branch, got n_latents={n_latents} and "
+            "branching={branching}",
+            n_latents=n_latents,
+            branching=branching,
         )
     return dag_from_parents([() if k == 0 else ((k - 1) // branching,) for k in range(n_latents)])
 
 
 def random_dag(n_latents: int, average_parents: float, *, rng: Seed = None) -> DAG:
-    """Return a random graph: each pair joined with the same probability, along a random order.
+    """Return a random DAG with a random order, each pair adjacent with the same probability.
 
     Parameters
     ----------
@@ -47,10 +50,8 @@ def random_dag(n_latents: int, average_parents: float, *, rng: Seed = None) -> D
     """
     most = (n_latents - 1) / 2
     if not 0 <= average_parents <= most:
-        raise SettingError(
-            f"average_parents must be from 0 to {most:g} for {n_latents} latents, "
-            f"got {average_parents:g}"
-        )
+        expected = f"from 0 to {most:g} for {n_latents} latents"
+        raise invalid_setting("average_parents", expected, average_parents)
     generator = np.random.default_rng(rng)
     probability = average_parents / most if most > 0 else 0.0
     joined = np.triu(generator.random((n_latents, n_latents)) < probability, k=1)
@@ -68,33 +69,30 @@ def random_law(
     effects: tuple[float, float] = (1.2, 2.0),
     root_probability: tuple[float, float] = (0.5, 0.5),
 ) -> NetworkLaw:
-    """Return random conditional tables for a graph.
+    """Return a law with random conditional tables on a graph.
 
-    A latent's adjacent-category log-odds are a sum of its parents' effects times their levels,
-    centred so that no level is rare. Each effect has a magnitude drawn uniformly from ``effects``
-    and a random sign, so every edge matters. With one binary
-    parent an effect of 1.7 means probabilities of .30 and .70.
+    The adjacent-category log-odds of a latent are the sum of its parents' effects times their
+    levels, centred so that no level is rare. Each effect has a magnitude drawn uniformly from
+    ``effects`` and a random sign. With one binary parent an effect of 1.7 gives probabilities of
+    .30 and .70.
 
     Parameters
     ----------
     dag : DAG
     rng : int, SeedSequence, Generator or None
     levels : sequence of int, length K, optional
-        Number of levels of each latent; binary unless given.
+        Number of levels of each latent; default binary.
     effects : (float, float)
-        Range of the effects' magnitudes; the levels of a parent span one such effect.
+        Range of the magnitudes; the levels of a parent together span one effect.
     root_probability : (float, float)
         Range of P(Z = 1) for binary latents without parents; other roots are uniform.
     """
     if not 0 <= effects[0] <= effects[1]:
-        raise SettingError(f"effects must be a range (low, high) with 0 <= low, got {effects}")
+        raise invalid_setting("effects", "a range (low, high) with 0 <= low", effects)
     if not 0 < root_probability[0] <= root_probability[1] < 1:
-        raise SettingError(
-            f"root_probability must be a range inside (0, 1), got {root_probability}"
-        )
+        raise invalid_setting("root_probability", "a range inside (0, 1)", root_probability)
     space = StateSpace.binary(dag.n_variables) if levels is None else StateSpace(tuple(levels))
-    if space.n_latents != dag.n_variables:
-        raise SettingError(f"{dag.n_variables} latents need as many levels, got {space.n_latents}")
+    check_length(space.levels, dag.n_variables, "latents", "levels")
     generator = np.random.default_rng(rng)
     tables = []
     for k, parents in enumerate(dag.parents):
@@ -114,27 +112,27 @@ def random_law(
     return NetworkLaw(space, dag.parents, tuple(tables))
 
 
-# --- Which latents each item measures, and how strongly
-
-
 def banded_q(n_latents: int, bandwidth: int) -> NDArray[np.int8]:
-    """Return the paper's measurement matrix, shape (3K, K): a band over two identities.
+    """Return the paper's Q-matrix, shape (3K, K): a band stacked on two identity matrices.
 
     Parameters
     ----------
     n_latents : int
         K.
     bandwidth : int
-        Item j of the band measures the latents at distance at most ``bandwidth`` from j: 1 gives
-        the paper's Q1, 2 its Q2.
+        Item j of the band measures the latents at distance at most ``bandwidth`` from j. 1 is the
+        paper's Q1, 2 its Q2.
     """
     if n_latents < 1 or bandwidth < 0:
         raise SettingError(
-            f"a banded Q needs at least 1 latent and a bandwidth >= 0, got n_latents={n_latents} "
-            f"and bandwidth={bandwidth}"
+            "invalid-band",
+            "a banded Q needs at least 1 latent and a bandwidth >= 0, got n_latents={n_latents} "
+            "and bandwidth={bandwidth}",
+            n_latents=n_latents,
+            bandwidth=bandwidth,
         )
-    place = np.arange(n_latents)
-    band = np.abs(place[:, None] - place[None, :]) <= bandwidth
+    index = np.arange(n_latents)
+    band = np.abs(index[:, None] - index[None, :]) <= bandwidth
     identity = np.eye(n_latents, dtype=bool)
     return np.vstack([band, identity, identity]).astype(np.int8)
 
@@ -147,11 +145,11 @@ def random_q(
     max_parents: int = 3,
     rng: Seed = None,
 ) -> NDArray[np.int8]:
-    """Return a random measurement matrix, shape (J, K), with a given share of pure items.
+    """Return a random Q-matrix, shape (J, K), with a given share of pure items.
 
-    Pure items (one latent each) come last and are dealt to the latents in turn, so that every
-    latent gets as many as every other, up to one. The other items measure 2 to ``max_parents``
-    latents, one of them dealt in turn as well.
+    Pure items (one latent each) come last and cycle through the latents, so that their numbers
+    differ by at most one. The other items measure 2 to ``max_parents`` latents, the first of which
+    cycles likewise.
 
     Parameters
     ----------
@@ -165,22 +163,22 @@ def random_q(
     """
     if n_items < n_latents:
         raise SettingError(
-            f"every latent needs an item: {n_latents} latents, but only {n_items} items"
+            "too-few-items",
+            "every latent needs an item: {n_latents} latents, but only {n_items} items",
+            n_latents=n_latents,
+            n_items=n_items,
         )
     if not 0 <= pure_share <= 1:
-        raise SettingError(f"pure_share must be from 0 to 1, got {pure_share}")
+        raise invalid_setting("pure_share", "from 0 to 1", pure_share)
     n_pure = round(pure_share * n_items)
     if n_pure < n_items and not 2 <= max_parents <= n_latents:
-        raise SettingError(
-            f"items that are not pure measure at least 2 latents: max_parents must be from 2 to "
-            f"{n_latents}, got {max_parents}"
-        )
+        expected = f"from 2 to {n_latents}, because items that are not pure measure several latents"
+        raise invalid_setting("max_parents", expected, max_parents)
     generator = np.random.default_rng(rng)
     out = np.zeros((n_items, n_latents), dtype=np.int8)
-    n_mixed = n_items - n_pure
-    # Dealing goes on through both kinds, so that J >= K items reach every latent.
+    # The cycle runs through both kinds of items, so that J >= K items cover every latent.
     out[np.arange(n_items), np.arange(n_items) % n_latents] = 1
-    for row in out[:n_mixed]:
+    for row in out[: n_items - n_pure]:
         others = np.flatnonzero(row == 0)
         n_more = generator.integers(1, max_parents)
         row[generator.choice(others, size=n_more, replace=False)] = 1
@@ -190,22 +188,22 @@ def random_q(
 def spread_slopes(
     q_matrix: ArrayLike, total: ArrayLike, *, ratio: float = 1.0, rng: Seed = None
 ) -> NDArray[np.float64]:
-    """Return loadings, shape (J, K), that add up to ``total`` over each item's latents.
+    """Return loadings, shape (J, K), whose sum over the latents of an item is ``total``.
 
     Parameters
     ----------
     q_matrix : array of 0 and 1, shape (J, K)
     total : float or array, shape (J,)
-        Sum of an item's slopes.
+        Sum of the slopes of an item.
     ratio : float
-        Ratio of an item's successive slopes: 1 makes them equal, as in the paper; 2 makes every
-        subset of an item's latents give a mean of its own.
+        Ratio of successive slopes of an item: 1 makes them equal, as in the paper; with 2 every
+        subset of an item's latents has a different mean.
     rng : int, SeedSequence, Generator or None
-        Decides which latent gets which slope; None with ``ratio=1`` needs no draws.
+        Assigns slopes to latents; not used if ``ratio`` is 1.
     """
     q = np.asarray(q_matrix)
     if ratio <= 0:
-        raise SettingError(f"ratio must be > 0, got {ratio}")
+        raise invalid_setting("ratio", "> 0", ratio)
     sums = np.broadcast_to(np.asarray(total, dtype=np.float64), (q.shape[0],))
     generator = np.random.default_rng(rng)
     out = np.zeros(q.shape)
@@ -218,17 +216,15 @@ def spread_slopes(
     return out
 
 
-# --- Truths beyond the paper's designs: latents with several levels, latents that act together
-
-#: Mean size of a step from one level to the next, on the scale of the predictor.
+#: Mean step of the linear predictor from one level to the next.
 STEPS = {"gaussian": 1.5, "lognormal": 1.5, "bernoulli": 2.0, "poisson": 0.8}
-#: Predictors are centred where the link flattens out on both sides.
+#: Families whose predictors are centred, because the link saturates at both ends.
 CENTRED = frozenset({"bernoulli"})
-#: Steps vary by this share of their mean size.
+#: Relative half-width of the uniform distribution of the steps.
 UNEVENNESS = 0.3
 
 
-def rich_truth(
+def random_truth(
     law: NetworkLaw,
     q_matrix: ArrayLike,
     family: str | Sequence[str] = "gaussian",
@@ -237,7 +233,7 @@ def rich_truth(
     dispersion: float = 1.0,
     rng: Seed = None,
 ) -> Truth:
-    """Return a truth whose items have a step of its own for every level and every interaction.
+    """Return a truth with random loadings, different for every level and every interaction.
 
     Parameters
     ----------
@@ -247,22 +243,21 @@ def rich_truth(
     family : str or sequence of str, length J
         "gaussian", "lognormal", "bernoulli" or "poisson".
     effects : {"main", "all", "dina"} or int
-        Whether an item's latents add up, add up with every product of theirs (or those up to an
-        order) as strong as a step, or do nothing unless all are there (twice as strong).
+        Main effects only; all interactions as well, or those up to an order; or only the
+        interaction of all latents of an item, twice as large.
     dispersion : float
-        Variance of gaussian and of logged lognormal items.
+        Variance of gaussian items and of the logarithm of lognormal items.
     rng : int, SeedSequence, Generator or None
-        Sizes are drawn evenly within 30 % of their mean.
+        Loadings are uniform within 30 % of their mean.
     """
     q = np.asarray(q_matrix, dtype=np.int8)
     families = (family,) * len(q) if isinstance(family, str) else tuple(family)
     for name in families:
         if name not in STEPS:
-            known = ", ".join(repr(known) for known in STEPS)
-            raise SettingError(f"family must be one of {known}, got {name!r}")
+            raise invalid_setting("family", Choices(tuple(STEPS)), name)
     wanted = Effects.of(effects)
     if wanted.reversed:
-        raise SettingError("effects must be 'main', 'all', 'dina' or an order, got 'dino'")
+        raise invalid_setting("effects", Choices(("main", "all", "dina"), "an order"), effects)
     terms = wanted.terms(q, law.space.levels)
     generator = np.random.default_rng(rng)
     size = np.array([STEPS[name] for name in families])[:, None]
@@ -271,7 +266,7 @@ def rich_truth(
     if wanted.conjunctive:
         alone = (q != 0).sum(axis=1, keepdims=True) == 1
         loadings *= np.where(alone, 1.0, 2.0)
-    # The middle between an item's lowest and highest predictor comes to zero.
+    # Centred: the lowest and highest predictor of an item have opposite values.
     middle = 0.5 * loadings.sum(axis=1)
     intercept = np.where([name in CENTRED for name in families], -middle, 0.0)
     return Truth(q, intercept, loadings, np.full(len(q), dispersion), families, law, terms=terms)

@@ -1,8 +1,9 @@
-"""What a simulation is drawn from, and what it returns."""
+"""The true model of a simulation, data drawn from it, and its JSON file."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import Advice, FileError, HidagError, SettingError
+from hidag.exceptions import Advice, FileError, HidagError, Setting, SettingError, invalid_setting
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family
@@ -19,200 +20,125 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 from hidag.structure.graphs import CPDAG, DAG
 
-# --- Which means a simulated item can have: what fitting never meets, drawing must refuse
-
 Floats = NDArray[np.float64]
 
+#: Accepted wherever random numbers are drawn; None draws a fresh seed.
+Seed = int | np.random.SeedSequence | np.random.Generator | None
 
-def refuse_impossible_means(
-    families: tuple[str, ...], lowest: Floats, highest: Floats, names: tuple[str, ...]
-) -> None:
-    """Raise unless every state gives every item a mean its family can have.
-
-    Parameters
-    ----------
-    families : tuple of str, length J
-    lowest, highest : ndarray, shape (J,)
-        Smallest and largest linear predictor over the latent states.
-    names : tuple of str, length J
-    """
-    kinds = [family_named(name) for name in families]
-    bounded = np.isfinite([kind.lowest_predictor for kind in kinds])
-    bad = np.flatnonzero(bounded & (lowest <= 0))
-    if len(bad):
-        raise SettingError(
-            "nonpositive-mean",
-            "family={family!r} needs a mean > 0 in every latent state, but item {item!r} has mean "
-            "{mean:.6g} in one ({n_bad} of {n_items} items)",
-            advice=Advice("raise-intercept", "raise the intercept or use a family with a log link"),
-            family=families[bad[0]],
-            item=names[bad[0]],
-            mean=lowest[bad[0]],
-            n_bad=len(bad),
-            n_items=len(names),
-        )
-    largest = np.array([kind.largest_simulated_predictor for kind in kinds])
-    bad = np.flatnonzero(highest > largest)
-    if len(bad):
-        raise SettingError(
-            "predictor-too-large",
-            "family={family!r} can be simulated with a linear predictor of at most {largest:g}, "
-            "but item {item!r} reaches {highest:.6g} ({n_bad} of {n_items} items)",
-            advice=Advice("lower-intercept", "lower the intercept or the slopes"),
-            family=families[bad[0]],
-            largest=largest[bad[0]],
-            item=names[bad[0]],
-            highest=highest[bad[0]],
-            n_bad=len(bad),
-            n_items=len(names),
-        )
-
-
-# ---
-
-
-def _numbers(values: object, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
-    out = np.array(values, dtype=np.float64)
-    if out.shape != shape:
-        raise SettingError(f"{name} must have shape {shape}, got {out.shape}")
-    return out
-
-
-def _cutpoints(given: object, kinds: list[Family], items: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the cutpoints of ordered grades, (J, C), NaN where an item has none."""
-    size = max(kind.n_cutpoints for kind in kinds)
-    out = np.full((len(kinds), size), np.nan)
-    if size == 0:
-        return out
-    asked = _numbers(np.zeros((len(kinds), 0)) if given is None else given, (len(kinds), size),
-                     "cutpoints")  # fmt: skip
-    for j, kind in enumerate(kinds):
-        own = asked[j, : kind.n_cutpoints]
-        if not (np.isfinite(own).all() and (np.diff(own, prepend=0.0) > 0).all()):
-            raise SettingError(
-                f"family={kind.name!r} needs {kind.n_cutpoints} rising cutpoints > 0, but item "
-                f"{items[j]!r} has {', '.join(f'{value:g}' for value in own)}"
-            )
-        out[j, : kind.n_cutpoints] = own
-    return out
+_FORMAT = "hidag-truth"
+_VERSION = 1
 
 
 @dataclass(frozen=True)
 class Truth:
-    """A latent network and the items that measure it, complete enough to draw data from.
+    """A latent network and the items that measure it: a complete model to draw data from.
 
     Item j has linear predictor ``intercept[j] + loadings[j] @ phi(z)``, where phi holds the values
-    of the terms: the latents themselves when they are binary and act by themselves.
+    of the terms. Binary latents without interactions are their own terms.
 
     Parameters
     ----------
     q_matrix : array of 0 and 1, shape (J, K)
     intercept : array, shape (J,)
     loadings : array, shape (J, T)
-        On the terms, zero wherever ``q_matrix`` is zero; shape (J, K) gives every level of a latent
-        the same step.
+        On the terms, zero wherever ``q_matrix`` is zero. Shape (J, K) is also accepted and gives
+        every level of a latent the same step.
     dispersion : array, shape (J,)
-        Variance of gaussian items and of the logarithm of lognormal ones, and what else a family
-        calls its dispersion; whatever is given for families that have none is stored as NaN.
+        Variance of gaussian items and of the logarithm of lognormal items, or the dispersion
+        parameter of other families. Stored as NaN for families without one.
     families : sequence of str, length J
-        Names of families, such as "bernoulli", "poisson" (log link), "gaussian" or "ordinal(5)";
-        nominal items cannot be drawn.
+        Names such as "bernoulli", "poisson" (log link), "gaussian" or "ordinal(5)"; nominal items
+        are not supported.
     law : NetworkLaw
-        The latents' graph and conditional tables.
+        Graph and conditional tables of the latents.
     item_names, latent_names : sequence of str, optional
-        X1, X2, ... and Z1, Z2, ... unless given.
+        Default X1, X2, ... and Z1, Z2, ...
     terms : Terms, optional
-        What the loadings multiply; the latents' main terms unless given.
+        Default: the main terms of the latents.
     cutpoints : array, shape (J, C), optional
-        Rising positive cutpoints of ordered grades beyond the first, which is zero; NaN or
-        anything else where an item has fewer.
+        Increasing positive cutpoints of ordinal items, without the first, which is zero. Entries
+        beyond an item's number of cutpoints are ignored.
     """
 
     q_matrix: NDArray[np.int8]
-    intercept: NDArray[np.float64]
-    loadings: NDArray[np.float64]
-    dispersion: NDArray[np.float64]
+    intercept: Floats
+    loadings: Floats
+    dispersion: Floats
     families: tuple[str, ...]
     law: NetworkLaw
     item_names: tuple[str, ...] = ()
     latent_names: tuple[str, ...] = ()
     terms: Terms = None  # type: ignore[assignment]
-    cutpoints: NDArray[np.float64] = None  # type: ignore[assignment]
+    cutpoints: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         q = np.array(self.q_matrix)
         if q.ndim != 2 or not np.isin(q, (0, 1)).all():
-            raise SettingError("q_matrix must be a two-dimensional array of 0 and 1")
+            raise SettingError(
+                "invalid-q-matrix", "q_matrix must be a two-dimensional array of 0 and 1"
+            )
         n_items, n_latents = q.shape
-        if self.law.space.n_latents != n_latents:
+        space = self.law.space
+        if space.n_latents != n_latents:
             raise SettingError(
-                f"q_matrix has {n_latents} columns, but the law has "
-                f"{self.law.space.n_latents} latents"
+                "size-mismatch",
+                "q_matrix has {n_columns} columns, but the law has {n_latents} latents",
+                n_columns=n_latents,
+                n_latents=space.n_latents,
             )
-        intercept = _numbers(self.intercept, (n_items,), "intercept")
-        terms = Terms.main(self.law.space.levels) if self.terms is None else self.terms
-        if terms.levels != self.law.space.levels:
+        terms = Terms.main(space.levels) if self.terms is None else self.terms
+        if terms.levels != space.levels:
             raise SettingError(
-                f"terms are of latents with levels {terms.levels}, but the law's have "
-                f"{self.law.space.levels}"
+                "size-mismatch",
+                "terms are for latents with levels {got}, but those of the law have {expected}",
+                got=terms.levels,
+                expected=space.levels,
             )
-        given = np.array(self.loadings, dtype=np.float64)
-        if given.shape == (n_items, n_latents):
-            given = terms.even_steps(given)
-        loadings = _numbers(given, (n_items, terms.n_terms), "loadings")
+        intercept = _check_shape("intercept", self.intercept, (n_items,))
+        loadings = np.array(self.loadings, dtype=np.float64)
+        if loadings.shape == (n_items, n_latents):
+            loadings = terms.even_steps(loadings)
+        loadings = _check_shape("loadings", loadings, (n_items, terms.n_terms))
         if not (np.isfinite(intercept).all() and np.isfinite(loadings).all()):
-            raise SettingError("intercept and loadings must be finite")
+            raise SettingError("not-finite", "intercept and loadings must be finite")
         families = tuple(self.families)
-        if len(families) != n_items:
-            raise SettingError(f"{n_items} items need as many families, got {len(families)}")
+        check_length(families, n_items, "items", "families")
         kinds = [family_named(name) for name in families]
         items = tuple(self.item_names) or tuple(f"X{j + 1}" for j in range(n_items))
         latents = tuple(self.latent_names) or tuple(f"Z{k + 1}" for k in range(n_latents))
-        for names, size, what in ((items, n_items, "item"), (latents, n_latents, "latent")):
-            if len(names) != size:
-                raise SettingError(f"{size} {what}s need as many names, got {len(names)}")
-        stray = np.argwhere(~terms.support(q) & (loadings != 0))
-        if len(stray):
-            j, t = stray[0]
+        check_length(items, n_items, "items", "names")
+        check_length(latents, n_latents, "latents", "names")
+        outside = np.argwhere(~terms.support(q) & (loadings != 0))
+        if len(outside):
+            j, t = outside[0]
             raise SettingError(
-                f"loadings must be 0 where q_matrix is 0, but item {items[j]!r} has loading "
-                f"{loadings[j, t]:.6g} on {terms.names(latents)[t]!r} ({len(stray)} entries)"
+                "loading-outside-q",
+                "loadings must be 0 where q_matrix is 0, but item {item!r} has loading "
+                "{value:.6g} on {term!r} ({n} entries)",
+                item=items[j],
+                value=loadings[j, t],
+                term=terms.names(latents)[t],
+                n=len(outside),
             )
-        has_variance = np.array([kind.has_dispersion for kind in kinds], dtype=bool)
-        dispersion = _numbers(self.dispersion, (n_items,), "dispersion")
-        bad = np.flatnonzero(has_variance & ~((dispersion > 0) & np.isfinite(dispersion)))
-        if len(bad):
-            raise SettingError(
-                f"dispersion must be a finite variance > 0, but item {items[bad[0]]!r} has "
-                f"{dispersion[bad[0]]:.6g} ({len(bad)} of {n_items} items)"
-            )
-        for j in np.flatnonzero(has_variance):
-            if dispersion[j] > kinds[j].dispersion_bounds[1]:
-                raise SettingError(
-                    f"family={families[j]!r} needs a dispersion ({kinds[j].dispersion_meaning}) of "
-                    f"at most {kinds[j].dispersion_bounds[1]:g}, but item {items[j]!r} has "
-                    f"{dispersion[j]:.6g}"
-                )
-        dispersion[~has_variance] = np.nan
-        cutpoints = _cutpoints(self.cutpoints, kinds, items)
-        plain = MeasurementParameters(families, intercept, loadings, np.ones(n_items), terms)
-        mirrored = replace(plain, intercept=-intercept, loadings=-loadings)
-        lowest, highest = plain.lowest_predictors(), -mirrored.lowest_predictors()
-        refuse_impossible_means(families, lowest, highest, items)
-        fields: dict[str, NDArray[Any]] = {
+        dispersion = _check_dispersion(self.dispersion, kinds, items)
+        cutpoints = _check_cutpoints(self.cutpoints, kinds, items)
+        parameters = MeasurementParameters(families, intercept, loadings, np.ones(n_items), terms)
+        _check_means(parameters, kinds, items)
+        fields: dict[str, Any] = {
             "q_matrix": q.astype(np.int8),
             "intercept": intercept,
             "loadings": loadings,
             "dispersion": dispersion,
             "cutpoints": cutpoints,
+            "families": families,
+            "terms": terms,
+            "item_names": items,
+            "latent_names": latents,
         }
-        for name, values in fields.items():
-            values.setflags(write=False)
-            object.__setattr__(self, name, values)
-        object.__setattr__(self, "families", families)
-        object.__setattr__(self, "terms", terms)
-        object.__setattr__(self, "item_names", items)
-        object.__setattr__(self, "latent_names", latents)
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
 
     @property
     def n_items(self) -> int:
@@ -226,12 +152,12 @@ class Truth:
 
     @property
     def dag(self) -> DAG:
-        """The latents' graph, read off the law so that the two cannot disagree."""
+        """The graph of the latents, taken from the law."""
         return DAG.from_parents(self.law.parents, self.latent_names)
 
     @property
     def cpdag(self) -> CPDAG:
-        """All that data can tell of the latents' graph: its Markov equivalence class."""
+        """The Markov equivalence class of the graph, the part that data can identify."""
         return self.dag.to_cpdag()
 
     @property
@@ -239,17 +165,17 @@ class Truth:
         """Number of edges among the latents and from latents to items."""
         return sum(len(parents) for parents in self.law.parents) + int(self.q_matrix.sum())
 
-    def predictor(self, states: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the items' linear predictors at rows of latent levels, shape (n, J)."""
+    def predictor(self, states: NDArray[np.integer]) -> Floats:
+        """Return the linear predictors of the items for latent states (n, K), shape (n, J)."""
         return np.asarray(self.intercept + self.terms.features(states) @ self.loadings.T)
 
-    def means(self, states: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the items' expectations at rows of latent levels, shape (n, J)."""
+    def means(self, states: NDArray[np.integer]) -> Floats:
+        """Return the expectations of the items for latent states (n, K), shape (n, J)."""
         return self.items.response_means(states)
 
     @property
     def items(self) -> MeasurementParameters:
-        """The items given the latents, as a fit has them."""
+        """The measurement parameters, in the class that fits use."""
         return MeasurementParameters(
             self.families,
             self.intercept,
@@ -257,6 +183,122 @@ class Truth:
             np.where(np.isnan(self.dispersion), 1.0, self.dispersion),
             self.terms,
             self.cutpoints,
+        )
+
+
+def check_length(values: Sequence[object], expected: int, of: str, what: str) -> None:
+    """Raise unless there is one value for each of ``expected`` items or latents."""
+    if len(values) != expected:
+        raise SettingError(
+            "size-mismatch",
+            "{expected} {of} need as many {what}, got {got}",
+            expected=expected,
+            of=of,
+            what=what,
+            got=len(values),
+        )
+
+
+def _check_shape(name: str, values: object, shape: tuple[int, ...]) -> Floats:
+    out = np.array(values, dtype=np.float64)
+    if out.shape != shape:
+        raise SettingError(
+            "wrong-shape",
+            "{name} must have shape {shape}, got {got}",
+            name=name,
+            shape=shape,
+            got=out.shape,
+        )
+    return out
+
+
+def _check_dispersion(given: object, kinds: list[Family], items: tuple[str, ...]) -> Floats:
+    """Return the dispersions, NaN for families without one; raise if one is out of bounds."""
+    dispersion = _check_shape("dispersion", given, (len(kinds),))
+    used = np.array([kind.has_dispersion for kind in kinds], dtype=bool)
+    bad = np.flatnonzero(used & ~((dispersion > 0) & np.isfinite(dispersion)))
+    if len(bad):
+        raise SettingError(
+            "invalid-dispersion",
+            "dispersion must be a finite variance > 0, but item {item!r} has {value:.6g} "
+            "({n} of {n_items} items)",
+            item=items[bad[0]],
+            value=dispersion[bad[0]],
+            n=len(bad),
+            n_items=len(items),
+        )
+    for j in np.flatnonzero(used):
+        family = kinds[j]
+        if dispersion[j] > family.dispersion_bounds[1]:
+            raise SettingError(
+                "invalid-dispersion",
+                "{family} needs a dispersion ({meaning}) of at most {bound:g}, but item {item!r} "
+                "has {value:.6g}",
+                family=Setting("family", family.name),
+                meaning=family.dispersion_meaning,
+                bound=family.dispersion_bounds[1],
+                item=items[j],
+                value=dispersion[j],
+            )
+    dispersion[~used] = np.nan
+    return dispersion
+
+
+def _check_cutpoints(given: object, kinds: list[Family], items: tuple[str, ...]) -> Floats:
+    """Return the cutpoints of ordinal items, shape (J, C), NaN where an item has none."""
+    shape = (len(kinds), max(kind.n_cutpoints for kind in kinds))
+    out = np.full(shape, np.nan)
+    if shape[1] == 0:
+        return out
+    cutpoints = _check_shape("cutpoints", np.zeros((len(kinds), 0)) if given is None else given,
+                             shape)  # fmt: skip
+    for j, family in enumerate(kinds):
+        own = cutpoints[j, : family.n_cutpoints]
+        if not (np.isfinite(own).all() and (np.diff(own, prepend=0.0) > 0).all()):
+            raise SettingError(
+                "invalid-cutpoints",
+                "{family} needs {n} increasing cutpoints > 0, but item {item!r} has {values}",
+                family=Setting("family", family.name),
+                n=family.n_cutpoints,
+                item=items[j],
+                values=", ".join(f"{value:g}" for value in own),
+            )
+        out[j, : family.n_cutpoints] = own
+    return out
+
+
+def _check_means(
+    parameters: MeasurementParameters, kinds: list[Family], items: tuple[str, ...]
+) -> None:
+    """Raise unless every latent state gives every item a mean that its family can have."""
+    negated = replace(parameters, intercept=-parameters.intercept, loadings=-parameters.loadings)
+    lowest, highest = parameters.lowest_predictors(), -negated.lowest_predictors()
+    bounded = np.isfinite([kind.lowest_predictor for kind in kinds])
+    for j in np.flatnonzero(bounded & (lowest <= 0))[:1]:
+        raise SettingError(
+            "nonpositive-mean",
+            "{family} needs a mean > 0 in every latent state, but item {item!r} has mean "
+            "{mean:.6g} in one ({n} of {n_items} items)",
+            advice="raise the intercept or use a family with a log link",
+            family=Setting("family", kinds[j].name),
+            item=items[j],
+            mean=lowest[j],
+            n=int((bounded & (lowest <= 0)).sum()),
+            n_items=len(items),
+        )
+    largest = np.array([kind.largest_simulated_predictor for kind in kinds])
+    for j in np.flatnonzero(highest > largest)[:1]:
+        raise SettingError(
+            "predictor-too-large",
+            "{family} can be simulated with a linear predictor of at most {largest:g}, but item "
+            "{item!r} reaches {highest:.6g} ({n} of {n_items} items)",
+            advice="lower the intercept or the slopes",
+            family=Setting("family", kinds[j].name),
+            largest=largest[j],
+            item=items[j],
+            highest=highest[j],
+            n=int((highest > largest).sum()),
+            n_items=len(items),
         )
 
 
@@ -269,23 +311,56 @@ class Simulation:
     X : ndarray of float64, shape (N, J)
         The items; NaN where a cell is missing.
     states : ndarray of uint8, shape (N, K)
-        The latents that no estimator may see.
+        The latent states, which no estimator may see.
     truth : Truth
     """
 
-    X: NDArray[np.float64]
+    X: Floats
     states: NDArray[np.uint8]
     truth: Truth
 
 
-# --- A simulation's truth as a JSON file, and back
+def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float = 0.0) -> Simulation:
+    """Draw data from a truth.
 
-_FORMAT = "hidag-truth"
-_VERSION = 1
+    Parameters
+    ----------
+    truth : Truth
+    n_samples : int
+        Number of rows, N.
+    rng : int, SeedSequence, Generator or None
+        The same seed gives the same bits.
+    missing : float
+        Probability that a cell is missing completely at random. The observed cells are the same
+        as those drawn with ``missing=0``.
+
+    Returns
+    -------
+    Simulation
+    """
+    if n_samples < 1:
+        raise invalid_setting("n_samples", "at least 1", n_samples)
+    if not 0.0 <= missing < 1.0:
+        raise invalid_setting("missing", "a probability from 0 to below 1", missing)
+    generator = np.random.default_rng(rng)
+    states = truth.law.sample(n_samples, generator)
+    eta = truth.predictor(states)
+    X = np.empty(eta.shape)
+    items = truth.items
+    for j, name in enumerate(truth.families):
+        family = family_named(name)
+        auxiliary = items.auxiliary(family, np.array([j]))[0]
+        X[:, j] = family.sample(eta[:, j], auxiliary, generator)
+    # The mask is drawn last, so that it changes no other draw.
+    if missing > 0.0:
+        X[generator.random(X.shape) < missing] = np.nan
+    X.setflags(write=False)
+    states.setflags(write=False)
+    return Simulation(X, states, truth)
 
 
 def write_truth(truth: Truth, path: Path) -> None:
-    """Write all of a truth; numbers read back exactly."""
+    """Write a truth as JSON; numbers are read back exactly."""
     content = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -307,27 +382,38 @@ def write_truth(truth: Truth, path: Path) -> None:
 
 
 def read_truth(path: Path) -> Truth:
-    """Return the truth of a file that `write_truth` wrote, or of the folder that holds it."""
+    """Return the truth from a file that :func:`write_truth` wrote, or from its folder."""
     file = path / "truth.json" if path.is_dir() else path
     if not file.is_file():
-        raise FileError(f"no truth at {file}: expected a truth.json written by hidag simulate")
+        raise FileError(
+            "missing-file",
+            "no truth at {file}: expected a truth.json written by hidag simulate",
+            file=str(file),
+        )
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT or content["version"] != _VERSION:
             raise KeyError("format")
-        return _truth_of(content)
+        return _parse_truth(content)
     except (OSError, ValueError, KeyError, TypeError, IndexError, HidagError) as error:
         raise FileError(
-            f"{file} is not a truth written by hidag simulate, or it is cut off; write it again"
+            "invalid-file",
+            "{file} is not a truth written by hidag simulate, or it is truncated",
+            advice="write it again",
+            file=str(file),
         ) from error
 
 
-def _truth_of(content: dict[str, Any]) -> Truth:
+def _parse_truth(content: dict[str, Any]) -> Truth:
     law = NetworkLaw(
         StateSpace(tuple(content["levels"])),
         tuple(tuple(parents) for parents in content["parents"]),
         tuple(np.array(table, dtype=np.float64) for table in content["tables"]),
     )
+    interactions = tuple(
+        tuple((int(k), int(u)) for k, u in pairs) for pairs in content.get("interactions", ())
+    )
+    no_cutpoints: list[list[float]] = [[]] * len(content["families"])
     return Truth(
         np.array(content["q_matrix"], dtype=np.int8),
         np.array(content["intercept"], dtype=np.float64),
@@ -337,59 +423,6 @@ def _truth_of(content: dict[str, Any]) -> Truth:
         law,
         item_names=tuple(content["item_names"]),
         latent_names=tuple(content["latent_names"]),
-        terms=Terms(
-            law.space.levels,
-            tuple(
-                tuple((int(k), int(u)) for k, u in pairs)
-                for pairs in content.get("interactions", ())
-            ),
-        ),
-        cutpoints=np.array(
-            content.get("cutpoints", [[]] * len(content["families"])), dtype=np.float64
-        ),
+        terms=Terms(law.space.levels, interactions),
+        cutpoints=np.array(content.get("cutpoints", no_cutpoints), dtype=np.float64),
     )
-
-
-# --- Drawing data from a truth
-
-#: What every function here that draws accepts: a seed, a seed sequence, a generator, or nothing.
-Seed = int | np.random.SeedSequence | np.random.Generator | None
-
-
-def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float = 0.0) -> Simulation:
-    """Return data drawn from a truth.
-
-    Parameters
-    ----------
-    truth : Truth
-    n_samples : int
-        Number of rows, N.
-    rng : int, SeedSequence, Generator or None
-        The same seed gives the same bits; None draws afresh.
-    missing : float
-        Probability that a cell is missing, independently of everything (missing completely at
-        random). The cells that stay are the ones that ``missing=0`` would have drawn.
-
-    Returns
-    -------
-    Simulation
-    """
-    if n_samples < 1:
-        raise SettingError(f"n_samples must be at least 1, got {n_samples}")
-    if not 0.0 <= missing < 1.0:
-        raise SettingError(f"missing must be a probability from 0 to below 1, got {missing}")
-    generator = np.random.default_rng(rng)
-    states = truth.law.sample(n_samples, generator)
-    eta = truth.predictor(states)
-    X = np.empty(eta.shape)
-    items = truth.items
-    for j, name in enumerate(truth.families):
-        family = family_named(name)
-        auxiliary = items.auxiliary(family, np.array([j]))[0]
-        X[:, j] = family.sample(eta[:, j], auxiliary, generator)
-    # The mask is drawn last, so that asking for missing cells changes no other draw.
-    if missing > 0.0:
-        X[generator.random(X.shape) < missing] = np.nan
-    X.setflags(write=False)
-    states.setflags(write=False)
-    return Simulation(X, states, truth)
