@@ -16,7 +16,7 @@ import numpy as np
 from hidag import DCRL, Knowledge
 from hidag.causal import average_effects
 from hidag.causal.probability_queries import intervene
-from hidag.inference import draws_of_law
+from hidag.inference import draw_asymptotic
 from hidag.simulation import dag_from_parents, make_truth, random_law, simulate
 
 DESIGNS = {"collider": [(), (), (0, 1), (2,)], "chain": [(), (0,), (1,), (2,)]}
@@ -84,7 +84,7 @@ def main() -> None:
                 random_state=replicate,
             )
             fit = model.fit(rows, sample_weight=weights).result_
-            draws = draws_of_law(fit, options.draws, random_state=replicate)
+            draws = draw_asymptotic(fit, options.draws, random_state=replicate)
             found = average_effects(fit, replicates=draws, fix_graph=True, level=0.9)
             hits.append((found.lower <= wanted) & (wanted <= found.upper))
         inside = np.array(hits)

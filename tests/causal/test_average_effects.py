@@ -10,7 +10,7 @@ import pytest
 from hidag.causal import average_effects, what_if
 from hidag.data.missingness_patterns import SeenRows
 from hidag.exceptions import SettingError
-from hidag.inference import draws_of_law
+from hidag.inference import draw_asymptotic
 from hidag.latent import SaturatedLaw
 from hidag.simulation import chain_dag, dag_from_parents, make_truth, random_law
 from hidag.structure import CPDAG
@@ -62,7 +62,7 @@ def test_intervals_cover_the_estimate_and_shrink_with_the_root_of_n(saturated, a
     widths = []
     for n in (1000, 16000):
         one = replace(result, n_samples=n, n_counted=float(n))
-        found = average_effects(one, replicates=draws_of_law(one, 60), fix_graph=True)
+        found = average_effects(one, replicates=draw_asymptotic(one, 60), fix_graph=True)
         apart = ~np.isnan(found.low)
         assert (found.lower[apart] <= found.low[apart] + 1e-9).mean() > 0.95
         assert (found.upper[apart] >= found.high[apart] - 1e-9).mean() > 0.95
@@ -78,7 +78,7 @@ def test_intervals_use_the_effective_sample_size(as_result):
                   weighted=True, n_counted=2400.0)  # fmt: skip
     equal = replace(result, n_samples=8000, n_counted=8000.0)
     ours, theirs = (
-        average_effects(one, replicates=draws_of_law(one, 60), fix_graph=True)
+        average_effects(one, replicates=draw_asymptotic(one, 60), fix_graph=True)
         for one in (few, equal)
     )
     np.testing.assert_allclose(ours.lower, theirs.lower, rtol=1e-6)
@@ -111,10 +111,10 @@ def test_invalid_replicates_are_refused(as_result):
     )
     large = as_result(a_truth(chain_dag(11), (2,) * 11))
     with pytest.raises(SettingError) as caught:
-        next(draws_of_law(large))
+        next(draw_asymptotic(large))
     assert str(caught.value) == (
-        "intervals from the information need joint states listed, at most 1024, but there are "
-        "2^11; give replicates of a bootstrap instead"
+        "intervals from the information need listed joint states, at most 1024, but there are "
+        "2^11; pass the replicates of a bootstrap instead"
     )
 
 
@@ -122,10 +122,10 @@ def test_very_many_parameters_have_no_intervals(as_result):
     law = random_law(chain_dag(2), rng=0)
     wide = as_result(make_truth(law, np.tile(np.eye(2, dtype=int), (900, 1)), "gaussian"))
     with pytest.raises(SettingError) as caught:
-        draws_of_law(wide)
+        draw_asymptotic(wide)
     assert str(caught.value) == (
-        "intervals from the information are there for at most 5,000 parameters of items and law, "
-        "but there are 5,406; give replicates of a bootstrap instead"
+        "intervals from the information are limited to 5,000 parameters of items and law, but "
+        "there are 5,406; pass the replicates of a bootstrap instead"
     )
 
 

@@ -14,7 +14,7 @@ from hidag.causal import average_effects, what_if
 from hidag.causal.unidentified_effects import NOT_IDENTIFIED
 from hidag.cli.app import app
 from hidag.fitting.information_criteria import states_known
-from hidag.inference import draws_of_law
+from hidag.inference import draw_asymptotic
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.measurement.terms import interactions_within
@@ -139,7 +139,7 @@ def test_evidence_changes_which_outcomes_are_identified():
 
 def test_draws_have_no_mass_in_ruled_out_states():
     fit = line(copies=4)
-    draws = list(draws_of_law(fit, 20))
+    draws = list(draw_asymptotic(fit, 20))
     for draw in draws:
         np.testing.assert_array_equal(np.asarray(draw.law.probabilities)[fit.ruled_out], 0.0)
     assert np.std([draw.law.tables[1][1, 1] for draw in draws]) > 0.01

@@ -145,8 +145,8 @@ def test_few_refits_make_no_intervals_and_what_they_replace_is_said(hidag, table
     ran = hidag(*words, 1)
     assert ran.exit_code == 0, ran.stderr
     assert (
-        "1 refit makes no intervals, as these would hold the truth in 0% of cases; 3 refits make "
-        "intervals of 50%, and 90% takes 19\n"
+        "1 refit gives no intervals, because their coverage would be 0%; 3 refits give intervals "
+        "of 50%, and 90% needs 19\n"
     ) in ran.stdout
     assert ran.stdout.endswith(
         "what an earlier bootstrap of 3 refits had said is replaced there, and intervals.csv, "

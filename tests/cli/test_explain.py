@@ -43,14 +43,14 @@ def test_errors_take_weights_from_a_column(hidag, study, tmp_path):
     ran = hidag("errors", fit, table)
     assert ran.exit_code == 0, ran.stderr
     assert ran.stdout.startswith(
-        "standard errors for this Q, by the observed information: 400 rows, 19 parameters, 90% "
+        "standard errors given Q, by the observed information: 400 rows, 19 parameters, 90% "
     )
     out = tmp_path / "errors.csv"
     ran = hidag("errors", fit, table, "--weights", "weight", "--out", out)
     assert ran.exit_code == 0, ran.stderr
     # 400 rows with weights 1 and 2 in turn tell as much as 600^2 / 1000 equal ones.
     assert ran.stdout.startswith(
-        "standard errors for this Q, by the sandwich of observed information and scores: 360 rows, "
+        "standard errors given Q, by the sandwich of observed information and scores: 360 rows, "
     )
     assert read_rows(out)[0][:3] == ["kind", "of", "term"]
 

@@ -13,7 +13,7 @@ from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 GREEN = '<div class="good"'
 NEVER = "not computed beyond 2^13 joint states"
-CLOSELY = f"{NEVER} of latents that hang together closely"
+CLOSELY = f"{NEVER} if the treewidth is too large"
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def chain_of(n_latents: int):
 def test_profiles_that_outnumber_rows_are_placed_as_alike_as_two_tables_show(
     most_listed, missing, monkeypatch
 ):
-    monkeypatch.setattr("hidag.diagnostics.classification.MOST_STATES", most_listed)
+    monkeypatch.setattr("hidag.diagnostics.classification.MAX_STATES", most_listed)
     result = chain_of(9)
     rng = np.random.default_rng(3)
     states = result.law.sample(4000, rng)

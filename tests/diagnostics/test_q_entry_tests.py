@@ -8,7 +8,7 @@ import pytest
 from hidag import DCRL, simulate, validate_q
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import ListedTables, TreeTables, state_tables
-from hidag.inference.information.row_scores import item_scores, scores_of_loadings
+from hidag.inference.information.row_scores import item_scores, iterate_loading_scores
 from hidag.simulation import chain_dag, make_truth, random_law
 
 from ..fitted_models import drawn
@@ -20,7 +20,7 @@ from ..inference.test_row_scores import EVERY
 def few_listed(monkeypatch):
     """Have small tables take the place of listed states."""
     for place in ("information.posterior_tables", "fitted_rows"):
-        monkeypatch.setattr(f"hidag.inference.{place}.MOST_STATES", 2)
+        monkeypatch.setattr(f"hidag.inference.{place}.MAX_STATES", 2)
 
 
 def test_scores_of_loadings_are_those_over_all_states(few_listed) -> None:
@@ -30,7 +30,7 @@ def test_scores_of_loadings_are_those_over_all_states(few_listed) -> None:
     weights = np.random.default_rng(3).uniform(0.5, 2.0, len(X))
     tables = state_tables(result)
     assert isinstance(tables, TreeTables)
-    found = dict(scores_of_loadings(FreeParameters.over(tables, result, X, weights)))
+    found = dict(iterate_loading_scores(FreeParameters.over(tables, result, X, weights)))
     listed = FreeParameters.over(
         ListedTables(result.law, len(result.parameters.families)), result, X, weights
     )

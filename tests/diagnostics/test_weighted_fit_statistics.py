@@ -22,7 +22,7 @@ from hidag.diagnostics.moment_tests import (
 )
 from hidag.diagnostics.pair_residuals import pair_residuals
 from hidag.exceptions import DataError
-from hidag.inference.fitted_rows import counted_rows
+from hidag.inference.fitted_rows import weighted_sample
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.row_scores import row_scores
 
@@ -393,11 +393,11 @@ def test_weights_that_are_none_are_refused(weighted):
 
 def test_rows_that_count_are_worth_what_their_weights_add_up_to():
     values = np.arange(8.0).reshape(4, 2)
-    rows, weights = counted_rows(values, [10.0, 0.0, 20.0, 30.0])
+    rows, weights = weighted_sample(values, [10.0, 0.0, 20.0, 30.0])
     np.testing.assert_array_equal(rows, values[[0, 2, 3]])
     assert weights.sum() == pytest.approx(60.0**2 / 1400.0)
     assert (weights**2).sum() == pytest.approx(60.0**2 / 1400.0)
-    assert counted_rows(values, [3.0, 0.0, 3.0, 3.0])[1] is None
+    assert weighted_sample(values, [3.0, 0.0, 3.0, 3.0])[1] is None
 
 
 def test_person_fit_takes_no_weights(weighted):

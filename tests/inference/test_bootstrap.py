@@ -12,7 +12,7 @@ import hidag
 from hidag import DCRL, BootstrapResult, Knowledge, bootstrap
 from hidag.causal import average_effects
 from hidag.exceptions import DataError, FileError, KnowledgeWarning, SettingError
-from hidag.inference.refit import aligned
+from hidag.inference.refit import align_refit
 from hidag.metrics import relabel_law
 from hidag.results import read_archive, write_archive
 
@@ -85,8 +85,8 @@ def test_all_tables_take_one_kind_of_interval(found):
         place = found.latent_names.index(row["latent"])
         values = np.sort(many.margins[:, place, row["level"]])
         assert (row["low"], row["high"]) == pytest.approx((values[1], values[17]))
-    assert "Q was chosen from the table" not in found.summary()
-    assert "6 refits make intervals of 71% at most; 90% takes 19 refits" in found.summary()
+    assert "Q was estimated from the same table" not in found.summary()
+    assert "6 refits give intervals of at most 71%; 90% needs 19 refits" in found.summary()
 
 
 def test_shares_of_kinds_of_an_edge_are_never_below_zero(found):
@@ -131,7 +131,9 @@ def test_processes_and_stops_change_nothing(model, table, found, tmp_path):
     )
     assert seen == [0, 1, 2, 0, 1, 2, 3, 4, 5, 6]
     assert same(found, resumed)
-    with pytest.raises(SettingError, match="holds resamples of another bootstrap \\(other seed\\)"):
+    with pytest.raises(
+        SettingError, match="holds resamples of another bootstrap \\(different seed\\)"
+    ):
         bootstrap(model, table, n_resamples=6, random_state=4, folder=tmp_path / "b")
     (tmp_path / "b" / "bootstrap.json").write_text("{")
     with pytest.raises(FileError, match="was not written by a bootstrap"):
@@ -186,7 +188,7 @@ def test_alignment_undoes_other_names_and_directions(model):
         graph=hidag.CPDAG(fit.graph.adjacency[np.ix_(order, order)], fit.latent_names),
         q_given=fit.q_given[:, order],
     )
-    back = aligned(turned, fit)
+    back = align_refit(turned, fit)
     assert back.moved
     np.testing.assert_allclose(back.agreement, 1.0)
     np.testing.assert_allclose(back.loadings, fit.loadings)
@@ -214,7 +216,7 @@ def test_knowledge_follows_the_latents_of_an_estimated_q(chain, start, by_number
     first, second, third = place if by_number else [free.latent_names_[k] for k in place]
     known = Knowledge(required=[(second, first)], forbidden=[(first, third), (third, first)])
     model = DCRL(3, family="gaussian", knowledge=known, n_starts=1, random_state=0)
-    with pytest.warns(KnowledgeWarning, match="the fit decides which latent"):
+    with pytest.warns(KnowledgeWarning, match="the prior knowledge names the latent"):
         model.fit(chain)
     found = bootstrap(model, chain, n_resamples=6, start=start, random_state=1)
     # Latents come in other orders, which is what knowledge has to follow.
@@ -255,12 +257,13 @@ def test_parametric_resamples_keep_the_gaps_and_estimate_q_anew(table):
     assert not found.q_given
     assert found.q_probability.min() < 0.4
     assert "refits of 160 rows drawn from the fit" in found.summary()
-    assert "refits began at the fit: other optima were not looked for" in found.summary()
+    assert "refits started at the fit: other optima were not searched for" in found.summary()
     assert (
-        "3 refits make intervals of 50% at most; 90% takes 19 refits\n"
-        "Q was chosen from the table: a slope too weak to be chosen is 0 in nearly all refits, so "
-        "that an interval from 0 to 0 does not say that there is none, and intervals of weak "
-        "slopes hold the truth less often than promised (validate-q tests what was left out)\n"
+        "3 refits give intervals of at most 50%; 90% needs 19 refits\n"
+        "Q was estimated from the same table: a slope too weak to be selected is 0 in nearly all "
+        "refits, so that an interval from 0 to 0 is no evidence of its absence, and intervals of "
+        "weak slopes cover the truth less often than the nominal level (Q-matrix validation tests "
+        "excluded entries)\n"
     ) in found.summary()
 
 
@@ -284,7 +287,7 @@ def test_what_cannot_be_used_is_refused(model, table):
         ((model, table), {"kind": "wild"}, "kind must be 'nonparametric' or 'parametric', got"),
         ((model, table), {"start": "cold"}, "start must be 'full' or 'fitted', got 'cold'"),
         ((model, table), {"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
-        ((model, table), {"folder": ""}, "folder must name a folder for the resamples, or be None"),
+        ((model, table), {"folder": ""}, "folder must be the path of a folder, or None"),
     ]
     for args, options, words in cases:
         with pytest.raises((DataError, SettingError), match=words):
@@ -304,7 +307,7 @@ def test_what_cannot_be_used_is_refused(model, table):
     lean = dataclasses.replace(told, settings={**told.settings, "score": "lean"})
     assert bootstrap(lean, table, n_resamples=1, random_state=0).n_refits == 1
     own = dataclasses.replace(told, settings={**told.settings, "score": "<a score of one's own>"})
-    with pytest.raises(SettingError, match="a result does not remember score well enough"):
+    with pytest.raises(SettingError, match="the result does not store score"):
         bootstrap(own, table, n_resamples=1)
 
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from hidag.inference.information.item_derivatives import at_edge, complement
+from hidag.inference.information.item_derivatives import boundary_directions, complement
 
 
 def main_effects(n_latents):
@@ -20,38 +20,38 @@ def with_interaction():
 
 
 def test_a_pattern_at_the_edge_takes_along_what_it_alone_tells_apart():
-    found = at_edge(with_interaction(), np.array([1e-9, 5.0, 5.0, 5.0]))
+    found = boundary_directions(with_interaction(), np.array([1e-9, 5.0, 5.0, 5.0]))
     np.testing.assert_allclose(np.abs(found), [[0.5, 0.5, 0.5, 0.5]])
     np.testing.assert_allclose(with_interaction()[1:] @ found.T, 0.0, atol=1e-12)
-    last = at_edge(with_interaction(), np.array([5.0, 5.0, 5.0, 1e-3]))
+    last = boundary_directions(with_interaction(), np.array([5.0, 5.0, 5.0, 1e-3]))
     np.testing.assert_allclose(np.abs(last), [[0, 0, 0, 1]], atol=1e-12)
-    both = at_edge(with_interaction(), np.array([1e-9, 5.0, 5.0, 1e-9]))
+    both = boundary_directions(with_interaction(), np.array([1e-9, 5.0, 5.0, 1e-9]))
     assert both.shape == (2, 4)
     np.testing.assert_allclose(both @ both.T, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(with_interaction()[1:3] @ both.T, 0.0, atol=1e-12)
 
 
 def test_effects_that_add_up_are_known_though_one_pattern_is_at_the_edge():
-    assert len(at_edge(main_effects(2), np.array([5.0, 5.0, 5.0, 0.0]))) == 0
+    assert len(boundary_directions(main_effects(2), np.array([5.0, 5.0, 5.0, 0.0]))) == 0
     # Nobody with the first latent answers otherwise, whatever the second is.
-    found = at_edge(main_effects(2), np.array([5.0, 5.0, 0.1, 0.1]))
+    found = boundary_directions(main_effects(2), np.array([5.0, 5.0, 0.1, 0.1]))
     np.testing.assert_allclose(np.abs(found), [[0, 1, 0]], atol=1e-12)
 
 
 def test_many_patterns_of_little_tell_enough_together():
     # 64 patterns with less than half a row of information each.
-    assert len(at_edge(main_effects(6), np.full(64, 0.4))) == 0
-    assert len(at_edge(main_effects(6), np.full(64, 1e-3))) == 7
+    assert len(boundary_directions(main_effects(6), np.full(64, 0.4))) == 0
+    assert len(boundary_directions(main_effects(6), np.full(64, 1e-3))) == 7
 
 
 def test_states_of_one_pattern_count_together():
     twice = np.repeat(with_interaction(), 4, axis=0)
-    assert len(at_edge(twice, np.full(16, 0.2))) == 0
-    assert len(at_edge(twice, np.full(16, 0.01))) == 4
+    assert len(boundary_directions(twice, np.full(16, 0.2))) == 0
+    assert len(boundary_directions(twice, np.full(16, 0.01))) == 4
 
 
 def test_the_complement_is_all_that_is_left():
-    directions = at_edge(with_interaction(), np.array([0.0, 5.0, 0.0, 5.0]))
+    directions = boundary_directions(with_interaction(), np.array([0.0, 5.0, 0.0, 5.0]))
     basis = complement(directions)
     whole = np.hstack([directions.T, basis])
     np.testing.assert_allclose(whole.T @ whole, np.eye(4), atol=1e-12)

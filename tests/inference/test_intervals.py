@@ -7,10 +7,10 @@ import pytest
 
 from hidag.exceptions import SettingError
 from hidag.inference.intervals import (
-    level_reached,
+    attainable_level,
     percentile_interval,
     range_interval,
-    replicates_needed,
+    required_replicates,
 )
 
 
@@ -101,12 +101,12 @@ def test_replicates_without_a_range_leave_no_interval():
 
 
 def test_how_many_replicates_a_level_takes():
-    assert [replicates_needed(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)] == [
+    assert [required_replicates(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)] == [
         3, 9, 19, 39, 199,
     ]  # fmt: skip
-    assert level_reached(6) == pytest.approx(5 / 7)
-    assert level_reached(19) == pytest.approx(0.9)
-    assert level_reached(500) == 0.9
+    assert attainable_level(6) == pytest.approx(5 / 7)
+    assert attainable_level(19) == pytest.approx(0.9)
+    assert attainable_level(500) == 0.9
     with pytest.raises(SettingError) as caught:
         percentile_interval(np.arange(5.0), 90)
     assert str(caught.value) == "level must be between 0 and 1, got 90"

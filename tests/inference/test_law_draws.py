@@ -13,8 +13,8 @@ from hidag import DCRL, Knowledge, load, standard_errors, survey_weights
 from hidag.causal import average_effects
 from hidag.cli.app import app
 from hidag.exceptions import HidagWarning
-from hidag.inference import draws_of_law
-from hidag.inference.asymptotic_draws import draws_or_reason
+from hidag.inference import draw_asymptotic
+from hidag.inference.asymptotic_draws import try_draw_asymptotic
 from hidag.latent import NetworkLaw
 from hidag.reporting.diagnostic_sections import effects_panel
 
@@ -63,7 +63,7 @@ def test_draws_spread_as_standard_errors_from_the_table_say(missing, weighted):
     fit = fitted(table, weights)
     kind = "sandwich" if weighted else "louis"
     found = standard_errors(fit, table, sample_weight=weights, kind=kind)
-    draws = list(draws_of_law(fit, 400, random_state=2))
+    draws = list(draw_asymptotic(fit, 400, random_state=2))
     for given in (0, 1):
         row = found.table.where(kind="probability", of="Z2", term=f"1 | Z1={given}").to_dicts()[0]
         spread = np.std([draw.law.tables[1][given, 1] for draw in draws])
@@ -83,7 +83,7 @@ def test_weights_mean_the_same_to_draws_and_to_all_kinds_of_standard_errors(weig
     else:
         weights = survey_weights(counts)
     fit = fitted(table, weights)
-    spreads = [np.std([draw.loadings[0, 0] for draw in draws_of_law(fit, 400)])]
+    spreads = [np.std([draw.loadings[0, 0] for draw in draw_asymptotic(fit, 400)])]
     for kind in ("louis", "scores", "sandwich"):
         found = standard_errors(fit, table, sample_weight=weights, kind=kind).table
         (slope,) = found.where(kind="coefficient", of="item_0", term="Z1").to_dicts()
@@ -103,7 +103,7 @@ def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
         DCRL(2, family="bernoulli", q_matrix=loads, n_starts=1, random_state=0).fit(x).result_
         for x, loads in ((table, q), (table[rows][:, columns], q[columns]))
     )
-    for ours, theirs in zip(draws_of_law(one, 3), draws_of_law(other, 3), strict=True):
+    for ours, theirs in zip(draw_asymptotic(one, 3), draw_asymptotic(other, 3), strict=True):
         np.testing.assert_array_equal(ours.intercept[columns], theirs.intercept)
         np.testing.assert_array_equal(ours.law.probabilities, theirs.law.probabilities)
 
@@ -112,17 +112,17 @@ def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
 def test_halves_that_no_row_has_together_leave_only_effects_across_without_interval(tmp_path):
     fit = fitted(booklets(a_table(), 0))
     words = (
-        "the rows tell nothing of the law or of coefficients in 1 direction, as where a latent has "
-        "too few items or no row has the items of two latents"
+        "the latent distribution or coefficients are not identified in 1 direction, for instance "
+        "because a latent has too few items or no row has the items of two latents"
     )
     with pytest.warns(HidagWarning) as caught:
-        draws = draws_of_law(fit, 60)
+        draws = draw_asymptotic(fit, 60)
     assert str(caught[0].message) == (
-        f"{words}; draws hold still there, and average_effects gives no interval to what depends "
-        "on it"
+        f"{words}; draws do not vary there, and average_effects reports no interval for effects "
+        "that depend on them"
     )
     found = average_effects(fit, replicates=draws, fix_graph=True)
-    reason = "no interval: the rows tell nothing of something that it depends on"
+    reason = "no interval: it depends on parameters that are not identified"
     for row in found.rows():
         crosses = row["cause"] == "Z1" and row["effect"] in ("Z2", *fit.item_names[6:])
         assert ("reason" in row) == crosses
@@ -147,7 +147,7 @@ def test_effects_that_rows_tell_have_the_intervals_of_a_table_that_tells_all():
     apart = whole.copy()
     apart[-1000:, 6:] = np.nan
     both = [
-        average_effects(fit, replicates=draws_or_reason(fit, 200)[0], fix_graph=True)
+        average_effects(fit, replicates=try_draw_asymptotic(fit, 200)[0], fix_graph=True)
         for fit in (fitted(whole), fitted(apart))
     ]
     # The same 2,000 rows have the first half; what the others have adds little.
@@ -161,8 +161,8 @@ def test_a_latent_without_items_is_told_nothing_of():
     loadings[:, 1] = 0.0
     alone = NetworkLaw(fit.law.space, ((), ()), (np.array([0.4, 0.6]), np.array([0.3, 0.7])))
     idle = replace(fit, parameters=replace(fit.parameters, loadings=loadings), law=alone)
-    draws, _ = draws_or_reason(idle, 20)
-    assert draws.hidden.n_untold >= 1
+    draws, _ = try_draw_asymptotic(idle, 20)
+    assert draws.unidentified.n_unidentified >= 1
     # Posterior and prior differ by rounding, which is no reason to err without bounds.
     assert np.ptp([draw.law.tables[1][1] for draw in draws]) < 1e-6
 
@@ -172,13 +172,13 @@ def test_a_latent_without_items_is_told_nothing_of():
     [
         (
             False,
-            "intervals from the information need to know which cells were missing together, but "
-            "the fit was saved by a version that did not keep it",
+            "intervals from the information need the pattern of missing cells, but the version of "
+            "hidag that saved the fit did not store it",
         ),
         (
             True,
-            "intervals from the information need to know how unequal the weights of rows were, "
-            "but the fit was saved by a version that did not keep it",
+            "intervals from the information need the variation of the weights, but the version of "
+            "hidag that saved the fit did not store it",
         ),
     ],
 )
@@ -187,13 +187,14 @@ def test_older_files_have_intervals_only_where_nothing_is_missing_in_them(
 ):
     table = a_table(400)
     fit = fitted(table if weighted else gaps(table), np.full(400, 0.5) if weighted else None)
-    assert draws_or_reason(fit, 2)[1] is None
+    assert try_draw_asymptotic(fit, 2)[1] is None
     path = replace(fit, seen_rows=None).save(tmp_path / "old.npz")
     assert load(path).seen_rows is None
-    instead = "give replicates of a bootstrap instead"
-    assert draws_or_reason(load(path), 2) == (None, f"{sentence}; {instead}")
+    draws, obstacle = try_draw_asymptotic(load(path), 2)
+    assert draws is None
+    assert str(obstacle) == f"{sentence}; pass the replicates of a bootstrap instead"
     asked = CliRunner().invoke(app, ["whatif", str(path), "--effects"])
-    said = f"{sentence}; hidag bootstrap makes them by refits"
+    said = f"{sentence}; hidag bootstrap computes them by refits"
     assert f"no intervals: {said}" in asked.output
     told = CliRunner().invoke(app, ["whatif", str(path), "--effects", "--json"])
     assert json.loads(told.output)["no_intervals"] == said
@@ -202,7 +203,7 @@ def test_older_files_have_intervals_only_where_nothing_is_missing_in_them(
 def test_an_older_file_of_a_complete_table_has_the_same_intervals():
     fit = fitted(a_table(400))
     ours, theirs = (
-        [draw.law.probabilities for draw in draws_of_law(one, 3)]
+        [draw.law.probabilities for draw in draw_asymptotic(one, 3)]
         for one in (fit, replace(fit, seen_rows=None))
     )
     np.testing.assert_array_equal(ours, theirs)
@@ -215,7 +216,7 @@ def test_draws_keep_the_form_of_the_items(effects):
     alike = states.all(axis=1) if effects == "dina" else states.any(axis=1)
     rng = np.random.default_rng(0)
     table = result.sample_items(result.law.sample(1500, rng), rng)
-    means = np.array([draw.item_means(states)[:, 2] for draw in draws_of_law(result, 400)])
+    means = np.array([draw.item_means(states)[:, 2] for draw in draw_asymptotic(result, 400)])
     rows = standard_errors(result, table).patterns.where(item="X3").to_dicts()
     for group, name in ((~alike, "guess"), (alike, "1 - slip")):
         assert np.ptp(means[:, group], axis=1).max() < 1e-12
@@ -238,6 +239,6 @@ def test_coefficients_that_ran_to_an_edge_stay_there():
         q_given=result.q_given[thrice],
     )
     states = result.law.space.states()
-    means = np.array([draw.item_means(states)[:, 4] for draw in draws_of_law(result, 50)])
+    means = np.array([draw.item_means(states)[:, 4] for draw in draw_asymptotic(result, 50)])
     np.testing.assert_allclose(means[:, 3], 1.0, atol=1e-8)
     assert (means[:, :3].std(axis=0) > 0.01).all()

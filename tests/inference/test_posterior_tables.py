@@ -108,7 +108,7 @@ def test_laws_of_two_tables_together_are_sums_of_the_joint_law(both):
                 for row in numbers
             ]
             np.testing.assert_allclose(
-                tables.together(first, numbers, second), expected, atol=1e-14
+                tables.joint_sums(first, numbers, second), expected, atol=1e-14
             )
 
 
@@ -118,7 +118,7 @@ def test_rows_have_the_same_densities_doubts_and_scores(both):
     ours, theirs = (
         [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
         for blocks in (
-            [(b.log_density, b.joint_doubt()) for b in free.row_blocks()]
+            [(b.log_density, b.joint_entropy()) for b in free.row_blocks()]
             for free in (small, listed)
         )
     )
@@ -162,7 +162,7 @@ def test_standard_errors_beyond_the_states_that_are_listed_are_the_same(kind, mo
     result = four_latents(("bernoulli", "gaussian", "poisson", "ordinal(4)", "categorical(3)") * 2)
     X, _ = drawn(result, 500, seed=3, missing=0.05)
     expected = standard_errors(result, X, kind=kind)
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", 2)
     assert isinstance(state_tables(result), TreeTables)
     found = standard_errors(result, X, kind=kind)
     for ours, theirs in ((found.table, expected.table), (found.patterns, expected.patterns)):
@@ -183,7 +183,7 @@ def test_fit_statistics_beyond_the_states_that_are_listed_lack_m2_alone(monkeypa
     result = four_latents(("bernoulli",) * 10)
     X, _ = drawn(result, 400, seed=4)
     expected = fit_statistics(result, X, n_tables=2)
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", 2)
     found = fit_statistics(result, X, n_tables=2)
     assert found.absolute is None
     assert "M2 takes 24 joint states listed, and is not computed beyond 2^13 joint states" in (
@@ -198,14 +198,14 @@ def test_prerequisites_among_many_states_leave_no_tables(monkeypatch):
     result = four_latents(("bernoulli",) * 10)
     told = {"knowledge": {"hierarchy": [["Z1", "Z3"]]}}
     result = replace(result, settings={**result.settings, **told})
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", 2)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", 2)
     assert state_tables(result) is None
 
 
 @pytest.mark.parametrize("most_states", [2, 1 << 13])
 def test_a_latent_without_items_leaves_what_others_say_as_it_was(most_states, monkeypatch):
     # The last latent has neither items nor a graph: nothing is known of it, and of others all.
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MOST_STATES", most_states)
+    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", most_states)
     space = StateSpace((2, 2, 2))
     law = NetworkLaw(
         space,

@@ -10,7 +10,14 @@ import pytest
 from hidag import BootstrapResult, Knowledge
 from hidag.causal import average_effects
 from hidag.exceptions import DataError, SettingError
-from hidag.inference.refit import Refit, Task, aligned, kept_network, matched, network_of
+from hidag.inference.refit import (
+    BootstrapTask,
+    Refit,
+    align_refit,
+    match_refit,
+    network_arrays,
+    network_from_arrays,
+)
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.metrics import Parts, relabel_law
@@ -32,17 +39,19 @@ def relabelled(fit, order, flips):
 
 
 def task_of(fit, **settings):
-    return Task(np.zeros((fit.n_samples, 1)), None, fit, settings, "nonparametric", "full", 0)
+    return BootstrapTask(
+        np.zeros((fit.n_samples, 1)), None, fit, settings, "nonparametric", "full", 0
+    )
 
 
 def test_one_nominal_item_does_not_turn_latents_round():
     fit = two_latents(("gaussian",) * 6 + ("categorical(3)",), law="saturated")
     # By its law alone this refit looks reversed; by its items it is not.
     other = relabel_law(fit.law, np.arange(2), np.array([True, True]))
-    refit = aligned(replace(fit, law=other), fit)
+    refit = align_refit(replace(fit, law=other), fit)
     assert not refit.moved
     np.testing.assert_allclose(refit.agreement, 1.0)
-    turned = aligned(relabelled(replace(fit, law=other), [1, 0], [True, False]), fit)
+    turned = align_refit(relabelled(replace(fit, law=other), [1, 0], [True, False]), fit)
     assert turned.moved
     np.testing.assert_allclose(turned.loadings, fit.loadings)
     np.testing.assert_allclose(turned.joint, other.probabilities)
@@ -51,7 +60,7 @@ def test_one_nominal_item_does_not_turn_latents_round():
 def test_interactions_that_only_a_refit_has_are_kept(tmp_path):
     rich = replace(two_latents(("gaussian",) * 6, law="saturated", effects="all"), q_given=None)
     fit = replace(rich, parameters=rich.parameters.with_terms(Terms.main((2, 2))))
-    refits = [aligned(rich, fit), aligned(fit, fit)]
+    refits = [align_refit(rich, fit), align_refit(fit, fit)]
     assert [one.loadings.shape for one in refits] == [(6, 3), (6, 2)]
     found = BootstrapResult.of(task_of(fit), refits)
     assert found.term_names == ("Z1", "Z2", "Z1*Z2")
@@ -71,7 +80,7 @@ def test_interactions_that_only_a_refit_has_are_kept(tmp_path):
 
 def test_files_without_the_terms_of_refits_still_load(tmp_path):
     fit = two_latents(("gaussian",) * 6, effects="all")
-    found = BootstrapResult.of(task_of(fit), [aligned(fit, fit)] * 2)
+    found = BootstrapResult.of(task_of(fit), [align_refit(fit, fit)] * 2)
     header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
     del arrays["fitted_asked"], header["knowing"]
     write_archive(tmp_path / "old.npz", header, arrays, holds="bootstrap")
@@ -82,7 +91,7 @@ def test_files_without_the_terms_of_refits_still_load(tmp_path):
 
 
 def test_a_refit_comes_back_from_its_arrays():
-    refit = aligned(*[two_latents(("gaussian",) * 6, effects="all")] * 2)
+    refit = align_refit(*[two_latents(("gaussian",) * 6, effects="all")] * 2)
     back = Refit.of(refit.arrays())
     assert back.terms((2, 2)) == refit.terms((2, 2)) == Terms((2, 2), (((0, 1), (1, 1)),))
     assert back.on(Terms.main((2, 2)).joined([back.terms((2, 2))])) is back
@@ -105,30 +114,30 @@ def test_latents_that_knowledge_tells_apart_keep_the_names_of_a_given_q():
     told = three_alike(required=[("Z1", "Z2")])
     refit = relabelled(told, order, none)
     # The law obeyed Z1 -> Z2 by these names: no other name may be given to Z1 or Z2 now.
-    assert matched(Parts.of(refit), told).permutation == (0, 1, 2)
-    assert (aligned(refit, told).agreement < 0.9).any()
+    assert match_refit(Parts.of(refit), told).permutation == (0, 1, 2)
+    assert (align_refit(refit, told).agreement < 0.9).any()
     # Both are before Z2, and nothing else is known: Z1 and Z3 may change places.
     even = three_alike(tiers=[["Z1", "Z3"], ["Z2"]])
-    assert matched(Parts.of(relabelled(even, order, none)), even).permutation == (2, 1, 0)
+    assert match_refit(Parts.of(relabelled(even, order, none)), even).permutation == (2, 1, 0)
     # Nor is there anything against it where Q and all names were found by the fit.
     free = replace(told, q_given=None)
-    assert matched(Parts.of(relabelled(free, order, none)), free).permutation == (2, 1, 0)
+    assert match_refit(Parts.of(relabelled(free, order, none)), free).permutation == (2, 1, 0)
 
 
 def test_skills_of_a_hierarchy_are_not_turned_round():
     told = three_alike(hierarchy=[("Z1", "Z2")])
     refit = relabelled(told, [0, 1, 2], [True, True, True])
-    assert matched(Parts.of(refit), told).flips == (False, False, True)
-    assert (aligned(refit, told).agreement < 0).tolist() == [True, True, False]
+    assert match_refit(Parts.of(refit), told).flips == (False, False, True)
+    assert (align_refit(refit, told).agreement < 0).tolist() == [True, True, False]
 
 
 def test_other_latents_under_knowledge_are_spoken_of():
     fit = three_alike(forbidden=[("Z1", "Z2")])
-    refits = [aligned(fit, fit)] * 3
+    refits = [align_refit(fit, fit)] * 3
     refits[1] = replace(refits[1], agreement=np.array([0.5, 1.0, 1.0]))
     words = (
-        "in 1 of 3 refits some latents are others than the fit's, and what is known about the "
-        "fit's was held of these"
+        "in 1 of 3 refits some latents do not match those of the fit, and the prior knowledge was "
+        "applied to them all the same"
     )
     knowing = BootstrapResult.of(task_of(fit, knowledge=Knowledge()), refits)
     assert words in knowing.summary().splitlines()
@@ -142,7 +151,7 @@ def test_latents_of_other_levels_are_no_match():
     fit = two_latents(("gaussian",) * 6)
     other = Parts(fit.q_matrix, terms=Terms.main((2, 3)))
     with pytest.raises(DataError, match="latents with different numbers of levels"):
-        matched(other, fit)
+        match_refit(other, fit)
 
 
 def many_latents(as_result, seed, k=15):
@@ -155,10 +164,12 @@ def many_latents(as_result, seed, k=15):
 def test_laws_of_many_latents_are_kept_as_networks(as_result, tmp_path):
     fit, other = many_latents(as_result, 0), many_latents(as_result, 1)
     order = np.random.default_rng(0).permutation(15)
-    mixed = aligned(relabelled(fit, order, np.arange(15) % 2 == 0), fit)
+    mixed = align_refit(relabelled(fit, order, np.arange(15) % 2 == 0), fit)
     assert mixed.moved
     bare = replace(other, law=random_law(dag_from_parents([()] * 15), rng=2))
-    found = BootstrapResult.of(task_of(fit), [mixed, aligned(other, fit), aligned(bare, fit)])
+    found = BootstrapResult.of(
+        task_of(fit), [mixed, align_refit(other, fit), align_refit(bare, fit)]
+    )
     back = BootstrapResult.load(found.save(tmp_path / "boot.npz"))
     states = fit.law.sample(50, np.random.default_rng(3))
     for result in (found, back):
@@ -174,18 +185,18 @@ def test_laws_of_many_latents_are_kept_as_networks(as_result, tmp_path):
 
 def test_bootstraps_saved_without_networks_load_and_say_what_they_lack(as_result, tmp_path):
     fit = many_latents(as_result, 0)
-    found = BootstrapResult.of(task_of(fit), [aligned(fit, fit)] * 2)
+    found = BootstrapResult.of(task_of(fit), [align_refit(fit, fit)] * 2)
     header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
     for name in ("edges", "cells", "fitted_edges", "fitted_cells"):
         del arrays[name]
     write_archive(tmp_path / "old.npz", header, arrays, holds="bootstrap")
     old = BootstrapResult.load(tmp_path / "old.npz")
     assert old.law_table() == found.law_table()
-    with pytest.raises(SettingError, match="files of earlier versions lack it"):
+    with pytest.raises(SettingError, match="files of older versions lack them"):
         next(old.replicates(fit))
 
 
 def test_a_large_network_comes_back_from_its_arrays(as_result):
     law = many_latents(as_result, 4).law
-    again = network_of(law.space.levels, *kept_network(law))
+    again = network_from_arrays(law.space.levels, *network_arrays(law))
     np.testing.assert_allclose(again.probabilities, law.probabilities)

@@ -74,7 +74,7 @@ def test_units_and_the_order_of_items_only_rename(fitted):
     assert share.column("standard_error")[0] == pytest.approx(share.column("standard_error")[1])
     text = here.summary(3)
     assert text.splitlines()[0] == (
-        "standard errors for this Q, by the observed information: 800 rows, 27 parameters, "
+        "standard errors given Q, by the observed information: 800 rows, 27 parameters, "
         "90% intervals"
     )
     assert text.splitlines()[-1].endswith("more")
@@ -108,7 +108,7 @@ def test_a_state_at_the_edge_is_not_estimated():
     ("changes", "sentence"),
     [
         ({"kind": "hessian"}, "kind must be 'louis', 'sandwich' or 'scores', got 'hessian'"),
-        ({"level": 95}, "level must be a number between 0 and 1, got 95"),
+        ({"level": 95}, "level must be between 0 and 1, got 95"),
     ],
 )
 def test_settings_that_make_no_sense(fitted, changes, sentence):

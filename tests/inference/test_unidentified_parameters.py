@@ -9,8 +9,7 @@ import pytest
 
 from hidag import BootstrapResult
 from hidag.fitting.information_criteria import coefficients_in_sum
-from hidag.inference.bootstrap_result import in_words
-from hidag.inference.refit import Task, aligned
+from hidag.inference.refit import BootstrapTask, align_refit
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.metrics import evaluate, match_latents
@@ -41,8 +40,8 @@ def fit_with(moved=1.5, effects="all"):
 
 def bootstrapped():
     fit = fit_with()
-    task = Task(np.zeros((100, 1)), None, fit, {}, "nonparametric", "full", 0)
-    return BootstrapResult.of(task, [aligned(fit_with(moved), fit) for moved in range(-20, 20)])
+    task = BootstrapTask(np.zeros((100, 1)), None, fit, {}, "nonparametric", "full", 0)
+    return BootstrapResult.of(task, [align_refit(fit_with(moved), fit) for moved in range(-20, 20)])
 
 
 @pytest.mark.parametrize("moved", [1.5, 30.0, -30.0])
@@ -74,7 +73,7 @@ def test_an_item_does_not_show_a_latent_that_changes_no_answer_of_it():
 def test_refits_are_matched_by_what_states_that_can_occur_tell():
     fit = fit_with()
     for moved in (30.0, -30.0):
-        refit = aligned(fit_with(moved), fit)
+        refit = align_refit(fit_with(moved), fit)
         assert not refit.moved
         np.testing.assert_allclose(refit.agreement, 1.0)
         swapped = match_latents(fit_with(moved), fit)
@@ -89,11 +88,11 @@ def test_coefficients_known_in_sum_only_have_no_intervals():
         in_sum = row["item"] in ("X7", "X8") and row["term"] in ("Z2", "Z1*Z2")
         assert np.isnan(row["low"]) == np.isnan(row["high"]) == in_sum
     sentence = (
-        "prerequisites leave 4 parameters known in sum only, and so without an interval: X7: Z2, "
+        "no interval for 4 parameters of which prerequisites leave only sums identified: X7: Z2, "
         "X7: Z1*Z2, X8: Z2, X8: Z1*Z2"
     )
-    assert sentence in in_words(found)
-    assert f"P{sentence[1:]}." in bootstrap_panel(found)[0].paragraphs
+    assert sentence in found.summary().splitlines()
+    assert f"N{sentence[1:]}." in bootstrap_panel(found)[0].paragraphs
 
 
 def test_a_saved_bootstrap_keeps_which_coefficients_are_known_in_sum_only(tmp_path):

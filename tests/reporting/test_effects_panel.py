@@ -39,8 +39,8 @@ def test_many_latents_have_effects_on_latents_only(as_result):
     assert [table.name for table in tables] == ["effects_on_latents"]
     assert tables[0].header == ("cause", "effect", "least", "most")
     assert section.paragraphs[2:4] == (
-        "There are no intervals here: intervals from the information need joint states listed, at "
-        "most 1024, but there are 2^21; `hidag bootstrap` makes them by refits.",
+        "There are no intervals here: intervals from the information need listed joint states, at "
+        "most 1024, but there are 2^21; `hidag bootstrap` computes them by refits.",
         "Effects on items are left out for more than 20 latents; `hidag whatif --effects` computes "
         "them.",
     )
@@ -56,9 +56,9 @@ def test_intervals_that_take_a_while_are_left_to_a_command_that_makes_them(as_re
     )
     old, _ = effects_panel(replace(fit, missing_share=0.1))
     assert old.paragraphs[-1] == (
-        "There are no intervals here: intervals from the information need to know which cells were "
-        "missing together, but the fit was saved by a version that did not keep it; `hidag "
-        "bootstrap` makes them by refits."
+        "There are no intervals here: intervals from the information need the pattern of missing "
+        "cells, but the version of hidag that saved the fit did not store it; `hidag bootstrap` "
+        "computes them by refits."
     )
 
 

@@ -147,12 +147,12 @@ def test_names_and_graph() -> None:
         (
             {"intercept": [-0.5, 0.3, -0.25, -1.0, 0.2]},
             "family='poisson-identity' needs a mean > 0 in every latent state, but item 'X3' has "
-            "mean -0.25 in one (1 of 5 items); raise the intercept or use family='poisson' "
-            "(log link)",
+            "mean -0.25 in one (1 of 5 items); raise the intercept or use a family with a log "
+            "link",
         ),
         (
             {"intercept": [-0.5, 40, 1, -1.0, 0.2]},
-            "family='poisson' has a log link and needs a linear predictor of at most 36, but item "
+            "family='poisson' can be simulated with a linear predictor of at most 36, but item "
             "'X2' reaches 40.8 (1 of 5 items); lower the intercept or the slopes",
         ),
         ({"intercept": [1, 2]}, "intercept must have shape (5,), got (2,)"),
@@ -171,7 +171,8 @@ def test_names_and_graph() -> None:
         (
             {"families": ("weibull",) * 5},
             "family must be one of 'bernoulli', 'bernoulli-cloglog', 'bernoulli-probit', 'beta', "
-            "'binomial(number of trials)', 'censored-lognormal(limit)', 'gamma', 'gaussian', "
+            "'binomial(number of trials)', 'categorical(number of categories)', "
+            "'censored-lognormal(limit)', 'gamma', 'gaussian', "
             "'lognormal', 'negative-binomial', 'ordinal(number of grades)', 'poisson', "
             "'poisson-identity', 'zero-inflated-poisson', got 'weibull'",
         ),

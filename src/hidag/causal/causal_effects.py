@@ -16,10 +16,10 @@ from hidag.causal.possible_parents import MAX_PARENT_SETS, enumerate_parent_sets
 from hidag.causal.unidentified_effects import NOT_IDENTIFIED
 from hidag.exceptions import Advice, Message, Setting, SettingError
 from hidag.identifiability.findings import join_names
-from hidag.inference.asymptotic_draws import LawDraws
+from hidag.inference.asymptotic_draws import AsymptoticDraws
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.inference.information.expected_information import NO_INTERVAL, Nudges
-from hidag.inference.intervals import LEVEL, checked_level, level_reached, range_interval
+from hidag.inference.information.expected_information import NO_INTERVAL, Perturbations
+from hidag.inference.intervals import LEVEL, attainable_level, check_level, range_interval
 from hidag.results import FitResult, as_result
 from hidag.structure.graphs import CPDAG, DAG
 
@@ -197,7 +197,7 @@ def average_effects(
         Causal graph; the fitted one by default.
     replicates : BootstrapResult or iterable of FitResult, optional
         A bootstrap of ``result``, or fits of the same model to other samples with latents and
-        levels in the same order, such as :func:`hidag.inference.asymptotic_draws.draws_of_law`.
+        levels in the same order, such as :func:`hidag.inference.asymptotic_draws.draw_asymptotic`.
         With such draws, effects that depend on parameters without information have no interval.
     fix_graph : bool
         Whether replicates use the graph of ``result``. Otherwise each uses its own, and the
@@ -207,7 +207,7 @@ def average_effects(
         Largest number of sets of parents for each cause.
     """
     fitted = as_result(result)
-    checked_level(level)
+    check_level(level)
     model = InterventionModel(fitted, graph=graph, limit=limit)
     names = fitted.latent_names
     targets = [
@@ -230,7 +230,7 @@ def average_effects(
     )
     if replicates is None:
         return found
-    flat = replicates.hidden if isinstance(replicates, LawDraws) else None
+    flat = replicates.unidentified if isinstance(replicates, AsymptoticDraws) else None
     if isinstance(replicates, BootstrapResult):
         replicates = replicates.replicates(fitted)
     fix_graph = fix_graph or graph is not None
@@ -257,7 +257,7 @@ def average_effects(
         found,
         lower=lower,
         upper=upper,
-        level=level_reached(len(lows), level),
+        level=attainable_level(len(lows), level),
         requested_level=level,
         n_replicates=len(lows),
         graph_fixed=fix_graph,
@@ -334,7 +334,11 @@ def _find_unidentified(
 
 
 def _drop_flat_intervals(
-    found: AverageEffects, flat: Nudges, model: InterventionModel, dags: _Dags, n_outcomes: int
+    found: AverageEffects,
+    flat: Perturbations,
+    model: InterventionModel,
+    dags: _Dags,
+    n_outcomes: int,
 ) -> AverageEffects:
     """Return effects without the intervals of those that depend on flat directions."""
 
@@ -344,8 +348,8 @@ def _drop_flat_intervals(
 
     units = [m - 1.0 for m in model.result.law.space.levels]
     units += [float(np.abs(one.table).max()) for one in model.outcomes[:n_outcomes]]
-    depends = flat.decide(bounds, np.array(units)).any(axis=0)
+    depends = flat.affect(bounds, np.array(units)).any(axis=0)
     if found.lower is None or found.upper is None or not depends.any():
         return found
     lower, upper = (np.where(depends, np.nan, end) for end in (found.lower, found.upper))
-    return replace(found, lower=lower, upper=upper, missing_interval_reason=flat.in_words())
+    return replace(found, lower=lower, upper=upper, missing_interval_reason=flat.describe())

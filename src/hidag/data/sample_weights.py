@@ -109,7 +109,7 @@ def survey_weights(weights: Any) -> Floats:
     -----
     There are two readings of a weight of 2. Two rows that were seen: so do the fit, ``validate_q``
     and ``standard_errors`` of the kinds "louis" and "scores". One row that stands for two, of which
-    only ratios count: so do ``fit_statistics``, ``draws_of_law`` and standard errors of the kind
+    only ratios count: so do ``fit_statistics``, ``draw_asymptotic`` and standard errors of the kind
     "sandwich"; a bootstrap draws rows with their weights, which is this reading too. Nothing in
     the numbers tells which is meant, and whole ones may be a survey's. Weights from here mean the
     same to all of them. Rows that were seen several times do so when they are repeated:

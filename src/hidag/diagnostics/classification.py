@@ -15,8 +15,8 @@ from hidag.diagnostics.fit_statistics import largest_doubt
 from hidag.em.posterior import state_posteriors
 from hidag.exceptions import DataError
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import canonical_rows, drawn_answers, was_weighted
-from hidag.inference.information.posterior_tables import MOST_STATES
+from hidag.inference.fitted_rows import canonical_rows, draw_responses, was_weighted
+from hidag.inference.information.posterior_tables import MAX_STATES
 from hidag.inference.result_tables import Table
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.network_em.posterior import draw_listed_states, has_exact_posterior, level_probabilities
@@ -154,7 +154,7 @@ def _second_table(
         states = draw_listed_states(result.parameters, result.law, expanded, rng)
     else:
         states = tree.draw_states(expanded, rng)
-    second = drawn_answers(result, states, places, (SEED,))
+    second = draw_responses(result, states, places, (SEED,))
     second[np.isnan(values)] = np.nan
     return np.asarray(result.responses.expand(second))
 
@@ -227,7 +227,7 @@ class Placements:
 
 def placements(result: FitResult, values: Array) -> Placements:
     """Return where rows are, shape (N, J)."""
-    if result.law.space.n_states <= MOST_STATES:
+    if result.law.space.n_states <= MAX_STATES:
         return _listed(result, values)
     tree = TreePosterior.of(result.parameters, result.law)
     if tree is not None:

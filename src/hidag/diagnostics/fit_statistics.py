@@ -25,9 +25,9 @@ from hidag.formatting import plural
 from hidag.inference.fitted_rows import (
     can_sum_states,
     canonical_rows,
-    counted_rows,
-    taken_rows,
+    observable_values,
     was_weighted,
+    weighted_sample,
 )
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import too_many_states
@@ -109,7 +109,7 @@ def criteria(free: FreeParameters, values: Array) -> Criteria:
 
 def _entropy(free: FreeParameters) -> float:
     weights = free.data.row_weights
-    total = sum(float(weights[block.rows] @ block.joint_doubt()) for block in free.row_blocks())
+    total = sum(float(weights[block.rows] @ block.joint_entropy()) for block in free.row_blocks())
     return 1.0 - total / (free.data.n_counted * largest_doubt(free.result))
 
 
@@ -284,7 +284,7 @@ def fit_statistics(
         Of the draws.
     """
     fitted = as_result(result)
-    values, weights = counted_rows(taken_rows(fitted, X), sample_weight)
+    values, weights = weighted_sample(observable_values(fitted, X), sample_weight)
     n_tables = checked_count("n_tables", n_tables)
     about_weights = []
     if was_weighted(fitted) and sample_weight is None:
@@ -326,7 +326,7 @@ def _computed(
     n_effective = float(len(values)) if weights is None else effective_number(weights)
     checks = predictive_checks(result, values, weights, n_tables=n_tables, seed=seed)
     if not can_sum_states(result):
-        note = too_many_states(result, "each of likelihood, M2, pairs and item fit")
+        note = str(too_many_states(result, "each of likelihood, M2, pairs and item fit"))
         notes = (f"{note}; the predictive checks need no such sum", *about_weights)
         return FitStatistics(None, None, _EMPTY, _EMPTY, checks, notes, len(values), n_effective)
     free = FreeParameters.of(result, values, weights)

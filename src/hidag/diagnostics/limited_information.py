@@ -24,7 +24,7 @@ from hidag.diagnostics.moment_tests import (
     telling_columns,
 )
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import NOT_BEYOND
+from hidag.inference.fitted_rows import NOT_LISTED
 from hidag.inference.information.free_parameters import FreeParameters, LawBlock
 from hidag.inference.information.item_derivatives import STEP
 from hidag.inference.information.observed_information import with_moved_shape
@@ -215,7 +215,7 @@ def limited_information(free: FreeParameters, columns: ScoredColumns) -> Limited
     if not free.is_listed:
         return (
             f"M2 takes {free.result.law.space.n_states_text()} joint states listed, and is "
-            f"{NOT_BEYOND}"
+            f"{NOT_LISTED}"
         )
     chosen = np.flatnonzero(columns.categorical)
     part = columns.selected(chosen)

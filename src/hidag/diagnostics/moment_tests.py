@@ -15,8 +15,8 @@ from scipy.linalg import svd
 
 from hidag.data.sample_weights import effective_number
 from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.item_derivatives import auxiliary_of, shaped
-from hidag.inference.information.posterior_tables import ListedTables, OverStates
+from hidag.inference.information.item_derivatives import broadcast_auxiliary, response_auxiliary
+from hidag.inference.information.posterior_tables import ListedTables, StateFunctions
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.responses import category_label, nominal_item
@@ -48,7 +48,7 @@ class ScoredColumns:
     names: tuple[str, ...]
     item: IntArray
     values: Array
-    expected: OverStates
+    expected: StateFunctions
     categorical: NDArray[np.bool_]
 
     @property
@@ -89,7 +89,7 @@ class ScoredColumns:
             names,
             place,
             np.column_stack(columns),
-            OverStates(tables, of_item[place], parts),
+            StateFunctions(tables, of_item[place], parts),
             np.array(finite),
         )
 
@@ -134,7 +134,7 @@ def item_means(
     family = family_named(parameters.families[own[0]])
     if family.is_location_scale:
         return eta[own]
-    aux = shaped(family, auxiliary_of(parameters, int(own[0])))
+    aux = broadcast_auxiliary(family, response_auxiliary(parameters, int(own[0])))
     return np.asarray(family.response_mean(eta[own[0]], aux))[None]
 
 
@@ -160,7 +160,7 @@ def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
         means = item_means(result, parameters, item, eta)
         return np.asarray(np.einsum("ab,as->abs", np.eye(len(means)), means))
     family, own = family_named(result.families[item]), int(result.responses.starts[item])
-    aux = shaped(family, auxiliary_of(parameters, own))
+    aux = broadcast_auxiliary(family, response_auxiliary(parameters, own))
     return np.asarray(family.second_moment(eta[own], aux))[None, None]
 
 

@@ -26,7 +26,7 @@ from scipy.stats import norm, t
 from hidag.data.sample_weights import mean_and_spread
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
 from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.posterior_tables import OverStates
+from hidag.inference.information.posterior_tables import StateFunctions
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 
 Array = NDArray[np.float64]
@@ -360,7 +360,7 @@ def _own_share(free: FreeParameters, columns: ScoredColumns, spread: Array) -> t
 
 def _moments_given_state(
     free: FreeParameters, columns: ScoredColumns, spread: Array
-) -> tuple[OverStates, OverStates]:
+) -> tuple[StateFunctions, StateFunctions]:
     """Return mean second and fourth powers about the means of states.
 
     ``spread`` (G,) is the unit of each column.

@@ -18,8 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.fitting.settings import checked_count, root_seed
-from hidag.inference.fitted_rows import canonical_rows, drawn_tables, ranks_of_fit, taken_rows
-from hidag.inference.information.item_derivatives import auxiliary_of, columned, shaped
+from hidag.inference.fitted_rows import canonical_rows, draw_tables, observable_values, rank_items
+from hidag.inference.information.item_derivatives import (
+    add_column_axis,
+    broadcast_auxiliary,
+    response_auxiliary,
+)
 from hidag.inference.result_tables import Table
 from hidag.measurement.families.base import Family
 from hidag.measurement.families.registry import family_named
@@ -167,7 +171,10 @@ class DensityMoments:
     def _moments(self, item: int, point: Array) -> tuple[float, float]:
         parameters = self.result.parameters
         first = int(self.result.responses.starts[item])
-        family, own = family_named(parameters.families[first]), auxiliary_of(parameters, first)
+        family, own = (
+            family_named(parameters.families[first]),
+            response_auxiliary(parameters, first),
+        )
         nominal = nominal_item(self.result.families[item])
         if nominal is not None:
             chances = nominal.probabilities(family.response_mean(point, own))
@@ -215,9 +222,9 @@ def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
     It is that of the logarithm of times: of times themselves the unit would say how much one that
     was seen weighs beside one that was censored.
     """
-    theta, partition = family.natural(eta, shaped(family, own))
-    columns = columned(family, family.to_working(x))
-    linear = (columns * columned(family, theta)).sum(axis=0)
+    theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
+    columns = add_column_axis(family, family.to_working(x))
+    linear = (columns * add_column_axis(family, theta)).sum(axis=0)
     return np.asarray(linear - partition + family.working_base(x, own))
 
 
@@ -285,7 +292,7 @@ def person_fit(
     random_state : int, RandomState or None
     """
     fitted = as_result(result)
-    values = taken_rows(fitted, X)
+    values = observable_values(fitted, X)
     n_tables = checked_count("n_tables", n_tables)
     number = (~np.isnan(values)).sum(axis=1)
     # Rows with too few answers for lz are judged by nothing, and are no reference for others.
@@ -308,10 +315,10 @@ def _against_the_model(
     ordered = values[rows]
     moments = DensityMoments(result)
     found = np.empty(len(values))
-    items = np.argsort(ranks_of_fit(result), kind="stable")
+    items = np.argsort(rank_items(result), kind="stable")
     found[rows] = _lz(result, ordered, moments, items)
     patterns = Patterns.of(np.isnan(ordered), np.argsort(places), n_tables)
-    tables = drawn_tables(result, patterns.rows, places, n_tables, seed)
+    tables = draw_tables(result, patterns.rows, places, n_tables, seed)
     reference = [_lz(result, table, moments, items) for table in tables]
     chance = np.empty(len(values))
     chance[rows] = patterns.shares_below(found[rows], reference)
@@ -337,7 +344,7 @@ def _lz(
             asked = ~np.isnan(answers[:, r])
             family = family_named(parameters.families[r])
             total[asked] += log_density(
-                family, auxiliary_of(parameters, int(r)), answers[asked, r], eta[r, asked]
+                family, response_auxiliary(parameters, int(r)), answers[asked, r], eta[r, asked]
             )
         expected, spread = moments.of(int(j), eta[own])
         mean += seen * expected

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.sample_weights import effective_number, mean_and_spread
-from hidag.inference.fitted_rows import canonical_rows, drawn_tables
+from hidag.inference.fitted_rows import canonical_rows, draw_tables
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.measurement.families import item_type
@@ -52,7 +52,7 @@ def predictive_checks(
     drawn = np.array(
         [
             _statistics(result, table, counted)[1]
-            for table in drawn_tables(result, missing, places, n_tables, seed)
+            for table in draw_tables(result, missing, places, n_tables, seed)
         ]
     )
     counts = {name: int((~missing[:, j]).sum()) for j, name in enumerate(result.item_names)}

@@ -21,7 +21,6 @@ from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate, extrapolate_gain, normalise_counts, run_em
 from hidag.em.m_step import Basis
 from hidag.em.problem import Problem, Schedule
-from hidag.exceptions import SettingError
 from hidag.fitting.information_criteria import (
     all_features,
     known_combinations,
@@ -30,7 +29,7 @@ from hidag.fitting.information_criteria import (
 from hidag.inference.fitted_rows import can_list_states
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import too_many_states
-from hidag.inference.information.row_scores import item_scores, row_scores, scores_of_loadings
+from hidag.inference.information.row_scores import item_scores, iterate_loading_scores, row_scores
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw, factorise_counts, fit_network_law
 from hidag.measurement.parameters import MeasurementParameters
@@ -185,7 +184,7 @@ class GivenQ:
                 tolerance=SMALLEST_GAIN,
             )
         if found is None:
-            raise SettingError(too_many_states(result, "a refit with another Q"))
+            raise too_many_states(result, "a refit with another Q")
         tree = TreePosterior.of(found.parameters, found.law, may)
         assert tree is not None
         value = tree.log_likelihood(data, found.parameters)
@@ -403,7 +402,7 @@ def _gained_by_small_sums(
     latents = {item: [k for j, k, _ in adding if j == item] for item, _, _ in adding}
     of_latent = model.result.terms.main_latents
     parts: dict[tuple[int, int], list[Array]] = {}
-    for response, scores in scores_of_loadings(free):
+    for response, scores in iterate_loading_scores(free):
         item = int(model.result.responses.item[response])
         for k in latents.get(item, ()):
             new = _repeated(scores[:, of_latent == k], model)

@@ -26,9 +26,9 @@ from hidag.estimator import DCRL
 from hidag.exceptions import DataError, HidagWarning, SettingError
 from hidag.fitting.settings import root_seed
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import can_sum_states, canonical_rows, need_weights
+from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
 from hidag.inference.information.posterior_tables import too_many_states
-from hidag.inference.refit import remembered_settings
+from hidag.inference.refit import refit_settings
 from hidag.inference.result_tables import Table
 from hidag.metrics.matching import match_latents
 from hidag.metrics.model_parts import Parts
@@ -86,7 +86,7 @@ def _like(result: FitResult, q: QSpec) -> DCRL:
     SettingError
         If it is not clear, and the latents of the fit have not all as many levels.
     """
-    settings, forgotten = remembered_settings(result)
+    settings, forgotten = refit_settings(result)
     if forgotten:
         warnings.warn(
             f"the fit of the provisional Q takes the default {' and '.join(forgotten)}, because a "
@@ -364,12 +364,12 @@ def validate_q(
             raise SettingError(f"{name} must be a whole number of at least 0, got {number!r}")
     seed = root_seed(random_state)
     if isinstance(fit, FitResult):
-        need_weights(fit, sample_weight, "judging its Q")
+        require_weights(fit, sample_weight, "judging its Q")
     result = provisional_fit(fit, X, provisional_q, seed, sample_weight)
     if isinstance(fit, FitResult) and estimated is None and not has_given_q(fit):
         estimated = fit
     if not can_sum_states(result):
-        raise SettingError(too_many_states(result, "judging entries of Q"))
+        raise too_many_states(result, "judging entries of Q")
     counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     values = counted.values
     model = given_q(result, values, weights)

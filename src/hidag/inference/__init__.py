@@ -1,6 +1,6 @@
-"""Uncertainty of a fit: standard errors, asymptotic draws, bootstrap, intervals."""
+"""Uncertainty of a fit: standard errors, asymptotic draws and the bootstrap."""
 
-from hidag.inference.asymptotic_draws import draws_of_law
+from hidag.inference.asymptotic_draws import draw_asymptotic
 from hidag.inference.bootstrap import BootstrapProgress, bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.standard_errors import StandardErrors, standard_errors
@@ -10,6 +10,6 @@ __all__ = [
     "BootstrapResult",
     "StandardErrors",
     "bootstrap",
-    "draws_of_law",
+    "draw_asymptotic",
     "standard_errors",
 ]

@@ -1,4 +1,4 @@
-"""What a bootstrap found: how often each edge and entry came back, and intervals."""
+"""The result of a bootstrap: frequencies of edges and entries of Q, intervals, and its file."""
 
 from __future__ import annotations
 
@@ -11,148 +11,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import HidagError, SettingError
+from hidag.exceptions import HidagError, Setting, SettingError
 from hidag.fitting.information_criteria import coefficients_in_sum
 from hidag.formatting import plural
-from hidag.inference.intervals import LEVEL, interval_cautions, percentile_interval
+from hidag.inference.intervals import LEVEL, interval_notes, percentile_interval
 from hidag.inference.refit import (
-    MOST_JOINT_STATES,
+    MAX_JOINT_STATES,
     SAME_LATENT,
+    BootstrapTask,
     Refit,
-    Task,
-    aligned,
-    network_of,
+    align_refit,
+    network_from_arrays,
     no_cells,
     no_edges,
-    stacked,
+    stack_refits,
 )
 from hidag.latent.laws import LatentLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.results import FitResult, read_archive, write_archive
 from hidag.structure.graphs import CPDAG
 
-# --- A BootstrapResult on disk: arrays and a JSON header in one file
-
-_HOLDS = "bootstrap"
-#: Before the names of the first fit's arrays, which are those of the refits.
-_OF_FIT = "fitted_"
-
-
-def write_bootstrap(found: BootstrapResult, path: Path) -> Path:
-    """Write a result to one file (a zip of arrays with a JSON header) and return its path."""
-    header: dict[str, Any] = {}
-    arrays: dict[str, NDArray[Any]] = {}
-    for one in fields(found):
-        value = getattr(found, one.name)
-        if isinstance(value, np.ndarray):
-            arrays[one.name] = value
-        elif one.name != "fitted":
-            header[one.name] = value
-    for name, array in found.fitted.arrays().items():
-        arrays[f"{_OF_FIT}{name}"] = array
-    write_archive(path, header, arrays, holds=_HOLDS)
-    return path
-
-
-def read_fields(path: Path, known: set[str]) -> dict[str, Any]:
-    """Return the fields of the result that :func:`write_bootstrap` wrote, by name.
-
-    Parameters
-    ----------
-    path : Path
-    known : set of str
-        Fields that a result has; what else the header holds is left out.
-    """
-    header, arrays = read_archive(path, holds=_HOLDS)
-    first = {
-        name.removeprefix(_OF_FIT): arrays.pop(name)
-        for name in list(arrays)
-        if name.startswith(_OF_FIT)
-    }
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in header.items()
-        if name in known
-    }
-    for name, array in arrays.items():
-        array.setflags(write=False)
-        values[name] = array
-    return {**values, "fitted": Refit.of(first)}
-
-
-# --- What a bootstrap found, in words
-
-#: Coefficients that are named one by one.
-_NAMED = 5
-
-
-def sums_in_words(found: BootstrapResult) -> list[str]:
-    """Return which coefficients prerequisites leave without an interval, without a full stop."""
-    terms = ("intercept", *found.term_names)
-    names = [f"{found.response_names[r]}: {terms[t]}" for r, t in np.argwhere(found.in_sum)]
-    if not names:
-        return []
-    more = ", ..." if len(names) > _NAMED else ""
-    return [
-        f"prerequisites leave {plural(len(names), 'parameter')} known in sum only, and so without "
-        f"an interval: {', '.join(names[:_NAMED])}{more}"
-    ]
-
-
-def in_words(found: BootstrapResult) -> list[str]:
-    """Return a few lines to read: refits, what went wrong, whether latents came back, edges."""
-    rows = "rows drawn again" if found.kind == "nonparametric" else "rows drawn from the fit"
-    lines = [f"{plural(found.n_refits, 'refit')} of {found.n_rows:,} {rows}"]
-    if found.failures:
-        lines.append(
-            f"{len(found.failures)} of {found.n_resamples} resamples could not be fitted, for "
-            f"instance: {found.failures[0]}"
-        )
-    unsettled = int((~found.converged).sum())
-    if unsettled:
-        lines.append(f"{plural(unsettled, 'refit')} had not settled")
-    if found.start == "fitted":
-        lines.append("refits began at the fit: other optima were not looked for")
-    lines += interval_cautions(found.n_refits, found.q_given)
-    lines += sums_in_words(found)
-    lines.append(
-        f"all latents are those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
-        f"{found.same_latents.mean():.0%} of refits; {plural(int(found.moved.sum()), 'refit')} "
-        "had latents renamed or reversed to match"
-    )
-    others = int((~found.same_latents).sum())
-    if found.knowing and others:
-        lines.append(
-            f"in {others} of {found.n_refits} refits some latents are others than the fit's, and "
-            "what is known about the fit's was held of these"
-        )
-    lines += [
-        f"  {row['latent']}: the same in {row['share_same']:.0%}, median cosine "
-        f"{row['median_cosine']:.2f}"
-        for row in found.agreement_table()
-    ]
-    lines.append("edges, by how often two latents are joined")
-    shown = [r for r in found.edge_table() if r["fit"] or r["joined"] >= 0.5]
-    lines += [
-        f"  {r['one']}, {r['other']}: {r['joined']:.0%} (-> {r['one_causes_other']:.0%}, "
-        f"<- {r['other_causes_one']:.0%}, - {r['undirected']:.0%}); in the fit: "
-        f"{r['fit'] or 'not joined'}"
-        for r in shown
-    ]
-    if not shown:
-        lines.append("  no pair in the fit or in half of the refits")
-    return lines
-
-
-# ---
-
 Array = NDArray[np.float64]
 Row = dict[str, Any]
+
+_HOLDS = "bootstrap"
+#: Prefix of the arrays of the first fit, which have the names of those of the refits.
+_OF_FIT = "fitted_"
+#: Number of coefficients listed by name.
+_N_NAMED = 5
 
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """How a fit varies over resampled tables; arrays have a first axis over the B refits.
+    """The variation of a fit over resampled tables; the first axis of arrays is over B refits.
 
     Attributes
     ----------
@@ -162,32 +53,32 @@ class BootstrapResult:
         As in `hidag.bootstrap`.
     seed, n_resamples, n_rows : int
     q_given, knowing : bool
-        Whether all of Q was given, so that it was the same in every refit; whether something was
-        known about the latents, which every refit obeyed.
+        Whether all of Q was given, and so the same in every refit; whether the refits used prior
+        knowledge about the latents.
     failures : tuple of str
-        Why resamples could not be fitted; they are in no number below.
+        Reasons why resamples could not be fitted; these are not among the B refits.
     fitted : Refit
         The first fit.
     adjacency : ndarray of int8, shape (B, K, K)
     q_matrix : ndarray of int8, shape (B, J, K)
     intercept, dispersion : ndarray, shape (B, R)
     loadings : ndarray, shape (B, R, T)
-        On the terms that the fit or some refit has.
+        On the terms of the fit and of all refits.
     cutpoints : ndarray, shape (B, R, C)
     margins : ndarray, shape (B, K, max levels)
     joint : ndarray, shape (B, S)
-        S is 0 where joint states are too many to keep.
+        S is 0 if there are too many joint states to store.
     agreement : ndarray, shape (B, K)
-        Cosine of each latent's strengths with the first fit's.
+        Cosine of each latent's strengths with those of the first fit.
     moved, converged : ndarray of bool, shape (B,)
-        Whether latents were renamed or reversed to be matched; whether the refit had settled.
+        Whether latents were permuted or reversed for the match; whether the refit converged.
     log_likelihood : ndarray, shape (B,)
     edges, cells : ndarray, shapes (B, K, K) and (B, C)
-        Parents and conditional tables of the refits' laws, see `hidag.inference.refit`, where
-        joint states are too many to keep; else empty.
+        Parents and conditional tables of the refits, see
+        :func:`hidag.inference.refit.network_arrays`; empty if ``joint`` is not.
     in_sum : ndarray of bool, shape (R, 1 + T)
-        Intercepts and loadings that prerequisites leave known in sum only: each refit has them
-        anywhere, so that they have no intervals. Empty in files of earlier versions.
+        Intercepts and loadings of which, because of prerequisites, only sums are identified; they
+        have no intervals. Empty in files of older versions.
     """
 
     latent_names: tuple[str, ...]
@@ -221,15 +112,19 @@ class BootstrapResult:
     in_sum: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
     @classmethod
-    def of(cls, task: Task, found: list[Refit | str]) -> BootstrapResult:
-        """Return the result of resamples that are all done."""
+    def of(cls, task: BootstrapTask, found: list[Refit | str]) -> BootstrapResult:
+        """Return the result of finished resamples."""
         refits = [one for one in found if isinstance(one, Refit)]
         failures = tuple(one for one in found if isinstance(one, str))
         if not refits:
-            raise HidagError(f"no resample could be fitted; the first said: {failures[0]}")
+            raise HidagError(
+                "no-refits",
+                "no resample could be fitted; the first error was: {reason}",
+                reason=failures[0],
+            )
         fit, given = task.fit, task.fit.q_given
         terms = fit.terms.joined(one.terms(fit.terms.levels) or fit.terms for one in refits)
-        fitted, arrays = aligned(fit, fit).on(terms), stacked(refits, terms)
+        fitted, arrays = align_refit(fit, fit).on(terms), stack_refits(refits, terms)
         ever = (arrays["loadings"] != 0).any(axis=0) | (fitted.loadings != 0)
         widest = replace(fit.parameters, loadings=ever, terms=terms)
         return cls(
@@ -253,27 +148,31 @@ class BootstrapResult:
 
     @property
     def n_refits(self) -> int:
-        """How many resamples were fitted, B."""
+        """Number of resamples that were fitted, B."""
         return len(self.adjacency)
 
     @property
     def adjacent(self) -> Array:
-        """Share of refits in which two latents are joined, shape (K, K)."""
-        return np.asarray(((self.adjacency + self.adjacency.transpose(0, 2, 1)) > 0).mean(axis=0))
+        """Share of refits in which two latents are adjacent, shape (K, K)."""
+        return self._share(self.adjacency | self._transposed)
 
     @property
     def directed(self) -> Array:
-        """Share of refits in which the row's latent causes the column's, shape (K, K)."""
-        return np.asarray(
-            ((self.adjacency == 1) & (self.adjacency.transpose(0, 2, 1) == 0)).mean(axis=0)
-        )
+        """Share of refits with an edge from the row's to the column's latent, shape (K, K)."""
+        return self._share(self.adjacency & ~self._transposed)
 
     @property
     def undirected(self) -> Array:
-        """Share of refits in which two latents are joined without a direction, shape (K, K)."""
-        return np.asarray(
-            ((self.adjacency == 1) & (self.adjacency.transpose(0, 2, 1) == 1)).mean(axis=0)
-        )
+        """Share of refits with an undirected edge, shape (K, K)."""
+        return self._share(self.adjacency & self._transposed)
+
+    @property
+    def _transposed(self) -> NDArray[np.int8]:
+        return self.adjacency.transpose(0, 2, 1)
+
+    @staticmethod
+    def _share(edges: NDArray[np.int8]) -> Array:
+        return np.asarray((edges > 0).mean(axis=0))
 
     @property
     def q_probability(self) -> Array:
@@ -282,29 +181,35 @@ class BootstrapResult:
 
     @property
     def same_latents(self) -> NDArray[np.bool_]:
-        """Whether all latents of a refit are those of the first fit, shape (B,)."""
+        """Whether all latents of a refit match those of the first fit, shape (B,)."""
         return np.asarray((self.agreement >= SAME_LATENT).all(axis=1))
 
     def replicates(self, fit: FitResult) -> Iterator[FitResult]:
-        """Yield the refits as results in the first fit's names, for intervals of anything else.
+        """Yield the refits as results, for intervals of any function of a result.
 
         Parameters
         ----------
         fit : FitResult
-            The first fit: items and latents are as in it; terms are those of any refit.
+            The first fit.
 
         Raises
         ------
         SettingError
-            If it is another fit, or if the refits' laws were not kept.
+            If it is another fit, or if the laws of the refits were not stored.
         """
         if fit.item_names != self.item_names or fit.latent_names != self.latent_names:
-            raise SettingError("replicates need the fit that was bootstrapped, this is another one")
+            raise SettingError(
+                "other-fit", "replicates need the fit that was bootstrapped, this is another one"
+            )
         if not self.joint.shape[1] and not self.edges.size:
             raise SettingError(
-                "replicates need the latents' law, but this bootstrap did not keep it: beyond "
-                f"{MOST_JOINT_STATES:,} joint states only a network is kept, and files of earlier "
-                "versions lack it; bootstrap a fit with law='network' with this version"
+                "law-not-stored",
+                "replicates need the latent distribution, but this bootstrap did not store it: "
+                "beyond {limit:,} joint states only networks are stored, and files of older "
+                "versions lack them",
+                advice="bootstrap a fit with {law} with this version",
+                limit=MAX_JOINT_STATES,
+                law=Setting("law", "network"),
             )
         terms = self.fitted.terms(self.levels) or fit.terms
         for b in range(self.n_refits):
@@ -327,31 +232,30 @@ class BootstrapResult:
 
     def _law(self, b: int) -> LatentLaw:
         if not self.joint.shape[1]:
-            return network_of(self.levels, self.edges[b], self.cells[b])
+            return network_from_arrays(self.levels, self.edges[b], self.cells[b])
         return SaturatedLaw(StateSpace(self.levels), self.joint[b] / self.joint[b].sum())
 
     def edge_table(self) -> list[Row]:
-        """Return a row for each pair of latents: in the fit, joined, each direction, undirected."""
+        """Return the edge in the fit and the frequency of each kind of edge, by pair of latents."""
+        marks = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "-"}
         joined, directed, undirected = self.adjacent, self.directed, self.undirected
         first = self.fitted.adjacency
-        out = []
-        for i, j in combinations(range(len(self.latent_names)), 2):
-            marks = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "-"}
-            out.append(
-                {
-                    "one": self.latent_names[i],
-                    "other": self.latent_names[j],
-                    "fit": marks[int(first[i, j]), int(first[j, i])],
-                    "joined": float(joined[i, j]),
-                    "one_causes_other": float(directed[i, j]),
-                    "other_causes_one": float(directed[j, i]),
-                    "undirected": float(undirected[i, j]),
-                }
-            )
-        return sorted(out, key=lambda row: -row["joined"])
+        rows: list[Row] = [
+            {
+                "one": self.latent_names[i],
+                "other": self.latent_names[j],
+                "fit": marks[int(first[i, j]), int(first[j, i])],
+                "joined": float(joined[i, j]),
+                "one_causes_other": float(directed[i, j]),
+                "other_causes_one": float(directed[j, i]),
+                "undirected": float(undirected[i, j]),
+            }
+            for i, j in combinations(range(len(self.latent_names)), 2)
+        ]
+        return sorted(rows, key=lambda row: -row["joined"])
 
     def q_table(self) -> list[Row]:
-        """Return a row for each entry of Q: whether the fit has it, and how often refits do."""
+        """Return for each entry of Q whether the fit has it and its frequency in the refits."""
         share = self.q_probability
         return [
             {"item": item, "latent": latent, "fit": int(self.fitted.q_matrix[j, k]),
@@ -361,9 +265,9 @@ class BootstrapResult:
         ]  # fmt: skip
 
     def coefficient_table(self, level: float = LEVEL) -> list[Row]:
-        """Return intercepts and the loadings that the fit or some refit has, with intervals.
+        """Return intercepts and the loadings of the fit or any refit, with intervals.
 
-        Ends are NaN for those that are known in sum only.
+        The ends are NaN if only a sum of coefficients is identified.
         """
         every = np.concatenate([self.intercept[:, :, None], self.loadings], axis=2)
         first = np.hstack([self.fitted.intercept[:, None], self.fitted.loadings])
@@ -374,10 +278,11 @@ class BootstrapResult:
         ever[:, 0] = True
         names = ("intercept", *self.term_names)
         return [
-            _row(response, names[t], first[j, t], lows[j, t], highs[j, t])
+            {"item": response, "term": names[t], "fit": float(first[j, t]),
+             "low": float(lows[j, t]), "high": float(highs[j, t])}
             for j, response in enumerate(self.response_names)
             for t in np.flatnonzero(ever[j])
-        ]
+        ]  # fmt: skip
 
     def law_table(self, level: float = LEVEL) -> list[Row]:
         """Return the probability of each level of each latent, with intervals."""
@@ -390,7 +295,7 @@ class BootstrapResult:
         ]  # fmt: skip
 
     def agreement_table(self) -> list[Row]:
-        """Return for each latent how well refits agree with the fit about what it is."""
+        """Return for each latent its agreement with the matched latents of the refits."""
         return [
             {"latent": name, "median_cosine": float(np.median(self.agreement[:, k])),
              "share_same": float((self.agreement[:, k] >= SAME_LATENT).mean())}
@@ -398,22 +303,92 @@ class BootstrapResult:
         ]  # fmt: skip
 
     def summary(self) -> str:
-        """Return what was found in a few lines to read."""
-        return "\n".join(in_words(self))
+        """Return refits, failures, limitations, agreement of latents and edges as text."""
+        source = "resampled rows" if self.kind == "nonparametric" else "rows drawn from the fit"
+        lines = [f"{plural(self.n_refits, 'refit')} of {self.n_rows:,} {source}"]
+        if self.failures:
+            lines.append(
+                f"{len(self.failures)} of {self.n_resamples} resamples could not be fitted, for "
+                f"instance: {self.failures[0]}"
+            )
+        n_open = int((~self.converged).sum())
+        if n_open:
+            lines.append(f"{plural(n_open, 'refit')} did not converge")
+        if self.start == "fitted":
+            lines.append("refits started at the fit: other optima were not searched for")
+        lines += interval_notes(self.n_refits, self.q_given)
+        lines += unidentified_notes(self)
+        lines.append(
+            f"all latents match those of the fit (cosine of loadings at least {SAME_LATENT:g}) in "
+            f"{self.same_latents.mean():.0%} of refits; latents were permuted or reversed for the "
+            f"match in {plural(int(self.moved.sum()), 'refit')}"
+        )
+        n_other = int((~self.same_latents).sum())
+        if self.knowing and n_other:
+            lines.append(
+                f"in {n_other} of {self.n_refits} refits some latents do not match those of the "
+                "fit, and the prior knowledge was applied to them all the same"
+            )
+        lines += [
+            f"  {row['latent']}: matched in {row['share_same']:.0%}, median cosine "
+            f"{row['median_cosine']:.2f}"
+            for row in self.agreement_table()
+        ]
+        lines.append("edges, by the share of refits in which two latents are adjacent")
+        edges = [r for r in self.edge_table() if r["fit"] or r["joined"] >= 0.5]
+        lines += [
+            f"  {r['one']}, {r['other']}: {r['joined']:.0%} (-> {r['one_causes_other']:.0%}, "
+            f"<- {r['other_causes_one']:.0%}, - {r['undirected']:.0%}); in the fit: "
+            f"{r['fit'] or 'not adjacent'}"
+            for r in edges
+        ]
+        if not edges:
+            lines.append("  no pair is adjacent in the fit or in half of the refits")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.summary()
 
     def save(self, path: str | Path) -> Path:
         """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
-        return write_bootstrap(self, Path(path))
+        header: dict[str, Any] = {}
+        arrays = {f"{_OF_FIT}{name}": array for name, array in self.fitted.arrays().items()}
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                arrays[name] = value
+            elif name != "fitted":
+                header[name] = value
+        write_archive(Path(path), header, arrays, holds=_HOLDS)
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> BootstrapResult:
-        """Return the result that ``save`` wrote."""
-        return cls(**read_fields(Path(path), {field.name for field in fields(cls)}))
+        """Return the result that :meth:`save` wrote."""
+        header, arrays = read_archive(Path(path), holds=_HOLDS)
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in header.items()
+            if name in known
+        }
+        first = {}
+        for name, array in arrays.items():
+            if name.startswith(_OF_FIT):
+                first[name.removeprefix(_OF_FIT)] = array
+            else:
+                array.setflags(write=False)
+                values[name] = array
+        return cls(**values, fitted=Refit.of(first))
 
 
-def _row(item: str, term: str, value: float, low: float, high: float) -> Row:
-    numbers = {"fit": float(value), "low": float(low), "high": float(high)}
-    return {"item": item, "term": term, **numbers}
+def unidentified_notes(found: BootstrapResult) -> list[str]:
+    """Return a note on the coefficients without intervals; empty if there are none."""
+    terms = ("intercept", *found.term_names)
+    names = [f"{found.response_names[r]}: {terms[t]}" for r, t in np.argwhere(found.in_sum)]
+    if not names:
+        return []
+    more = ", ..." if len(names) > _N_NAMED else ""
+    return [
+        f"no interval for {plural(len(names), 'parameter')} of which prerequisites leave only sums "
+        f"identified: {', '.join(names[:_N_NAMED])}{more}"
+    ]

@@ -1,4 +1,4 @@
-"""A refit in the first fit's names: which of its latents is which, and what is kept of it."""
+"""Refits of a bootstrap: one resample fitted again and aligned with the latents of the fit."""
 
 from __future__ import annotations
 
@@ -25,77 +25,69 @@ from hidag.results import FitResult
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
 
-# --- What a result remembers of the settings it came from, for another fit with the same
+Array = NDArray[np.float64]
 
-#: Settings that a saved result holds in words only, where they are functions or objects.
-_IN_WORDS = ("search", "score", "resample")
+#: Settings that may be functions or objects, of which a saved result has only the repr.
+_OBJECTS = ("search", "score", "resample")
+#: Larger laws are stored as networks. A saturated law has only its joint table, so the limit is
+#: the size at which hundreds of refits still fit in memory.
+MAX_JOINT_STATES = 1 << 13
+#: A refit's latent with a smaller cosine of loadings is a different latent.
+SAME_LATENT = 0.9
 
 
-def remembered_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
-    """Return the estimator's settings that a result remembers, and the names of those it does not.
+def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
+    """Return the estimator settings stored in a result, and the names of those not stored.
 
-    It does not remember functions and objects of one's own.
+    Functions and objects passed by the user are not stored.
     """
     known = DCRL(1).get_params()
     settings = {name: value for name, value in result.settings.items() if name in known}
     settings.setdefault("n_latents", len(result.latent_names))
     if isinstance(settings.get("knowledge"), Mapping):
         settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
-    forgotten = [
-        name for name in _IN_WORDS if name in settings and not _is_plain(name, settings[name])
+    choices = {"search": NAMED_SEARCHES, "score": NAMED_SCORES}
+    absent = [
+        name
+        for name in _OBJECTS
+        if name in settings
+        and (
+            settings[name] not in choices[name]
+            if name in choices
+            else str(settings[name]).startswith("<")
+        )
     ]
-    for name in forgotten:
+    for name in absent:
         del settings[name]
-    return settings, forgotten
+    return settings, absent
 
 
-def _is_plain(name: str, value: Any) -> bool:
-    known = {"search": NAMED_SEARCHES, "score": NAMED_SCORES}
-    return value in known[name] if name in known else not str(value).startswith("<")
-
-
-# --- The law of a refit as plain arrays: a joint table while it is small, else parents and
-
-Array = NDArray[np.float64]
-
-#: Laws with more joint states than this are kept as a network, if they are one. A saturated law is
-#: nothing but its joint table, so tables are kept as far as hundreds of refits have room.
-MOST_JOINT_STATES = 1 << 13
-
-
-def can_be_kept(law: LatentLaw) -> bool:
-    """Return whether refits keep laws of this kind."""
-    return isinstance(law, NetworkLaw) or law.space.n_states <= MOST_JOINT_STATES
-
-
-def kept_joint(law: LatentLaw) -> Array:
-    """Return the probabilities of joint states, none where they are too many."""
-    if law.space.n_states > MOST_JOINT_STATES:
-        return np.zeros(0)
-    return np.asarray(law.probabilities)
+def is_storable(law: LatentLaw) -> bool:
+    """Return whether refits store laws of this kind and size."""
+    return isinstance(law, NetworkLaw) or law.space.n_states <= MAX_JOINT_STATES
 
 
 def no_edges() -> NDArray[np.int8]:
-    """Return what stands for the parents of a law that is not kept as a network."""
+    """Return the empty parents of a law that is not stored as a network."""
     return np.zeros((0, 0), dtype=np.int8)
 
 
 def no_cells() -> Array:
-    """Return what stands for the tables of a law that is not kept as a network."""
+    """Return the empty tables of a law that is not stored as a network."""
     return np.zeros(0)
 
 
-def kept_network(law: LatentLaw) -> tuple[NDArray[np.int8], Array]:
-    """Return parents and tables of a large network; nothing where the joint table is kept.
+def network_arrays(law: LatentLaw) -> tuple[NDArray[np.int8], Array]:
+    """Return parents and tables of a large network; empty if the joint table is stored.
 
     Returns
     -------
     edges : ndarray of int8, shape (K, K)
-        1 where the row's latent is a parent of the column's.
+        1 if the latent of the row is a parent of that of the column.
     cells : ndarray
-        All tables one after the other, each over its parents from the lowest index up.
+        All tables concatenated, each over its parents in increasing order.
     """
-    if not isinstance(law, NetworkLaw) or law.space.n_states <= MOST_JOINT_STATES:
+    if not isinstance(law, NetworkLaw) or law.space.n_states <= MAX_JOINT_STATES:
         return no_edges(), no_cells()
     edges = np.zeros((law.space.n_latents,) * 2, dtype=np.int8)
     cells = []
@@ -105,8 +97,10 @@ def kept_network(law: LatentLaw) -> tuple[NDArray[np.int8], Array]:
     return edges, np.concatenate(cells)
 
 
-def network_of(levels: tuple[int, ...], edges: NDArray[np.int8], cells: Array) -> NetworkLaw:
-    """Return the law that :func:`kept_network` took apart; cells beyond its tables are ignored."""
+def network_from_arrays(
+    levels: tuple[int, ...], edges: NDArray[np.int8], cells: Array
+) -> NetworkLaw:
+    """Return the law from :func:`network_arrays`; surplus cells are ignored."""
     parents = tuple(tuple(np.flatnonzero(column).tolist()) for column in edges.T)
     tables, start = [], 0
     for k, own in enumerate(parents):
@@ -117,30 +111,9 @@ def network_of(levels: tuple[int, ...], edges: NDArray[np.int8], cells: Array) -
     return NetworkLaw(StateSpace(levels), parents, tuple(tables))
 
 
-def stacked_networks(
-    edges: Sequence[NDArray[np.int8]], cells: Sequence[Array]
-) -> tuple[NDArray[np.int8], Array]:
-    """Return the networks of refits with a first axis over them; none if some refit has none.
-
-    Refits have tables of other sizes: NaN stands after the cells of the smaller ones.
-    """
-    if not all(len(one) for one in edges):
-        return np.zeros((len(edges), 0, 0), dtype=np.int8), np.zeros((len(cells), 0))
-    out = np.full((len(cells), max(len(one) for one in cells)), np.nan)
-    for row, one in zip(out, cells, strict=True):
-        row[: len(one)] = one
-    return np.stack(edges), out
-
-
-# ---
-
-#: A latent whose loadings have less than this cosine with the first fit's is another latent.
-SAME_LATENT = 0.9
-
-
 @dataclass(frozen=True)
 class Refit:
-    """A fit in the first fit's names: what a bootstrap keeps of each resample.
+    """The estimates of one resample, with the latents of the first fit.
 
     Attributes
     ----------
@@ -148,25 +121,25 @@ class Refit:
         Of the CPDAG.
     q_matrix : ndarray of int8, shape (J, K)
     intercept, dispersion : ndarray, shape (R,)
-        A row for each response: one per item, several for nominal items.
+        One row per item, several for nominal items.
     loadings : ndarray, shape (R, T)
-        On its own terms: a refit may have chosen other interactions than the first fit.
+        On the terms of the refit, which may have other interactions than the first fit.
     cutpoints : ndarray, shape (R, C)
     margins : ndarray, shape (K, max levels)
     joint : ndarray, shape (S,)
-        Probabilities of joint states; empty where they are too many.
+        Probabilities of joint states; empty if there are too many.
     agreement : ndarray, shape (K,)
-        Cosine of each latent's strengths on the items with the first fit's.
+        Cosine of each latent's strengths on the items with those of the first fit.
     moved : bool
-        Whether any latent had to be renamed or reversed to be matched.
+        Whether latents were permuted or reversed for the match.
     log_likelihood : float
     converged : bool
     asked : ndarray of uint8, shape (T, K), or None
-        Its terms, as `hidag.measurement.Terms.thresholds` has them; None in files that were saved
-        without them, whose loadings are on the first fit's terms.
+        The terms, as in `hidag.measurement.Terms.thresholds`; None in files of older versions,
+        whose loadings are on the terms of the first fit.
     edges, cells : ndarray
-        The law as `hidag.inference.refit.kept_network` has it, where its joint table is not kept;
-        empty otherwise, and in files that were saved without them.
+        The law as in :func:`network_arrays`; empty if ``joint`` is not, and in files of older
+        versions.
     """
 
     adjacency: NDArray[np.int8]
@@ -186,61 +159,66 @@ class Refit:
     cells: Array = field(default_factory=no_cells)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything by name, as arrays."""
+        """Return all fields by name, as arrays."""
         return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Refit:
-        """Return the refit that ``arrays`` gave."""
-        plain: dict[str, Any] = {"moved": bool, "log_likelihood": float, "converged": bool}
+        """Return the refit from its :meth:`arrays`."""
+        scalars: dict[str, Any] = {"moved": bool, "log_likelihood": float, "converged": bool}
         values: dict[str, Any] = {
-            name: plain.get(name, np.asarray)(value) for name, value in arrays.items()
+            name: scalars.get(name, np.asarray)(value) for name, value in arrays.items()
         }
         return cls(**values)
 
     def terms(self, levels: tuple[int, ...]) -> Terms | None:
-        """Return what the loadings multiply, the latents having so many levels; None if unknown."""
+        """Return the terms of the loadings for latents with these levels; None if not stored."""
         return None if self.asked is None else Terms.from_thresholds(levels, self.asked)
 
     def on(self, terms: Terms) -> Refit:
-        """Return the same refit with loadings on other terms, among them all that it has."""
+        """Return the refit with its loadings on other terms, which include its own."""
         own = self.terms(terms.levels)
         if own is None or own == terms:
             return self
         return replace(self, loadings=own.rewritten(self.loadings, terms), asked=terms.thresholds)
 
 
-def stacked(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any]]:
-    """Return the refits' numbers by name, read-only, with a first axis over the refits.
+def stack_refits(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any]]:
+    """Return the fields of refits by name, read-only, with a first axis over the refits.
 
-    Loadings are on ``terms``, among them all that any refit has.
+    Loadings are on ``terms``. Networks are padded with NaN after the cells of small tables, and
+    empty if some refit has none.
     """
     found = [one.on(terms).arrays() for one in refits]
-    even = [name for name in found[0] if name not in ("asked", "edges", "cells")]
-    out = {name: np.stack([one[name] for one in found]) for name in even}
-    out["edges"], out["cells"] = stacked_networks(
-        [one["edges"] for one in found], [one["cells"] for one in found]
-    )
+    same_shape = [name for name in found[0] if name not in ("asked", "edges", "cells")]
+    out = {name: np.stack([one[name] for one in found]) for name in same_shape}
+    networks = all(len(one.edges) for one in refits)
+    width = max(len(one.cells) for one in refits) if networks else 0
+    out["cells"] = np.full((len(refits), width), np.nan)
+    out["edges"] = np.zeros((len(refits), 0, 0), dtype=np.int8)
+    if networks:
+        out["edges"] = np.stack([one.edges for one in refits])
+        for row, one in zip(out["cells"], refits, strict=True):
+            row[: len(one.cells)] = one.cells
     for array in out.values():
         array.setflags(write=False)
     return out
 
 
-def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) -> Refit:
-    """Return a refit with its latents named and directed as in the first fit.
+def align_refit(refit: FitResult, fit: FitResult, matching: Matching | None = None) -> Refit:
+    """Return a refit with the order and polarity of the latents of the first fit.
 
-    Latents are matched by their items and loadings, unless ``matching`` has done so already; how
-    well they agree is kept with the refit.
+    Latents are matched by their items and loadings unless ``matching`` is given.
     """
     if matching is None:
-        matching = matched(Parts.of(refit), fit)
-    order = np.array(matching.permutation)
-    flips = np.array(matching.flips)
+        matching = match_refit(Parts.of(refit), fit)
+    order, flips = np.array(matching.permutation), np.array(matching.flips)
     items = refit.parameters.reordered(latents=order).flipped(flips)
     law = relabel_law(refit.law, order, flips)
-    edges, cells = kept_network(law)
-    mine, first = replace(fit, parameters=items).response_strengths, fit.response_strengths
-    lengths = np.linalg.norm(mine, axis=0) * np.linalg.norm(first, axis=0)
+    edges, cells = network_arrays(law)
+    own, first = replace(fit, parameters=items).response_strengths, fit.response_strengths
+    lengths = np.linalg.norm(own, axis=0) * np.linalg.norm(first, axis=0)
+    small = law.space.n_states <= MAX_JOINT_STATES
     return Refit(
         adjacency=np.asarray(refit.graph.adjacency[np.ix_(order, order)], dtype=np.int8),
         q_matrix=refit.q_matrix[:, order],
@@ -249,8 +227,8 @@ def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) 
         loadings=items.loadings,
         cutpoints=refit.parameters.cutpoints,
         margins=law.marginals(),
-        joint=kept_joint(law),
-        agreement=(mine * first).sum(axis=0) / np.maximum(lengths, 1e-300),
+        joint=np.asarray(law.probabilities) if small else np.zeros(0),
+        agreement=(own * first).sum(axis=0) / np.maximum(lengths, 1e-300),
         moved=bool(flips.any() or (order != np.arange(len(order))).any()),
         log_likelihood=refit.log_likelihood,
         converged=refit.converged,
@@ -260,91 +238,91 @@ def aligned(refit: FitResult, fit: FitResult, matching: Matching | None = None) 
     )
 
 
-def matched(refit: Parts, fit: FitResult) -> Matching:
-    """Return which latent of a refit stands for which of the fit, and which way round.
+def match_refit(refit: Parts, fit: FitResult) -> Matching:
+    """Return the matching of the latents of a refit to those of the fit.
 
     Raises
     ------
     DataError
-        If latents that measure the same items have other numbers of levels.
+        If matched latents have different numbers of levels.
     """
-    known = told_about(fit)
-    held = None if known is None or fit.q_given is None else _exchangeable(known, fit.latent_names)
-    matching = match_latents(refit, fit, allowed=held)
+    knowledge = knowledge_of(fit)
+    allowed = None
+    if knowledge is not None and fit.q_given is not None:
+        allowed = _exchangeable(knowledge, fit.latent_names)
+    matching = match_latents(refit, fit, allowed=allowed)
     if tuple(refit.levels[k] for k in matching.permutation) != fit.terms.levels:
-        raise DataError("latents with different numbers of levels measure the same items")
-    if known is None:
+        raise DataError(
+            "different-levels", "latents with different numbers of levels measure the same items"
+        )
+    if knowledge is None:
         return matching
-    # "Nobody has the skill without the prerequisite" says which way round its latents are.
-    skills = {k for pair in known.reindex(fit.latent_names).hierarchy for k in pair}
+    # Prerequisites determine the polarity of their latents.
+    skills = {k for pair in knowledge.reindex(fit.latent_names).hierarchy for k in pair}
     flips = tuple(flip and k not in skills for k, flip in enumerate(matching.flips))
     return replace(matching, flips=flips)
 
 
-def told_about(fit: FitResult) -> Knowledge | None:
-    """Return what a fit was told about its latents."""
-    told = fit.settings.get("knowledge")
-    return Knowledge.from_dict(told) if isinstance(told, Mapping) and told else None
+def knowledge_of(fit: FitResult) -> Knowledge | None:
+    """Return the prior knowledge that a fit used."""
+    given = fit.settings.get("knowledge")
+    return Knowledge.from_dict(given) if isinstance(given, Mapping) and given else None
 
 
-def _exchangeable(known: Knowledge, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return which latents are told apart by nothing that is known about them, shape (K, K).
+def _exchangeable(knowledge: Knowledge, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return which pairs of latents have the same role in the knowledge, shape (K, K).
 
-    With a given Q the law obeys what is known about its columns while it is estimated. A refit's
-    latent that was taken for another one afterwards would break what it obeyed before.
+    With a given Q, estimation obeys the knowledge about its columns. Exchanging latents with
+    different roles afterwards would violate it.
     """
-    rules = known.constraints(names).astype(np.int64)
-    before = np.zeros_like(rules)
-    for i, j in known.reindex(names).hierarchy:
+    constraints = knowledge.constraints(names).astype(np.int64)
+    before = np.zeros_like(constraints)
+    for i, j in knowledge.reindex(names).hierarchy:
         before[int(i), int(j)] = 1
     out = np.eye(len(names), dtype=bool)
     for i, j in combinations(range(len(names)), 2):
         swap = np.arange(len(names))
         swap[[i, j]] = j, i
         both = np.ix_(swap, swap)
-        same = (rules[both] == rules).all() and (before[both] == before).all()
+        same = (constraints[both] == constraints).all() and (before[both] == before).all()
         out[i, j] = out[j, i] = bool(same)
     return out
 
 
-# --- One resample: rows drawn and the model fitted again, told what is known in its own names
+def make_warm_started(fit: FitResult, settings: Mapping[str, Any]) -> DCRL:
+    """Return an estimator with these settings that starts at the estimates of another fit."""
+    return DCRL(**settings)._begun_at(_initial_values(fit))
 
 
-def begun_at(place: FitResult, settings: Mapping[str, Any]) -> DCRL:
-    """Return an estimator with these settings that begins where another fit ended."""
-    return DCRL(**settings)._begun_at(_place_of(place))
-
-
-def _place_of(fit: FitResult) -> tuple[MeasurementParameters, Array]:
-    # A state without mass would stay without: every state gets some.
+def _initial_values(fit: FitResult) -> tuple[MeasurementParameters, Array]:
+    # EM cannot leave a probability of zero, so every state gets some.
     return fit.parameters, spread_law(np.asarray(fit.law.probabilities))
 
 
-class KnownInFit:
-    """What is known about the latents of a fit, for a refit that finds them in another order.
+class MatchedKnowledge:
+    """Knowledge about the latents of a fit, applied to a refit with another order of latents.
 
-    Without a Q latents have no names before the end of Stage I, and those of a refit come in an
-    order of their own, the strongest first. So its latents are matched to the fit's at that point,
-    and what is known follows them. The matching is kept for the end: the law may be another one by
-    then, and what was obeyed has to stay obeyed.
+    If Q is estimated, latents have no names before the end of Stage I. They are then matched to
+    those of the fit, and the knowledge follows the matching. The final alignment uses the same
+    matching, because the graph obeys the knowledge under it.
 
     Attributes
     ----------
     fit : FitResult
-    known : Knowledge
+    knowledge : Knowledge
     matching : Matching or None
-        Of the refit's latents; None before Stage I has ended.
+        None before the end of Stage I.
     """
 
-    def __init__(self, fit: FitResult, known: Knowledge) -> None:
+    def __init__(self, fit: FitResult, knowledge: Knowledge) -> None:
         self.fit = fit
-        self.known = known
+        self.knowledge = knowledge
         self.matching: Matching | None = None
 
     def __call__(self, measured: Measurement) -> Knowledge:
-        """Return what is known by the numbers of the latents that Stage I found."""
+        """Return the knowledge in terms of the latents that Stage I found."""
         fit, items = self.fit, measured.parameters
-        self.matching = matched(
+        self.matching = match_refit(
             Parts(
                 np.asarray(fit.responses.any_response(items.support), dtype=np.int8),
                 items.intercept,
@@ -355,19 +333,18 @@ class KnownInFit:
             ),
             fit,
         )
-        standing_for = np.argsort(self.matching.permutation)
-        return self.known.reindex(fit.latent_names, standing_for.tolist())
+        position = np.argsort(self.matching.permutation)
+        return self.knowledge.reindex(fit.latent_names, position.tolist())
 
 
 @dataclass(frozen=True)
-class Task:
-    """What all resamples of a bootstrap share.
+class BootstrapTask:
+    """The input that all resamples of a bootstrap share.
 
     Attributes
     ----------
     values : ndarray, shape (N, J)
     weights : ndarray, shape (N,), or None
-        They go with their rows.
     fit : FitResult
     settings : mapping
         Of the estimator, without ``random_state``.
@@ -385,34 +362,38 @@ class Task:
     seed: int
 
 
-def run_resample(task: Task, index: int) -> tuple[int, Refit | str]:
-    """Return the resample's number and its refit, or the reason why there is none.
+def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
+    """Return the index of a resample and its refit, or the reason why it could not be fitted.
 
-    It depends on the seed and the number alone, whoever runs it.
+    The outcome depends on the seed and the index only, not on the process.
     """
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
-    values, weights = _drawn(task, rng)
-    model = DCRL(**task.settings)._begun_at(None if task.start == "full" else _place_of(task.fit))
+    values, weights = _draw_resample(task, rng)
+    start = None if task.start == "full" else _initial_values(task.fit)
+    model = DCRL(**task.settings)._begun_at(start)
     model.set_params(random_state=int(rng.integers(1 << 62)))
-    known = task.settings.get("knowledge")
-    told = None if known is None or task.fit.q_given is not None else KnownInFit(task.fit, known)
-    model._known_of = told
+    given = task.settings.get("knowledge")
+    knowledge = None
+    if given is not None and task.fit.q_given is None:
+        knowledge = MatchedKnowledge(task.fit, given)
+    model._known_of = knowledge
     with warnings.catch_warnings():
-        # Each refit would repeat what the first fit said; what has not settled is counted.
+        # Refits would repeat the warnings of the first fit; those not converged are counted.
         warnings.simplefilter("ignore", HidagWarning)
         try:
             model.fit(values, sample_weight=weights)
-            return index, aligned(model.result_, task.fit, None if told is None else told.matching)
+            matching = None if knowledge is None else knowledge.matching
+            return index, align_refit(model.result_, task.fit, matching)
         except HidagError as error:
             return index, str(error)
 
 
-def _drawn(task: Task, rng: np.random.Generator) -> tuple[Array, Array | None]:
+def _draw_resample(task: BootstrapTask, rng: np.random.Generator) -> tuple[Array, Array | None]:
     n_rows = len(task.values)
     if task.kind == "nonparametric":
         rows = rng.integers(n_rows, size=n_rows)
         return task.values[rows], None if task.weights is None else task.weights[rows]
     states = task.fit.law.sample(n_rows, rng)
     drawn = task.fit.sample_items(states, rng)
-    # Cells that were missing are missing again: how much was seen is part of how sure one can be.
+    # The same cells are missing, because missing data are part of the uncertainty.
     return np.where(np.isnan(task.values), np.nan, drawn), task.weights

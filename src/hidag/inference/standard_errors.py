@@ -1,4 +1,4 @@
-"""How surely the numbers of a fit with a fixed Q are known: standard errors and intervals."""
+"""Standard errors and intervals of a fit given its Q."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ from scipy.stats import norm
 from hidag.data.sample_weights import weighted_rows
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
-from hidag.exceptions import SettingError
+from hidag.exceptions import Choices, invalid_setting
 from hidag.fitting.information_criteria import count_parameters
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import need_weights
+from hidag.inference.fitted_rows import require_weights
 from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.item_derivatives import STEP, auxiliary_of, moved, moves
-from hidag.inference.information.parameter_covariance import Uncertainty, uncertainty_of
+from hidag.inference.information.item_derivatives import (
+    STEP,
+    auxiliary_directions,
+    response_auxiliary,
+    shift_auxiliary,
+)
+from hidag.inference.information.parameter_covariance import Uncertainty, estimate_uncertainty
+from hidag.inference.intervals import LEVEL, check_level
 from hidag.inference.result_tables import Table
 from hidag.measurement.families import item_type
 from hidag.measurement.families.registry import family_named
@@ -28,92 +34,81 @@ from hidag.measurement.responses import category_label, nominal_item
 from hidag.measurement.terms import Effects
 from hidag.results import FitResult, as_result
 
-# --- What each item's answers are in each pattern of its own latents, and how surely that is
-
 Array = NDArray[np.float64]
+Row = tuple[Any, ...]
+Numbers = tuple[float, float, float, float]
 
-COLUMNS = (
-    "item",
-    "latents",
-    "pattern",
-    "called",
-    "share",
-    "estimate",
-    "standard_error",
-    "lower",
-    "upper",
-)
-NO_PATTERNS = Table(COLUMNS, ())
-#: An item with more patterns of its latents than this has no rows: nobody would read them.
-MOST_PATTERNS = 64
-#: A pattern with a smaller share does not occur.
-_NOBODY = 1e-12
-#: Shares of a category's log odds that a predictor moves, below which it has no say in them.
-_NO_SAY = 1e-3
+#: Kinds of standard errors, and how the summary names them.
+KINDS = {
+    "louis": "observed information",
+    "sandwich": "sandwich of observed information and scores",
+    "scores": "outer products of scores",
+}
+_INTERVAL = ("estimate", "standard_error", "lower", "upper")
+COLUMNS = ("kind", "of", "term", *_INTERVAL)
+PATTERN_COLUMNS = ("item", "latents", "pattern", "called", "share", *_INTERVAL)
+NO_PATTERNS = Table(PATTERN_COLUMNS, ())
+#: Items with more patterns of their latents are omitted from the table of patterns.
+MAX_PATTERNS = 64
+#: Patterns with a smaller probability are impossible.
+_IMPOSSIBLE = 1e-12
+#: Predictors with a smaller share of the derivative of a category's log odds are ignored.
+_NEGLIGIBLE = 1e-3
+#: Slopes below this share of the largest are rounding errors.
+ROUNDING = 1e-12
+_N_NAMED = 5
+_NAN = float("nan")
 
 
-def pattern_answers(free: FreeParameters, known: Uncertainty, quantile: float) -> Table:
-    """Return a row for each pattern of each item's latents that may occur.
+def _pattern_rows(free: FreeParameters, known: Uncertainty, quantile: float) -> Iterator[Row]:
+    """Yield a row for each possible pattern of the latents of each item.
 
-    Patterns in which an item answers alike by its very form are one row: a conjunctive item has
-    two, with all of its latents and without. A nominal item has rows for each of its categories,
-    called ``item=category``, with the category's probability.
-
-    Parameters
-    ----------
-    free : FreeParameters
-    known : Uncertainty
-        Of the free parameters, in the user's units.
-    quantile : float
-        Standard errors to either side of an interval; it is made on the predictor's scale, for
-        categories on that of log odds.
+    Patterns with the same response distribution by the form of the item are one row: a
+    conjunctive item has two, with all of its latents and without. A nominal item has rows for each
+    category, named ``item=category``. Intervals are computed on the scale of the predictor, those
+    of categories on the scale of log odds.
     """
-    return Table.of(COLUMNS, _pattern_rows(free, known, quantile))
-
-
-def _pattern_rows(
-    free: FreeParameters, known: Uncertainty, quantile: float
-) -> Iterator[tuple[Any, ...]]:
     result = free.result
     levels = result.law.space.levels
     predictors = np.array([c for c, one in enumerate(free.channels) if one.kind == "predictor"])
     for j, name in enumerate(result.item_names):
         latents = np.flatnonzero(result.q_matrix[j])
-        if np.prod([levels[k] for k in latents]) > MOST_PATTERNS:
+        if np.prod([levels[k] for k in latents]) > MAX_PATTERNS:
             continue
         channels = predictors[result.responses.item == j]
         table = free.table_of(int(channels[0]))
         states, shares = free.tables.states(table), free.tables.shares(table)
         design = np.hstack([free.designs[c] for c in channels])
-        alike = np.unique(design, axis=0, return_inverse=True)[1].ravel()
+        group_of = np.unique(design, axis=0, return_inverse=True)[1].ravel()
         groups = []
-        for group in dict.fromkeys(alike.tolist()):
-            inside = alike == group
+        for group in dict.fromkeys(group_of.tolist()):
+            inside = group_of == group
             share = float(shares[inside].sum())
-            if share > _NOBODY:
-                words = _patterns(states[inside & (shares > _NOBODY)][:, latents])
-                groups.append((int(np.flatnonzero(inside)[0]), share, words))
+            if share > _IMPOSSIBLE:
+                rows = states[inside & (shares > _IMPOSSIBLE)][:, latents]
+                patterns = dict.fromkeys("".join(map(str, row)) for row in rows.tolist())
+                groups.append((int(np.flatnonzero(inside)[0]), share, " ".join(patterns)))
         among = "*".join(result.latent_names[k] for k in latents)
         nominal = nominal_item(result.families[j])
         for place, category in enumerate((None,) if nominal is None else nominal.order):
             for at, share, words in groups:
                 if category is None:
-                    called = _called(free, j, states[at, latents], len(set(alike.tolist())))
-                    numbers = _numbers(free, known, int(channels[0]), at, quantile)
-                    yield (name, among, words, called, share, *numbers)
+                    role = _role(free, j, states[at, latents], len(set(group_of.tolist())))
+                    numbers = _mean(free, known, int(channels[0]), at, quantile)
+                    yield (name, among, words, role, share, *numbers)
                 else:
                     numbers = _category(free, known, channels, place, at, quantile)
                     answer = f"{name}={category_label(category, result.answer_words.get(name))}"
                     yield (answer, among, words, "", share, *numbers)
 
 
-def _numbers(
+def _mean(
     free: FreeParameters, known: Uncertainty, channel: int, state: int, quantile: float
-) -> tuple[float, float, float, float]:
-    """Return a response's mean in a state, its standard error and the ends of its interval."""
+) -> Numbers:
+    """Return the mean of a response in a state, its standard error and its interval."""
     parameters = free.result.parameters
     r = free.channels[channel].response
-    family, own = family_named(parameters.families[r]), auxiliary_of(parameters, r)
+    family, own = family_named(parameters.families[r]), response_auxiliary(parameters, r)
     at = free.tables.states(free.table_of(channel))[[state]]
     eta = float(parameters.predictors(at)[r, 0])
 
@@ -122,12 +117,13 @@ def _numbers(
 
     rise = (mean(eta + STEP, own) - mean(eta - STEP, own)) / (2 * STEP)
     slope = np.zeros(free.n_parameters)
-    mine = free.of_channel(channel)
-    slope[mine] = free.designs[channel][state]
+    slope[free.of_channel(channel)] = free.designs[channel][state]
     if rise != 0:
-        # Auxiliaries have the channels after the predictor's, one parameter each.
-        for place, move in enumerate(moves(family)):
-            up, down = (mean(eta, moved(family, own, sign * STEP * move)) for sign in (1, -1))
+        # The channels after the predictor are the auxiliaries, with one parameter each.
+        for place, direction in enumerate(auxiliary_directions(family)):
+            up, down = (
+                mean(eta, shift_auxiliary(family, own, sign * STEP * direction)) for sign in (1, -1)
+            )
             slope[free.of_channel(channel + 1 + place)] = (up - down) / (2 * STEP) / rise
     error = known.error(slope)
     if np.isnan(error):
@@ -143,52 +139,39 @@ def _category(
     place: int,
     state: int,
     quantile: float,
-) -> tuple[float, float, float, float]:
-    """Return the probability of a nominal item's category in a state, as :func:`_numbers`.
+) -> Numbers:
+    """Return the probability of a category of a nominal item in a state, as :func:`_mean` does.
 
-    Parameters
-    ----------
-    free, known, quantile
-        As in :func:`pattern_answers`.
-    channels : ndarray of int, shape (C - 1,)
-        Of the item's predictors, in the order in which categories are asked about.
-    place : int
-        Of the category in that order; C - 1 for the last one, which needs no asking.
-    state : int
+    ``channels`` (C - 1,) are the predictors of the item in the order of its categories, ``place``
+    is the position of the category; the last category has no predictor.
     """
     responses = [free.channels[c].response for c in channels]
     at = free.tables.states(free.table_of(int(channels[0])))[[state]]
     eta = free.result.parameters.predictors(at)[responses, 0]
-    # Logarithms, because one less a chance near one would be lost to rounding.
+    # On the log scale, because 1 - p would lose precision for p near 1.
     none_before = np.concatenate([[0.0], np.cumsum(log_expit(-eta))])
     logs = none_before + np.concatenate([log_expit(eta), [0.0]])
     log_rest = float(logsumexp(np.delete(logs, place)))
     log_odds = float(logs[place]) - log_rest
-    # By each predictor: a yes to an earlier category rules this one out.
+    # Derivatives by the predictors: an earlier category excludes this one.
     rise = np.where(np.arange(len(eta)) < place, -expit(eta), 0.0)
     if place < len(eta):
         rise[place] = expit(-eta[place])
-    # An earlier category that nobody gives has no say, however little is known of its predictor.
-    rise[np.abs(rise) < _NO_SAY * np.abs(rise).max()] = 0.0
+    # The predictor of an earlier category without answers is not estimated, and does not matter.
+    rise[np.abs(rise) < _NEGLIGIBLE * np.abs(rise).max()] = 0.0
     slope = np.zeros(free.n_parameters)
     for c, by in zip(channels, rise * np.exp(-log_rest), strict=True):
-        mine = free.of_channel(c)
-        slope[mine] = by * free.designs[c][state]
+        slope[free.of_channel(c)] = by * free.designs[c][state]
     error = known.error(slope)
-    chance = float(np.exp(logs[place]))
+    p = float(np.exp(logs[place]))
     if np.isnan(error):
-        return chance, error, error, error
+        return p, error, error, error
     low, high = expit(log_odds + quantile * error * np.array([-1.0, 1.0]))
-    return chance, chance * float(np.exp(log_rest)) * error, float(low), float(high)
+    return p, p * float(np.exp(log_rest)) * error, float(low), float(high)
 
 
-def _patterns(levels: NDArray[np.integer]) -> str:
-    """Return the patterns of a group, as in 00 01 10; items without a latent have none."""
-    return " ".join(dict.fromkeys("".join(map(str, row)) for row in levels.tolist()))
-
-
-def _called(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups: int) -> str:
-    """Return what the answer is called in models of that name, or nothing."""
+def _role(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups: int) -> str:
+    """Return the name of the probability in DINA and DINO models, or an empty string."""
     effects = Effects.of(free.result.settings.get("effects", "main"))
     binary = item_type(free.result.families[item]).is_binary
     if not (effects.conjunctive and binary and n_groups == 2):
@@ -197,53 +180,43 @@ def _called(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups
     return "1 - slip" if mastered else "guess"
 
 
-# ---
-
-KINDS = ("louis", "sandwich", "scores")
-#: Slopes below this share of the largest are rounding errors.
-ROUNDING = 1e-12
-#: Probabilities have intervals on the scale of log odds, dispersions on their free scale.
-_COLUMNS = ("kind", "of", "term", "estimate", "standard_error", "lower", "upper")
-
-
 @dataclass(frozen=True)
 class StandardErrors:
-    """Standard errors of a fit, its Q taken as known.
+    """Standard errors of a fit given its Q.
 
     Attributes
     ----------
     table : Table
         A row for each number: kind (coefficient, dispersion, cutpoint, probability, share), the
-        item or latent it is of, the term, estimate, standard error, and the ends of the interval.
-        Standard errors are NaN where the data say nothing: a coefficient along which the
-        likelihood is flat or that ran to an edge, a probability at the edge.
+        item or latent, the term, estimate, standard error and interval. The standard error is NaN
+        if the likelihood is flat along a coefficient, or the estimate is on the boundary.
     names : tuple of str, length P
-        Of the parameters that move: those known in sum only are among them one by one, and the
-        law's probabilities at the edge are not.
+        Of the free parameters, including those identified in sums only, without probabilities on
+        the boundary.
     covariance : ndarray, shape (P, P)
-        Of the free parameters: coefficients in the items' units, dispersions on the scale on which
-        they have no bounds, cutpoints, log ratios of the law. NaN for those not estimated.
+        Of the free parameters: coefficients in the units of the items, dispersions on their
+        unbounded scale, cutpoints, log ratios of the law. NaN if not estimated.
     kind : str
     level : float
         Of the intervals.
     n_rows : float
-        Rows used, or the sum of their weights.
+        Number of rows used, or the sum of their weights.
     n_parameters : int
-        Free numbers of the fit as its information criteria count them
-        (:func:`hidag.fitting.information_criteria.count_parameters`), which need not be P.
+        Number of parameters in information criteria
+        (:func:`hidag.fitting.information_criteria.count_parameters`), which may differ from P.
     not_estimated : tuple of str
-        Parameters along which the likelihood is flat, and coefficients that ran to an edge: see
+        Parameters along which the likelihood is flat, and coefficients on the boundary: see
         :mod:`hidag.inference.information.item_derivatives`.
     distance : float
-        How far the fit is from the nearest maximum of the likelihood, in standard errors.
+        Distance of the fit from the nearest maximum of the likelihood, in standard errors.
     known_in_sum : tuple of str
-        Those of ``not_estimated`` that no table could tell apart: prerequisites rule out the states
-        that would. Their sums are known, and probabilities of answers with them.
+        Those of ``not_estimated`` of which no table can identify more than sums, because
+        prerequisites rule out states. Probabilities of answers are identified.
     patterns : Table
-        What is expected of each item in each pattern of its latents that occurs: the probability of
-        a yes or of a category, or the mean, with its share of people, standard error and interval.
-        Coefficients of nominal items are about a category among those left; these are not. See
-        :mod:`hidag.inference.standard_errors`.
+        The expected answer to each item in each pattern of its latents: the probability of a
+        success or of a category, or the mean, with the share of the pattern, standard error and
+        interval. For nominal items, unlike coefficients, these do not depend on the order of
+        categories.
     """
 
     table: Table
@@ -260,39 +233,36 @@ class StandardErrors:
 
     @property
     def flat(self) -> tuple[str, ...]:
-        """Parameters that another table might tell something of, but this one does not."""
+        """Parameters that are not estimated from this table, but may be from another."""
         return tuple(name for name in self.not_estimated if name not in self.known_in_sum)
 
     def summary(self, n_shown: int | None = 40) -> str:
-        """Return the standard errors as text."""
-        how = {
-            "louis": "observed information",
-            "sandwich": "sandwich of observed information and scores",
-            "scores": "outer products of scores",
-        }[self.kind]
+        """Return the standard errors as text, at most ``n_shown`` rows of the table."""
         lines = [
-            f"standard errors for this Q, by the {how}: {self.n_rows:,.6g} rows, "
+            f"standard errors given Q, by the {KINDS[self.kind]}: {self.n_rows:,.6g} rows, "
             f"{plural(self.n_parameters, 'parameter')}, {self.level:.0%} intervals",
             *self.table.lines(n_shown),
         ]
-        for names, words in (
-            (self.flat, "the data say nothing of {}"),
-            (self.known_in_sum, "prerequisites leave {} known in sum only"),
+        for names, reason in (
+            (self.flat, "not locally identified or on the boundary"),
+            (self.known_in_sum, "identified in sums only, because of prerequisites"),
         ):
             if names:
-                more = ", ..." if len(names) > 5 else ""
-                said = words.format(plural(len(names), "parameter"))
-                lines.append(f"{said}: {', '.join(names[:5])}{more}")
+                more = ", ..." if len(names) > _N_NAMED else ""
+                lines.append(
+                    f"{plural(len(names), 'parameter')} without a standard error ({reason}): "
+                    f"{', '.join(names[:_N_NAMED])}{more}"
+                )
         if self.distance > 1.0:
             lines.append(
-                f"the fit is {self.distance:.1f} standard errors from the maximum of these rows' "
-                "likelihood; if these were fitted, fit with a smaller tol, or give "
-                "the Q that was found as q_matrix"
+                f"the fit is {self.distance:.1f} standard errors from the maximum of the "
+                "likelihood of these rows; if these are the rows that were fitted, fit with a "
+                "smaller tol, or with the estimated Q as q_matrix"
             )
         return "\n".join(lines)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each number."""
+        """Return one dictionary per row of the table."""
         return self.table.to_dicts()
 
 
@@ -302,110 +272,104 @@ def standard_errors(
     *,
     sample_weight: Any = None,
     kind: str = "louis",
-    level: float = 0.9,
+    level: float = LEVEL,
 ) -> StandardErrors:
     """Return standard errors of coefficients, dispersions, cutpoints and the law.
 
-    Q is taken as known, whether it was given or estimated: what choosing it adds is for a
-    bootstrap to say.
+    Q is treated as known, whether it was given or estimated; a bootstrap includes the uncertainty
+    of its estimation.
 
     Parameters
     ----------
     result : FitResult or DCRL
-        Of a fit, or a fitted estimator. With more than 2^13 joint states its latents must hang
-        together so little that sums over them fall into small ones.
+        A fitted estimator, or its result. With more than 2^13 joint states the model must have a
+        small treewidth.
     X : array or frame
         The table that was fitted.
     sample_weight : array, shape (N,), optional
-        How many rows each row counts for, as in the fit. Weights that make up for unequal chances
-        of being in the sample need ``kind="sandwich"``.
+        As in the fit. Weights for unequal sampling probabilities need ``kind="sandwich"``.
     kind : {"louis", "sandwich", "scores"}
-        The inverse of the observed information (Louis's formula); that around the rows' squared
-        scores, right also when the model is not and for weights; the inverse of the squared scores,
-        which is the cheapest. "louis" and "scores" take weights as frequencies: a weight of 2 is
-        two rows that were seen, and twice the weights make errors smaller by the root of 2. To
-        "sandwich" it is one row that stands for two: twice the weights change nothing.
+        The inverse of the observed information (Louis's formula); the sandwich with the outer
+        products of the rows' scores, which is valid for misspecified models and survey weights; or
+        the inverse of the outer products, which is the fastest. "louis" and "scores" treat weights
+        as frequencies: twice the weights divide standard errors by the square root of 2. In
+        "sandwich" a row of weight 2 is one row that represents two: twice the weights change
+        nothing.
     level : float
         Of the intervals.
     """
     if kind not in KINDS:
-        raise SettingError(f"kind must be 'louis', 'sandwich' or 'scores', got {kind!r}")
-    if not 0 < level < 1:
-        raise SettingError(f"level must be a number between 0 and 1, got {level!r}")
+        raise invalid_setting("kind", Choices(tuple(KINDS)), kind)
+    check_level(level)
     result = as_result(result, "standard errors need")
-    need_weights(result, sample_weight, "standard errors")
-    counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
-    free = FreeParameters.of(result, counted.values, weights)
-    known = uncertainty_of(free, kind)
-    covariance, flat = known.covariance.copy(), known.flat
-    covariance[flat] = covariance[:, flat] = np.nan
+    require_weights(result, sample_weight, "standard errors")
+    rows, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
+    free = FreeParameters.of(result, rows.values, weights)
+    known = estimate_uncertainty(free, kind)
+    covariance, absent = known.covariance.copy(), known.not_estimated
+    covariance[absent] = covariance[:, absent] = np.nan
     names = free.names()
     quantile = float(norm.ppf(0.5 + 0.5 * level))
     return StandardErrors(
-        table=Table.of(_COLUMNS, _rows(free, covariance, quantile)),
+        table=Table.of(COLUMNS, _rows(free, covariance, quantile)),
         names=names,
         covariance=covariance,
         kind=kind,
         level=level,
         n_rows=free.data.n_counted,
         n_parameters=count_parameters(result),
-        not_estimated=tuple(name for name, out in zip(names, flat, strict=True) if out),
+        not_estimated=tuple(names[p] for p in np.flatnonzero(absent)),
         distance=known.distance,
-        known_in_sum=tuple(
-            name
-            for name, out, sums in zip(names, flat, free.known_in_sum(), strict=True)
-            if out and sums
-        ),
-        patterns=pattern_answers(free, known, quantile),
+        known_in_sum=tuple(names[p] for p in np.flatnonzero(absent & free.known_in_sum())),
+        patterns=Table.of(PATTERN_COLUMNS, _pattern_rows(free, known, quantile)),
     )
 
 
-def _rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[tuple[Any, ...]]:
+def _rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[Row]:
     """Yield the rows of the table: items first, then the law."""
     result = free.result
-    names = result.response_names
     terms = ["intercept", *result.terms.names(result.latent_names)]
+    ends = quantile * np.array([-1.0, 1.0])
     for c, one in enumerate(free.channels):
         own = free.of_channel(c)
         block = covariance[np.ix_(own, own)]
-        name = names[one.response]
+        name = result.response_names[one.response]
         if one.kind == "predictor":
-            turn = free.coefficient_maps[one.response]
+            coefficients = free.coefficient_maps[one.response]
             estimates = result.parameters.coefficients[one.response]
-            for t in np.flatnonzero((turn != 0).any(axis=1)):
-                error = _root(turn[t], block)
-                ends = estimates[t] - quantile * error, estimates[t] + quantile * error
-                yield ("coefficient", name, terms[t], estimates[t], error, *ends)
-        elif one.kind == "cutpoint":
+            for t in np.flatnonzero((coefficients != 0).any(axis=1)):
+                error = _linear_error(coefficients[t], block)
+                yield ("coefficient", name, terms[t], estimates[t], error,
+                       *(estimates[t] + ends * error))  # fmt: skip
+            continue
+        error = float(np.sqrt(block[0, 0]))
+        if one.kind == "cutpoint":
             value = result.parameters.cutpoints[one.response, one.place]
-            error = float(np.sqrt(block[0, 0]))
-            ends = value - quantile * error, value + quantile * error
-            yield ("cutpoint", name, f"cutpoint {one.place + 2}", value, error, *ends)
+            yield ("cutpoint", name, f"cutpoint {one.place + 2}", value, error,
+                   *(value + ends * error))  # fmt: skip
         else:
             family = family_named(result.parameters.families[one.response])
             value = result.parameters.dispersion[one.response]
-            middle, error = float(family.to_unbounded(value)), float(np.sqrt(block[0, 0]))
+            middle = float(family.to_unbounded(value))
             slope = np.diff(family.from_unbounded(middle + np.array([-STEP, STEP])))[0] / (2 * STEP)
-            low, high = family.from_unbounded(middle + quantile * error * np.array([-1.0, 1.0]))
+            low, high = family.from_unbounded(middle + ends * error)
             yield ("dispersion", name, family.dispersion_meaning, value, slope * error, low, high)
     yield from _law_rows(free, covariance, quantile)
 
 
-def _law_rows(
-    free: FreeParameters, covariance: Array, quantile: float
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the probabilities of the law's tables and the shares of the latents' levels."""
+def _law_rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[Row]:
+    """Yield the probabilities of the conditional tables and the shares of the latents' levels."""
     begin = free.n_of_items
     for block in free.blocks:
         own = np.arange(begin, begin + len(block.free))
         begin += len(own)
-        slopes, known = block.slopes(), block.estimated
+        slopes, estimated = block.slopes(), block.estimated
         inner = covariance[np.ix_(own, own)]
         for m, word in enumerate(block.words):
-            error = _root(slopes[m], inner) if known[m] else np.nan
+            error = _linear_error(slopes[m], inner) if estimated[m] else _NAN
             term = f"{word} | {block.given}" if block.given else word
             p = float(block.probabilities[m])
-            yield ("probability", block.subject, term, p, error, *_ends(p, error, quantile))
+            yield ("probability", block.subject, term, p, error, *_logit_ends(p, error, quantile))
     law = np.arange(free.n_of_items, free.n_parameters)
     inner = covariance[np.ix_(law, law)]
     for k, name in enumerate(free.result.latent_names):
@@ -413,40 +377,30 @@ def _law_rows(
         states, shares = free.tables.states(table), free.tables.shares(table)
         for level in range(free.result.law.space.levels[k]):
             at = (states[:, k] == level).astype(np.float64)
-            p, error = float(shares @ at), _root(_share_slopes(free, table, at), inner)
-            yield ("share", name, str(level), p, error, *_ends(p, error, quantile))
+            # The derivative of a sum of p(state) is the same sum of p(state) times scores.
+            sums = {
+                t: free.tables.joint_sums(table, at, t) for t in {one.table for one in free.blocks}
+            }
+            slope = np.concatenate([sums[block.table] @ block.scores() for block in free.blocks])
+            p, error = float(shares @ at), _linear_error(slope, inner)
+            yield ("share", name, str(level), p, error, *_logit_ends(p, error, quantile))
 
 
-def _share_slopes(free: FreeParameters, table: int, at: Array) -> Array:
-    """Return derivatives of the probability of some states of a table by the law's parameters.
-
-    The law's scores are derivatives of log p(state), and the probability is a sum of p(state): so
-    these are sums of scores over the states ``at`` (S_t,) is one in.
-    """
-    together = {
-        t: free.tables.together(table, at, t) for t in {block.table for block in free.blocks}
-    }
-    return np.concatenate([together[block.table] @ block.scores() for block in free.blocks])
-
-
-def _root(slope: Array, covariance: Array) -> float:
-    """Return the standard error of a linear combination; what does not enter may be unknown."""
+def _linear_error(slope: Array, covariance: Array) -> float:
+    """Return the standard error of a linear combination; NaN if a parameter in it has none."""
     size = np.abs(slope)
-    # What rounding leaves of a slope of nothing must not bring in what is unknown.
+    # A slope that is zero up to rounding must not bring in NaN.
     used = np.flatnonzero(size > ROUNDING * size.max(initial=0.0))
     if not len(used):
-        return float("nan")
-    inner = covariance[np.ix_(used, used)]
-    variance = float(slope[used] @ inner @ slope[used])
-    # A rounding error below zero is zero; NaN stays what it is.
-    return float("nan") if np.isnan(variance) else float(np.sqrt(max(variance, 0.0)))
+        return _NAN
+    variance = float(slope[used] @ covariance[np.ix_(used, used)] @ slope[used])
+    return _NAN if np.isnan(variance) else float(np.sqrt(max(variance, 0.0)))
 
 
-def _ends(p: float, error: float, quantile: float) -> tuple[float, float]:
-    """Return the interval of a probability, made on the scale of log odds."""
+def _logit_ends(p: float, error: float, quantile: float) -> tuple[float, float]:
+    """Return the interval of a probability, computed on the scale of log odds."""
     if not 0 < p < 1 or np.isnan(error):
-        return float("nan"), float("nan")
+        return _NAN, _NAN
     spread = quantile * error / (p * (1 - p))
-    middle = float(logit(p))
-    low, high = expit(np.array([middle - spread, middle + spread]))
+    low, high = expit(float(logit(p)) + np.array([-spread, spread]))
     return float(low), float(high)

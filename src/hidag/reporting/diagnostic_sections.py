@@ -13,10 +13,11 @@ from hidag.data.sample_weights import rows_in_words
 from hidag.diagnostics.classification import Classification
 from hidag.diagnostics.fit_statistics import LEVEL, FitStatistics, where_true
 from hidag.diagnostics.q_validation import QValidation
+from hidag.exceptions import Advice
 from hidag.formatting import plural
-from hidag.inference.asymptotic_draws import draws_or_reason, why_no_draws
-from hidag.inference.bootstrap_result import BootstrapResult, sums_in_words
-from hidag.inference.intervals import FEWEST_FOR_INTERVALS, interval_cautions, level_reached
+from hidag.inference.asymptotic_draws import find_draws_obstacle, try_draw_asymptotic
+from hidag.inference.bootstrap_result import BootstrapResult, unidentified_notes
+from hidag.inference.intervals import MIN_REPLICATES, attainable_level, interval_notes
 from hidag.inference.standard_errors import StandardErrors
 from hidag.reporting.misfit import GOOD_RMSEA, POOR_RMSEA
 from hidag.reporting.sections import (
@@ -130,9 +131,9 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             f"{len(found.failures)} of {found.n_resamples} tables could not be fitted, for "
             f"instance: {found.failures[0]}"
         )
-    words += [f"{caution}." for caution in interval_cautions(found.n_refits, found.q_given)]
-    words += [f"{line[0].upper()}{line[1:]}." for line in sums_in_words(found)]
-    intervals = f"{level_reached(found.n_refits):.0%} intervals"
+    words += [f"{caution}." for caution in interval_notes(found.n_refits, found.q_given)]
+    words += [f"{line[0].upper()}{line[1:]}." for line in unidentified_notes(found)]
+    intervals = f"{attainable_level(found.n_refits):.0%} intervals"
     unsure = [row for row in found.q_table() if 0.05 < row["probability"] < 0.95]
     tables = [
         _of_rows(
@@ -152,7 +153,7 @@ def bootstrap_panel(found: BootstrapResult) -> Panel:
             "intervals", f"Intercepts and loadings with {intervals}", found.coefficient_table()
         ),
     ]
-    if found.n_refits < FEWEST_FOR_INTERVALS:
+    if found.n_refits < MIN_REPLICATES:
         tables = [table for table in tables if table.name not in ("law_intervals", "intervals")]
     if not found.q_given:
         entries = plural(len(unsure), "entry of Q is", "entries of Q are")
@@ -284,7 +285,7 @@ N_DRAWS = 100
 MOST_CHOICES = 32
 #: With more latents than this, effects on items are left to `hidag whatif --effects`.
 LATENTS_WITH_ITEMS = 20
-BY_REFITS = "`hidag bootstrap` makes them by refits"
+BY_REFITS = Advice("bootstrap-intervals", "`hidag bootstrap` computes them by refits")
 #: Smaller effects are not worth a line: on levels, and on items in their standard deviations.
 _NOTHING = 5e-4
 _SHOWN_ITEMS = 200
@@ -297,7 +298,8 @@ def effects_of(result: FitResult) -> tuple[AverageEffects, str | None]:
     there are.
     """
     if result.law.space.n_states <= STATES_FOR_INTERVALS:
-        draws, reason = draws_or_reason(result, N_DRAWS, instead=BY_REFITS)
+        draws, obstacle = try_draw_asymptotic(result, N_DRAWS, advice=BY_REFITS)
+        reason = None if obstacle is None else str(obstacle)
     else:
         draws, reason = None, _why_left_out(result)
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
@@ -309,9 +311,14 @@ def effects_of(result: FitResult) -> tuple[AverageEffects, str | None]:
 
 def _why_left_out(result: FitResult) -> str:
     """Return why intervals that are not quick are left out, with a command that makes them."""
-    return why_no_draws(result, instead=BY_REFITS) or (
-        "they take a while with so many joint states; `hidag whatif --effects` makes them, and "
-        "`hidag bootstrap` by refits"
+    obstacle = find_draws_obstacle(result, advice=BY_REFITS)
+    return (
+        str(obstacle)
+        if obstacle is not None
+        else (
+            "they take a while with so many joint states; `hidag whatif --effects` makes them, and "
+            "`hidag bootstrap` by refits"
+        )
     )
 
 

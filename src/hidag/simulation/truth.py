@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import Advice, FileError, HidagError, Setting, SettingError, invalid_setting
+from hidag.exceptions import FileError, HidagError, Setting, SettingError, invalid_setting
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hidag.fitting.settings import checked_count
 from hidag.inference.bootstrap import bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.inference.intervals import interval_cautions
+from hidag.inference.intervals import interval_notes
 from hidag.latent.laws import NetworkLaw
 from hidag.plotting import style
 from hidag.plotting.figure import add_legend
@@ -531,5 +531,5 @@ def _cautions(table: TimssTable, boot: BootstrapResult | None) -> tuple[str, ...
     else:
         if boot.failures:
             cautions.append(f"{len(boot.failures)} of {boot.n_resamples} bootstrap refits failed.")
-        cautions += [f"{text}." for text in interval_cautions(boot.n_refits, boot.q_given)]
+        cautions += [f"{text}." for text in interval_notes(boot.n_refits, boot.q_given)]
     return tuple(cautions)

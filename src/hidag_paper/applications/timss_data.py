@@ -16,7 +16,7 @@ from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import DataError, FileError, Setting, SettingError
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.inference.refit import begun_at
+from hidag.inference.refit import make_warm_started
 from hidag.results import FitResult
 from hidag.simulation.generators import random_law
 from hidag.simulation.truth import Truth, simulate
@@ -301,7 +301,9 @@ def _candidates(
     refits = [refit for refit, same in replicates if not same]
     for index, refit in enumerate(refits):
         notify(f"alternative optima, {index + 1} of {len(refits)}")
-        model = begun_at(refit, {**_settings(table, seed), "law": "saturated"}).fit(table.values)
+        model = make_warm_started(refit, {**_settings(table, seed), "law": "saturated"}).fit(
+            table.values
+        )
         yield replace(model.result_, item_names=table.item_names)
 
 

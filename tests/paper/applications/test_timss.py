@@ -84,7 +84,7 @@ def test_command_writes_figures_tables_and_page(tmp_path, monkeypatch):
     page = (tmp_path / "out" / "page.html").read_text("utf-8")
     assert "Identifiability" in page
     assert "These are simulated times, not those of TIMSS" in page
-    assert "2 refits make no intervals" in page
+    assert "2 refits give no intervals" in page
     edges = (tmp_path / "out" / "edges.csv").read_text("utf-8").splitlines()
     assert len(edges) >= 8
     assert edges[0].startswith("skill,other skill,paper,fit")

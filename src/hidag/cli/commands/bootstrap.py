@@ -18,7 +18,7 @@ from hidag.cli.read_options import read_again
 from hidag.exceptions import HidagError
 from hidag.inference.bootstrap import BootstrapProgress, bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.inference.intervals import FEWEST_FOR_INTERVALS
+from hidag.inference.intervals import MIN_REPLICATES
 from hidag.reporting.diagnostic_sections import (
     LATENTS_WITH_ITEMS,
     MOST_CHOICES,
@@ -69,7 +69,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
             folder=folder / RESAMPLES,
         )
     effects = bootstrapped_effects(result, found)
-    enough = found.n_refits >= FEWEST_FOR_INTERVALS
+    enough = found.n_refits >= MIN_REPLICATES
     tables = (
         found.edge_table(),
         found.q_table(),
@@ -119,11 +119,7 @@ def refits_before(folder: Path) -> int | None:
 
 def bootstrapped_effects(result: FitResult, found: BootstrapResult) -> AverageEffects | None:
     """Return average effects with the refits' intervals; None where there can be none."""
-    if (
-        found.n_refits < FEWEST_FOR_INTERVALS
-        or len(result.latent_names) < 2
-        or not found.joint.shape[1]
-    ):
+    if found.n_refits < MIN_REPLICATES or len(result.latent_names) < 2 or not found.joint.shape[1]:
         return None
     items = len(result.latent_names) <= LATENTS_WITH_ITEMS
     return average_effects(result, items=items, replicates=found, limit=MOST_CHOICES)

@@ -25,10 +25,10 @@ from hidag.cli.options import read_pairs
 from hidag.cli.output_files import check_file, jsonable, number, write_csv
 from hidag.cli.result_text import cut_apart
 from hidag.data.csv_text import TRUTH_WORDS
-from hidag.exceptions import FileError, SettingError
+from hidag.exceptions import Advice, FileError, SettingError
 from hidag.formatting import format_number, format_range, format_row
 from hidag.identifiability.findings import join_names
-from hidag.inference.asymptotic_draws import draws_or_reason
+from hidag.inference.asymptotic_draws import try_draw_asymptotic
 from hidag.measurement.families import item_type
 from hidag.results import FitResult
 
@@ -206,10 +206,11 @@ def _moved(row: Mapping[str, Any], spreads: _Spreads) -> float:
 
 def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool) -> None:
     """Print all average effects, with intervals where the information can be computed."""
-    by_refits = "hidag bootstrap makes them by refits"
-    replicates, reason = (
-        draws_or_reason(result, draws, instead=by_refits) if draws else (None, None)
+    by_refits = Advice("bootstrap-intervals", "hidag bootstrap computes them by refits")
+    replicates, obstacle = (
+        try_draw_asymptotic(result, draws, advice=by_refits) if draws else (None, None)
     )
+    reason = None if obstacle is None else str(obstacle)
     found = average_effects(result, replicates=replicates, fix_graph=True)
     rows = found.rows()
     names = ["cause", "effect", "kind", "low", "high"]

@@ -1,8 +1,4 @@
-"""What a fit with a fixed Q leaves free: coefficients, dispersions, cutpoints and the law.
-
-One list of parameters serves everything that asks about them: how many there are, how likely rows
-change with them, how surely they are known.
-"""
+"""The free parameters of a fit given its Q: coefficients, dispersions, cutpoints and the law."""
 
 from __future__ import annotations
 
@@ -15,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
-from hidag.exceptions import SettingError
 from hidag.fitting.information_criteria import (
     coefficient_maps,
     feature_names,
@@ -36,59 +31,57 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.results import FitResult
 from hidag.strategy.structural_em import OCCUPIED
 
-# --- Free parameters of a latent law: log ratios inside each distribution that it is made of
-
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class LawBlock:
-    """One distribution of the law.
+    """One (conditional) distribution of the law; its parameters are log ratios of probabilities.
 
     Attributes
     ----------
     subject : str
         The latent, or "profile" for the distribution over joint states.
     given : str
-        The parents' levels in words; empty without parents.
+        Levels of the parents as text; empty without parents.
     words : tuple of str, length m
-        The outcomes.
+        Names of the outcomes.
     inside : ndarray of bool, shape (S,)
-        The states that the distribution is about, without those that prerequisites rule out: joint
-        states, or those of a smaller table.
+        States of the table with these levels of the parents, without those ruled out.
     outcome : ndarray of int, shape (S,)
-        The outcome that each state is.
+        Outcome of each state.
     probabilities : ndarray, shape (m,)
     free : ndarray of int
-        Outcomes whose log ratio to the most probable one is estimated. Those that less than half
-        a row is expected in are at the edge, where there is nothing to estimate.
+        Outcomes whose log ratio to the most probable one is estimated. Outcomes with an expected
+        count below one half are on the boundary and not estimated.
     latent : int
-        Whose distribution it is; -1 for one over joint states.
+        -1 for the distribution over joint states.
     configuration : tuple of int
-        The parents' levels.
+        Levels of the parents.
     table : int
-        Whose states ``inside`` and ``outcome`` are about.
+        The table of ``inside`` and ``outcome``.
     """
 
     subject: str
     given: str
     words: tuple[str, ...]
     inside: NDArray[np.bool_]
-    outcome: NDArray[np.intp]
+    outcome: Indices
     probabilities: Array
-    free: NDArray[np.intp]
+    free: Indices
     latent: int = -1
     configuration: tuple[int, ...] = ()
     table: int = 0
 
     @property
     def possible(self) -> NDArray[np.bool_]:
-        """Outcomes that prerequisites leave possible, whatever was estimated, shape (m,)."""
+        """Whether prerequisites leave each outcome possible, shape (m,)."""
         return np.bincount(self.outcome[self.inside], minlength=len(self.words)) > 0
 
     @property
     def estimated(self) -> NDArray[np.bool_]:
-        """Outcomes whose probability has a standard error, shape (m,)."""
+        """Whether the probability of each outcome has a standard error, shape (m,)."""
         out = np.zeros(len(self.words), dtype=bool)
         out[self.free] = True
         if len(self.free):
@@ -96,20 +89,20 @@ class LawBlock:
         return out
 
     def scores(self) -> Array:
-        """Return derivatives of a state's log probability by the free parameters, (S, L)."""
+        """Return derivatives of the log probabilities of states by the free parameters, (S, L)."""
         here = self.outcome[:, None] == self.free
         return np.asarray(self.inside[:, None] * (here - self.probabilities[self.free]))
 
     def curvature(self, counts: Array) -> Array:
-        """Return minus the second derivatives, summed over counts of states (S,), (L, L)."""
+        """Return the negative second derivatives for counts of states (S,), shape (L, L)."""
         p = self.probabilities[self.free]
         return float(counts[self.inside].sum()) * (np.diag(p) - np.outer(p, p))
 
     def moved(self, parameter: int, by: float) -> Array:
-        """Return the probabilities with one of the free log ratios moved, shape (m,)."""
-        turned = self.probabilities.copy()
-        turned[self.free[parameter]] *= np.exp(by)
-        return np.asarray(turned / turned.sum())
+        """Return the probabilities with one of the free log ratios changed, shape (m,)."""
+        out = self.probabilities.copy()
+        out[self.free[parameter]] *= np.exp(by)
+        return np.asarray(out / out.sum())
 
     def slopes(self) -> Array:
         """Return derivatives of the probabilities by the free parameters, shape (m, L)."""
@@ -125,28 +118,27 @@ def law_blocks(
     ruled_out: NDArray[np.bool_] | None = None,
     tables: StateTables | None = None,
 ) -> list[LawBlock]:
-    """Return the distributions that a law is made of.
+    """Return the (conditional) distributions of a law.
 
     Parameters
     ----------
     law : LatentLaw
     names : sequence of str, length K
     n_rows : float
-        Rows that the law was estimated from.
+        Number of rows that the law was estimated from.
     ruled_out : ndarray of bool, shape (S,), optional
         Joint states that prerequisites rule out.
     tables : StateTables, optional
-        Whose states blocks are about; all joint states unless given.
+        Default: one table over all joint states.
     """
     over = ListedTables(law, 0) if tables is None else tables
     if not isinstance(law, NetworkLaw):
         states = over.states(0)
-        may_occur = np.ones(len(states), dtype=bool) if ruled_out is None else ~ruled_out
+        possible = np.ones(len(states), dtype=bool) if ruled_out is None else ~ruled_out
         words = tuple("".join(map(str, state)) for state in states.tolist())
         p = np.asarray(law.probabilities)
-        return [
-            LawBlock("profile", "", words, may_occur, np.arange(len(states)), p, _free(n_rows * p))
-        ]
+        outcome = np.arange(len(states))
+        return [LawBlock("profile", "", words, possible, outcome, p, _free(n_rows * p))]
     out = []
     for k, causes in enumerate(law.parents):
         table = int(over.of_latent[k])
@@ -163,56 +155,40 @@ def law_blocks(
             p = np.asarray(law.tables[k][configuration])
             mass = n_rows * float(shares[inside].sum())
             outcome = np.asarray(states[:, k], dtype=np.intp)
-            out.append(
-                LawBlock(
-                    names[k],
-                    given,
-                    words,
-                    inside,
-                    outcome,
-                    p,
-                    _free(mass * p),
-                    k,
-                    configuration,
-                    table,
-                )
-            )
+            block = LawBlock(names[k], given, words, inside, outcome, p, _free(mass * p),
+                             k, configuration, table)  # fmt: skip
+            out.append(block)
     return out
 
 
-def _free(expected: Array) -> NDArray[np.intp]:
-    """Return the outcomes that enough rows are expected in, (m,), but for the most probable."""
+def _free(expected: Array) -> Indices:
+    """Return the outcomes with large enough expected counts (m,), except the most probable."""
     occupied = np.flatnonzero(expected >= OCCUPIED)
     return np.asarray(occupied[occupied != int(np.argmax(expected))])
 
 
-# ---
-
-Indices = NDArray[np.intp]
-
-
 @dataclass(frozen=True)
 class FreeParameters:
-    """The P free parameters of a fit on a table, and what derivatives by them are made of.
+    """The P free parameters of a fit on a table, and the parts of derivatives by them.
 
     Attributes
     ----------
     result : FitResult
     responses : ndarray, shape (N, R)
-        The rows in the user's units; NaN where nothing was observed.
+        In the user's units; NaN if not observed.
     data : WorkingData
         The same on the working scale.
     working : MeasurementParameters
         The fit on the working scale.
     tables : StateTables
-        Over whose states everything below is told: all joint states, or those of few latents.
+        Tables over all joint states, or over those of few latents.
     eta : tuple of ndarray, length R, shape (S_t,)
         Predictors in the states of each response's table.
     channels : list of Channel, length C
     channel : ndarray of int, shape (P,)
         Channel of each parameter; C for the parameters of the law.
     designs : tuple of ndarray, length C, shape (S_t, P_c)
-        What a channel's parameters add to it in each state of its response's table.
+        Derivative of a channel by its parameters in each state of the response's table.
     blocks : list of LawBlock
     coefficient_maps : tuple of ndarray, length R
         From a response's free coefficients to its intercept and loadings, shape (1 + T, P_r).
@@ -246,31 +222,31 @@ class FreeParameters:
 
     @property
     def is_listed(self) -> bool:
-        """Whether there is one table, over all joint states."""
+        """Whether joint states are listed in one table."""
         return isinstance(self.tables, ListedTables)
 
     @property
     def probabilities(self) -> Array:
-        """The law of joint states, shape (S,); only where these are listed."""
+        """Probabilities of joint states, shape (S,); only if they are listed."""
         assert self.is_listed
         return self.tables.shares(0)
 
     @cached_property
     def design(self) -> Array:
-        """What a parameter adds to its channel in each joint state, shape (S, P).
+        """Derivatives of channels and log probabilities in each joint state, shape (S, P).
 
-        For the law, how the log probability of the state changes. Only where states are listed.
+        Only if joint states are listed.
         """
         assert self.is_listed
         parts = [*self.designs, *(block.scores() for block in self.blocks)]
         return np.ascontiguousarray(np.hstack(parts))
 
     def table_of(self, channel: int) -> int:
-        """Return the table over whose states a channel is told."""
+        """Return the table of the response of a channel."""
         return int(self.tables.of_response[self.channels[channel].response])
 
     def row_blocks(self) -> Iterator[RowBlock]:
-        """Yield what rows say of the tables' states, a block of them at a time."""
+        """Yield the posteriors of the rows in blocks."""
         return self.tables.blocks(self.data, self.working)
 
     @classmethod
@@ -285,14 +261,14 @@ class FreeParameters:
         """
         tables = state_tables(result)
         if tables is None:
-            raise SettingError(too_many_states(result, "what is free in the fit"))
+            raise too_many_states(result, "the information of the fit")
         return cls.over(tables, result, values, weights)
 
     @classmethod
     def over(
         cls, tables: StateTables, result: FitResult, values: Array, weights: Array | None = None
     ) -> FreeParameters:
-        """Return the free parameters of a fit, told over the states of some tables."""
+        """Return the free parameters of a fit, with given tables over states."""
         parameters = result.parameters
         responses = result.responses.expand(values)
         data = WorkingData.around(parameters, responses, weights)
@@ -321,7 +297,7 @@ class FreeParameters:
         )
 
     def known_in_sum(self) -> NDArray[np.bool_]:
-        """Return which parameters prerequisites leave known in sum only, shape (P,)."""
+        """Return which parameters are, because of prerequisites, identified in sums only, (P,)."""
         out = np.zeros(self.n_parameters, dtype=bool)
         of_responses = known_in_sum(self.result)
         for c, one in enumerate(self.channels):

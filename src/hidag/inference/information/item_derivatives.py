@@ -1,13 +1,14 @@
-"""How a response's log density moves: with its predictor, its dispersion, its cutpoints.
+"""Derivatives of response densities by predictor, dispersion and cutpoints.
 
-Each of these is a *channel*. Densities are linear in a few columns of the response, so a channel's
-derivative in row i and state s is ``T_i . slope(s) - fall(s) + base_i``: tables over states, and
-one number per row that no latent enters. The same holds for second derivatives.
+Each of these arguments of a density is a *channel*. Log densities are linear in a few statistics
+T of the response, so the derivative by a channel in row i and state s is
+``T_i . slope(s) - fall(s) + base_i``: tables over states, and one number per row that does not
+depend on the latents. The same holds for second derivatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,20 +23,24 @@ Array = NDArray[np.float64]
 
 #: Steps of numerical first and second derivatives; errors are about their squares.
 STEP, LARGER_STEP = 1e-5, 1e-4
+#: Singular values below this share of the largest are zero.
+NO_DIRECTION = 1e-9
 
 
 @dataclass(frozen=True)
 class Channel:
-    """One way in which a response's density moves.
+    """An argument of the density of a response, with the derivatives by it.
 
     Attributes
     ----------
     response : int
     kind : {"predictor", "dispersion", "cutpoint"}
     place : int
-        Which cutpoint, from 0; 0 for the others.
+        Index of the cutpoint; 0 for the others.
     slope : ndarray, shape (D, S)
+        Derivatives of the natural parameters in each state.
     fall : ndarray, shape (S,)
+        Derivative of the log partition function.
     """
 
     response: int
@@ -48,49 +53,47 @@ class Channel:
 def channels_of_response(
     parameters: MeasurementParameters, response: int, eta: Array
 ) -> list[Channel]:
-    """Return the channels of one response, the predictor's first.
+    """Return the channels of one response, the predictor first.
 
     Parameters
     ----------
     parameters : MeasurementParameters
-        On the working scale. Dispersions move on the scale on which they have no bounds
+        On the working scale. Derivatives by dispersions are on their unbounded scale
         (``Family.to_unbounded``).
     response : int
     eta : ndarray, shape (S,)
         Its predictor in each state.
     """
     family = family_named(parameters.families[response])
-    own = auxiliary_of(parameters, response)
-    slope, fall, _ = family.slopes(eta, shaped(family, own))
-    out = [Channel(response, "predictor", 0, columned(family, slope), fall)]
-    for place, move in enumerate(moves(family)):
-        up = _natural(family, eta, moved(family, own, STEP * move))
-        down = _natural(family, eta, moved(family, own, -STEP * move))
+    own = response_auxiliary(parameters, response)
+    slope, fall, _ = family.slopes(eta, broadcast_auxiliary(family, own))
+    out = [Channel(response, "predictor", 0, add_column_axis(family, slope), fall)]
+    kind = "cutpoint" if family.n_cutpoints else "dispersion"
+    for place, direction in enumerate(auxiliary_directions(family)):
+        up, down = (
+            _natural(family, eta, shift_auxiliary(family, own, sign * STEP * direction))
+            for sign in (1, -1)
+        )
         slope, fall = ((u - d) / (2 * STEP) for u, d in zip(up, down, strict=True))
-        kind = "cutpoint" if family.n_cutpoints else "dispersion"
         out.append(Channel(response, kind, place, slope, fall))
     return out
 
 
 def base_slopes(family: Family, own: Array, x: Array) -> Array:
-    """Return derivatives of the part without predictor by each auxiliary, shape (n, A).
+    """Return derivatives of the base term of the log density by each auxiliary, shape (n, A).
 
     ``x`` (n,) are observed responses, on the working scale for location-scale families.
     """
     out = [
-        (
-            base(family, moved(family, own, STEP * move), x)
-            - base(family, moved(family, own, -STEP * move), x)
-        )
-        / (2 * STEP)
-        for move in moves(family)
+        _derivative(family, own, direction, lambda aux: base_term(family, aux, x))
+        for direction in auxiliary_directions(family)
     ]
     return np.stack(out, axis=1) if out else np.zeros((len(x), 0))
 
 
 @dataclass(frozen=True)
 class Curvature:
-    """Minus the second derivatives of one response's expected log density.
+    """Negative second derivatives of the expected log density of one response.
 
     Attributes
     ----------
@@ -118,140 +121,138 @@ def curvature_of(
         Dispersion, shape (), or cutpoints.
     eta, counts : ndarray, shape (S,)
     sums : ndarray, shape (D, S)
-        Sums of the columns by state.
+        Expected sums of the statistics by state.
     summary : ndarray, shape (2, m)
-        Distinct observed values and how often they count.
+        Observed values and their weights.
     """
 
-    def slope_total(at: Array, aux: Array) -> Array:
-        slope, fall, _ = family.slopes(at, shaped(family, aux))
-        return np.asarray((sums * columned(family, slope)).sum(axis=0) - counts * fall)
+    def score(at: Array, aux: Array) -> Array:
+        slope, fall, _ = family.slopes(at, broadcast_auxiliary(family, aux))
+        return np.asarray((sums * add_column_axis(family, slope)).sum(axis=0) - counts * fall)
 
     def total(aux: Array) -> float:
         theta, partition = _natural(family, eta, aux)
-        known = float(summary[1] @ base(family, aux, summary[0]))
-        return float((sums * theta).sum() - counts @ partition) + known
+        base = float(summary[1] @ base_term(family, aux, summary[0]))
+        return float((sums * theta).sum() - counts @ partition) + base
 
-    predictor = (slope_total(eta - STEP, own) - slope_total(eta + STEP, own)) / (2 * STEP)
-    steps = list(moves(family))
-    mixed = [
-        (
-            slope_total(eta, moved(family, own, -STEP * m))
-            - slope_total(eta, moved(family, own, STEP * m))
-        )
-        / (2 * STEP)
-        for m in steps
-    ]
+    predictor = (score(eta - STEP, own) - score(eta + STEP, own)) / (2 * STEP)
+    directions = list(auxiliary_directions(family))
+    mixed = [-_derivative(family, own, one, lambda aux: score(eta, aux)) for one in directions]
     h = LARGER_STEP
-    auxiliary = np.zeros((len(steps), len(steps)))
-    for a, first in enumerate(steps):
-        for b, second in enumerate(steps[: a + 1]):
+    auxiliary = np.zeros((len(directions), len(directions)))
+    for a, first in enumerate(directions):
+        for b, second in enumerate(directions[: a + 1]):
             signs = ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))
             value = sum(
-                sign * total(moved(family, own, h * (p * first + q * second)))
+                sign * total(shift_auxiliary(family, own, h * (p * first + q * second)))
                 for p, q, sign in signs
             )
             auxiliary[a, b] = auxiliary[b, a] = -value / (4 * h * h)
-    return Curvature(predictor, np.array(mixed).reshape(len(steps), len(eta)), auxiliary)
+    return Curvature(predictor, np.array(mixed).reshape(len(directions), len(eta)), auxiliary)
 
 
-def auxiliary_of(parameters: MeasurementParameters, response: int) -> Array:
-    """Return what one response has besides its predictor: dispersion, (), or cutpoints, (C,)."""
+def response_auxiliary(parameters: MeasurementParameters, response: int) -> Array:
+    """Return the auxiliaries of one response: its dispersion, (), or its cutpoints, (C,)."""
     family = family_named(parameters.families[response])
     return np.asarray(parameters.auxiliary(family, np.array([response]))[0])
 
 
-def moves(family: Family) -> Iterator[Array]:
-    """Yield the directions in which a family's auxiliaries move, one for each."""
+def auxiliary_directions(family: Family) -> Iterator[Array]:
+    """Yield one unit direction for each auxiliary of a family."""
     if family.n_cutpoints:
         yield from np.eye(family.n_cutpoints)
     elif family.has_dispersion:
         yield np.ones(())
 
 
-def moved(family: Family, own: Array, by: Array) -> Array:
-    """Return auxiliaries moved: cutpoints as they are, dispersions on their free scale."""
+def shift_auxiliary(family: Family, own: Array, by: Array) -> Array:
+    """Return shifted auxiliaries: cutpoints as they are, dispersions on their unbounded scale."""
     if family.n_cutpoints:
         return np.asarray(own + by)
     return np.asarray(family.from_unbounded(family.to_unbounded(own) + by))
 
 
-def base(family: Family, own: Array, x: Array) -> Array:
-    """Return the part of the log density that no predictor enters, up to a constant, (n,)."""
+def base_term(family: Family, own: Array, x: Array) -> Array:
+    """Return the part of the log density without the predictor, up to a constant, (n,)."""
     if family.is_location_scale:
         return normal_base(x, own)
     return family.base(x, own)
 
 
-def shaped(family: Family, own: Array) -> Array:
-    """Return a response's auxiliaries as its family takes them beside an axis of states."""
+def broadcast_auxiliary(family: Family, own: Array) -> Array:
+    """Return the auxiliaries of a response in the shape that broadcasts over states."""
     return own[None] if family.n_cutpoints else own
 
 
-def columned(family: Family, table: Array) -> Array:
-    """Return tables over states with an axis of columns, also where there is one column."""
+def add_column_axis(family: Family, table: Array) -> Array:
+    """Return tables over states with a first axis over statistics, also if there is only one."""
     return np.asarray(table[None] if family.n_columns == 1 else table)
 
 
 def _natural(family: Family, eta: Array, own: Array) -> tuple[Array, Array]:
-    theta, partition = family.natural(eta, shaped(family, own))
-    return columned(family, theta), np.asarray(partition)
+    theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
+    return add_column_axis(family, theta), np.asarray(partition)
 
 
-# --- Which of an item's coefficients ran to an edge: directions that next to no answer tells
+def _derivative(
+    family: Family, own: Array, direction: Array, function: Callable[[Array], Array]
+) -> Array:
+    """Return the central difference of a function of the auxiliaries along a direction."""
+    up, down = (function(shift_auxiliary(family, own, sign * STEP * direction)) for sign in (1, -1))
+    return (up - down) / (2 * STEP)
 
-#: Rows of a design whose singular values are below this share of the largest add no direction.
-NO_DIRECTION = 1e-9
 
+def boundary_directions(design: Array, information: Array) -> Array:
+    """Return the directions of an item's coefficients on the boundary, orthonormal, (E, P).
 
-def at_edge(design: Array, told: Array) -> Array:
-    """Return directions of an item's coefficients that next to nothing tells of, shape (E, P).
-
-    Orthonormal. A pattern at the edge does no harm if its predictor follows from others: effects
-    that add up. So only directions count that leave every pattern with an answer to tell where it
-    is, and of these only those of which the other patterns together do not tell either.
+    A pattern of latents on the boundary does no harm if its predictor follows from other patterns,
+    as with additive effects. So only directions count that leave the predictors of all informative
+    patterns unchanged and that the other patterns together do not identify either.
 
     Parameters
     ----------
     design : ndarray, shape (S, P)
-        What the coefficients add to the predictor in each state.
-    told : ndarray, shape (S,)
-        What complete data would tell of the predictor in each state: see :func:`told_in_rows`.
+        Derivative of the predictor by the coefficients in each state.
+    information : ndarray, shape (S,)
+        Complete-data information on the predictor: see :func:`information_in_rows`.
     """
     patterns, place = np.unique(design, axis=0, return_inverse=True)
-    amount = np.bincount(place.ravel(), np.maximum(told, 0.0), minlength=len(patterns))
+    amount = np.bincount(place.ravel(), np.maximum(information, 0.0), minlength=len(patterns))
     known = amount >= OCCUPIED
-    _, sizes, turned = np.linalg.svd(patterns[known], full_matrices=True)
+    _, sizes, rotation = np.linalg.svd(patterns[known], full_matrices=True)
     rank = int((sizes > NO_DIRECTION * sizes.max(initial=0.0)).sum())
-    suspect = turned[rank:]
+    suspect = rotation[rank:]
     moved = patterns[~known] @ suspect.T
     values, vectors = np.linalg.eigh(moved.T @ (amount[~known, None] * moved))
     directions = vectors.T @ suspect
-    # Of a direction that moves neither a coefficient nor a predictor by more than one.
+    # Scaled so that neither a coefficient nor a predictor changes by more than one.
     both = np.hstack([directions, directions @ patterns.T])
     largest = np.abs(both).max(axis=1, initial=0.0)
     return np.asarray(directions[values < OCCUPIED * largest**2])
 
 
-def told_in_rows(family: Family, auxiliary: Array, information: Array, counts: Array) -> Array:
-    """Return what complete data tell of a predictor in each state, in rows, shape (S,).
+def information_in_rows(
+    family: Family, auxiliary: Array, information: Array, counts: Array
+) -> Array:
+    """Return the complete-data information on a predictor in units of rows, shape (S,).
+
+    About the number of the rarer answers for binary items, and the number of rows for measurements
+    in any unit.
 
     Parameters
     ----------
     family : Family
     auxiliary : ndarray
-        Of the item: a dispersion, shape (), or cutpoints.
+        Dispersion, shape (), or cutpoints.
     information : ndarray, shape (S,)
-        About the predictor.
     counts : ndarray, shape (S,)
-        Rows that answered the item. More than they are is not told: of a yes or a no it is about
-        the number of the rarer answers, of a measurement the number of rows, whatever its unit.
+        Expected number of responses, an upper bound.
     """
     unit = auxiliary if family.dispersion_is_variance else 1.0
     return np.asarray(np.minimum(information * unit, counts), dtype=np.float64)
 
 
 def complement(directions: Array) -> Array:
-    """Return an orthonormal basis of what is at right angles to directions (E, P), (P, P - E)."""
-    _, _, turned = np.linalg.svd(directions, full_matrices=True)
-    return np.asarray(turned[len(directions) :].T)
+    """Return an orthonormal basis of the orthogonal complement of directions (E, P), (P, P - E)."""
+    _, _, rotation = np.linalg.svd(directions, full_matrices=True)
+    return np.asarray(rotation[len(directions) :].T)

@@ -1,8 +1,8 @@
-"""The observed information, latents summed out (Louis 1982).
+"""The observed information with the latents summed out (Louis 1982).
 
-It is what complete data would have, less what is lost because the latents are not seen:
+It is the information of complete data minus the part lost because the latents are not observed:
 ``E[B | x] - Var(S | x)`` for each row, with S the complete-data score and B minus its derivative.
-That takes joint states listed; where they are too many, scores are differentiated numerically.
+If there are too many joint states to list, exact scores are differentiated numerically.
 """
 
 from __future__ import annotations
@@ -13,51 +13,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.em.e_step import run_e_step
-from hidag.exceptions import SettingError
+from hidag.exceptions import Setting, SettingError
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import (
-    auxiliary_of,
+    auxiliary_directions,
     channels_of_response,
     curvature_of,
-    moved,
-    moves,
-    told_in_rows,
+    information_in_rows,
+    response_auxiliary,
+    shift_auxiliary,
 )
 from hidag.inference.information.posterior_tables import TreeTables
 from hidag.inference.information.row_scores import (
     RowChannels,
-    answers_of,
     iterate_scores,
+    observed_responses,
     row_bases,
 )
 from hidag.latent.laws import NetworkLaw
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
 
-# --- The observed information where joint states are too many to list: differences of exact
-
 Array = NDArray[np.float64]
 
-#: How far parameters are moved: errors are about its square, and rounding about 1e-16 by it.
+#: Step of numerical derivatives; errors are about its square, and rounding about 1e-16 / STEP.
 STEP = 1e-4
+#: Rows with a smaller posterior probability of a state are left out of its sums.
+NO_WEIGHT = 1e-12
+#: More multiplications would take many minutes.
+MAX_WORK = 1e12
 
 
-def information_by_differences(free: FreeParameters) -> Array:
-    """Return minus the second derivatives of the log-likelihood, shape (P, P).
-
-    Parameters
-    ----------
-    free : FreeParameters
-        Told over small tables.
-    """
+def numerical_information(free: FreeParameters) -> Array:
+    """Return the negative second derivatives of the log-likelihood by differences, shape (P, P)."""
     out = np.empty((free.n_parameters, free.n_parameters))
     for p in range(free.n_parameters):
-        up, down = (_summed_scores(with_moved(free, p, sign * STEP)) for sign in (1, -1))
+        up, down = (_total_score(with_moved(free, p, sign * STEP)) for sign in (1, -1))
         out[p] = (down - up) / (2 * STEP)
     return np.asarray(0.5 * (out + out.T))
 
 
-def _summed_scores(free: FreeParameters) -> Array:
+def _total_score(free: FreeParameters) -> Array:
     weights = free.data.row_weights
     total = np.zeros(free.n_parameters)
     for rows, scores in iterate_scores(free):
@@ -66,7 +62,7 @@ def _summed_scores(free: FreeParameters) -> Array:
 
 
 def with_moved(free: FreeParameters, parameter: int, by: float) -> FreeParameters:
-    """Return a fit's parameters with one of them moved, on the working scale."""
+    """Return the free parameters of a fit with one of them changed, on the working scale."""
     channel = int(free.channel[parameter])
     if channel == len(free.channels):
         return _with_moved_law(free, parameter, by)
@@ -84,17 +80,18 @@ def with_moved(free: FreeParameters, parameter: int, by: float) -> FreeParameter
     table = int(free.tables.of_response[r])
     eta = list(free.eta)
     eta[r] = working.predictors(free.tables.states(table))[r]
-    renewed = iter(channels_of_response(working, r, eta[r]))
-    channels = [next(renewed) if old.response == r else old for old in free.channels]
+    updated = iter(channels_of_response(working, r, eta[r]))
+    channels = [next(updated) if old.response == r else old for old in free.channels]
     return replace(free, working=working, eta=tuple(eta), channels=channels)
 
 
 def with_moved_shape(
     parameters: MeasurementParameters, response: int, place: int, by: float
 ) -> MeasurementParameters:
-    """Return parameters with the dispersion of a response moved, or one of its cutpoints."""
+    """Return parameters with the dispersion or one cutpoint of a response changed."""
     family = family_named(parameters.families[response])
-    own = moved(family, auxiliary_of(parameters, response), by * list(moves(family))[place])
+    step = by * list(auxiliary_directions(family))[place]
+    own = shift_auxiliary(family, response_auxiliary(parameters, response), step)
     if family.n_cutpoints:
         cutpoints = parameters.cutpoints.copy()
         cutpoints[response, : family.n_cutpoints] = own
@@ -105,59 +102,50 @@ def with_moved_shape(
 
 
 def _with_moved_law(free: FreeParameters, parameter: int, by: float) -> FreeParameters:
-    """Return a fit's parameters with a log ratio of the law moved."""
+    """Return the free parameters of a fit with one log ratio of the law changed."""
     assert isinstance(free.tables, TreeTables)
     ends = free.n_of_items + np.cumsum([len(block.free) for block in free.blocks])
     b = int(np.searchsorted(ends, parameter, side="right"))
     block = free.blocks[b]
-    turned = block.moved(parameter - int(ends[b]) + len(block.free), by)
+    p = block.moved(parameter - int(ends[b]) + len(block.free), by)
     law = free.tables.tree.law
-    table = law.tables[block.latent].copy()
-    table[block.configuration] = turned
-    tables = (*law.tables[: block.latent], table, *law.tables[block.latent + 1 :])
-    blocks = [replace(one, probabilities=turned) if i == b else one
-              for i, one in enumerate(free.blocks)]  # fmt: skip
-    moved_law = NetworkLaw(law.space, law.parents, tables)
+    tables = list(law.tables)
+    tables[block.latent] = tables[block.latent].copy()
+    tables[block.latent][block.configuration] = p
+    blocks = [replace(one, probabilities=p) if one is block else one for one in free.blocks]
+    moved_law = NetworkLaw(law.space, law.parents, tuple(tables))
     return replace(free, tables=free.tables.under(moved_law), blocks=blocks)
-
-
-# ---
-
-#: A row whose chance of a state is below this adds nothing to sums by state.
-NO_WEIGHT = 1e-12
-#: More multiplications than these are not begun: they take many minutes.
-MOST_WORK = 1e12
 
 
 @dataclass(frozen=True)
 class CompleteInformation:
-    """What data in which the latents were seen would tell, as it is expected given the rows.
+    """The information of complete data (latents observed), expected given the rows.
 
     Attributes
     ----------
     matrix : ndarray, shape (P, P)
-        The information about all free parameters.
-    told : list of R arrays, shape (S_t,)
-        About each response's predictor in each state of its table, in rows: see
-        :func:`hidag.inference.information.item_derivatives.told_in_rows`.
+        On all free parameters.
+    of_predictors : list of R arrays, shape (S_t,)
+        On the predictor of each response in each state of its table, in units of rows: see
+        :func:`hidag.inference.information.item_derivatives.information_in_rows`.
     """
 
     matrix: Array
-    told: list[Array]
+    of_predictors: list[Array]
 
 
 @dataclass(frozen=True)
-class _Expected:
-    """Rows as they are expected in the states of tables.
+class _ExpectedStatistics:
+    """Expected sufficient statistics of complete data.
 
     Attributes
     ----------
     states : list of T arrays, shape (S_t,)
-        Rows in each state.
+        Counts of the states of each table.
     counts : list of R arrays, shape (S_t,)
-        Those that a response was observed in.
+        Counts of rows in which the response was observed.
     sums : list of R arrays, shape (D_r, S_t)
-        Sums of a response's columns.
+        Sums of the statistics of a response.
     """
 
     states: list[Array]
@@ -165,7 +153,7 @@ class _Expected:
     sums: list[Array]
 
 
-def _expected(free: FreeParameters) -> _Expected:
+def _expected_statistics(free: FreeParameters) -> _ExpectedStatistics:
     data, responses = free.data, np.arange(free.data.n_items)
     starts = data.columns.starts
     if free.is_listed:
@@ -173,9 +161,9 @@ def _expected(free: FreeParameters) -> _Expected:
         statistics, _ = run_e_step(free.working, free.probabilities, data, features)
         counts = statistics.item_counts(responses, data.incomplete)
         sums = [statistics.sum_x[starts[r] : starts[r + 1]] for r in responses]
-        return _Expected([statistics.count], list(counts), sums)
+        return _ExpectedStatistics([statistics.count], list(counts), sums)
     tables, weights = free.tables, data.row_weights
-    out = _Expected(
+    out = _ExpectedStatistics(
         [np.zeros(len(tables.shares(t))) for t in range(tables.n_tables)],
         [np.zeros(len(own)) for own in free.eta],
         [np.zeros((starts[r + 1] - starts[r], len(own))) for r, own in enumerate(free.eta)],
@@ -195,15 +183,15 @@ def _expected(free: FreeParameters) -> _Expected:
 
 def complete_information(free: FreeParameters) -> CompleteInformation:
     """Return the expected information of complete data given the rows."""
-    expected = _expected(free)
+    expected = _expected_statistics(free)
     out = np.zeros((free.n_parameters, free.n_parameters))
     weights = free.data.row_weights
-    told = []
+    of_predictors = []
     place = 0
     for r in range(free.data.n_items):
         family = family_named(free.working.families[r])
-        seen, cells = answers_of(free, r)
-        auxiliary = auxiliary_of(free.working, r)
+        seen, cells = observed_responses(free, r)
+        auxiliary = response_auxiliary(free.working, r)
         curved = curvature_of(
             family,
             auxiliary,
@@ -212,13 +200,13 @@ def complete_information(free: FreeParameters) -> CompleteInformation:
             expected.counts[r],
             np.stack([cells, weights[seen]]),
         )
-        told.append(told_in_rows(family, auxiliary, curved.predictor, expected.counts[r]))
+        of_predictors.append(
+            information_in_rows(family, auxiliary, curved.predictor, expected.counts[r])
+        )
         n_auxiliary = len(curved.auxiliary)
         size = free.coefficient_maps[r].shape[1]
-        own, more = (
-            np.arange(place, place + size),
-            np.arange(place + size, place + size + n_auxiliary),
-        )
+        own = np.arange(place, place + size)
+        more = np.arange(place + size, place + size + n_auxiliary)
         design = free.designs[free.channel[place]]
         out[np.ix_(own, own)] = design.T @ (curved.predictor[:, None] * design)
         out[np.ix_(more, own)] = curved.mixed @ design
@@ -229,25 +217,31 @@ def complete_information(free: FreeParameters) -> CompleteInformation:
         own = np.arange(place, place + len(block.free))
         out[np.ix_(own, own)] = block.curvature(expected.states[block.table])
         place += len(own)
-    return CompleteInformation(out, told)
+    return CompleteInformation(out, of_predictors)
 
 
 def lost_information(free: FreeParameters, scores: Array) -> Array:
-    """Return what is lost because latents are not seen: the scores' variance given rows, (P, P).
+    """Return the information lost by not observing the latents, shape (P, P).
 
-    ``scores`` (N, P) are those of :func:`row_scores`.
+    It is the conditional variance of the complete-data scores given the rows; ``scores`` (N, P)
+    are those of :func:`row_scores`.
     """
     n_states, n_channels = len(free.probabilities), len(free.channels)
     work = free.data.n_samples * n_states * n_channels**2 + n_states * free.n_parameters**2
-    if work > MOST_WORK:
+    if work > MAX_WORK:
         raise SettingError(
-            f"the observed information of {free.n_parameters} parameters over {n_states} joint "
-            "states and this many rows takes too long; use kind='scores', which needs a small part "
-            "of the time"
+            "too-much-work",
+            "the observed information of {n_parameters} parameters over {n_states} joint states "
+            "and {n_rows:,} rows takes too long",
+            advice="use {kind}, which is much faster",
+            n_parameters=free.n_parameters,
+            n_states=n_states,
+            n_rows=free.data.n_samples,
+            kind=Setting("kind", "scores"),
         )
     channels = RowChannels(free, 0, row_bases(free))
     weights = free.data.row_weights
-    # The law's parameters share one more channel, which is one in every row.
+    # The parameters of the law share one more channel, which is 1 in every row.
     moments = np.zeros((n_states, n_channels + 1, n_channels + 1))
     for block in free.row_blocks():
         rows, posterior = block.rows, block.posteriors[0]
@@ -274,16 +268,16 @@ def lost_information(free: FreeParameters, scores: Array) -> Array:
 def observed_information(
     free: FreeParameters, scores: Array, complete: CompleteInformation | None = None
 ) -> Array:
-    """Return minus the second derivatives of the log-likelihood, shape (P, P).
+    """Return the negative second derivatives of the log-likelihood, shape (P, P).
 
     Parameters
     ----------
     free : FreeParameters
     scores : ndarray, shape (N, P)
     complete : CompleteInformation, optional
-        If that is known already.
+        If it was computed before.
     """
     if not free.is_listed:
-        return information_by_differences(free)
+        return numerical_information(free)
     known = complete_information(free) if complete is None else complete
     return known.matrix - lost_information(free, scores)

@@ -1,9 +1,9 @@
-"""The tables over states that questions about a fit need: one over all joint states, or small ones.
+"""Tables over latent states, and their posterior probabilities given rows.
 
-Few joint states are listed, and one table over all of them serves everything. Where they are many,
-an item's parameters need no more than the states of its own latents, and those of a latent's
-distribution the states of the latent and its parents: rows' probabilities of these come from sums
-over small tables (:mod:`hidag.network_em.junction_tree`).
+If joint states are few, they are listed, and one table over all of them serves every purpose. If
+they are many, the parameters of an item need only the states of its own latents, and those of a
+conditional distribution the states of a latent and its parents; their posterior probabilities come
+from a junction tree (:mod:`hidag.network_em.junction_tree`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from scipy.special import xlogy
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, iterate_posteriors
+from hidag.exceptions import SettingError
 from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
@@ -28,25 +29,24 @@ from hidag.results import FitResult
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-#: Likelihoods are summed over joint states up to this many.
-MOST_STATES = 1 << 13
-#: Numbers of a block's table of rows and states.
-BLOCK_NUMBERS = 1 << 22
+#: Joint states are listed up to this number.
+MAX_STATES = 1 << 13
+#: Maximum number of cells (rows times states) of a block.
+BLOCK_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
 class RowBlock:
-    """What a range of n rows says of the states of each table.
+    """Posterior probabilities of the states of each table for a block of n rows.
 
     Attributes
     ----------
     rows : slice
     posteriors : tuple of ndarray, shape (n, S_t)
-        Probabilities of each table's states given the rows.
     log_density : ndarray, shape (n,)
-        On the working scale and without what no parameter enters.
-    groups : RowGroups or None
-        What tells the entropy of all latents together; None where the first table does.
+        On the working scale, without terms that do not depend on parameters.
+    groups : CliqueMarginals or None
+        Posterior of the junction tree; None if joint states are listed.
     """
 
     rows: slice
@@ -54,59 +54,16 @@ class RowBlock:
     log_density: Array
     groups: CliqueMarginals | None = None
 
-    def joint_doubt(self) -> Array:
-        """Return the entropy of all latents together given each row, shape (n,)."""
+    def joint_entropy(self) -> Array:
+        """Return the posterior entropy of the joint state given each row, shape (n,)."""
         if self.groups is not None:
             return self.groups.entropy
         return np.asarray(-xlogy(self.posteriors[0], self.posteriors[0]).sum(axis=1))
 
 
-class StateTables(Protocol):
-    """Tables over states, T of them, and what law and rows say of their states."""
-
-    @property
-    def n_tables(self) -> int:
-        """Number of tables, T."""
-        ...
-
-    @property
-    def of_response(self) -> IntArray:
-        """Table that holds the latents of each response, shape (R,)."""
-        ...
-
-    @property
-    def of_latent(self) -> IntArray:
-        """Table that holds each latent and its parents, shape (K,)."""
-        ...
-
-    def states(self, table: int) -> NDArray[np.int64]:
-        """Return the states of a table, shape (S_t, K); latents that it does not hold are 0."""
-        ...
-
-    def shares(self, table: int) -> Array:
-        """Return the law of a table's states, shape (S_t,)."""
-        ...
-
-    def together(self, first: int, numbers: Array, second: int) -> Array:
-        """Return sums over states of one table by states of another, shape (..., S_second).
-
-        Of ``numbers`` (..., S_first), each times the law of the two states together.
-        """
-        ...
-
-    @property
-    def n_cells(self) -> int:
-        """How many numbers a row's sums go through."""
-        ...
-
-    def blocks(self, data: WorkingData, working: MeasurementParameters) -> Iterator[RowBlock]:
-        """Yield what rows say, a block of them at a time."""
-        ...
-
-
 @dataclass(frozen=True)
 class ListedTables:
-    """One table over all joint states.
+    """One table over all joint states; :class:`TreeTables` has the same interface.
 
     Attributes
     ----------
@@ -131,7 +88,7 @@ class ListedTables:
 
     @property
     def n_cells(self) -> int:
-        """How many numbers a row's sums go through: one for each joint state."""
+        """Number of cells in the sums of a row, one for each joint state."""
         return self.law.space.n_states
 
     @cached_property
@@ -147,40 +104,43 @@ class ListedTables:
         return self._states
 
     def shares(self, table: int) -> Array:
-        """Return the law, shape (S,)."""
+        """Return the probabilities of the joint states, shape (S,)."""
         return self._shares
 
-    def together(self, first: int, numbers: Array, second: int) -> Array:
-        """Return numbers by state times the law."""
+    def joint_sums(self, first: int, numbers: Array, second: int) -> Array:
+        """Return numbers (..., S) times the probabilities of the states."""
         return np.asarray(numbers * self._shares)
 
     def blocks(self, data: WorkingData, working: MeasurementParameters) -> Iterator[RowBlock]:
-        """Yield what rows say, a block of them at a time."""
+        """Yield the posteriors of the rows in blocks."""
         features = working.terms.features(self._states)
         scores = StateScores.of(working, self._shares, features, data.incomplete)
-        enough = max(1, BLOCK_NUMBERS // len(self._shares))
-        waiting: list[tuple[Array, Array]] = []
+        n_rows = max(1, BLOCK_CELLS // len(self._shares))
+        parts: list[tuple[Array, Array]] = []
         begin = end = 0
         for rows, posterior, marginal in iterate_posteriors(scores, data):
-            waiting.append((posterior, marginal))
+            parts.append((posterior, marginal))
             end = rows.stop
-            if end - begin >= enough or end == data.n_samples:
-                tables, marginals = zip(*waiting, strict=True)
+            if end - begin >= n_rows or end == data.n_samples:
+                tables, marginals = zip(*parts, strict=True)
                 here = slice(begin, end)
                 yield RowBlock(here, (np.vstack(tables),), np.concatenate(marginals))
-                waiting, begin = [], end
+                parts, begin = [], end
 
 
 @dataclass(frozen=True)
 class TreeTables:
-    """Small tables: one for each set of latents that an item, or a latent with its parents, has.
+    """Small tables: one for the latents of each item, and one for each latent and its parents.
 
     Attributes
     ----------
     tree : TreePosterior
     scopes : tuple of tuples of int, length T
+        Latents of each table.
     of_response : ndarray of int, shape (R,)
+        Table with the latents of each response.
     of_latent : ndarray of int, shape (K,)
+        Table with each latent and its parents.
     """
 
     tree: TreePosterior
@@ -204,11 +164,11 @@ class TreeTables:
 
     @property
     def n_cells(self) -> int:
-        """How many numbers a row's sums go through: the tables of all groups on the way."""
+        """Number of cells in the sums of a row, over all cliques of the junction tree."""
         return self.tree.n_cells
 
     def under(self, law: NetworkLaw) -> TreeTables:
-        """Return the tables under another law over the same graph."""
+        """Return the tables for another law with the same graph."""
         return replace(self, tree=replace(self.tree, law=law))
 
     @cached_property
@@ -218,23 +178,31 @@ class TreeTables:
         return JunctionTree.of(list(map(Factor, scopes, self.tree.law.tables)), steps)
 
     def states(self, table: int) -> NDArray[np.int64]:
-        """Return the states of a table, shape (S_t, K); latents that it does not hold are 0."""
+        """Return the states of a table, shape (S_t, K); latents outside it are 0."""
         return states_over(self.scopes[table], self.tree.law.space.levels)
 
     def shares(self, table: int) -> Array:
-        """Return the law of a table's states, shape (S_t,)."""
+        """Return the probabilities of the states of a table, shape (S_t,)."""
         return self._marginal(self.scopes[table])
 
-    def together(self, first: int, numbers: Array, second: int) -> Array:
-        """Return sums over states of one table by states of another, shape (..., S_second)."""
+    def joint_sums(self, first: int, numbers: Array, second: int) -> Array:
+        """Return sums over the states of one table for each state of another, (..., S_second).
+
+        Of ``numbers`` (..., S_first) times the joint probability of the two states.
+        """
         one, other = self.scopes[first], self.scopes[second]
         both = (*one, *(v for v in other if v not in one))
         levels = self.tree.law.space.levels
         law = self._marginal(both).reshape([levels[v] for v in both])
-        # Letters of einsum are few: latents get the numbers that these two tables need.
+        # einsum has few subscripts: latents are renumbered within the two tables.
         place = {v: i for i, v in enumerate(both)}
-        shaped = numbers.reshape(*numbers.shape[:-1], *(levels[v] for v in one))
-        operands: list[Any] = [shaped, [..., *(place[v] for v in one)], law, [*place.values()]]
+        broadcast_auxiliary = numbers.reshape(*numbers.shape[:-1], *(levels[v] for v in one))
+        operands: list[Any] = [
+            broadcast_auxiliary,
+            [..., *(place[v] for v in one)],
+            law,
+            [*place.values()],
+        ]
         found = np.einsum(*operands, [..., *(place[v] for v in other)])
         return np.asarray(found.reshape(*numbers.shape[:-1], -1))
 
@@ -242,54 +210,63 @@ class TreeTables:
         return self._law.marginal(scope).ravel() if scope else np.ones(1)
 
     def blocks(self, data: WorkingData, working: MeasurementParameters) -> Iterator[RowBlock]:
-        """Yield what rows say, a block of them at a time."""
+        """Yield the posteriors of the rows in blocks."""
         for rows, groups in self.tree.iterate_marginals(data, working):
             posteriors = tuple(groups.over(scope) for scope in self.scopes)
             yield RowBlock(rows, posteriors, groups.log_density, groups)
 
 
-def state_tables(result: FitResult) -> ListedTables | TreeTables | None:
-    """Return the tables for questions about a fit; None if sums would be too long.
+StateTables = ListedTables | TreeTables
 
-    Joint states that prerequisites rule out are told by listing them: with many there is nothing.
+
+def state_tables(result: FitResult) -> StateTables | None:
+    """Return the tables of a fit; None if sums over its states are too expensive.
+
+    Prerequisites rule out joint states by listing them, so that many states are not supported.
     """
     law, n_responses = result.law, len(result.parameters.families)
-    if law.space.n_states <= MOST_STATES:
+    if law.space.n_states <= MAX_STATES:
         return ListedTables(law, n_responses)
     if result.has_prerequisites:
         return None
-    # All responses of an item share the latents that any of them has or may have.
+    # All responses of an item share the latents that any of them may have.
     q = result.responses.of_items(result.q_matrix)
     tree = TreePosterior.of(result.parameters, law, q)
     return None if tree is None else TreeTables.of(tree)
 
 
-def too_many_states(result: FitResult, what: str) -> str:
-    """Return why something that takes a sum over all joint states is not computed for a fit."""
-    why = "its latents hang together too closely for that to fall into small sums"
+def too_many_states(result: FitResult, what: str) -> SettingError:
+    """Return the error that explains why a sum over all joint states is not computed for a fit.
+
+    ``what`` is the subject of the sentence.
+    """
+    reason = "the treewidth of the model is too large for a junction tree"
     if result.has_prerequisites:
-        why = "its prerequisites are told by listing them"
+        reason = "prerequisites need listed states"
     elif not isinstance(result.law, NetworkLaw):
-        why = "a saturated law does not fall into small tables"
-    return (
-        f"{what} takes a sum over {result.law.space.n_states_text()} joint states of the latents; "
-        f"states are listed up to 2^{MOST_STATES.bit_length() - 1}, and {why}"
+        reason = "a saturated law has no junction tree"
+    return SettingError(
+        "too-many-states",
+        "{what} needs a sum over {number} joint states of the latents; states are listed up to "
+        "2^{exponent}, and {reason}",
+        what=what,
+        number=result.law.space.n_states_text(),
+        exponent=MAX_STATES.bit_length() - 1,
+        reason=reason,
     )
 
 
-# --- Numbers of columns over the states of tables, and their means under the law
-
-
 @dataclass(frozen=True)
-class OverStates:
-    """Numbers of G columns, each over the states of a table of its own.
+class StateFunctions:
+    """G functions of the latent states, each given over the states of one table.
 
     Attributes
     ----------
     tables : StateTables
     table : ndarray of int, shape (G,)
+        Table of each function.
     parts : dict of int to ndarray, shape (S_t, G_t)
-        By table, the numbers of its columns in their order.
+        By table, the values of its functions.
     """
 
     tables: StateTables
@@ -297,42 +274,42 @@ class OverStates:
     parts: dict[int, Array]
 
     def columns(self, table: int) -> IntArray:
-        """Return the columns of a table."""
+        """Return the indices of the functions on a table."""
         return np.flatnonzero(self.table == table)
 
-    def selected(self, columns: IntArray) -> OverStates:
-        """Return some of the columns, in their order."""
+    def selected(self, columns: IntArray) -> StateFunctions:
+        """Return some of the functions, in their order."""
         chosen = np.isin(np.arange(len(self.table)), columns)
         parts = {t: part[:, chosen[self.columns(t)]] for t, part in self.parts.items()}
         kept = {t: part for t, part in parts.items() if part.shape[1]}
-        return OverStates(self.tables, self.table[columns], kept)
+        return StateFunctions(self.tables, self.table[columns], kept)
 
-    def like(self, parts: dict[int, Array]) -> OverStates:
-        """Return other numbers of the same columns."""
-        return OverStates(self.tables, self.table, parts)
+    def like(self, parts: dict[int, Array]) -> StateFunctions:
+        """Return other functions on the same tables."""
+        return StateFunctions(self.tables, self.table, parts)
 
     def column(self, column: int) -> Array:
-        """Return the numbers of one column, shape (S_t,)."""
+        """Return the values of one function, shape (S_t,)."""
         own = int(self.table[column])
         return np.asarray(self.parts[own][:, int((self.table[:column] == own).sum())])
 
     def means(self) -> Array:
-        """Return the columns' means under the law, shape (G,)."""
+        """Return the expectations under the law, shape (G,)."""
         out = np.empty(len(self.table))
         for t, part in self.parts.items():
             out[self.columns(t)] = self.tables.shares(t) @ part
         return out
 
     def mean_products(self, shift: Array | None = None) -> Array:
-        """Return means of products of two columns, less a shift (G,) each, shape (G, G)."""
+        """Return expectations of products of two functions, minus a shift (G,) each, (G, G)."""
         n = len(self.table)
-        away = np.zeros(n) if shift is None else shift
+        shifts = np.zeros(n) if shift is None else shift
         out = np.empty((n, n))
-        parts = {t: part - away[self.columns(t)] for t, part in self.parts.items()}
+        parts = {t: part - shifts[self.columns(t)] for t, part in self.parts.items()}
         for t, part in parts.items():
             for u, other in parts.items():
                 if u >= t:
-                    found = self.tables.together(t, part.T, u) @ other
+                    found = self.tables.joint_sums(t, part.T, u) @ other
                     out[np.ix_(self.columns(t), self.columns(u))] = found
                     out[np.ix_(self.columns(u), self.columns(t))] = found.T
         return out

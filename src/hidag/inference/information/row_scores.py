@@ -1,4 +1,4 @@
-"""Scores of rows: how their log densities move with each free parameter, latents summed out."""
+"""Scores of rows: derivatives of their log densities by each free parameter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.item_derivatives import auxiliary_of, base_slopes
+from hidag.inference.information.item_derivatives import base_slopes, response_auxiliary
 from hidag.inference.information.posterior_tables import TreeTables
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.terms import Terms
@@ -18,12 +18,12 @@ Array = NDArray[np.float64]
 
 
 class RowChannels:
-    """The derivatives of a table's channels for rows: one axis over channels, columns padded.
+    """The channels of one table of states, their statistics padded to the same number.
 
     Attributes
     ----------
     channels : ndarray of int, shape (C,)
-        Which channels of the fit are told over the table.
+        Channels of the fit whose response has this table.
     """
 
     def __init__(self, free: FreeParameters, table: int, bases: Array) -> None:
@@ -45,22 +45,21 @@ class RowChannels:
         self.data = free.data
 
     def columns(self, rows: slice) -> Array:
-        """Return the rows' columns for each channel, zero past a channel's last, (D, n, C)."""
+        """Return the statistics of the rows for each channel, zero-padded, shape (D, n, C)."""
         x = self.data.x[rows]
         return np.stack([np.where(place >= 0, x[:, place], 0.0) for place in self.places])
 
     def seen(self, rows: slice) -> Array:
-        """Return whether a channel's response was observed, shape (n, C)."""
+        """Return whether the response of each channel was observed, shape (n, C)."""
         if self.data.observed is None:
             return np.ones((rows.stop - rows.start, len(self.owner)))
         return self.data.observed[rows][:, self.owner].astype(np.float64)
 
 
 class _CoefficientScores:
-    """Derivatives of rows' log densities by coefficients of some of a table's channels.
+    """Derivatives of the log densities of rows by coefficients of the channels of a table.
 
-    ``channel`` (m,) says which of the table's channels a coefficient is of, ``design`` (S_t, m)
-    what it multiplies.
+    ``channel`` (m,) is the channel of each coefficient, ``design`` (S_t, m) its derivative.
     """
 
     def __init__(self, channels: RowChannels, channel: NDArray[np.intp], design: Array) -> None:
@@ -69,7 +68,7 @@ class _CoefficientScores:
         self.rising = channels.slopes[:, :, channel] * design
 
     def of(self, rows: slice, posterior: Array) -> Array:
-        """Return the derivatives, shape (n, m), for rows with a posterior (n, S_t)."""
+        """Return the derivatives for rows with posteriors (n, S_t), shape (n, m)."""
         channels, channel = self.channels, self.channel
         columns = channels.columns(rows)
         part = channels.bases[rows][:, channel] - posterior @ self.falling
@@ -80,20 +79,20 @@ class _CoefficientScores:
 
 
 def row_bases(free: FreeParameters) -> Array:
-    """Return what rows add to channels whatever the latents are, shape (N, C)."""
+    """Return the parts of the derivatives that do not depend on the latents, shape (N, C)."""
     data = free.data
     out = np.zeros((data.n_samples, len(free.channels)))
     for c, one in enumerate(free.channels):
         if one.kind != "predictor":
-            seen, cells = answers_of(free, one.response)
+            seen, cells = observed_responses(free, one.response)
             family = family_named(free.working.families[one.response])
-            own = auxiliary_of(free.working, one.response)
+            own = response_auxiliary(free.working, one.response)
             out[seen, c] = base_slopes(family, own, cells)[:, one.place]
     return out
 
 
-def answers_of(free: FreeParameters, response: int) -> tuple[NDArray[np.bool_], Array]:
-    """Return which rows answered, and their answers as ``base`` takes them."""
+def observed_responses(free: FreeParameters, response: int) -> tuple[NDArray[np.bool_], Array]:
+    """Return which rows have a response, and the values that ``base_term`` needs."""
     column = free.responses[:, response]
     seen = ~np.isnan(column)
     if family_named(free.working.families[response]).is_location_scale:
@@ -102,16 +101,16 @@ def answers_of(free: FreeParameters, response: int) -> tuple[NDArray[np.bool_], 
 
 
 def item_scores(free: FreeParameters, channel: NDArray[np.intp], design: Array) -> Array:
-    """Return derivatives of rows' log densities by coefficients that need not be in the model.
+    """Return scores of coefficients that need not be in the model.
 
     Parameters
     ----------
     free : FreeParameters
-        With joint states listed.
+        With listed joint states.
     channel : ndarray of int, shape (m,)
-        Of each coefficient.
+        Channel of each coefficient.
     design : ndarray, shape (S, m)
-        What each coefficient multiplies.
+        Derivative of the channel by each coefficient.
 
     Returns
     -------
@@ -125,7 +124,7 @@ def item_scores(free: FreeParameters, channel: NDArray[np.intp], design: Array) 
 
 
 def row_scores(free: FreeParameters) -> Array:
-    """Return the derivative of each row's log density by each parameter, shape (N, P)."""
+    """Return the derivatives of the log density of each row by each parameter, shape (N, P)."""
     out = np.empty((free.data.n_samples, free.n_parameters))
     for rows, scores in iterate_scores(free):
         out[rows] = scores
@@ -133,7 +132,7 @@ def row_scores(free: FreeParameters) -> Array:
 
 
 def iterate_scores(free: FreeParameters) -> Iterator[tuple[slice, Array]]:
-    """Yield row ranges with the derivatives of their log densities, shape (n, P)."""
+    """Yield ranges of rows with the derivatives of their log densities, shape (n, P)."""
     bases = row_bases(free)
     of_items: list[tuple[int, NDArray[np.intp], _CoefficientScores]] = []
     of_law: list[tuple[int, NDArray[np.intp], Array]] = []
@@ -158,18 +157,10 @@ def iterate_scores(free: FreeParameters) -> Iterator[tuple[slice, Array]]:
         yield block.rows, out
 
 
-# --- Scores of loadings that are not in the model, where joint states are too many to be
+def iterate_loading_scores(free: FreeParameters) -> Iterator[tuple[int, Array]]:
+    """Yield each response with the scores of its loadings on all main terms, shape (N, T).
 
-
-def scores_of_loadings(free: FreeParameters) -> Iterator[tuple[int, Array]]:
-    """Yield responses with derivatives of rows' log densities by their loadings, shape (N, T).
-
-    By those that are in the model and those that are not; effects add up.
-
-    Parameters
-    ----------
-    free : FreeParameters
-        Told over small tables.
+    For loadings inside and outside the model, if joint states are not listed.
     """
     tables, data = free.tables, free.data
     assert isinstance(tables, TreeTables)
@@ -186,17 +177,17 @@ def scores_of_loadings(free: FreeParameters) -> Iterator[tuple[int, Array]]:
             known = tables.tree.condition_on(scope, state) if scope else tables.tree
             for rows, groups in known.iterate_marginals(data, free.working):
                 share = np.exp(groups.log_density - density[rows])
-                told = (channels.columns(rows) * channels.slopes[:, place][:, None]).sum(axis=0)
-                residual = (told - channels.falls[place]) * channels.seen(rows)
-                reached = _reached(groups, free.result.terms) * share[:, None]
+                slope = (channels.columns(rows) * channels.slopes[:, place][:, None]).sum(axis=0)
+                residual = (slope - channels.falls[place]) * channels.seen(rows)
+                expected = _term_probabilities(groups, free.result.terms) * share[:, None]
                 for c, out in zip(own, found, strict=True):
-                    out[rows] += residual[:, c, None] * reached
+                    out[rows] += residual[:, c, None] * expected
         for c, out in zip(own, found, strict=True):
             yield free.channels[channels.channels[c]].response, out
 
 
-def _reached(groups: CliqueMarginals, terms: Terms) -> Array:
-    """Return the probability of each main term for a block of n rows, shape (n, T)."""
+def _term_probabilities(groups: CliqueMarginals, terms: Terms) -> Array:
+    """Return the posterior probability of each main term for a block of n rows, shape (n, T)."""
     out = np.empty((len(groups.log_density), terms.n_main))
     for t, (latent, level) in enumerate(zip(terms.main_latents, terms.main_levels, strict=True)):
         shares = groups.by_state((int(latent),))
