@@ -1,1 +1,1 @@
-"""The paper's studies, baselines, applications and the seesaw; hidag never imports them."""
+"""The paper's simulation studies, baselines, applications and seesaw images."""

@@ -58,7 +58,7 @@ def test_a_study_runs_reports_and_is_not_run_twice(hidag, tmp_path, published) -
     mean = sum(row["shd"] for row in rows if row["model"] == "Model-5") / 2
     assert f" {mean:.2f} (" in lines[5]
     assert "cells at or below published:  " in ran.stdout
-    assert "s.e.           says little of fewer than 5 runs: two that agree have 0.00" in ran.stdout
+    assert "s.e.           unreliable with fewer than 5 runs" in ran.stdout
     file = (out / "rows" / "merged.parquet").read_bytes()
     assert hidag(*words).stdout == ran.stdout
     assert hidag("study", "report", out).stdout.startswith(ran.stdout)
@@ -70,7 +70,7 @@ def test_without_published_numbers_the_column_is_empty(hidag, tmp_path, publishe
     ran = hidag("study", "table1", *SMALL, "--cells", "Chain-5/*/300", "--out", out)
     assert ran.exit_code == 0, ran.stderr
     assert re.split(r"  +", ran.stdout.splitlines()[3])[5] == "-"
-    assert "no cell was compared with a published number" in ran.stdout
+    assert "no comparison: the paper has no numbers for these cells" in ran.stdout
     later = hidag("study", "report", out, "--published", published)
     assert re.split(r"  +", later.stdout.splitlines()[3])[5] == "0.75"
 
@@ -103,8 +103,8 @@ def test_a_report_names_failed_fits_and_their_reason(hidag, tmp_path, monkeypatc
     assert "Chain-5/Q1/gaussian/300  2, 2 failed        - (-)" in ran.stdout
     assert "cells with failed fits, not compared: 1: Chain-5/Q1/gaussian/300" in ran.stdout
     assert ran.stderr == (
-        "hidag: warning: Chain-5/Q1/gaussian/300: 2 of 2 fits failed and are not in the means: "
-        "FloatingPointError: overflow in the second step\n"
+        "hidag: warning: Chain-5/Q1/gaussian/300: 2 of 2 fits failed and are excluded from the "
+        "means: FloatingPointError: overflow in the second step\n"
     )
 
 
@@ -115,8 +115,8 @@ def test_rows_of_different_code_are_told(hidag, tmp_path) -> None:
     row = read_folder(out).rows()[1]
     add_run(out / "rows", "another", [{**row, "replicate": 9, "address": "9", "source": "other"}])
     assert hidag("study", "report", out).stderr == (
-        f"hidag: warning: the rows of {out} were made by different states of the library's "
-        "source; run the study into a new folder for numbers of one of them\n"
+        f"hidag: warning: the rows of {out} come from different versions of the source code; use a "
+        "new folder for results of one version\n"
     )
 
 
@@ -125,11 +125,11 @@ def test_rows_of_different_code_are_told(hidag, tmp_path) -> None:
     [
         (
             ("--cells", "Chain-7"),
-            "no cell is called anything like 'Chain-7'; the 27 cells have names such as "
+            "no cell matches 'Chain-7'; the 27 cells have names such as "
             "'Chain-5/Q1/gaussian/1000' and 'Model-5/Q1/gaussian/10000/distinct-quiet'",
         ),
-        (("--design", "mine"), "design must be 'text' or 'research-code', got 'mine'"),
-        (("--replicates", 0), "replicates must be a whole number of at least 1, got 0"),
+        (("--design", "mine"), "--design must be one of text, research-code, got 'mine'"),
+        (("--replicates", 0), "--replicates must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_options_are_one_sentence(hidag, tmp_path, words, sentence) -> None:
@@ -146,12 +146,11 @@ def test_other_settings_are_refused_in_a_sentence(hidag, tmp_path) -> None:
     ran = hidag(*words, "--seed", 1)
     assert ran.exit_code == 1
     assert ran.stderr == (
-        f"hidag: {out} holds a study with --seed 0, but 1 was asked for; repeat the settings to go "
-        "on with it, or choose another folder with --out\n"
+        f"hidag: {out} contains a study with --seed 0, but 1 was requested; repeat the settings to "
+        "resume it, or choose another folder\n"
     )
     assert "got nothing" in hidag(*words[:2], "--cells", ",").stderr
-    assert "expected whole numbers of rows" in hidag(*words[:2], "--n", "many").stderr
+    assert "expected integers separated by commas" in hidag(*words[:2], "--n", "many").stderr
     assert hidag(*words, "--quick").stderr == (
-        "hidag: --quick and --replicates both say how many tables a cell has; leave out one of "
-        "them\n"
+        "hidag: --quick and --replicates both set the number of tables per cell; omit one of them\n"
     )

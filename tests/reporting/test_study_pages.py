@@ -115,7 +115,7 @@ def test_rules_are_columns_and_methods_tables(tmp_path) -> None:
     )
     assert ours.rows[0][2:6] == ("2.00 (0.58)", "4.50", "3.00 (0.58)", "-")
     assert saturated.headings[-1] == "calibrated (s.e.)"
-    assert report.standing[0] == (
+    assert report.comparison[0] == (
         "f(N) N: 1 of 1 cells at or below published, 1 at or below half of it; above: none"
     )
     assert {"shd-Q1-ours.png", "shd-Q1-saturated.svg"} <= set(study_files(report))
@@ -130,7 +130,7 @@ def test_consistency_shows_shares_of_tables(tmp_path) -> None:
     assert ours.rows[0][2:4] == ("0.33 (0.33)", "0.00 (0.00)")
     assert ours.rows[1][2:4] == ("0.67 (0.33)", "0.33 (0.33)")
     assert ours.rows[0][-2:] == ("0.00 (0.00)", "1.00")
-    assert report.standing == ()
+    assert report.comparison == ()
     assert "recovery.svg" in study_files(report)
 
 
@@ -138,5 +138,5 @@ def test_a_study_without_rows_has_a_page(tmp_path) -> None:
     folder = open_folder(tmp_path / "study", Plan("table1", CELLS[:1], 2))
     report = study_report(folder)
     assert report.tables[0].rows[0][:3] == ("Chain-5/Q1/gaussian/100", "0 of 2", "- (-)")
-    assert report.standing[-1] == "cells with runs to come: 1: Chain-5/Q1/gaussian/100"
+    assert report.comparison[-1] == "cells with missing runs: 1: Chain-5/Q1/gaussian/100"
     assert "report.html" in study_files(report)

@@ -1,4 +1,4 @@
-"""Baselines: other methods for the same table, for studies to stand beside the library's own."""
+"""Baselines: other methods for the same data, for comparison in the studies."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

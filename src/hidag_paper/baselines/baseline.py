@@ -1,7 +1,7 @@
-"""What every baseline takes and gives back, and what none of them can do with.
+"""Interface of the baselines: input checks, results, and the graph search that they share.
 
-A baseline sees the table, the items' families, the number of latents and a seed: what the estimator
-of this library sees, and never the truth.
+A baseline receives what the estimator receives: the table, the families of the items, the number of
+latents and a seed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from hidag.data.table import read_table
 from hidag.data.value_checks import check_values
-from hidag.exceptions import DataError, SettingError
+from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.fitting.settings import checked_count, root_seed
 from hidag.latent.counts import LatentCounts
 from hidag.latent.state_space import StateSpace
@@ -25,22 +25,22 @@ from hidag.structure.graphs import CPDAG
 
 Floats = NDArray[np.float64]
 
-#: Families whose values, logged where they are lognormal, are normal given the latents.
+#: Families that are conditionally normal, lognormal items after a log transform.
 NORMAL_FAMILIES = ("gaussian", "lognormal")
 
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """What a baseline found.
+    """Estimates of a baseline.
 
     Attributes
     ----------
     q_matrix : ndarray of int8, shape (J, K)
         1 where an item depends on a latent.
     graph : CPDAG
-        Among the K latents, in the order of the columns of ``q_matrix``.
+        Over the K latents, in the order of the columns of ``q_matrix``.
     notes : dict
-        Numbers and words on how it went, by name; plain values.
+        Further results by name, as plain values.
     """
 
     q_matrix: NDArray[np.int8]
@@ -48,22 +48,22 @@ class BaselineResult:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-#: A method: the table (N, J) without gaps, families, K and a seed.
+#: Arguments: complete table, shape (N, J), families, K and a seed.
 Method = Callable[[Floats, tuple[str, ...], int, int], BaselineResult]
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A method to compare with.
+    """A method for comparison.
 
     Attributes
     ----------
     name : str
         Its key in ``BASELINES``.
     summary : str
-        What it does, in a line.
+        Description in one line.
     method : callable
-        Called by `run` after the table was checked.
+        Called by `run` after the checks.
     """
 
     name: str
@@ -73,50 +73,66 @@ class Baseline:
     def run(
         self, values: ArrayLike, families: Sequence[str], n_latents: int, seed: int
     ) -> BaselineResult:
-        """Return what the method finds in a table.
+        """Check the input and apply the method.
 
         Parameters
         ----------
         values : array_like, shape (N, J)
-            Without missing cells: none of the methods knows what to do with them.
+            Without missing cells.
         families : sequence of str, length J
         n_latents : int
-            K; latents are binary.
+            Number of binary latents.
         seed : int
-            The same seed gives the same bits.
-
-        Raises
-        ------
-        HidagError
-            With the reason why the method finds nothing.
         """
         try:
             table = np.array(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"{self.name} needs a table of numbers") from error
-        if table.ndim != 2 or table.size == 0:
-            raise DataError(f"{self.name} needs a table of shape (N, J), got shape {table.shape}")
-        n_gaps = int((~np.isfinite(table)).sum())
-        if n_gaps:
             raise DataError(
-                f"{self.name} needs a table without missing cells, but {n_gaps} of {table.size} "
-                "are missing or infinite; leave out rows or items with gaps"
+                "not-numeric", "{method} needs a numeric table", method=self.name
+            ) from error
+        if table.ndim != 2 or table.size == 0:
+            raise DataError(
+                "array-shape",
+                "{method} needs a table of shape (N, J), got shape {shape}",
+                method=self.name,
+                shape=table.shape,
+            )
+        n_missing = int((~np.isfinite(table)).sum())
+        if n_missing:
+            raise DataError(
+                "missing-cells",
+                "{method} needs a complete table, but {n} of {size} cells are missing or infinite",
+                advice=Advice("drop-missing", "drop rows or items with missing cells"),
+                method=self.name,
+                n=n_missing,
+                size=table.size,
             )
         names = tuple(families)
         if len(names) != table.shape[1]:
-            raise SettingError(f"{table.shape[1]} items need as many families, got {len(names)}")
+            raise SettingError(
+                "family-count",
+                "{setting} must have {n_items} entries, one per item, got {n}",
+                setting=Setting("families"),
+                n_items=table.shape[1],
+                n=len(names),
+            )
         size = checked_count("n_latents", n_latents)
-        still = np.flatnonzero(np.ptp(table, axis=0) == 0)
-        if len(still):
+        constant = np.flatnonzero(np.ptp(table, axis=0) == 0)
+        if len(constant):
             raise DataError(
-                f"{self.name} needs items that vary, but column {still[0]} (counting from 0) has "
-                f"the same value in every row ({len(still)} of {table.shape[1]} items)"
+                "constant-item",
+                "{method} needs items that vary, but {n} of {n_items} columns are constant, the "
+                "first is column {first} (from 0)",
+                method=self.name,
+                n=len(constant),
+                n_items=table.shape[1],
+                first=int(constant[0]),
             )
         check_values(read_table(table), names)
         root = root_seed(seed)
-        # Columns in an order of their contents: what comes in another order gives the same answer.
+        # A canonical column order makes the result invariant to permutations of the items.
         order = np.lexsort(table[::-1])
-        # More threads would only wait for each other, and might add up in another order.
+        # Several threads are no faster and could change the order of summation.
         with threadpool_limits(limits=1, user_api="blas"):
             found = self.method(
                 np.ascontiguousarray(table[:, order]),
@@ -128,33 +144,34 @@ class Baseline:
 
 
 def normal_values(values: Floats, families: Sequence[str]) -> Floats:
-    """Return the table with lognormal items logged, shape (N, J)."""
+    """Return the table with the logarithm of lognormal items, shape (N, J)."""
     logged = np.array([family == "lognormal" for family in families])
     out = values.copy()
     out[:, logged] = np.log(values[:, logged])
     return out
 
 
-def refuse_other_families(families: Sequence[str], known: Sequence[str], method: str) -> None:
-    """Refuse the first family that a method does not know."""
+def check_families(families: Sequence[str], known: Sequence[str], method: str) -> None:
+    """Raise an error for a family that a method does not support."""
     for family in families:
         if family not in known:
             raise SettingError(
-                f"{method} needs items that are {' or '.join(known)}, got {family!r}; compare "
-                "with another baseline"
+                "unsupported-family",
+                "{method} supports the families {known}, got {family!r}",
+                advice=Advice("another-baseline", "use another baseline"),
+                method=method,
+                known=" and ".join(known),
+                family=family,
             )
 
 
-def graph_of_law(probabilities: Floats, n_latents: int, n_rows: float) -> CPDAG:
-    """Return the graph that the library's search finds in a law of binary latents, (2^K,).
-
-    The law counts for ``n_rows`` rows.
-    """
+def search_distribution(probabilities: Floats, n_latents: int, n_rows: float) -> CPDAG:
+    """Search the graph of a distribution of binary latents, shape (2^K,), with sample size N."""
     space = StateSpace.binary(n_latents)
-    seen = probabilities > 0
-    weights = n_rows * probabilities[seen]
+    positive = probabilities > 0
+    weights = n_rows * probabilities[positive]
     names = tuple(f"Z{k + 1}" for k in range(n_latents))
-    counts = LatentCounts(space.states()[seen].astype(np.uint8), weights, space.levels, names)
+    counts = LatentCounts(space.states()[positive].astype(np.uint8), weights, space.levels, names)
     if n_latents == 1:
         return CPDAG(np.zeros((1, 1), dtype=np.int8), names)
     return discover(counts)

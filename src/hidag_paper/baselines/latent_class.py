@@ -1,6 +1,6 @@
-"""Latent class analysis with a class for every joint state, and states for the classes afterwards.
+"""Latent class analysis with 2^K classes, which are then matched to joint states of K latents.
 
-The classes come from StepMix (``pip install hidag[baselines]``).
+The classes are estimated by StepMix (``pip install hidag[baselines]``).
 """
 
 from __future__ import annotations
@@ -20,33 +20,31 @@ from hidag_paper.baselines.baseline import (
     Baseline,
     BaselineResult,
     Floats,
-    graph_of_law,
+    check_families,
     normal_values,
-    refuse_other_families,
+    search_distribution,
 )
-
-# --- From latent classes to joint states of binary latents: whose means add up like effects?
 
 Array = NDArray[np.float64]
 
-#: Rounds of giving states and effects, at the most, from each of how many beginnings.
-ROUNDS, N_ROTATIONS = 50, 20
+#: Largest number of alternating iterations, and number of starts.
+MAX_ALTERNATIONS, N_ROTATIONS = 50, 20
 
-#: Sums of squares that differ by a smaller share are the same.
+#: Relative tolerance of sums of squares.
 SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Matched:
-    """States for classes.
+class ClassMatching:
+    """Joint states assigned to classes.
 
     Attributes
     ----------
     states : ndarray of int, shape (C,)
-        Numbers of joint states of K binary latents; several classes may have the same.
+        Indices of joint states of K binary latents, not necessarily distinct.
     q_matrix : ndarray of int8, shape (J, K)
     unexplained : float
-        Share of the weighted variation of the classes' means that states leave over.
+        Share of the weighted variation of the class means that the states do not explain.
     """
 
     states: NDArray[np.int64]
@@ -56,18 +54,18 @@ class Matched:
 
 def match_classes(
     means: Array, weights: Array, n_latents: int, rng: np.random.Generator
-) -> Matched:
-    """Return the states of K binary latents that explain the classes' means best.
+) -> ClassMatching:
+    """Assign states of K binary latents to classes by least squares with additive effects.
 
     Parameters
     ----------
     means : ndarray, shape (C, J)
-        On a scale on which a row of a class has variance one around them.
+        Class means of items scaled to unit conditional variance.
     weights : ndarray, shape (C,)
-        How many rows each class stands for.
+        Expected number of rows of each class.
     n_latents : int
     rng : Generator
-        Turns the factors of the means, for further beginnings.
+        For the random rotations of further starts.
     """
     space = StateSpace.binary(n_latents)
     states = space.states().astype(np.float64)
@@ -84,13 +82,13 @@ def match_classes(
         given = _padded(centred @ loadings @ np.linalg.pinv(loadings.T @ loadings), n_latents) > 0
         numbers = space.number(given.astype(np.int64))
         numbers, left = _alternate(numbers, states, means, weights)
-        # The same states under other names are no better for a rounding error.
+        # Differences within rounding error do not count.
         if left < lowest * (1.0 - SAME):
             best, lowest = numbers, left
     assert best is not None
     total = float((weights[:, None] * centred**2).sum())
-    q_matrix = _needed(states[best], means, weights)
-    return Matched(best, q_matrix, lowest / max(total, 1e-300))
+    q_matrix = _select_parents(states[best], means, weights)
+    return ClassMatching(best, q_matrix, lowest / max(total, 1e-300))
 
 
 def _padded(scores: Array, n_columns: int) -> Array:
@@ -100,9 +98,9 @@ def _padded(scores: Array, n_columns: int) -> Array:
 def _alternate(
     numbers: NDArray[np.int64], states: Array, means: Array, weights: Array
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the classes' states after states and effects have settled, and what is left over."""
+    """Alternate between states and effects; return the states and the residual sum of squares."""
     left = np.inf
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ALTERNATIONS):
         effects = _effects(states[numbers], means, weights)
         expected = np.hstack([np.ones((len(states), 1)), states]) @ effects
         far = ((means[:, None] - expected) ** 2).sum(axis=2)
@@ -121,69 +119,72 @@ def _effects(chosen: Array, means: Array, weights: Array) -> Array:
     return np.asarray(np.linalg.lstsq(root * design, root * means, rcond=None)[0])
 
 
-def _left_over(chosen: Array, means: Array, weights: Array) -> Array:
-    """Return each item's weighted sum of squares that the chosen latents leave over, (J,)."""
+def _residual_squares(chosen: Array, means: Array, weights: Array) -> Array:
+    """Return the weighted residual sum of squares of each item, shape (J,)."""
     design = np.hstack([np.ones((len(chosen), 1)), chosen])
     gaps = means - design @ _effects(chosen, means, weights)
     return np.asarray((weights[:, None] * gaps**2).sum(axis=0))
 
 
-def _needed(chosen: Array, means: Array, weights: Array) -> NDArray[np.int8]:
-    """Return Q (J, K): for each item the latents with the best information criterion.
+def _select_parents(chosen: Array, means: Array, weights: Array) -> NDArray[np.int8]:
+    """Return Q, shape (J, K): for each item the subset of latents with the lowest BIC.
 
-    Means that classes have beyond what states explain count as noise: an item's squares are
-    divided by what all latents leave over for each spare class, if that is more than one.
+    The variance of an item is estimated from the residuals of the model with all latents, and is at
+    least one.
     """
     n_classes, n_latents = chosen.shape
-    spare = max(n_classes - n_latents - 1, 1)
-    noise = np.maximum(_left_over(chosen, means, weights) / spare, 1.0)
-    price = 0.5 * np.log(weights.sum())
+    n_residual = max(n_classes - n_latents - 1, 1)
+    noise = np.maximum(_residual_squares(chosen, means, weights) / n_residual, 1.0)
+    penalty = 0.5 * np.log(weights.sum())
     subsets = StateSpace.binary(n_latents).states().astype(bool)
     values = np.stack(
         [
-            0.5 * _left_over(chosen[:, subset], means, weights) / noise + price * subset.sum()
+            0.5 * _residual_squares(chosen[:, subset], means, weights) / noise
+            + penalty * subset.sum()
             for subset in subsets
         ]
     )
     return np.asarray(subsets[values.argmin(axis=0)], dtype=np.int8)
 
 
-# ---
-
-#: Beginnings of EM, from k-means, and its steps at the most.
-BEGINNINGS, STEPS = 4, 300
-#: EM ends when a step gains less log-likelihood for each row.
-LEAST_GAIN = 1e-5
-#: So many latents have 256 classes.
-MOST_LATENTS = 8
-#: Probabilities of a class are kept this far from 0 and 1 on the scale of the link.
-EDGE = 0.02
+#: Starts of EM from k-means, and largest number of iterations.
+N_STARTS, MAX_ITER = 4, 300
+#: Tolerance of EM in log-likelihood per row.
+TOLERANCE = 1e-5
+#: 256 classes.
+MAX_LATENTS = 8
+#: Distance of class probabilities from 0 and 1, for finite log odds.
+MARGIN = 0.02
 
 
 def latent_class(
     values: Floats, families: tuple[str, ...], n_latents: int, seed: int
 ) -> BaselineResult:
-    """Return Q and the graph from 2^K classes whose means were matched to joint states."""
-    if n_latents > MOST_LATENTS:
+    """Estimate Q and the graph from 2^K classes matched to joint states."""
+    if n_latents > MAX_LATENTS:
         raise SettingError(
-            f"latent-class has a class for each of the 2^K joint states: at most {MOST_LATENTS} "
-            f"latents, got {n_latents}"
+            "too-large",
+            "latent-class, which has 2^K classes, has at most {max_k} latents, got {k}",
+            max_k=MAX_LATENTS,
+            k=n_latents,
         )
     if len(values) < 2**n_latents:
         raise SettingError(
-            f"latent-class needs at least as many rows as classes, got {len(values)} rows for "
-            f"2^{n_latents}"
+            "too-few-rows",
+            "latent-class needs at least as many rows as classes, got {n} rows for 2^{k} classes",
+            n=len(values),
+            k=n_latents,
         )
-    refuse_other_families(families, (*NORMAL_FAMILIES, "bernoulli"), "latent-class")
+    check_families(families, (*NORMAL_FAMILIES, "bernoulli"), "latent-class")
     normal = np.array([family in NORMAL_FAMILIES for family in families])
     table = normal_values(values, families)
-    means, shares, n_iter = _classes(table, normal, 2**n_latents, seed)
+    means, shares, n_iter = _fit_classes(table, normal, 2**n_latents, seed)
     weights = len(table) * shares
     matched = match_classes(means, weights, n_latents, np.random.default_rng(seed))
     law = np.bincount(matched.states, shares, minlength=2**n_latents)
     return BaselineResult(
         matched.q_matrix,
-        graph_of_law(law / law.sum(), n_latents, len(table)),
+        search_distribution(law / law.sum(), n_latents, len(table)),
         {
             "n_iter": n_iter,
             "unexplained_by_states": matched.unexplained,
@@ -192,10 +193,10 @@ def latent_class(
     )
 
 
-def _classes(
+def _fit_classes(
     table: Floats, normal: np.ndarray[Any, np.dtype[np.bool_]], n_classes: int, seed: int
 ) -> tuple[Floats, Floats, int]:
-    """Return the classes' means on an additive scale with unit noise (C, J), shares and steps."""
+    """Return scaled class means, shape (C, J), class probabilities and the number of iterations."""
     StepMix = import_extra("stepmix.stepmix", "latent-class", "baselines").StepMix
     kinds = (("normal", "gaussian_diag", normal), ("binary", "binary", ~normal))
     blocks = [(name, kind, which) for name, kind, which in kinds if which.any()]
@@ -204,16 +205,16 @@ def _classes(
         measurement={
             name: {"model": kind, "n_columns": int(which.sum())} for name, kind, which in blocks
         },
-        n_init=BEGINNINGS,
+        n_init=N_STARTS,
         init_params="kmeans",
-        max_iter=STEPS,
-        abs_tol=LEAST_GAIN,
+        max_iter=MAX_ITER,
+        abs_tol=TOLERANCE,
         random_state=seed % 2**32,
         progress_bar=0,
         verbose=0,
     )
     with warnings.catch_warnings():
-        # Of several beginnings some do not settle; the best one is what counts.
+        # Some of the starts do not converge; only the best is used.
         warnings.simplefilter("ignore")
         model.fit(np.hstack([table[:, which] for _, _, which in blocks]))
     found = model.get_parameters()
@@ -225,9 +226,9 @@ def _classes(
             within = shares @ np.asarray(part["covariances"])
             means[:, which] = np.asarray(part["means"]) / np.sqrt(within)
         else:
-            odds = np.clip(np.asarray(part["pis"]), EDGE, 1.0 - EDGE)
+            odds = np.clip(np.asarray(part["pis"]), MARGIN, 1.0 - MARGIN)
             overall = table[:, which].mean(axis=0)
-            # On the scale of the link a row's noise has variance 1 / (p (1 - p)).
+            # The conditional variance on the logit scale is 1 / (p (1 - p)).
             means[:, which] = np.log(odds / (1.0 - odds)) * np.sqrt(overall * (1.0 - overall))
     return means, shares, int(model.n_iter_)
 

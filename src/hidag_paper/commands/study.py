@@ -1,4 +1,4 @@
-"""`hidag study`: run what a study lacks, and print its cells beside the published numbers."""
+"""`hidag study`: run a study, and print its results with the published numbers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import typer
 
 from hidag.cli.console import columns, counting_bar, say, show_warning
 from hidag.cli.folders import check_folder, fill_folder
-from hidag.exceptions import SettingError
+from hidag.exceptions import Advice, Setting, SettingError
 from hidag_paper.studies.catalogue import plan_study
 from hidag_paper.studies.execution import StudyProgress, run_study
 from hidag_paper.studies.study_folder import StudyFolder, read_folder
 from hidag_paper.studies.summary import PAPER_TABLES, Published, read_published
 from hidag_paper.study_reports.tables import StudyReport, StudyTable, study_report
 
-#: Without a terminal, a line this often (seconds) says how far a long study is.
-_EVERY = 60.0
+#: Seconds between progress messages without a terminal.
+_INTERVAL = 60.0
 
 
 def run_study_command(
@@ -40,10 +40,14 @@ def run_study_command(
     published: Path | None,
     **settings: Any,
 ) -> None:
-    """Carry out `hidag study NAME`."""
+    """Run `hidag study NAME`."""
     if quick and replicates is not None:
         raise SettingError(
-            "--quick and --replicates both say how many tables a cell has; leave out one of them"
+            "exclusive-options",
+            "{first} and {second} both set the number of tables per cell",
+            advice=Advice("omit-option", "omit one of them"),
+            first=Setting("quick"),
+            second=Setting("replicates"),
         )
     plan = plan_study(
         name,
@@ -59,16 +63,16 @@ def run_study_command(
     known = None if published is None else read_published(published, (name,))
     with _progress() as observer:
         folder = run_study(plan, out, workers=workers, published=known, observer=observer)
-    say_report(study_report(folder, wanted=plan.cells, published=_beside_ours(folder)), out)
+    print_report(study_report(folder, wanted=plan.cells, published=_published(folder)), out)
 
 
 def run_report(path: Path, published: Path | None, out: Path | None) -> None:
-    """Carry out `hidag study report`."""
+    """Run `hidag study report`."""
     from hidag_paper.study_reports.pages import study_files
 
     folder = read_folder(path)
-    report = study_report(folder, published=_beside_ours(folder, published))
-    say_report(report, path)
+    report = study_report(folder, published=_published(folder, published))
+    print_report(report, path)
     target = path / "report" if out is None else out
     files = study_files(report)
     check_folder(target, files, sign="report.md")
@@ -78,8 +82,8 @@ def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     say(f"written to {target}: {', '.join(files)}")
 
 
-def _beside_ours(folder: StudyFolder, given: Path | None = None) -> Published:
-    """Return the paper's numbers, those that the run was given over them, and last those given."""
+def _published(folder: StudyFolder, given: Path | None = None) -> Published:
+    """Return the published numbers: those given, else those of the run, else those of the paper."""
     study = (str(folder.settings["study"]),)
     last = {} if given is None else read_published(given, study)
     return {**read_published(PAPER_TABLES, study), **folder.published, **last}
@@ -89,21 +93,21 @@ def _write(path: Path, *, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def say_report(report: StudyReport, path: Path) -> None:
-    """Print one line per cell and how they stand."""
+def print_report(report: StudyReport, path: Path) -> None:
+    """Print the tables and the comparison with the paper."""
     say(f"{report.about}: {path}")
     for table in report.tables:
         say()
-        _say_table(table, titled=len(report.tables) > 1)
-    if report.standing:
+        _print_table(table, titled=len(report.tables) > 1)
+    if report.comparison:
         say()
-    for line in report.standing:
+    for line in report.comparison:
         say(line)
     for warning in report.warnings:
         show_warning(warning)
 
 
-def _say_table(table: StudyTable, *, titled: bool) -> None:
+def _print_table(table: StudyTable, *, titled: bool) -> None:
     if titled:
         say(table.title)
     for line in columns([table.headings, *table.rows], right=range(1, len(table.headings))):
@@ -115,7 +119,7 @@ def _say_table(table: StudyTable, *, titled: bool) -> None:
 
 
 def _parts(text: str | None) -> tuple[str, ...] | None:
-    """Return what stands between the commas of an option; None where it was not given."""
+    """Return the parts of an option separated by commas; None if it was not given."""
     if text is None:
         return None
     return tuple(part.strip() for part in text.split(",") if part.strip())
@@ -124,9 +128,7 @@ def _parts(text: str | None) -> tuple[str, ...] | None:
 def _patterns(text: str | None) -> tuple[str, ...]:
     parts = _parts(text)
     if parts == ():
-        raise typer.BadParameter(
-            "expected parts of cells' names, got nothing", param_hint="--cells"
-        )
+        raise typer.BadParameter("expected parts of cell names, got nothing", param_hint="--cells")
     return parts or ()
 
 
@@ -136,7 +138,7 @@ def _numbers(text: str | None) -> tuple[int, ...] | None:
         return None
     if not parts or not all(part.isdecimal() for part in parts):
         raise typer.BadParameter(
-            f"expected whole numbers of rows with commas between them, got {text!r}",
+            f"expected integers separated by commas, got {text!r}",
             param_hint="--n",
         )
     return tuple(int(part) for part in parts)
@@ -144,10 +146,10 @@ def _numbers(text: str | None) -> tuple[int, ...] | None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[StudyProgress], None]]:
-    """Give an observer: a bar on a terminal, now and then a line elsewhere."""
+    """Yield an observer: a bar on a terminal, otherwise a line from time to time."""
     with counting_bar() as draw:
         if draw is None:
-            yield _line_now_and_then()
+            yield _print_lines()
             return
 
         def observe(progress: StudyProgress) -> None:
@@ -157,16 +159,16 @@ def _progress() -> Iterator[Callable[[StudyProgress], None]]:
         yield observe
 
 
-def _line_now_and_then() -> Callable[[StudyProgress], None]:
-    begun = last = time.monotonic()
+def _print_lines() -> Callable[[StudyProgress], None]:
+    start = last = time.monotonic()
 
     def observe(progress: StudyProgress) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last < _EVERY or not progress.n_new:
+        if now - last < _INTERVAL or not progress.n_new:
             return
         last = now
-        left = (now - begun) / progress.n_new * (progress.n_runs - progress.n_done)
+        left = (now - start) / progress.n_new * (progress.n_runs - progress.n_done)
         failed = f", {progress.n_failed} failed" if progress.n_failed else ""
         print(
             f"hidag: {progress.n_done} of {progress.n_runs} runs{failed}, about "

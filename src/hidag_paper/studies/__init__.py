@@ -1,8 +1,8 @@
-"""Studies: the paper's simulation tables, run by address, resumed from rows, reported beside them.
+"""Simulation studies of the paper: resumable runs, stored rows, and comparison with the paper.
 
-A study is a list of cells. A table is an address (study, cell, replicate), and its seed comes from
-the address. A run is a method at work on a table; its rows go to Parquet as it ends, and reports
-read these files and nothing else.
+A study is a list of cells. A simulated table is identified by its address (study, cell, replicate),
+from which its seed is derived. A run applies a method to a table; its rows are stored as Parquet
+when it ends, and reports read only these files.
 """
 
 from hidag_paper.studies.catalogue import STUDIES, Plan, Study, plan_study, study_named
@@ -21,12 +21,12 @@ from hidag_paper.studies.methods import (
 from hidag_paper.studies.rows import VARYING, column_types
 from hidag_paper.studies.study_folder import StudyFolder, read_folder
 from hidag_paper.studies.summary import (
+    Comparison,
     Estimate,
     Published,
-    Standing,
     Summary,
+    compare_with_paper,
     read_published,
-    stand,
     summarise,
 )
 
@@ -34,6 +34,7 @@ __all__ = [
     "Address",
     "CALIBRATED",
     "Cell",
+    "Comparison",
     "Estimate",
     "FITTED_METHODS",
     "OURS",
@@ -43,7 +44,6 @@ __all__ = [
     "Rule",
     "RunSeeds",
     "STUDIES",
-    "Standing",
     "Study",
     "StudyFolder",
     "StudyProgress",
@@ -51,6 +51,7 @@ __all__ = [
     "Task",
     "VARYING",
     "cell_grid",
+    "compare_with_paper",
     "column_types",
     "plan_study",
     "read_folder",
@@ -60,7 +61,6 @@ __all__ = [
     "run_task",
     "search_true_latents",
     "select_cells",
-    "stand",
     "study_named",
     "summarise",
     "truth_started",

@@ -1,14 +1,16 @@
-"""The studies there are, and plans: a study with all that decides the contents of its rows."""
+"""Catalogue of the studies, and plans: a study with all settings that determine its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Setting, SettingError
 from hidag.fitting.settings import checked_count
 from hidag.simulation.designs import COEFFICIENTS, Design
+from hidag_paper.baselines import BASELINES
 from hidag_paper.studies.cells import (
     PAPER_ITEMS,
     Address,
@@ -17,6 +19,7 @@ from hidag_paper.studies.cells import (
     Task,
     cell_grid,
     select_cells,
+    unknown_value,
 )
 from hidag_paper.studies.methods import (
     CALIBRATED,
@@ -24,20 +27,19 @@ from hidag_paper.studies.methods import (
     OURS,
     RESEARCH,
     SATURATED,
-    baselines,
 )
-from hidag_paper.studies.runs import recover, rules_run
+from hidag_paper.studies.runs import recover, recover_by_rules
 
-#: Carries out one run of one method: rows from a cell, a design, estimator settings and seeds.
+#: Runs one method: rows from a cell, a design, estimator settings, seeds and the method.
 Run = Callable[[Cell, Design, Mapping[str, Any], RunSeeds, str], list[dict[str, Any]]]
 
-#: Rows have their seed in a column of signed whole numbers of 64 bits.
-LARGEST_SEED = 2**63 - 1
+#: Seeds are stored as signed 64-bit integers.
+MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Study:
-    """A table of the paper: factors whose combinations are its cells, and how a run is made.
+    """A simulation study: factors whose combinations are its cells, and the function of a run.
 
     Attributes
     ----------
@@ -45,23 +47,23 @@ class Study:
     models, q, families : tuple of str
     n : tuple of int
     items : tuple of str
-        Kinds of items, the paper's and others.
+        Item designs: that of the paper and others.
     run : callable
-        What a run does; workers find it by the study's name.
+        Performs one run.
     rules : tuple of str
-        Rules for f(N) that a run of ours gives a row each.
+        Rules for f(N); a run has one row for each.
     shows : {"distance", "rate"}
-        What reports show: mean distances to the truth, or how often there is none.
+        Whether reports show mean distances from the truth or the share of exact results.
     methods : tuple of str
-        What is run unless the user says otherwise.
+        Default methods.
     with_baselines : bool
-        Whether baselines may be run on its tables, and are unless the user says otherwise.
+        Whether all baselines are run by default.
     replicates : int
-        Of a cell, unless the user says otherwise.
+        Default number per cell.
     quick : mapping
-        Levels and replicates in place of the study's own that take a minute or two.
+        Levels and replicates of a short trial of a minute or two.
     published : str or None
-        File with the published numbers of this table.
+        File with the published numbers.
     """
 
     name: str
@@ -81,13 +83,13 @@ class Study:
     published: str | None = None
 
     def known_methods(self) -> tuple[str, ...]:
-        """Return the methods that can be run on its tables, those of the study itself first."""
+        """Return the methods that can be run."""
         if len(self.rules) > 1:
             return FITTED_METHODS
-        return (OURS, *baselines())
+        return (OURS, *BASELINES)
 
     def default_methods(self) -> tuple[str, ...]:
-        """Return the methods that are run unless the user says otherwise."""
+        """Return the methods that are run by default."""
         return self.known_methods() if self.with_baselines else self.methods
 
 
@@ -124,8 +126,8 @@ STUDIES: dict[str, Study] = {
         ),
         Study(
             "table-s1",
-            "Table S.1: rows drawn from the fitted law, f(N) = N, 2N, 3N",
-            run=rules_run(*_SIZES),
+            "Table S.1: rows drawn from the fitted distribution, f(N) = N, 2N, 3N",
+            run=partial(recover_by_rules, rules=_SIZES),
             rules=_SIZES,
             methods=(OURS, RESEARCH),
             quick={"models": ("Chain-10", "Model-7"), "q": ("Q1",), "n": (3000,), "replicates": 2},
@@ -133,12 +135,12 @@ STUDIES: dict[str, Study] = {
         ),
         Study(
             "consistency",
-            "Consistency: how often the graph and Q are found without error, by f(N)",
+            "Consistency: share of exact graphs and Q, by f(N)",
             models=("Chain-5", "Model-5"),
             q=("Q1",),
             families=("gaussian", "bernoulli"),
             n=(250, 500, 1000, 2000, 4000, 8000),
-            run=rules_run(*_GROWTHS),
+            run=partial(recover_by_rules, rules=_GROWTHS),
             rules=_GROWTHS,
             shows="rate",
             methods=(SATURATED, OURS),
@@ -155,7 +157,7 @@ STUDIES: dict[str, Study] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run.
+    """The runs of a study and their settings.
 
     Attributes
     ----------
@@ -163,14 +165,14 @@ class Plan:
         A key of ``STUDIES``.
     cells : tuple of Cell
     replicates : int
-        Of each cell.
+        Number per cell.
     design : {"text", "research-code"}
     seed : int
-        Root of all random numbers.
+        Root seed.
     estimator : mapping
-        Settings of our estimator that are not its defaults.
+        Settings of the estimator other than the defaults.
     methods : tuple of str
-        Each sees the same tables.
+        All use the same tables.
     """
 
     study: str
@@ -185,26 +187,28 @@ class Plan:
         study = study_named(self.study)
         checked_count("replicates", self.replicates)
         if self.design not in COEFFICIENTS:
-            raise SettingError(f"design must be 'text' or 'research-code', got {self.design!r}")
-        if self.seed < 0:
-            raise SettingError(f"seed must not be negative, got {self.seed}")
-        if self.seed > LARGEST_SEED:
-            raise SettingError(f"seed must be at most {LARGEST_SEED}, got {self.seed}")
-        if not self.cells:
-            raise SettingError("a study needs at least one cell")
-        if not self.methods:
-            raise SettingError("a study needs at least one method")
+            raise unknown_value("design", self.design, tuple(COEFFICIENTS))
+        if not 0 <= self.seed <= MAX_SEED:
+            raise SettingError(
+                "out-of-range",
+                "{setting} must be from 0 to {largest}, got {value}",
+                setting=Setting("seed"),
+                largest=MAX_SEED,
+                value=self.seed,
+            )
+        for name in ("cells", "methods"):
+            if not getattr(self, name):
+                raise SettingError(
+                    "empty-plan", "{setting} must not be empty", setting=Setting(name)
+                )
         for method in self.methods:
             if method not in study.known_methods():
-                raise SettingError(
-                    f"method of {self.study} must be one of {', '.join(study.known_methods())}, "
-                    f"got {method!r}"
-                )
+                raise unknown_value("methods", method, study.known_methods())
 
     def addresses(self) -> tuple[Address, ...]:
-        """Return all tables; a replicate of every cell comes before the next replicate of any.
+        """Return the addresses of all tables, by replicate, then by cell.
 
-        So a study that is stopped half-way tells something about each of its cells.
+        An interrupted study then has results for every cell.
         """
         return tuple(
             Address(self.study, cell, replicate)
@@ -220,9 +224,9 @@ class Plan:
 
 
 def study_named(name: str) -> Study:
-    """Return the study of that name, or say which ones there are."""
+    """Return the study of that name."""
     if name not in STUDIES:
-        raise SettingError(f"study must be one of {', '.join(STUDIES)}, got {name!r}")
+        raise unknown_value("study", name, tuple(STUDIES))
     return STUDIES[name]
 
 
@@ -233,11 +237,6 @@ def plan_study(
     quick: bool = False,
     replicates: int | None = None,
     methods: Sequence[str] | None = None,
-    models: Sequence[str] | None = None,
-    q: Sequence[str] | None = None,
-    families: Sequence[str] | None = None,
-    n: Sequence[int] | None = None,
-    items: Sequence[str] | None = None,
     **settings: Any,
 ) -> Plan:
     """Return a plan for a study of the catalogue.
@@ -247,25 +246,24 @@ def plan_study(
     name : str
         "table1", "table2", "table-s1" or "consistency".
     cells : sequence of str
-        Parts of names or patterns; see `select_cells`. Empty for all cells.
+        Parts of names or patterns; see `select_cells`. Default: all cells.
     quick : bool
-        A few small cells with few replicates, to see the study work in a minute or two.
+        A few small cells with few replicates, for a trial of a minute or two.
     replicates : int, optional
-        Of each cell; the study's own number unless given.
+        Number per cell. Default: that of the study.
     methods : sequence of str, optional
-        The study's own unless given.
-    models, q, families, n, items : sequence, optional
-        Levels in place of the study's own; cells that the paper does not have are fine.
+        Default: those of the study.
     **settings
-        ``design``, ``seed`` and ``estimator`` of the `Plan`.
+        Levels of the factors ``models``, ``q``, ``families``, ``n`` and ``items`` other than those
+        of the study (None for those of the study), and ``design``, ``seed`` and ``estimator`` of
+        the `Plan`.
     """
     study = study_named(name)
     small = dict(study.quick) if quick else {}
-    asked = {"models": models, "q": q, "families": families, "n": n, "items": items}
-    levels: dict[str, Any] = {
-        factor: small.get(factor, getattr(study, factor)) if given is None else given
-        for factor, given in asked.items()
-    }
+    levels: dict[str, Any] = {}
+    for factor in ("models", "q", "families", "n", "items"):
+        given = settings.pop(factor, None)
+        levels[factor] = small.get(factor, getattr(study, factor)) if given is None else given
     usual = small.get("replicates", study.replicates)
     return Plan(
         name,

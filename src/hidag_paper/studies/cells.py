@@ -1,4 +1,4 @@
-"""Cells of a study: what one line of a table is about, and which of them are wanted."""
+"""Cells of a study, and the addresses and seeds of their runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from itertools import product
 
 import numpy as np
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import Setting, SettingError
 from hidag.simulation.designs import BANDWIDTHS, COEFFICIENTS, GRAPHS, ITEM_VARIANTS
 
-#: Families that a cell can have: those the designs have coefficients for.
+#: Families for which the designs have coefficients.
 FAMILIES = tuple(COEFFICIENTS["text"])
-#: The kind of items that the paper's tables have.
+#: The item design of the paper.
 PAPER_ITEMS = "paper"
 _GLOB = "*?["
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One condition of a study, of which there are many replicates.
+    """One condition of a study.
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class Cell:
     q : str
         Measurement matrix, "Q1" or "Q2".
     family : str
-        As the paper names it: "poisson" has the link that the design gives it.
+        As named in the paper; the link of "poisson" depends on the design.
     n : int
         Number of rows, N.
     items : str
-        "paper", or another kind of items, a key of the designs' ``ITEM_VARIANTS``.
+        "paper", or another item design, a key of the designs' ``ITEM_VARIANTS``.
     """
 
     model: str
@@ -45,9 +45,9 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the cell is called everywhere, for instance "Chain-10/Q1/bernoulli/3000".
+        """Unique name, such as "Chain-10/Q1/bernoulli/3000" or "Chain-5/Q1/gaussian/1000/distinct".
 
-        Items other than the paper's are named at the end: "Chain-5/Q1/gaussian/1000/distinct".
+        The item design is part of the name unless it is that of the paper.
         """
         name = f"{self.model}/{self.q}/{self.family}/{self.n}"
         return name if self.items == PAPER_ITEMS else f"{name}/{self.items}"
@@ -66,19 +66,24 @@ def cell_grid(
     n: Sequence[int],
     items: Sequence[str] = (PAPER_ITEMS,),
 ) -> tuple[Cell, ...]:
-    """Return the cells of all combinations, each checked; n changes fastest, then the family."""
-    for what, values, known in (
-        ("model", models, tuple(GRAPHS)),
+    """Return the cells of all combinations after validation; n varies fastest."""
+    for name, values, known in (
+        ("models", models, tuple(GRAPHS)),
         ("q", q, tuple(BANDWIDTHS)),
-        ("family", families, FAMILIES),
+        ("families", families, FAMILIES),
         ("items", items, tuple(ITEM_VARIANTS)),
     ):
         for value in values:
             if value not in known:
-                raise SettingError(f"{what} must be one of {', '.join(known)}, got {value!r}")
+                raise unknown_value(name, value, known)
     for rows in n:
         if rows < 2:
-            raise SettingError(f"n must be at least 2 rows, got {rows}")
+            raise SettingError(
+                "out-of-range",
+                "{setting} must be at least 2 rows, got {value}",
+                setting=Setting("n"),
+                value=rows,
+            )
     cells = (
         Cell(model, bands, family, rows, kind)
         for kind, model, bands, family, rows in product(items, models, q, families, n)
@@ -86,32 +91,48 @@ def cell_grid(
     return tuple(dict.fromkeys(cells))
 
 
+def unknown_value(name: str, value: object, known: Sequence[str]) -> SettingError:
+    """Return the error of a setting that is none of the known values."""
+    return SettingError(
+        "unknown-value",
+        "{setting} must be one of {known}, got {value!r}",
+        setting=Setting(name),
+        known=", ".join(known),
+        value=value,
+    )
+
+
 def select_cells(cells: Iterable[Cell], patterns: Sequence[str]) -> tuple[Cell, ...]:
-    """Return the cells whose names match any of the patterns; all of them without patterns.
+    """Return the cells whose names match any of the patterns; all cells without patterns.
 
     Parameters
     ----------
     cells : iterable of Cell
     patterns : sequence of str
-        A part of a name ("Chain-10", "Q2/poisson"), or a pattern for a whole one
-        ("Chain-*/Q1/*/3000"). A whole name is that cell alone, also where others hold it.
+        A part of a name ("Chain-10", "Q2/poisson"), or a pattern for the whole name
+        ("Chain-*/Q1/*/3000"). A complete name selects only that cell.
 
     Raises
     ------
     SettingError
-        If a pattern matches nothing: a typing error must not shrink a study.
+        If a pattern matches no cell.
     """
     everything = tuple(cells)
     wanted: set[Cell] = set()
     for pattern in patterns:
-        # Who writes out .../1000 does not ask for .../10000 and .../1000/distinct beside it.
+        # A complete name, .../1000, does not select .../10000 and .../1000/distinct.
         found = [cell for cell in everything if cell.name == pattern] or [
             cell for cell in everything if _matches(cell.name, pattern)
         ]
         if not found:
             raise SettingError(
-                f"no cell is called anything like {pattern!r}; the {len(everything)} cells have "
-                f"names such as {everything[0].name!r} and {everything[-1].name!r}"
+                "unknown-cell",
+                "no cell matches {pattern!r}; the {n} cells have names such as {first!r} and "
+                "{last!r}",
+                pattern=pattern,
+                n=len(everything),
+                first=everything[0].name,
+                last=everything[-1].name,
             )
         wanted.update(found)
     return tuple(cell for cell in everything if cell in wanted) if patterns else everything
@@ -123,12 +144,9 @@ def _matches(name: str, pattern: str) -> bool:
     return pattern in name
 
 
-# --- Addresses of runs: a run's random numbers come from where it stands, not from when it ran
-
-
 @dataclass(frozen=True, order=True)
 class Address:
-    """Where a table stands, which every method of a study gets to see.
+    """Identifies a simulated table, which all methods of a study share.
 
     Attributes
     ----------
@@ -144,23 +162,23 @@ class Address:
 
     @property
     def name(self) -> str:
-        """The address in one line, for instance "table2/Chain-10/Q1/bernoulli/3000/7"."""
+        """The address as text, such as "table2/Chain-10/Q1/bernoulli/3000/7"."""
         return f"{self.study}/{self.cell.name}/{self.replicate}"
 
     def seeds(self, root: int) -> RunSeeds:
-        """Return the seeds of this table and of fits to it under a root seed.
+        """Return the seeds of this table and of fits to it.
 
-        They depend on the root and the address alone: neither the order of execution, nor the
-        number of workers, nor which other cells are run can change them.
+        They depend only on the root seed and the address, not on the order of execution, the number
+        of workers or the other cells.
         """
         key = (*f"{self.study}/{self.cell.name}".encode(), self.replicate)
-        for_truth, for_rows, for_fit = np.random.SeedSequence(root, spawn_key=key).spawn(3)
-        return RunSeeds(for_truth, for_rows, int(for_fit.generate_state(1)[0]))
+        truth, rows, fit = np.random.SeedSequence(root, spawn_key=key).spawn(3)
+        return RunSeeds(truth, rows, int(fit.generate_state(1)[0]))
 
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """One run: a method at work on the table of an address. It ends in one row or several.
+    """One run: a method applied to the table of an address; it has one or more rows.
 
     Attributes
     ----------
@@ -173,7 +191,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """The run in one line, for instance "table1/Chain-5/Q1/gaussian/1000/7/ours"."""
+        """The run as text, such as "table1/Chain-5/Q1/gaussian/1000/7/ours"."""
         return f"{self.address.name}/{self.method}"
 
 
@@ -184,7 +202,7 @@ class RunSeeds:
     Attributes
     ----------
     truth, rows : SeedSequence
-        For the tables of the design, and for the data drawn from it.
+        For the parameters, and for the data.
     fit : int
         ``random_state`` of the estimator.
     """

@@ -1,4 +1,4 @@
-"""Carrying out a plan: what is not done yet, on one process or several, row by row."""
+"""Execution of a plan: missing runs, in one or several processes, stored one by one."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hidag.exceptions import HidagError
+from hidag.exceptions import Advice, HidagError, Setting
 from hidag.fitting.settings import checked_count
 from hidag.parallel import run_all
 from hidag.results import versions_used
 from hidag_paper.studies.catalogue import Plan, study_named
 from hidag_paper.studies.cells import Task
-from hidag_paper.studies.rows import Row, complete
-from hidag_paper.studies.study_folder import StudyFolder, only_writer, open_folder
+from hidag_paper.studies.rows import Row, complete_rows
+from hidag_paper.studies.study_folder import StudyFolder, exclusive_lock, open_folder
 from hidag_paper.studies.summary import Published
 
 
 @dataclass(frozen=True)
 class StudyProgress:
-    """Where a study is.
+    """Progress of a study.
 
     Attributes
     ----------
     n_done, n_runs : int
-        Runs that are in the folder, those of earlier processes included, of how many.
+        Runs in the folder, including earlier ones, and their planned number.
     n_failed : int
-        Of those done, how many gave nothing.
+        Runs without an estimate.
     n_new : int
-        Runs that this process has added.
+        Runs that this process added.
     rows : tuple of dict
-        Of the run that has just ended; none at the beginning.
+        Of the last run; empty at the start.
     """
 
     n_done: int
@@ -50,51 +50,56 @@ def run_study(
     published: Published | None = None,
     observer: Callable[[StudyProgress], None] | None = None,
 ) -> StudyFolder:
-    """Return the folder of a study after running what it lacks.
+    """Run what a study folder lacks, and return the folder.
 
     Parameters
     ----------
     plan : Plan
     path : Path
-        Folder; if it holds rows of the same study, only the others are run.
+        Folder; existing rows of the same study are not computed again.
     workers : int
-        Processes; never changes what a row says, except CPU seconds.
+        Processes; they change no row except for CPU seconds.
     published : mapping, optional
-        Published means, kept in the folder for reports.
+        Published means, stored in the folder for reports.
     observer : callable, optional
-        Called with a `StudyProgress` at the beginning and after each run.
+        Called with a `StudyProgress` at the start and after each run.
     """
     checked_count("workers", workers)
-    with only_writer(path):
+    with exclusive_lock(path):
         folder = open_folder(path, plan, published)
         wanted = {task.name for task in plan.tasks()}
         done = [row for row in folder.rows() if _run_of(row) in wanted]
         names = {_run_of(row) for row in done}
         n_failed = len({_run_of(row) for row in done if row["status"] != "ok"})
-        tell = observer or (lambda progress: None)
-        tell(StudyProgress(len(names), len(wanted), n_failed, 0))
+        notify = observer or (lambda progress: None)
+        notify(StudyProgress(len(names), len(wanted), n_failed, 0))
         try:
             for n_new, rows in enumerate(run_plan(plan, workers=workers, done=names), start=1):
                 folder.add(_run_of(rows[0]), rows)
                 n_failed += any(row["status"] != "ok" for row in rows)
-                tell(StudyProgress(len(names) + n_new, len(wanted), n_failed, n_new, tuple(rows)))
+                notify(StudyProgress(len(names) + n_new, len(wanted), n_failed, n_new, tuple(rows)))
         except MemoryError as error:
             raise HidagError(
-                f"the study stopped for want of memory{f' ({error})' if str(error) else ''}; the "
-                "rows written so far are kept: run the same command again with fewer --workers, "
-                "or leave out the largest cells with --cells"
+                "out-of-memory",
+                "the study ran out of memory{reason}; the rows written so far are stored",
+                advice=Advice(
+                    "resume-smaller",
+                    "repeat it with fewer {workers}, or without the largest {cells}",
+                    {"workers": Setting("workers"), "cells": Setting("cells")},
+                ),
+                reason=f" ({error})" if str(error) else "",
             ) from error
-        folder.tidy()
+        folder.merge()
     return folder
 
 
 def _run_of(row: Row) -> str:
-    """Return the name of the run that a row is of."""
+    """Return the name of the run of a row."""
     return f"{row['address']}/{row['method']}"
 
 
 def run_plan(plan: Plan, *, workers: int = 1, done: Container[str] = ()) -> Iterator[list[Row]]:
-    """Give the rows of runs as they end; runs whose names are in ``done`` are not made.
+    """Yield the rows of each run when it ends, except for the runs whose names are in ``done``.
 
     Parameters
     ----------
@@ -108,8 +113,8 @@ def run_plan(plan: Plan, *, workers: int = 1, done: Container[str] = ()) -> Iter
 
 
 def run_task(plan: Plan, task: Task) -> list[Row]:
-    """Return the rows of one run: where they stand, how they were made, and their numbers."""
-    source = source_digest()  # before the run: files may change while it lasts
+    """Return the rows of one run: its place in the study, its results and its provenance."""
+    source = source_digest()  # before the run, during which files may change
     address, cell = task.address, task.address.cell
     measured = study_named(plan.study).run(
         cell, plan.design, plan.estimator, address.seeds(plan.seed), task.method
@@ -129,15 +134,12 @@ def run_task(plan: Plan, task: Task) -> list[Row]:
         "seed": plan.seed,
     }
     made_with = {f"version_{name}": number for name, number in versions_used().items()}
-    return complete([{**place, **row, **made_with, "source": source} for row in measured])
+    return complete_rows([{**place, **row, **made_with, "source": source} for row in measured])
 
 
 @cache
 def source_digest() -> str:
-    """Return a short digest of the library's source, to tell rows of different code apart.
-
-    A version number stays the same while code is being worked on.
-    """
+    """Return a short digest of the source code, which changes more often than the version."""
     root = Path(__file__).resolve().parents[2]
     total = hashlib.sha256()
     for file in sorted([*root.glob("hidag/**/*.py"), *root.glob("hidag_paper/**/*.py")]):

@@ -1,8 +1,8 @@
-"""Methods that a study can hold against the truth: ours, ours in other settings, and baselines."""
+"""Methods of the studies: the estimator, variants of it, rules for f(N), and reference results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
@@ -27,27 +27,23 @@ from hidag.simulation.truth import Truth
 from hidag.strategy.estimation import estimate_measurement
 from hidag.structure.graph_search import discover
 from hidag.structure.graphs import CPDAG
-from hidag_paper.baselines import BASELINES
-from hidag_paper.baselines.baseline import Baseline
-from hidag_paper.baselines.research_code import THIRD_STAGE, first_stage, whole_loadings
+from hidag_paper.baselines.research_code import STAGE_THREE, stage_one, threshold_loadings
 
-# --- Rules for f(N), the number of rows that Stage II draws from the fitted law of the latents
-
-#: Our default: expected counts, standing for as many rows as the items let through.
+#: The default: expected counts with an effective sample size.
 CALIBRATED = "calibrated"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How many rows the graph search gets to see.
+    """Sample size of the graph search.
 
     Attributes
     ----------
     name : str
     rows : callable or None
-        f(N); None for expected counts of a calibrated size.
+        f(N); None for expected counts with an effective sample size.
     guaranteed : bool
-        Whether the paper's theorem covers it: f(N) = o(N log N).
+        Whether it satisfies the paper's theorem, f(N) = o(N log N).
     """
 
     name: str
@@ -60,7 +56,7 @@ class Rule:
         return {"rule": "expected"} if self.rows is None else {"rule": self.rows}
 
 
-#: Every rule by name. The calibrated one counts at most 4 N rows, so the theorem's rate covers it.
+#: All rules by name. The calibrated size is at most 4 N, which satisfies the theorem.
 RULES: dict[str, Rule] = {
     rule.name: rule
     for rule in (
@@ -76,47 +72,38 @@ RULES: dict[str, Rule] = {
 }
 
 
-# ---
-
+#: The estimator of this library with its default settings.
 OURS = "ours"
-#: Our Stage I with the paper's law, one free probability per joint state, as its theorem has it.
+#: Stage I with a saturated latent distribution, as in the theorem of the paper.
 SATURATED = "saturated"
-#: Our code in the settings of the research code that made the published tables.
+#: The settings of the research code that produced the published tables.
 RESEARCH = "research-code"
-#: Methods that are our estimator in some settings; what they set depends on N.
+#: Variants of the estimator.
 FITTED_METHODS = (OURS, SATURATED, RESEARCH)
 
 
-def first_stage_of(method: str, n_samples: int) -> dict[str, Any]:
-    """Return the settings of our Stage I that make it one of ``FITTED_METHODS``."""
+def stage_one_settings(method: str, n_samples: int) -> dict[str, Any]:
+    """Return the settings of Stage I of one of ``FITTED_METHODS``."""
     if method == RESEARCH:
-        return first_stage(n_samples)
+        return stage_one(n_samples)
     return {"law": "saturated"} if method == SATURATED else {}
 
 
-def q_of(method: str, items: MeasurementParameters, n_samples: int) -> NDArray[np.int8]:
-    """Return the Q that one of ``FITTED_METHODS`` reads off its items, shape (J, K)."""
+def estimated_q(method: str, items: MeasurementParameters, n_samples: int) -> NDArray[np.int8]:
+    """Return the Q of one of ``FITTED_METHODS``, shape (J, K)."""
     if method == RESEARCH:
-        return whole_loadings(items.loadings, n_samples)
+        return threshold_loadings(items.loadings, n_samples)
     return items.q_matrix
 
 
-def third_stage_of(method: str) -> dict[str, Any]:
-    """Return the settings of our Stage III that make it one of ``FITTED_METHODS``."""
-    return THIRD_STAGE if method == RESEARCH else {}
-
-
-def baselines() -> Mapping[str, Baseline]:
-    """Return the baselines by name."""
-    return BASELINES
-
-
-# --- Yardsticks: what could have been found by who knew more than any estimator may
+def stage_three_settings(method: str) -> dict[str, Any]:
+    """Return the settings of Stage III of one of ``FITTED_METHODS``."""
+    return STAGE_THREE if method == RESEARCH else {}
 
 
 @dataclass(frozen=True)
 class TruthStartedFit:
-    """What was found from the truth.
+    """A fit started at the truth.
 
     Attributes
     ----------
@@ -129,21 +116,21 @@ class TruthStartedFit:
 
 
 def truth_started(truth: Truth, X: NDArray[np.float64]) -> Parts:
-    """Return what `truth_started_fit` finds."""
+    """Return the estimates of `truth_started_fit`."""
     return truth_started_fit(truth, X).parts
 
 
 def truth_started_fit(truth: Truth, X: NDArray[np.float64]) -> TruthStartedFit:
-    """Return what the same stages find when Stage I begins at the truth, and its criteria.
+    """Run all stages with Stage I started at the truth.
 
     Parameters
     ----------
     truth : Truth
     X : ndarray, shape (N, J)
-        NaN where a cell is missing.
+        NaN in missing cells.
     """
     n_samples = len(X)
-    # Blocks are small: more threads than one would only wait for each other.
+    # Blocks are too small for several threads.
     with threadpool_limits(limits=1, user_api="blas"):
         measured = estimate_measurement(
             np.array(X),
@@ -169,5 +156,5 @@ def truth_started_fit(truth: Truth, X: NDArray[np.float64]) -> TruthStartedFit:
 
 
 def search_true_latents(states: NDArray[np.uint8]) -> CPDAG:
-    """Return the graph that the search finds on the latents themselves, shape (N, K)."""
+    """Return the graph estimated from the true latent states, shape (N, K)."""
     return discover(states)

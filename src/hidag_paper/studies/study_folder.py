@@ -1,4 +1,4 @@
-"""The folder of a study: what was asked for, and the rows so far."""
+"""Folder of a study: its settings, the requested replicates, and the rows so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hidag.exceptions import FileError, SettingError
+from hidag.exceptions import Advice, FileError, Setting, SettingError
 from hidag.fitting.settings import plain_value
 from hidag.results import versions_used
 from hidag_paper.studies.catalogue import Plan
@@ -21,10 +21,9 @@ from hidag_paper.studies.summary import Published
 _FORMAT = "hidag-study"
 _VERSION = 2
 SETTINGS_FILE, ROWS_FOLDER = "study.json", "rows"
-#: What decides the contents of rows. Cells and replicates do not: rows have their addresses.
-_DECISIVE = ("study", "design", "seed", "estimator", "hidag")
-#: The options that set them, for the sentence of a refusal.
-_IN_WORDS = {"study": "study", "design": "--design", "seed": "--seed", "hidag": "hidag"}
+#: Settings that determine the rows; cells and replicates are part of the addresses.
+_ROW_SETTINGS = ("study", "design", "seed", "estimator", "hidag")
+_ANOTHER_FOLDER = Advice("another-folder", "choose another folder")
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,9 @@ class StudyFolder:
     settings : mapping
         ``study``, ``design``, ``seed``, ``estimator`` and the version of ``hidag``.
     asked : mapping from (cell, method) to int
-        How many replicates of each cell were asked for, all runs of the command together.
+        Requested replicates of each cell, over all runs of the command.
     published : mapping
-        Published means, where they were given.
+        Published means, if given.
     """
 
     path: Path
@@ -52,61 +51,68 @@ class StudyFolder:
         return read_rows(self.path / ROWS_FOLDER)
 
     def add(self, run: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add the rows of a run that has ended."""
+        """Add the rows of a completed run."""
         add_run(self.path / ROWS_FOLDER, run, rows)
         merge_runs(self.path / ROWS_FOLDER, at=MERGE_AT)
 
-    def tidy(self) -> None:
-        """Merge what is in several files into one."""
+    def merge(self) -> None:
+        """Merge the files of rows into one."""
         merge_runs(self.path / ROWS_FOLDER)
 
 
 def open_folder(path: Path, plan: Plan, published: Published | None = None) -> StudyFolder:
-    """Return the folder of a plan, made if need be; more of the same study may be asked for.
+    """Open or create the folder of a plan, which may extend the same study.
 
     Parameters
     ----------
     path : Path
     plan : Plan
     published : mapping, optional
-        None leaves what the folder knows already.
+        In addition to those in the folder.
 
     Raises
     ------
     SettingError
-        If the folder holds a study with other settings: its rows could not be told apart.
+        If the folder contains a study with other settings.
     """
-    wanted = _settings_of(plan)
+    wanted = _row_settings(plan)
     asked = {(cell, method): plan.replicates for cell in plan.cells for method in plan.methods}
     known = dict(published or {})
     if (path / SETTINGS_FILE).exists():
         before = read_folder(path)
-        _refuse_others(path, before.settings, wanted)
+        _check_settings(path, before.settings, wanted)
         asked = {**before.asked, **{c: max(r, before.asked.get(c, 0)) for c, r in asked.items()}}
         known = {**before.published, **known}
     elif (path / ROWS_FOLDER).exists():
         raise FileError(
-            f"{path} has {ROWS_FOLDER} but no {SETTINGS_FILE}, so nobody can tell how they "
-            "were made; choose another folder with --out"
+            "missing-settings",
+            "{path} has {rows} but no {settings}, so that the origin of the rows is unknown",
+            advice=_ANOTHER_FOLDER,
+            path=path,
+            rows=ROWS_FOLDER,
+            settings=SETTINGS_FILE,
         )
     folder = StudyFolder(path, wanted, asked, known)
     try:
         path.mkdir(parents=True, exist_ok=True)
         _write_settings(folder)
-        folder.tidy()
+        folder.merge()
     except FileError:
         raise
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _write_error(path, error) from error
     return folder
 
 
 def read_folder(path: Path) -> StudyFolder:
-    """Return a folder that a study was run into."""
+    """Read the folder of a study."""
     file = path / SETTINGS_FILE
     if not file.is_file():
         raise FileError(
-            f"{path} holds no study: expected a {SETTINGS_FILE} there, as hidag study writes it"
+            "not-a-study",
+            "{path} is not the folder of a study: it has no {settings}",
+            path=path,
+            settings=SETTINGS_FILE,
         )
     try:
         content = json.loads(file.read_text("utf-8"))
@@ -114,7 +120,7 @@ def read_folder(path: Path) -> StudyFolder:
             raise KeyError("format")
         return StudyFolder(
             path,
-            {name: content[name] for name in _DECISIVE},
+            {name: content[name] for name in _ROW_SETTINGS},
             {
                 (Cell.named(name), method): int(count)
                 for name, counts in content["replicates"].items()
@@ -127,17 +133,18 @@ def read_folder(path: Path) -> StudyFolder:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(
-            f"{file} was not written by hidag study as it is today, or it is damaged; choose "
-            "another folder"
+            "invalid-file",
+            "{file} is damaged or was not written by this version of hidag study",
+            advice=_ANOTHER_FOLDER,
+            file=file,
         ) from error
 
 
 @contextmanager
-def only_writer(path: Path) -> Iterator[None]:
-    """Keep a second process from running the same study into the same folder.
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Prevent a second process from writing to the same folder.
 
-    The lock dies with the process, however it ends. Where the system has no such locks, nothing
-    is locked.
+    The lock ends with the process. Systems without ``fcntl`` have no lock.
     """
     try:
         import fcntl
@@ -148,26 +155,31 @@ def only_writer(path: Path) -> Iterator[None]:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / ".lock").open("w")
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _write_error(path, error) from error
     with lock as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FileError(
-                f"another process is running a study into {path}; wait until it ends, or choose "
-                "another folder with --out"
+                "locked-folder",
+                "another process is writing a study to {path}",
+                advice=Advice("wait-or-move", "wait until it ends, or choose another folder"),
+                path=path,
             ) from None
         yield
 
 
-def _unwritable(path: Path, error: OSError) -> FileError:
+def _write_error(path: Path, error: OSError) -> FileError:
     return FileError(
-        f"cannot write into the folder {path}: {error.strerror or error}; choose another one with "
-        "--out"
+        "unwritable-folder",
+        "cannot write to the folder {path}: {reason}",
+        advice=_ANOTHER_FOLDER,
+        path=path,
+        reason=error.strerror or str(error),
     )
 
 
-def _settings_of(plan: Plan) -> dict[str, Any]:
+def _row_settings(plan: Plan) -> dict[str, Any]:
     return {
         "study": plan.study,
         "design": plan.design,
@@ -177,24 +189,23 @@ def _settings_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _refuse_others(path: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    other = [name for name in _DECISIVE if there[name] != wanted[name]]
-    if not other:
-        return
-    said = [f"{_IN_WORDS.get(name, name)} {_shown(there[name])}" for name in other]
-    asked = [_shown(wanted[name]) for name in other]
-    raise SettingError(
-        f"{path} holds a study with {', '.join(said)}, but {', '.join(asked)} was asked for; "
-        "repeat the settings to go on with it, or choose another folder with --out"
-    )
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, dict) else str(value)
+def _check_settings(path: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name in _ROW_SETTINGS:
+        if there[name] != wanted[name]:
+            raise SettingError(
+                "other-settings",
+                "{path} contains a study with {found}, but {value} was requested",
+                advice=Advice(
+                    "same-settings", "repeat the settings to resume it, or choose another folder"
+                ),
+                path=path,
+                found=Setting(name, there[name]),
+                value=json.dumps(wanted[name]),
+            )
 
 
 def _write_settings(folder: StudyFolder) -> None:
-    """Write the settings aside and move them into place, so that they are never half there."""
+    """Write the settings atomically."""
     replicates: dict[str, dict[str, int]] = {}
     for (cell, method), count in folder.asked.items():
         replicates.setdefault(cell.name, {})[method] = count
@@ -209,6 +220,6 @@ def _write_settings(folder: StudyFolder) -> None:
             for (cell, method, rule), mean in folder.published.items()
         ],
     }
-    aside = folder.path / f"{SETTINGS_FILE}.part"
-    aside.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    os.replace(aside, folder.path / SETTINGS_FILE)
+    temporary = folder.path / f"{SETTINGS_FILE}.part"
+    temporary.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    os.replace(temporary, folder.path / SETTINGS_FILE)

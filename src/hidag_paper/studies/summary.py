@@ -1,4 +1,4 @@
-"""A study's rows as one line per cell, method and rule, and how they stand against the paper."""
+"""Summaries of a study by cell, method and rule, and comparison with the published means."""
 
 from __future__ import annotations
 
@@ -10,49 +10,45 @@ from math import nan, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 
-from hidag.exceptions import FileError
+from hidag.exceptions import Advice, FileError, Setting
 from hidag_paper.studies.catalogue import STUDIES
 from hidag_paper.studies.cells import Cell
 from hidag_paper.studies.methods import CALIBRATED, FITTED_METHODS
 from hidag_paper.studies.rows import Row
 
-# --- Published numbers: the means that the paper prints, as CSV files that come with the
-
-#: Published mean SHD by cell, method and f(N); "" where a method has no f(N).
+#: Published mean SHD by cell, method and f(N), which is "" for methods without it.
 Published = Mapping[tuple[Cell, str, str], float]
 
-#: Where the paper's tables lie.
+#: Folder of the published tables.
 PAPER_TABLES = Path(__file__).parent / "paper_tables"
-#: What the paper's tables call its own method, and the f(N) that it recommends.
+#: Name of the paper's method in its tables, and the f(N) that it recommends.
 PAPERS_METHOD, PAPERS_RULE = "dcrl", "N"
 
 
-def published_beside(
-    published: Published, cell: Cell, method: str, rule: str | None
-) -> float | None:
-    """Return the published mean that one of our means is to stand beside, if there is one.
+def published_mean(published: Published, cell: Cell, method: str, rule: str | None) -> float | None:
+    """Return the published mean to compare with, or None.
 
-    A fit of ours stands beside the paper's own method with the same f(N); with a calibrated number
-    of rows, beside f(N) = N. A baseline stands beside the published numbers of its name.
+    The estimator is compared with the paper's method with the same f(N), or f(N) = N for the
+    calibrated size; a baseline with the published numbers of the same name.
     """
     if method in FITTED_METHODS:
-        beside = PAPERS_RULE if rule in (CALIBRATED, None) else str(rule)
-        return published.get((cell, PAPERS_METHOD, beside))
+        published_rule = PAPERS_RULE if rule in (CALIBRATED, None) else str(rule)
+        return published.get((cell, PAPERS_METHOD, published_rule))
     return published.get((cell, method, ""))
 
 
 def read_published(
     folder: Path = PAPER_TABLES, studies: Iterable[str] = tuple(STUDIES)
 ) -> dict[tuple[Cell, str, str], float]:
-    """Return the published mean SHD of each cell, method and f(N).
+    """Read the published mean SHD of each cell, method and f(N).
 
     Parameters
     ----------
     folder : Path
-        With a file for each table, whose columns are model, q, family, n, method, f_n, mean_shd;
-        the paper's own unless given.
+        With a file for each table and the columns model, q, family, n, method, f_n, mean_shd.
+        Default: the tables of the paper.
     studies : iterable of str
-        Whose tables are read.
+        Studies whose tables are read.
     """
     out: dict[tuple[Cell, str, str], float] = {}
     for name in studies:
@@ -75,25 +71,31 @@ def _read_table(path: Path) -> dict[tuple[Cell, str, str], float]:
             }
     except OSError as error:
         raise FileError(
-            f"cannot read published numbers from {path}: {error.strerror or error}; --published "
-            "takes the folder that holds this file"
+            "unreadable-file",
+            "cannot read published numbers from {path}: {reason}",
+            advice=Advice(
+                "published-folder",
+                "{setting} must be the folder that contains this file",
+                {"setting": Setting("published")},
+            ),
+            path=path,
+            reason=error.strerror or str(error),
         ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(
-            f"{path} is not a table of published numbers: expected the columns model, q, family, "
-            "n, method, f_n and mean_shd"
+            "column-names",
+            "{path} must have the columns model, q, family, n, method, f_n and mean_shd",
+            path=path,
         ) from error
 
 
-# ---
-
-#: Means of whole numbers that are equal on paper may differ by this much in floating point.
+#: Tolerance for rounding errors of means.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over runs with its Monte-Carlo standard error; NaN where there are too few runs."""
+    """A mean over runs with its Monte Carlo standard error; NaN with too few runs."""
 
     mean: float = nan
     error: float = nan
@@ -101,29 +103,29 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the runs of a method in a cell say; means are over the fits that succeeded.
+    """Summary of the runs of a method in a cell; means are over the successful fits.
 
     Attributes
     ----------
     cell : Cell
     method : str
     rule : str or None
-        How many rows were drawn from the fitted law; None for methods that draw none.
+        Rule for f(N); None for methods without it.
     n_asked, n_done, n_failed : int
-        Runs asked for, in the folder, and of these without an estimate.
+        Runs requested, completed, and without an estimate.
     shd, shd_graph, shd_q : Estimate
         Composite SHD and its two parts.
     graph_rate, q_rate : Estimate
-        Share of the runs whose CPDAG, and whose Q, is without error. A failed fit found neither.
+        Share of runs with the exact CPDAG and the exact Q; failed fits count as wrong.
     published : float
-        Published mean SHD; NaN where there is none.
+        Published mean SHD, or NaN.
     truth_started, true_latents : Estimate
-        Composite SHD of Stage I begun at the truth; SHD of a search on the true latents.
+        Composite SHD of the fit started at the truth; SHD of the search on the true latents.
     true_latents_rate : Estimate
-        Share of the tables whose CPDAG a search on the true latents finds.
+        Share of tables with the exact CPDAG by the search on the true latents.
     tv_law, rmse_loadings, cpu_seconds : float
     reasons : tuple of str
-        Why fits failed, each once.
+        Distinct reasons of failed fits.
     """
 
     cell: Cell
@@ -148,37 +150,34 @@ class Summary:
 
     @property
     def comparable(self) -> bool:
-        """Whether it can be held against a published mean: there is one, and no fit failed.
-
-        The fits that succeed are the easy ones, so a mean over them would flatter.
-        """
+        """Whether there is a published mean and no fit failed, which would bias the mean."""
         return self.published == self.published and self.n_done > 0 and self.n_failed == 0
 
     @property
     def at_or_below(self) -> bool:
-        """Whether our mean is at or below the published one."""
+        """Whether the mean is at or below the published one."""
         return self.comparable and self.shd.mean <= self.published + _ROUNDING
 
     @property
     def at_or_below_half(self) -> bool:
-        """Whether our mean is at or below half the published one."""
+        """Whether the mean is at or below half the published one."""
         return self.comparable and self.shd.mean <= self.published / 2 + _ROUNDING
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How summaries stand against the published numbers.
+class Comparison:
+    """Comparison of summaries with the published means.
 
     Attributes
     ----------
     n_compared : int
-        Those with a published number, runs, and no failed fit.
+        Cells with a published mean, runs, and no failed fit.
     at_or_below, at_or_below_half : int
     above : tuple of Summary
     failed : tuple of Summary
-        Those with failed fits, which are not compared.
+        Cells with failed fits, which are not compared.
     unfinished : tuple of Summary
-        Those with fewer runs than were asked for.
+        Cells with fewer runs than requested.
     """
 
     n_compared: int
@@ -195,17 +194,17 @@ def summarise(
     published: Published | None = None,
     rules: Sequence[str] = (),
 ) -> list[Summary]:
-    """Return a summary of each cell, method and rule, in the order of asking.
+    """Summarise each cell, method and rule, in the order of the request.
 
     Parameters
     ----------
     rows : iterable of dict
-        If a key occurs twice, its first row counts.
+        Of duplicate keys the first row counts.
     asked : mapping from (cell, method) to int, optional
-        Replicates asked for; as many as there are rows unless given.
+        Requested replicates. Default: the number of rows.
     published : mapping, optional
     rules : sequence of str
-        In this order; others come after them as they occur.
+        Order of the rules; others follow.
     """
     groups: dict[tuple[Cell, str], dict[str | None, dict[str, Row]]] = defaultdict(dict)
     for row in rows:
@@ -214,27 +213,19 @@ def summarise(
     out = []
     for cell, method in dict.fromkeys([*(asked or {}), *groups]):
         found = groups.get((cell, method), {})
-        for rule in sorted(found or [None], key=lambda name: _place(name, rules)):
+        for rule in sorted(found or [None], key=lambda name: _rule_order(name, rules)):
             runs = sorted(found.get(rule, {}).values(), key=lambda row: int(row["replicate"]))
-            wanted = len(runs) if asked is None else asked.get((cell, method), 0)
-            beside = published_beside(published or {}, cell, method, rule)
-            out.append(
-                _summarise(
-                    cell,
-                    method,
-                    rule,
-                    runs,
-                    max(wanted, len(runs)),
-                    nan if beside is None else beside,
-                )
-            )
+            n_asked = max(0 if asked is None else asked.get((cell, method), 0), len(runs))
+            mean = published_mean(published or {}, cell, method, rule)
+            mean = nan if mean is None else mean
+            out.append(_summarise(cell, method, rule, runs, n_asked, mean))
     return out
 
 
-def stand(summaries: Sequence[Summary]) -> Standing:
-    """Return how summaries stand against the published numbers."""
+def compare_with_paper(summaries: Sequence[Summary]) -> Comparison:
+    """Compare summaries with the published means."""
     compared = [summary for summary in summaries if summary.comparable]
-    return Standing(
+    return Comparison(
         n_compared=len(compared),
         at_or_below=sum(summary.at_or_below for summary in compared),
         at_or_below_half=sum(summary.at_or_below_half for summary in compared),
@@ -275,7 +266,7 @@ def _summarise(
 
 
 def _values(rows: Iterable[Row], name: str) -> list[float]:
-    """Return what rows have under a name, where they have anything."""
+    """Return the values of a column that are not missing."""
     return [float(row[name]) for row in rows if row.get(name) is not None]
 
 
@@ -286,5 +277,5 @@ def _estimate(values: Sequence[float]) -> Estimate:
     return Estimate(fmean(values), error)
 
 
-def _place(rule: str | None, rules: Sequence[str]) -> tuple[int, str]:
+def _rule_order(rule: str | None, rules: Sequence[str]) -> tuple[int, str]:
     return (rules.index(rule), "") if rule in rules else (len(rules), rule or "")

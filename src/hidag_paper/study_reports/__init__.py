@@ -1,1 +1,1 @@
-"""Tables and pages of the studies."""
+"""Reports of the studies: tables, figures and pages."""

@@ -1,4 +1,4 @@
-"""A study as pages: Markdown, LaTeX and HTML with the same tables and pictures."""
+"""Report of a study as Markdown, LaTeX and HTML pages with the same tables and figures."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from math import isnan
 from hidag.plotting.figure import Format, render_figure
 from hidag.reporting.html_page import as_data_address, render_page
 from hidag_paper.studies.summary import Estimate, Summary
-from hidag_paper.study_plots import study_pictures
+from hidag_paper.study_reports.figures import study_figures
 from hidag_paper.study_reports.tables import StudyReport, StudyTable
 
 _TEMPLATE = "study.html.jinja"
-_PICTURE_KINDS: tuple[Format, ...] = ("png", "svg")
-#: Characters that LaTeX reads as something else.
+_FORMATS: tuple[Format, ...] = ("png", "svg")
+#: Special characters of LaTeX.
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -39,61 +39,61 @@ _LATEX_HEAD = r"""\documentclass[10pt]{article}
 
 
 def study_files(report: StudyReport) -> dict[str, bytes]:
-    """Return the files of a report by name: three pages, a CSV file, and pictures."""
-    drawn = study_pictures(report.summaries, report.shows)
-    pictures = {
-        f"{picture.name}.{kind}": render_figure(picture.draw, picture.size, file_format=kind)
-        for picture in drawn
-        for kind in _PICTURE_KINDS
+    """Return the files of a report by name: three pages, a CSV file, and figures."""
+    figures = study_figures(report.summaries, report.shows)
+    images = {
+        f"{figure.name}.{kind}": render_figure(figure.draw, figure.size, file_format=kind)
+        for figure in figures
+        for kind in _FORMATS
     }
-    names = [picture.name for picture in drawn]
+    names = [figure.name for figure in figures]
     return {
-        **pictures,
+        **images,
         "cells.csv": summary_csv(report.summaries).encode(),
         "report.md": markdown_page(report, names).encode(),
         "report.tex": latex_page(report, names).encode(),
-        "report.html": html_page(report, pictures).encode(),
+        "report.html": html_page(report, images).encode(),
     }
 
 
-def markdown_page(report: StudyReport, pictures: Sequence[str]) -> str:
-    """Return the page as Markdown; pictures are PNG files beside it, by name."""
+def markdown_page(report: StudyReport, figures: Sequence[str]) -> str:
+    """Return the page as Markdown; figures are PNG files in the same folder."""
     parts = [f"# {report.title}", f"{report.about}."]
     parts += [f"> {warning}" for warning in report.warnings]
     for table in report.tables:
         parts += [f"## {table.title}", _markdown_table(table)]
         parts.append("\n".join(f"- **{heading}**: {text}" for heading, text in table.notes))
-    if report.standing:
-        parts.append("\n".join(f"- {line}" for line in report.standing))
-    parts += [f"![{name}]({name}.png)" for name in pictures]
+    if report.comparison:
+        parts.append("\n".join(f"- {line}" for line in report.comparison))
+    parts += [f"![{name}]({name}.png)" for name in figures]
     return "\n\n".join(parts) + "\n"
 
 
-def latex_page(report: StudyReport, pictures: Sequence[str]) -> str:
-    """Return the page as a LaTeX document; pictures are PNG files beside it, by name."""
+def latex_page(report: StudyReport, figures: Sequence[str]) -> str:
+    """Return the page as a LaTeX document; figures are PNG files in the same folder."""
     parts = [_LATEX_HEAD + rf"\section*{{{_latex(report.title)}}}", _latex(f"{report.about}.")]
     parts += [_latex(warning) for warning in report.warnings]
     for table in report.tables:
         parts += [rf"\subsection*{{{_latex(table.title)}}}", _latex_table(table)]
         parts.append(_latex_list([f"{heading}: {text}" for heading, text in table.notes]))
-    if report.standing:
-        parts.append(_latex_list(report.standing))
+    if report.comparison:
+        parts.append(_latex_list(report.comparison))
     parts += [
         rf"\begin{{center}}\includegraphics[width=\linewidth,height=.9\textheight,"
         rf"keepaspectratio]{{{name}.png}}\end{{center}}"
-        for name in pictures
+        for name in figures
     ]
     return "\n\n".join(parts) + "\n\\end{document}\n"
 
 
-def html_page(report: StudyReport, pictures: Mapping[str, bytes]) -> str:
-    """Return the page as HTML with its pictures inside, nothing from elsewhere."""
-    inside = {n: as_data_address(data) for n, data in pictures.items() if n.endswith(".png")}
-    return render_page(_TEMPLATE, title=report.title, report=report, pictures=inside)
+def html_page(report: StudyReport, images: Mapping[str, bytes]) -> str:
+    """Return the page as self-contained HTML."""
+    inside = {n: as_data_address(data) for n, data in images.items() if n.endswith(".png")}
+    return render_page(_TEMPLATE, title=report.title, report=report, figures=inside)
 
 
 def summary_csv(summaries: Sequence[Summary]) -> str:
-    """Return every summary as a line of CSV, numbers as they are; empty where there is none."""
+    """Return the summaries as CSV with full precision; missing values are empty."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     lines = [_flat(summary) for summary in summaries]

@@ -79,26 +79,26 @@ def test_permuting_columns_only_permutes_the_answer(name, easy, found_in) -> Non
 
 
 @EVERY
-def test_a_table_with_gaps_is_refused(name, easy) -> None:
+def test_missing_cells_raise(name, easy) -> None:
     values = np.array(easy.X)
     values[[3, 7], 2] = np.nan
     with pytest.raises(DataError) as caught:
         BASELINES[name].run(values, easy.truth.families, 3, 0)
     assert str(caught.value) == (
-        f"{name} needs a table without missing cells, but 2 of 4800 are missing or infinite; "
-        "leave out rows or items with gaps"
+        f"{name} needs a complete table, but 2 of 4800 cells are missing or infinite; drop rows or "
+        "items with missing cells"
     )
 
 
 @EVERY
-def test_an_item_that_never_varies_is_refused(name, easy) -> None:
+def test_constant_items_raise(name, easy) -> None:
     values = np.array(easy.X)
     values[:, 4] = 1.0
     with pytest.raises(DataError) as caught:
         BASELINES[name].run(values, easy.truth.families, 3, 0)
     assert str(caught.value) == (
-        f"{name} needs items that vary, but column 4 (counting from 0) has the same value in "
-        "every row (1 of 8 items)"
+        f"{name} needs items that vary, but 1 of 8 columns are constant, the first is column 4 "
+        "(from 0)"
     )
 
 
@@ -106,20 +106,22 @@ def test_an_item_that_never_varies_is_refused(name, easy) -> None:
 @pytest.mark.parametrize(
     ("families", "n_latents", "sentence"),
     [
-        (["gaussian"], 3, "8 items need as many families, got 1"),
+        (["gaussian"], 3, "families must have 8 entries, one per item, got 1"),
         (["gaussian"] * 8, 0, "n_latents must be a whole number of at least 1, got 0"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(name, families, n_latents, sentence, easy) -> None:
+def test_invalid_settings_raise(name, families, n_latents, sentence, easy) -> None:
     with pytest.raises(SettingError) as caught:
         BASELINES[name].run(easy.X, families, n_latents, 0)
     assert str(caught.value) == sentence
 
 
-def test_more_factors_than_items_are_refused(easy) -> None:
+def test_more_latents_than_items_raise(easy) -> None:
     with pytest.raises(SettingError) as caught:
         BASELINES["factor-ges"].run(easy.X, easy.truth.families, 8, 0)
-    assert str(caught.value) == "factor analysis needs fewer factors than items, got 8 for 8"
+    assert str(caught.value) == (
+        "factor-ges needs fewer latents than items, got 8 latents and 8 items"
+    )
 
 
 @pytest.mark.parametrize("name", MARKED[1:])
@@ -135,12 +137,12 @@ def test_an_oracle_reads_logarithms_of_lognormal_items(easy) -> None:
 
 
 @EVERY
-def test_values_that_an_item_cannot_have_are_refused(name, easy) -> None:
+def test_invalid_values_raise(name, easy) -> None:
     with pytest.raises(DataError, match="lognormal"):
         BASELINES[name].run(easy.X, ["lognormal"] * 8, 3, 0)
     with pytest.raises(DataError) as caught:
         BASELINES[name].run([["yes", "no"]], ["bernoulli"] * 2, 1, 0)
-    assert str(caught.value) == f"{name} needs a table of numbers"
+    assert str(caught.value) == f"{name} needs a numeric table"
 
 
 @pytest.mark.parametrize(
@@ -148,17 +150,17 @@ def test_values_that_an_item_cannot_have_are_refused(name, easy) -> None:
     [
         (
             "mixture-oracle",
-            "mixture-oracle needs items that are gaussian or lognormal, got 'poisson'; compare "
-            "with another baseline",
+            "mixture-oracle supports the families gaussian and lognormal, got 'poisson'; use "
+            "another baseline",
         ),
         (
             "latent-class",
-            "latent-class needs items that are gaussian or lognormal or bernoulli, got 'poisson'; "
-            "compare with another baseline",
+            "latent-class supports the families gaussian and lognormal and bernoulli, got "
+            "'poisson'; use another baseline",
         ),
     ],
 )
-def test_families_that_a_method_does_not_know_are_refused(name, sentence, easy) -> None:
+def test_unsupported_families_raise(name, sentence, easy) -> None:
     values = np.array(easy.X)
     values[:, 7] = np.round(np.abs(values[:, 7]))
     with pytest.raises(SettingError) as caught:
@@ -180,8 +182,8 @@ def test_one_latent_stands_alone(name, easy) -> None:
         (
             21,
             3,
-            "mixture-oracle counts the components of every triple of items: at most 20 items and "
-            "8 latents, got 21 and 3",
+            "mixture-oracle, which considers all triples of items, has at most 20 items and 8 "
+            "latents, got 21 and 3",
         ),
         (
             3,
@@ -191,7 +193,7 @@ def test_one_latent_stands_alone(name, easy) -> None:
         ),
     ],
 )
-def test_tables_too_large_or_small_for_triples_are_refused(n_items, n_latents, sentence) -> None:
+def test_size_limits_of_the_mixture_oracle(n_items, n_latents, sentence) -> None:
     values = np.random.default_rng(0).normal(size=(20, n_items))
     with pytest.raises(SettingError) as caught:
         BASELINES["mixture-oracle"].run(values, ["gaussian"] * n_items, n_latents, 0)
@@ -211,14 +213,14 @@ def columns(q: np.ndarray) -> set[tuple[int, ...]]:
     return {tuple(column) for column in q.T.tolist()}
 
 
-def test_right_numbers_are_decomposed_into_q() -> None:
+def test_exact_counts_are_decomposed_into_q() -> None:
     numbers = numbers_of(Q)
     np.testing.assert_allclose(numbers.shared(), np.einsum("ik,jk,lk->ijl", Q, Q, Q))
     found = decompose(numbers.shared(), 3, np.random.default_rng(0))
     assert columns(found) == columns(Q)
 
 
-def test_a_few_wrong_numbers_are_outvoted() -> None:
+def test_few_wrong_counts_do_not_change_q() -> None:
     numbers = numbers_of(Q)
     triple = numbers.triple.copy()
     triple[3, 4, 5] += 1
@@ -239,7 +241,7 @@ def test_components_that_lie_apart_are_counted(exponent) -> None:
     assert best_exponent(values[:, None], 0, 4, rng) == exponent
 
 
-def test_latent_classes_without_their_package_are_refused(easy, monkeypatch) -> None:
+def test_latent_class_without_stepmix_raises(easy, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "stepmix.stepmix", None)
     with pytest.raises(MissingPackageError) as caught:
         BASELINES["latent-class"].run(easy.X, easy.truth.families, 3, 0)
@@ -248,11 +250,11 @@ def test_latent_classes_without_their_package_are_refused(easy, monkeypatch) -> 
     )
 
 
-def test_more_classes_than_rows_are_refused(easy) -> None:
+def test_more_classes_than_rows_raise(easy) -> None:
     with pytest.raises(SettingError) as caught:
         BASELINES["latent-class"].run(easy.X[:7], easy.truth.families, 3, 0)
     assert str(caught.value) == (
-        "latent-class needs at least as many rows as classes, got 7 rows for 2^3"
+        "latent-class needs at least as many rows as classes, got 7 rows for 2^3 classes"
     )
 
 

@@ -10,7 +10,7 @@ from hidag import DCRL, evaluate
 from hidag.structure import CPDAG
 from hidag_paper.baselines import BASELINES
 from hidag_paper.studies import RULES, Address, Cell, plan_study, run_plan, summarise
-from hidag_paper.studies.runs import drawn_table
+from hidag_paper.studies.runs import simulate_table
 
 from .conftest import contents
 
@@ -27,7 +27,7 @@ def rows(plan):
     return [row for run in run_plan(plan) for row in run]
 
 
-def test_a_run_gives_a_row_for_every_rule(rows) -> None:
+def test_run_has_a_row_for_every_rule(rows) -> None:
     assert [row["rule"] for row in rows if row["method"] == "ours"] == [
         *("sqrt N", "N", "N log N", "N^1.5", "N^2"),
         "calibrated",
@@ -43,7 +43,7 @@ def test_a_run_gives_a_row_for_every_rule(rows) -> None:
 
 def test_the_calibrated_row_is_the_default_estimator(plan, rows) -> None:
     seeds = Address("consistency", CELL, 0).seeds(5)
-    data = drawn_table(CELL, "research-code", seeds)
+    data = simulate_table(CELL, "research-code", seeds)
     for method, settings in (("ours", {}), ("saturated", {"law": "saturated"})):
         model = DCRL(5, family="gaussian", random_state=seeds.fit, **settings).fit(data.X)
         (row,) = (r for r in rows if (r["method"], r["rule"]) == (method, "calibrated"))
@@ -54,23 +54,23 @@ def test_the_calibrated_row_is_the_default_estimator(plan, rows) -> None:
         assert row["rmse_loadings"] == found.rmse_loadings
 
 
-def test_rows_drawn_by_a_rule_are_those_that_the_estimator_draws(plan, rows) -> None:
+def test_rule_draws_the_same_rows_as_the_estimator(plan, rows) -> None:
     seeds = Address("consistency", CELL, 0).seeds(5)
-    data = drawn_table(CELL, "research-code", seeds)
+    data = simulate_table(CELL, "research-code", seeds)
     settings = {"law": "saturated", "resample": "N", "random_state": seeds.fit}
     model = DCRL(5, family="gaussian", **settings).fit(data.X)
     (row,) = (r for r in rows if (r["method"], r["rule"]) == ("saturated", "N"))
     assert row["shd_graph"] == evaluate(model, data.truth).shd_graph
 
 
-def test_the_research_codes_settings_are_the_baselines(plan, monkeypatch) -> None:
+def test_research_code_settings_equal_the_baseline(plan, monkeypatch) -> None:
     given = []
 
     def noted(*arguments, **settings):
         given.append(settings)
         raise ValueError("enough")
 
-    data = drawn_table(CELL, "research-code", Address("consistency", CELL, 0).seeds(5))
+    data = simulate_table(CELL, "research-code", Address("consistency", CELL, 0).seeds(5))
     monkeypatch.setattr("hidag_paper.studies.runs.estimate_measurement", noted)
     list(run_plan(replace(plan, methods=("research-code",))))
     monkeypatch.setattr("hidag.fitting.stages.estimate_measurement", noted)
@@ -84,7 +84,7 @@ def test_rows_by_rule_do_not_depend_on_workers(plan, rows) -> None:
     assert contents([row for run in run_plan(plan, workers=2) for row in run]) == contents(rows)
 
 
-def test_a_stage_one_that_fails_is_a_failed_row_for_every_rule(plan) -> None:
+def test_failed_stage_one_gives_failed_rows(plan) -> None:
     failing = replace(plan, estimator={"law": "guess"}, methods=("ours",))
     ((*found,),) = run_plan(failing)
     assert len(found) == 6
@@ -124,12 +124,12 @@ class Always:
 def test_baselines_see_the_same_tables_and_have_rows_of_their_own(monkeypatch) -> None:
     known = {"nothing": Always(), "broken": Always("no components")}
     for module in ("runs", "catalogue"):
-        monkeypatch.setattr(f"hidag_paper.studies.{module}.baselines", lambda: known)
+        monkeypatch.setattr(f"hidag_paper.studies.{module}.BASELINES", known)
     words = {"cells": ["Chain-5"], "n": [300], "items": ["paper"], "replicates": 1}
     plan = plan_study("table1", **words)
     assert plan.methods == ("ours", "nothing", "broken")
     ours, nothing, broken = (run[0] for run in run_plan(plan))
-    data = drawn_table(plan.cells[0], "research-code", plan.addresses()[0].seeds(0))
+    data = simulate_table(plan.cells[0], "research-code", plan.addresses()[0].seeds(0))
     assert f'"first": {data.X[0, 0]}' in nothing["notes"]
     assert (nothing["status"], nothing["rule"]) == ("ok", None)
     assert nothing["shd_q"] == int(data.truth.q_matrix.sum())

@@ -13,7 +13,7 @@ import pytest
 from hidag.exceptions import FileError, HidagError, SettingError
 from hidag_paper.studies import VARYING, column_types, read_folder, run_plan, run_study
 from hidag_paper.studies.rows import add_run, merge_runs
-from hidag_paper.studies.study_folder import only_writer
+from hidag_paper.studies.study_folder import exclusive_lock
 
 from .conftest import contents, small_plan
 
@@ -24,7 +24,7 @@ def whole(tmp_path_factory):
     return run_study(small_plan(), tmp_path_factory.mktemp("whole") / "study").rows()
 
 
-def test_a_row_says_where_it_stands_and_how_it_was_made(whole) -> None:
+def test_row_has_address_results_and_provenance(whole) -> None:
     assert [row["address"] for row in whole] == [
         f"table1/{model}-5/Q1/gaussian/300/{replicate}"
         for model in ("Chain", "Tree")
@@ -47,9 +47,7 @@ def test_a_row_says_where_it_stands_and_how_it_was_made(whole) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 1, 2, 3])
-def test_a_study_cut_off_anywhere_ends_with_the_same_rows(
-    whole, plan, tmp_path, keep, monkeypatch
-) -> None:
+def test_interrupted_study_has_the_same_rows(whole, plan, tmp_path, keep, monkeypatch) -> None:
     # Rows that were there are looked up, so only what is missing has to be run again.
     ready = {f"{row['address']}/{row['method']}": [row] for row in whole}
     ran = []
@@ -76,7 +74,7 @@ def test_a_study_cut_off_anywhere_ends_with_the_same_rows(
     assert ran == []
 
 
-def test_what_was_being_written_when_a_study_was_killed_does_no_harm(whole, plan, tmp_path) -> None:
+def test_partial_files_of_a_killed_study_are_ignored(whole, plan, tmp_path) -> None:
     out = tmp_path / "study"
     run_study(replace(plan, cells=plan.cells[:1]), out)
     (out / ".rows.part").write_bytes(b"PAR1 half a file")
@@ -109,15 +107,15 @@ def test_rows_are_a_dataset_to_pandas_and_polars(whole, plan, tmp_path) -> None:
         merge_runs(tmp_path / "rows")
 
 
-def test_rows_say_which_of_their_columns_a_clock_filled_in(whole, tmp_path) -> None:
+def test_metadata_name_the_varying_columns(whole, tmp_path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     add_run(tmp_path, "one", whole[:1])
     said = json.loads(parquet.read_schema(tmp_path / "one.parquet").metadata[b"varying_columns"])
     assert said == list(VARYING) == ["cpu_seconds", "truth_started_cpu_seconds"]
 
 
-def test_a_column_that_nobody_knows_is_refused(whole, tmp_path) -> None:
-    with pytest.raises(KeyError, match="rows of studies have no column speed"):
+def test_unknown_column_raises(whole, tmp_path) -> None:
+    with pytest.raises(KeyError, match="unknown columns: speed"):
         add_run(tmp_path, "one", [{**whole[0], "speed": 1}])
 
 
@@ -125,7 +123,7 @@ def test_the_number_of_workers_changes_no_row(whole, plan) -> None:
     assert contents([row for run in run_plan(plan, workers=2) for row in run]) == contents(whole)
 
 
-def test_a_killed_study_goes_on_where_it_ended(whole, plan, tmp_path) -> None:
+def test_killed_study_resumes(whole, plan, tmp_path) -> None:
     out = tmp_path / "study"
     words = ["study", "table1", "--cells", "Chain-5/*/300,Tree-5/*/300", "--n", "300"]
     words += ["--replicates", "2", "--methods", "ours"]
@@ -149,7 +147,7 @@ def test_a_killed_study_goes_on_where_it_ended(whole, plan, tmp_path) -> None:
     assert contents(run_study(plan, out).rows()) == contents(whole)
 
 
-def test_more_of_the_same_study_may_be_asked_for(whole, plan, tmp_path) -> None:
+def test_study_can_be_extended(whole, plan, tmp_path) -> None:
     out = tmp_path / "study"
     run_study(replace(plan, cells=plan.cells[:1], replicates=1), out)
     seen = []
@@ -168,13 +166,13 @@ def test_more_of_the_same_study_may_be_asked_for(whole, plan, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"seed": 4}, "--seed 3, but 4 was"),
-        ({"design": "text"}, "--design research-code, but text was"),
-        ({"estimator": {"n_starts": 2}}, 'estimator {}, but {"n_starts": 2} was'),
-        ({"study": "table2"}, "study table1, but table2 was"),
+        ({"seed": 4}, "seed=3, but 4 was"),
+        ({"design": "text"}, "design='research-code', but \"text\" was"),
+        ({"estimator": {"n_starts": 2}}, 'estimator={}, but {"n_starts": 2} was'),
+        ({"study": "table2"}, "study='table1', but \"table2\" was"),
     ],
 )
-def test_other_settings_in_the_same_folder_are_refused(plan, tmp_path, change, said) -> None:
+def test_other_settings_in_the_same_folder_raise(plan, tmp_path, change, said) -> None:
     one = replace(plan, cells=plan.cells[:1], replicates=1)
     run_study(one, tmp_path)
     files = [tmp_path / "study.json", tmp_path / "rows" / "merged.parquet"]
@@ -182,13 +180,13 @@ def test_other_settings_in_the_same_folder_are_refused(plan, tmp_path, change, s
     with pytest.raises(SettingError) as caught:
         run_study(replace(one, **change), tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} holds a study with {said} asked for; repeat the settings to go on with it, or "
-        "choose another folder with --out"
+        f"{tmp_path} contains a study with {said} requested; repeat the settings to resume it, or "
+        "choose another folder"
     )
     assert [file.read_bytes() for file in files] == before
 
 
-def test_a_fit_that_fails_is_a_row_with_its_reason(plan, tmp_path) -> None:
+def test_failed_fit_has_a_reason(plan, tmp_path) -> None:
     failing = replace(plan, cells=plan.cells[:1], replicates=1, estimator={"method": "guess"})
     (row,) = run_study(failing, tmp_path).rows()
     assert row["status"] == "failed"
@@ -199,7 +197,7 @@ def test_a_fit_that_fails_is_a_row_with_its_reason(plan, tmp_path) -> None:
     assert run_study(failing, tmp_path).rows() == [row]
 
 
-def test_a_fit_that_cannot_be_compared_has_failed(plan, monkeypatch) -> None:
+def test_fit_that_cannot_be_evaluated_has_failed(plan, monkeypatch) -> None:
     def broken(estimate, truth):
         raise ValueError("matrix contains invalid numeric entries")
 
@@ -209,7 +207,7 @@ def test_a_fit_that_cannot_be_compared_has_failed(plan, monkeypatch) -> None:
     assert row["reason"] == "ValueError: matrix contains invalid numeric entries"
 
 
-def test_want_of_memory_stops_the_study_and_keeps_its_rows(plan, tmp_path, monkeypatch) -> None:
+def test_out_of_memory_stops_the_study(plan, tmp_path, monkeypatch) -> None:
     one = replace(plan, cells=plan.cells[:1])
     before = run_study(replace(one, replicates=1), tmp_path).rows()
 
@@ -220,8 +218,8 @@ def test_want_of_memory_stops_the_study_and_keeps_its_rows(plan, tmp_path, monke
     with pytest.raises(HidagError) as caught:
         run_study(one, tmp_path)
     assert str(caught.value) == (
-        "the study stopped for want of memory; the rows written so far are kept: run the same "
-        "command again with fewer --workers, or leave out the largest cells with --cells"
+        "the study ran out of memory; the rows written so far are stored; repeat it with fewer "
+        "workers, or without the largest cells"
     )
     assert read_folder(tmp_path).rows() == before
 
@@ -232,7 +230,7 @@ def test_failed_and_successful_rows_have_the_same_names(whole, plan) -> None:
     assert list(row) == list(whole[0])
 
 
-def test_a_yardstick_that_fails_leaves_the_fit_in_the_row(plan, monkeypatch) -> None:
+def test_failed_reference_does_not_affect_the_fit(plan, monkeypatch) -> None:
     def broken(truth, X):
         raise ValueError("nothing found")
 
@@ -244,7 +242,7 @@ def test_a_yardstick_that_fails_leaves_the_fit_in_the_row(plan, monkeypatch) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"not Parquet at all, however long it is"])
-def test_a_file_that_was_altered_is_refused(plan, tmp_path, content) -> None:
+def test_damaged_file_raises(plan, tmp_path, content) -> None:
     one = replace(plan, cells=plan.cells[:1], replicates=1)
     run_study(one, tmp_path)
     file = tmp_path / "rows" / "merged.parquet"
@@ -252,55 +250,52 @@ def test_a_file_that_was_altered_is_refused(plan, tmp_path, content) -> None:
     with pytest.raises(FileError) as caught:
         run_study(one, tmp_path)
     assert str(caught.value) == (
-        f"{file} does not hold rows of a study, or it is damaged; restore it, or delete it and run "
-        "the study again to fill in its rows"
+        f"{file} is damaged or does not contain rows of a study; restore it, or delete it and run "
+        "the study again"
     )
 
 
-def test_folders_that_are_not_of_a_study_are_refused(plan, tmp_path) -> None:
+def test_other_folders_raise(plan, tmp_path) -> None:
     with pytest.raises(FileError) as caught:
         read_folder(tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path} holds no study: expected a study.json there, as hidag study writes it"
-    )
+    assert str(caught.value) == (f"{tmp_path} is not the folder of a study: it has no study.json")
     (tmp_path / "rows").mkdir()
     with pytest.raises(FileError) as caught:
         run_study(plan, tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} has rows but no study.json, so nobody can tell how they were made; choose "
-        "another folder with --out"
+        f"{tmp_path} has rows but no study.json, so that the origin of the rows is unknown; choose "
+        "another folder"
     )
     (tmp_path / "study.json").write_text(json.dumps({"format": "another"}))
     with pytest.raises(FileError) as caught:
         read_folder(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'study.json'} was not written by hidag study as it is today, or it is "
-        "damaged; choose another folder"
+        f"{tmp_path / 'study.json'} is damaged or was not written by this version of hidag study; "
+        "choose another folder"
     )
 
 
-def test_a_file_in_place_of_the_folder_is_refused(plan, tmp_path) -> None:
+def test_file_instead_of_folder_raises(plan, tmp_path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileError) as caught:
         run_study(plan, tmp_path / "file")
     assert str(caught.value) == (
-        f"cannot write into the folder {tmp_path / 'file'}: File exists; choose another one with "
-        "--out"
+        f"cannot write to the folder {tmp_path / 'file'}: File exists; choose another folder"
     )
 
 
 def test_two_processes_do_not_write_into_one_folder(plan, tmp_path) -> None:
     pytest.importorskip("fcntl")
-    with only_writer(tmp_path), pytest.raises(FileError) as caught:
+    with exclusive_lock(tmp_path), pytest.raises(FileError) as caught:
         run_study(plan, tmp_path)
     assert str(caught.value) == (
-        f"another process is running a study into {tmp_path}; wait until it ends, or choose "
-        "another folder with --out"
+        f"another process is writing a study to {tmp_path}; wait until it ends, or choose another "
+        "folder"
     )
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system lists no threads")
-def test_reading_rows_leaves_no_thread_behind_that_could_abort_the_end(whole, tmp_path) -> None:
+def test_reading_rows_starts_no_thread(whole, tmp_path) -> None:
     # A thread of pyarrow that lets go of a stream while Python ends takes the process with it, now
     # and then: what was asked for is done, and the exit code says that it failed.
     add_run(tmp_path, "all", whole)

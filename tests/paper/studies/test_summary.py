@@ -4,7 +4,7 @@ from math import isnan, sqrt
 
 import pytest
 
-from hidag_paper.studies import Cell, stand, summarise
+from hidag_paper.studies import Cell, compare_with_paper, summarise
 
 OURS = "ours"
 A, B, C, D = (Cell("Chain-5", "Q1", "gaussian", n) for n in (100, 200, 300, 400))
@@ -40,7 +40,7 @@ def cells(summaries) -> list[Cell]:
     return [summary.cell for summary in summaries]
 
 
-def test_numbers_of_a_cell_are_those_computed_by_hand() -> None:
+def test_summary_of_a_cell() -> None:
     (found,) = summarise(
         [row(A, 0, 1), row(A, 1, 2), row(A, 2, 6)], {(A, OURS): 5}, beside({A: 6.5})
     )
@@ -68,9 +68,9 @@ def test_one_run_has_no_standard_error_and_none_has_no_mean() -> None:
     assert (none.n_asked, none.n_done) == (1, 0)
 
 
-def test_cells_stand_where_their_means_put_them() -> None:
+def test_comparison_with_published_means() -> None:
     rows = [row(A, 0, 1), row(A, 1, 2), row(B, 0, 2), row(C, 0, 4), row(D, 0, 9)]
-    found = stand(summarise(rows, None, beside({A: 1.5, B: 4.0, C: 3.9})))
+    found = compare_with_paper(summarise(rows, None, beside({A: 1.5, B: 4.0, C: 3.9})))
     assert (found.n_compared, found.at_or_below, found.at_or_below_half) == (3, 2, 1)
     assert cells(found.above) == [C]
     assert found.failed == ()
@@ -86,23 +86,23 @@ def test_cells_with_failed_fits_are_named_and_not_compared() -> None:
     assert summaries[0].graph_rate.mean == 0.5
     assert summaries[0].cpu_seconds == 2.0
     assert summaries[0].reasons == ("SettingError: no",)
-    found = stand(summaries)
+    found = compare_with_paper(summaries)
     assert found.n_compared == 1
     assert (cells(found.failed), cells(found.unfinished)) == ([A], [B])
 
 
-def test_a_published_mean_of_zero_is_met_by_zero_only() -> None:
+def test_published_mean_of_zero() -> None:
     rows = [row(A, 0, 0), row(B, 0, 0), row(B, 1, 1)]
-    found = stand(summarise(rows, None, beside({A: 0.0, B: 0.0})))
+    found = compare_with_paper(summarise(rows, None, beside({A: 0.0, B: 0.0})))
     assert (found.at_or_below, found.at_or_below_half, cells(found.above)) == (1, 1, [B])
 
 
-def test_an_address_that_was_written_twice_counts_once() -> None:
+def test_duplicate_rows_count_once() -> None:
     (found,) = summarise([row(A, 0, 1), row(A, 0, 7)])
     assert (found.n_done, found.shd.mean) == (1, 1.0)
 
 
-def test_methods_and_rules_have_summaries_of_their_own() -> None:
+def test_summaries_by_method_and_rule() -> None:
     rows = [
         row(A, 0, 4, rule="2N"),
         row(A, 0, 2, rule="N"),
