@@ -1,4 +1,4 @@
-"""E-steps to try: families, levels, missing cells, weights, and how many latents items have."""
+"""Cases for E-steps: families, levels, missing cells, weights, numbers of latents per item."""
 
 from __future__ import annotations
 

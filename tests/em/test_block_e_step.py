@@ -60,7 +60,7 @@ def test_blocks_have_the_results_of_listed_states(monkeypatch, name):
     np.testing.assert_allclose(steps[0].dispersion, steps[1].dispersion, rtol=1e-7)
 
 
-def test_rows_are_treated_apart_where_enough_of_them_are_complete():
+def test_cases_are_on_both_sides_of_the_number_of_complete_rows():
     few, many = (CASES[name][2].complete.sum() for name in ("missing", "little missing"))
     assert few < CONFIG.e_step.min_complete_rows <= many < len(CASES["little missing"][2].complete)
 

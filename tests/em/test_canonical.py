@@ -1,4 +1,4 @@
-"""The order in which tables are worked on."""
+"""The canonical order of rows and columns."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_tables_with_many_copies_have_the_same_canonical_form():
         )
 
 
-def test_columns_that_nothing_tells_apart_go_by_their_ties():
+def test_identical_columns_are_ordered_by_their_ties():
     values, ties = np.ones((1, 4)), np.array([3, 0, 2, 1])
     _, columns = canonical_order(values, ["x"] * 4, ties=ties)
     assert ties[columns].tolist() == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""The E-step's short cuts change no number."""
+"""Short cuts of the E-step change no number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The latent law alone, items held: EM's ends and what a freed law uncovers."""
+"""EM for the latent distribution with fixed items, constrained and unconstrained."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def correlation(law):
     return cube[1, 1] - cube[1].sum() * cube[:, 1].sum()
 
 
-def test_a_freed_law_uncovers_a_dependence_that_the_graph_hides(problem):
+def test_unconstrained_steps_reveal_a_dependence_that_the_graph_lacks(problem):
     e_step = LawEStep(*problem, FEATURES)
     law, _ = steps(problem, over(ALONE), 200, tolerance=1e-6)
     assert correlation(law) == pytest.approx(0.0, abs=1e-12)

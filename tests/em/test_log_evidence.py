@@ -1,4 +1,4 @@
-"""What items cost by a table's evidence: held against integrals, and what makes it more or less."""
+"""Evidence of loadings: against numerical integrals, and what it depends on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_one_loading_an_item_costs_what_integrating_over_it_costs():
     assert log_evidence(items, information, np.ones(4), ALL_OPTIONAL) == pytest.approx(expected)
 
 
-def test_loadings_cost_less_where_the_table_says_less():
+def test_loadings_cost_less_with_less_information():
     items = items_with([[1, 0], [1.5, 0], [0, 1.2], [0, 0.8]])
     costs = [
         -log_evidence(items, information_of(4, 2, amount), np.ones(4), ALL_OPTIONAL)
@@ -83,7 +83,7 @@ def test_names_of_levels_and_units_of_items_do_not_matter():
     ) == pytest.approx(plain, abs=0.01)
 
 
-def test_what_is_known_to_be_there_is_not_a_choice():
+def test_given_loadings_are_not_part_of_the_support_prior():
     items = items_with([[1, 0], [1.5, 0], [0, 1.2], [0, 0.8]])
     information = information_of(4, 2, 30.0)
     known = items.loadings == 0

@@ -13,14 +13,14 @@ def working(truth, n_rows: int) -> WorkingData:
 
 
 @pytest.mark.parametrize("model", ["Chain-5", "Model-5"])
-def test_false_loadings_of_items_with_little_noise_do_not_stay(model) -> None:
+def test_false_loadings_of_items_with_little_noise_are_dropped(model) -> None:
     truth = design(model, slope_ratio=2.0, dispersion=0.01, rng=1)
     data = simulate(truth, 600, rng=2)
     found = DCRL(5, family="gaussian", random_state=0).fit(data.X)
     assert evaluate(found, truth).shd_q == 0
 
 
-def test_noise_is_what_the_other_items_do_not_explain() -> None:
+def test_noise_shares_are_unexplained_shares() -> None:
     truth = design("Chain-5", dispersion=0.01, rng=1)
     found = working(truth, 2000).noise_shares
     X = simulate(truth, 2000, rng=2).X
@@ -33,21 +33,21 @@ def test_noise_is_what_the_other_items_do_not_explain() -> None:
     assert 0.0044 < found[7] < 0.01
 
 
-def test_the_papers_items_are_not_quiet() -> None:
+def test_items_of_the_paper_have_much_noise() -> None:
     for version in ("text", "research-code"):
         data = working(design("Tree-5", design=version, rng=1), 1000)
         assert data.noise_shares.min() > 0.25
         np.testing.assert_array_equal(penalty_scales(data), coefficient_scales(data))
 
 
-def test_where_nothing_tells_noise_there_may_be_nothing_else() -> None:
+def test_noise_shares_are_one_if_they_cannot_be_determined() -> None:
     few = working(design("Chain-5", dispersion=0.01, rng=1), 60)
     np.testing.assert_array_equal(few.noise_shares, 1.0)
     binary = working(design("Chain-5", family="bernoulli", rng=1), 500)
     np.testing.assert_array_equal(binary.noise_shares, 1.0)
 
 
-def test_an_item_and_its_copy_are_no_division_by_zero() -> None:
+def test_duplicate_items_have_finite_noise_shares() -> None:
     x = np.random.default_rng(0).normal(size=(200, 1))
     data = WorkingData.from_values(np.hstack([x, x]), ("gaussian", "gaussian"))
     assert (data.noise_shares < 0.001).all()
@@ -71,7 +71,7 @@ LOUD = {
 
 
 @pytest.mark.parametrize("family", LOUD)
-def test_false_loadings_of_items_that_say_much_do_not_stay(family) -> None:
+def test_false_loadings_of_informative_items_are_dropped(family) -> None:
     wrong = 0
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def test_false_loadings_of_items_that_say_much_do_not_stay(family) -> None:
     assert wrong == 0
 
 
-def test_noise_of_counts_is_known_from_their_means() -> None:
+def test_noise_of_counts_follows_from_their_means() -> None:
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.poisson(50, 300), rng.poisson(0.5, 300), rng.binomial(40, 0.5, 300)])
     found = WorkingData.from_values(
@@ -108,8 +108,8 @@ QUIET = {
 
 
 @pytest.mark.parametrize("family", QUIET)
-def test_false_loadings_of_an_item_that_all_but_is_its_latent_do_not_stay(family) -> None:
-    # The others are noisy and do not explain it: only an estimate tells how quiet it is.
+def test_false_loadings_of_an_almost_noiseless_item_are_dropped(family) -> None:
+    # The other items are noisy and do not explain it: only an estimate shows its noise.
     rng = np.random.default_rng(0)
     for _ in range(3):
         z = rng.integers(0, 2, (1500, 3))

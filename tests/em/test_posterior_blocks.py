@@ -58,14 +58,14 @@ def test_second_moments_are_those_of_posteriors(arguments):
 
 
 @pytest.mark.parametrize("name", ["missing", "not additive", "one latent each"])
-def test_items_that_do_not_add_up_have_no_short_way_to_moments(name):
+def test_all_additive_is_false_with_other_items(name):
     parameters, law, data, features = CASES[name]
     assert not PosteriorBlocks.of(parameters, law, features, data).all_additive
 
 
 @pytest.mark.parametrize("linear", [0, 4, 12])
 @pytest.mark.parametrize("name", ["gaussian", "not additive"])
-def test_means_of_slopes_are_sums_over_states(name, linear):
+def test_derivative_means_are_sums_over_states(name, linear):
     parameters, law, data, features = CASES[name]
     basis = Basis.of(features)
     rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ def test_means_of_slopes_are_sums_over_states(name, linear):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_slopes_that_are_sums_share_products():
+def test_linear_derivatives_share_products():
     _, law, _, features = CASES["gaussian"]
     basis, order = Basis.of(features), np.arange(len(law))
     slopes = np.tile(basis.design[:, 1], (20, 1))

@@ -1,4 +1,4 @@
-"""Joint states drawn given rows follow the rows' posteriors, listed or summed."""
+"""Drawn joint states follow the rows' posteriors, by listing and by the junction tree."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hidag.network_em.junction_tree import TreePosterior
 from hidag.network_em.posterior import draw_listed_states
 
 
-@pytest.mark.parametrize("road", ["listed", "summed"])
-def test_draws_follow_the_posterior_of_joint_states(road):
+@pytest.mark.parametrize("method", ["listed", "junction tree"])
+def test_draws_follow_the_posterior_of_joint_states(method):
     rng = np.random.default_rng(0)
     levels = (2, 3, 2)
     space, parents = StateSpace(levels), ((), (0,), (0, 1))
@@ -32,7 +32,7 @@ def test_draws_follow_the_posterior_of_joint_states(road):
     rows = np.array([[0.3, np.nan, 1.0, 2.0], [1.5, 1.0, 0.0, np.nan]])
     n_times = 40_000
     many = np.repeat(rows, n_times, axis=0)
-    if road == "listed":
+    if method == "listed":
         states = draw_listed_states(parameters, law, many, rng)
     else:
         tree = TreePosterior.of(parameters, law)

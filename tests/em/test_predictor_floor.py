@@ -1,4 +1,4 @@
-"""Items whose predictors have a floor still move in the states that are above it."""
+"""M-steps of items whose linear predictor has a lower bound."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_quadratic_models_are_maximised_above_the_floor(seed: int) -> None:
     beta = np.abs(rng.normal(size=(n_items, 4)))
     beta[:2, 0] = FLOOR
 
-    def propose(items, begun, slope, bent):  # type: ignore[no-untyped-def]
-        out = begun.copy()
+    def propose(items, start, slope, bent):  # type: ignore[no-untyped-def]
+        out = start.copy()
         for place in range(len(items)):
             out[place] += np.linalg.lstsq(bent[place], slope[place], rcond=1e-15)[0]
         return out
@@ -98,7 +98,7 @@ def test_items_off_without_their_latents_reach_the_maximum(effects: str) -> None
     assert model.log_likelihood_ == pytest.approx(highest_log_likelihood(x, on), abs=0.1)
 
 
-def test_resamples_begun_at_a_fit_on_the_floor_vary() -> None:
+def test_bootstrap_refits_from_a_fit_on_the_floor_vary() -> None:
     rng = np.random.default_rng(5)
     latents = (rng.random((300, 2)) < 0.5).astype(int)
     q = np.array([[1, 0], [0, 1]] * 3)
@@ -115,7 +115,7 @@ def test_resamples_begun_at_a_fit_on_the_floor_vary() -> None:
     np.testing.assert_allclose(found["fitted"].loadings, found["full"].loadings, atol=0.01)
 
 
-def test_loadings_that_the_floor_holds_at_zero_are_none() -> None:
+def test_loadings_held_at_zero_by_the_floor_are_zero() -> None:
     rng = np.random.default_rng(1)
     latents = (rng.random((400, 2)) < 0.5).astype(int)
     q = np.array([[1, 0], [0, 1]] * 4)
@@ -124,19 +124,19 @@ def test_loadings_that_the_floor_holds_at_zero_are_none() -> None:
     assert found.sum() == q.sum()
 
 
-def test_items_on_the_floor_move_where_latents_are_sampled_too() -> None:
+def test_the_network_m_step_moves_items_on_the_floor() -> None:
     rng = np.random.default_rng(2)
     latents = (rng.random((20_000, 2)) < 0.5).astype(int)
     q = np.array([[1, 0], [0, 1], [1, 1]])
     x = rng.poisson(4.0 * latents @ q.T).astype(float)
     families = ("poisson-identity",) * 3
     data = WorkingData.from_values(x, families)
-    begun = MeasurementParameters(families, np.full(3, FLOOR), 1.0 * q, np.ones(3))
-    layout = ItemLayout.of(begun)
+    start = MeasurementParameters(families, np.full(3, FLOOR), 1.0 * q, np.ones(3))
+    layout = ItemLayout.of(start)
     sub_states = [latents[:, 0], latents[:, 1], latents @ np.array([1, 2])]
     cells = [(np.bincount(s), np.bincount(s, x[:, j])) for j, s in enumerate(sub_states)]
     count, sums = (np.concatenate(part).astype(float) for part in zip(*cells, strict=True))
     statistics = NetworkStatistics(count, sums, np.zeros(0))
-    found = run_network_m_step(begun, statistics, data, layout, n_newton=20)
+    found = run_network_m_step(start, statistics, data, layout, n_newton=20)
     np.testing.assert_allclose(found.intercept, FLOOR, atol=1e-5)
     np.testing.assert_allclose(found.loadings, 4.0 * q, atol=0.1)

@@ -1,4 +1,4 @@
-"""Choosing coefficients in steps: latents whole, interactions only below their latents."""
+"""Stepwise selection: latents as a whole, interactions with their latents only."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def test_every_support_on_the_way_is_hierarchical():
         support = near[rng.integers(len(near))]
 
 
-def test_a_latent_that_goes_takes_its_interactions_along():
+def test_dropping_a_latent_drops_its_interactions():
     full = np.ones(N_TERMS, dtype=bool)
     without = [s for s in hierarchical_moves(TERMS)(full, full) if not s[: TERMS.n_main][:2].any()]
     assert len(without) == 1
     assert not without[0][TERMS.involved[:, 0]].any()
 
 
-def test_what_may_not_change_does_not():
+def test_fixed_coefficients_do_not_change():
     support = np.zeros(N_TERMS, dtype=bool)
     open_ = np.zeros(N_TERMS, dtype=bool)
     open_[2] = True
     assert [np.flatnonzero(s).tolist() for s in hierarchical_moves(TERMS)(support, open_)] == [[2]]
 
 
-def test_the_true_interaction_is_chosen_and_paid_for():
+def test_the_true_interaction_is_selected_at_its_cost():
     rng = np.random.default_rng(1)
     n = 2000
     states = np.stack([rng.integers(0, m, n) for m in LEVELS], axis=1)
@@ -93,7 +93,7 @@ def test_thresholds_of_a_latent_are_one_model():
     assert not same_model(one, other, TERMS)
 
 
-def test_coefficients_with_one_number_come_and_go_together():
+def test_coefficients_of_a_group_enter_and_leave_together():
     moves = group_moves(np.array([0, 0, 1]))
     support, open_ = np.array([True, False, False]), np.ones(3, dtype=bool)
     assert [s.tolist() for s in moves(support, open_)] == [
@@ -102,7 +102,7 @@ def test_coefficients_with_one_number_come_and_go_together():
     ]
 
 
-def test_of_rising_loadings_the_best_set_without_a_negative_one_is_chosen():
+def test_nonnegative_loadings_are_never_negative():
     rng = np.random.default_rng(4)
     design = np.hstack([np.ones((200, 1)), rng.normal(size=(200, 4))])
     answers = design @ np.array([0.5, 1.0, -1.0, 0.4, 0.0]) + rng.normal(size=200)

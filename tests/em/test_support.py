@@ -1,4 +1,4 @@
-"""Choosing loadings by the observed data."""
+"""Support selection by the observed-data likelihood."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_score_is_the_gradient_of_the_observed_likelihood(family, missing):
         assert (np.linalg.eigvalsh(information[j]) > -1e-9).all()
 
 
-def test_best_subset_is_the_best_of_all():
+def test_select_subset_finds_the_optimum_of_small_problems():
     rng = np.random.default_rng(1)
     better = 0
     for _ in range(40):
@@ -80,7 +80,7 @@ def test_best_subset_is_the_best_of_all():
     assert better >= 36
 
 
-def test_the_strength_follows_the_gap_between_true_and_false():
+def test_the_penalty_strength_depends_on_the_gap_between_true_and_false_loadings():
     rng = np.random.default_rng(2)
     noise = np.abs(rng.normal(size=(30, 8)))
     penalty = Penalty("tlp", 5.0, 0.1)
@@ -98,7 +98,7 @@ def test_the_strength_follows_the_gap_between_true_and_false():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_coefficients_stay_small_where_latents_tell_answers_apart_without_fail(seed):
+def test_coefficients_stay_finite_under_separation(seed):
     # Four groups, graded signs that only their own group shows: information about the others'
     # predictors vanishes, and a step on its scale would be thousands long.
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Grades that an ordinal item offers and nobody gave change nothing else."""
+"""Grades of an ordinal item that no response has change nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fitted(family: str, x: np.ndarray) -> DCRL:
         ("ordinal(6)", (0, 2, 5), None),
     ],
 )
-def test_grades_nobody_gave_change_nothing(
+def test_unused_grades_change_nothing(
     family: str, grades: tuple[int, ...], used: int | None
 ) -> None:
     x = answers()

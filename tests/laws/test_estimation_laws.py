@@ -265,7 +265,7 @@ def test_gibbs_leaves_the_posterior_invariant(missing):
         assert chi_square < big.sum() + 6 * np.sqrt(2 * big.sum()) + 6
 
 
-def test_gibbs_forgets_where_it_started():
+def test_gibbs_is_independent_of_its_start():
     values, parameters, law = make_problem(9, families=("bernoulli",))
     data = WorkingData.from_values(np.tile(values[0], (30_000, 1)), parameters.families)
     joint = brute_log_density(values[:1], parameters, law)[0]

@@ -1,4 +1,4 @@
-"""Items are laid out anew when their supports change, and only then."""
+"""The sampler's layout is rebuilt when supports change, and only then."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_layouts_follow_supports(laid_out):
             sampler.draw(_parameters(loadings), law)
         return sampler.states
 
-    kept = walked(GibbsSampler(data, SPACE, np.zeros(50, dtype=np.int64), 3))
+    stored = walked(GibbsSampler(data, SPACE, np.zeros(50, dtype=np.int64), 3))
     assert [int(support.sum()) for support in laid_out] == [4, 8, 4]
 
     class Forgetful(GibbsSampler):
@@ -60,4 +60,4 @@ def test_layouts_follow_supports(laid_out):
             super().draw(*args, **kwargs)
 
     forgetful = walked(Forgetful(data, SPACE, np.zeros(50, dtype=np.int64), 3))
-    np.testing.assert_array_equal(kept, forgetful)
+    np.testing.assert_array_equal(stored, forgetful)

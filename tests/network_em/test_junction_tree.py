@@ -1,4 +1,4 @@
-"""Posteriors latent by latent are those over all joint states."""
+"""Posteriors of the junction tree are those over all joint states."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def rows_of(items: MeasurementParameters, law: NetworkLaw, rng: np.random.Genera
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("levels", [(2,) * 6, (3, 2, 2, 4, 2)])
 @pytest.mark.parametrize("seed", range(3))
-def test_sums_are_those_over_all_states(levels, joint: bool, seed: int, configure) -> None:
+def test_junction_tree_equals_the_sum_over_states(
+    levels, joint: bool, seed: int, configure
+) -> None:
     rng = np.random.default_rng(seed)
     law = random_law(levels, rng, 1.5)
     items = random_items(levels, rng, joint=joint)
@@ -80,7 +82,7 @@ def test_sums_are_those_over_all_states(levels, joint: bool, seed: int, configur
     np.testing.assert_allclose(tree.marginals(values), found, atol=1e-13)
 
 
-def test_states_of_no_mass_stay_without() -> None:
+def test_states_without_mass_have_no_posterior_mass() -> None:
     rng = np.random.default_rng(3)
     law = random_law((2,) * 5, rng, 1.0)
     tables = list(law.tables)
@@ -95,7 +97,7 @@ def test_states_of_no_mass_stay_without() -> None:
     assert (tree.modes(values)[:, 2] == 1).all()
 
 
-def test_closely_joined_latents_beyond_what_is_listed_are_exact() -> None:
+def test_strongly_dependent_latents_have_exact_posteriors() -> None:
     # Each latent nearly repeats the one before: draws of one latent at a time hardly move.
     n_latents = CONFIG.network_em.max_listed_states.bit_length()
     rng = np.random.default_rng(0)
@@ -123,7 +125,7 @@ def test_closely_joined_latents_beyond_what_is_listed_are_exact() -> None:
     np.testing.assert_array_equal(modes[1:], most_probable_states(items, law, values)[1:])
 
 
-def test_latents_that_hang_together_too_much_are_left_to_draws() -> None:
+def test_a_large_treewidth_is_left_to_sampling() -> None:
     n_latents = 17
     law = random_law((2,) * n_latents, np.random.default_rng(1), 1.0)
     items = MeasurementParameters(("gaussian",), np.zeros(1), np.ones((1, n_latents)), np.ones(1))

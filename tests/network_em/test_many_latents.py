@@ -1,4 +1,4 @@
-"""More latents than joint states can be listed for: the whole estimator, from table to files."""
+"""More joint states than can be listed: the whole estimator, from table to files."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_file_that_has_nan_in_its_header_still_loads(saved, tmp_path):
     assert np.isnan(hidag.load(tmp_path / "old.npz").log_likelihood)
 
 
-def test_habits_of_scikit_learn(table, fitted):
+def test_scikit_learn_conventions(table, fitted):
     assert clone(fitted).get_params() == fitted.get_params()
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict(table[1][:5]), fitted.predict(table[1][:5]))
@@ -197,7 +197,7 @@ def test_the_command_fits_and_shows_no_missing_number(table, tmp_path, configure
     assert wanted in lines
 
 
-def test_a_search_that_cannot_take_so_many_is_refused_before_any_work(table, monkeypatch):
+def test_an_impossible_search_is_refused_before_estimation(table, monkeypatch):
     def work(*_, **__):
         raise AssertionError("Stage I has begun")
 

@@ -1,4 +1,4 @@
-"""EM on small tables: expectations are those over all joint states, and fits end at the maximum."""
+"""Network EM: expectations are those over all joint states, and fits reach the maximum."""
 
 from __future__ import annotations
 

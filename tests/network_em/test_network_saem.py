@@ -1,4 +1,4 @@
-"""Sampling under a network's law: layouts, tallies, M-step, scores, posteriors."""
+"""Gibbs-SAEM under a network: layouts, statistics, M-step, scores, posteriors."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_scores_and_information_are_those_of_the_observed_data(names):
         assert np.abs((ours[1] - information) / np.outer(root, root)).max() < 0.06
 
 
-def test_a_loading_that_is_missing_is_found_and_a_false_one_dropped():
+def test_a_missing_loading_is_added_and_a_false_one_dropped():
     values, parameters = make_problem(6, n_samples=4000, families=("gaussian", "bernoulli"))
     loadings = parameters.loadings.copy()
     loadings[8, 1], loadings[2, 0] = 0.0, 0.3
@@ -277,7 +277,7 @@ def test_kernels_are_their_plain_python_bodies(names):
     from hidag.kernels import gibbs, sufficient_statistics
 
     values, parameters = make_problem(10, n_samples=30, families=names, missing=0.2)
-    kept = {
+    originals = {
         module: {name: getattr(module, name) for name in names}
         for module, names in (
             (
@@ -301,13 +301,13 @@ def test_kernels_are_their_plain_python_bodies(names):
 
     compiled = everything()
     try:
-        for module, functions in kept.items():
+        for module, functions in originals.items():
             for name, function in functions.items():
                 setattr(module, name, function.py_func)
         with np.errstate(over="ignore"):
             plain = everything()
     finally:
-        for module, functions in kept.items():
+        for module, functions in originals.items():
             for name, function in functions.items():
                 setattr(module, name, function)
     np.testing.assert_array_equal(compiled[0], plain[0])
@@ -316,7 +316,7 @@ def test_kernels_are_their_plain_python_bodies(names):
 
 
 @both_kinds
-def test_the_joint_density_tells_states_apart_as_the_posterior_does(names):
+def test_joint_densities_are_proportional_to_the_posterior(names):
     values, parameters = make_problem(11, n_samples=20, families=names, missing=0.2)
     _, _, sampler, model = set_out(values, parameters)
     exact = np.log(exact_posterior(values, parameters, LAW))

@@ -1,4 +1,4 @@
-"""Whether counts vary more than Poisson given latents: the test's size, power and sums."""
+"""Overdispersion test of Poisson items: level, power and sums."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drawn(parameters: MeasurementParameters, n_rows: int, rng: np.random.Generat
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_counts_that_are_poisson_are_seldom_taken_for_more(sampled):
+def test_the_level_of_the_overdispersion_test_is_kept(sampled):
     rng = np.random.default_rng(1)
     parameters = truth()
     low = [
@@ -44,7 +44,7 @@ def test_counts_that_are_poisson_are_seldom_taken_for_more(sampled):
     assert np.min(low) > 1e-5
 
 
-def test_rare_counts_do_not_deceive_the_tail():
+def test_the_level_is_kept_for_rare_counts():
     # Two or three large counts among thousands of zeros: a normal tail would call them impossible.
     rng = np.random.default_rng(2)
     parameters = truth(intercept=-4.0)
@@ -55,7 +55,7 @@ def test_rare_counts_do_not_deceive_the_tail():
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_counts_that_vary_more_are_found_and_measured(sampled):
+def test_overdispersed_counts_are_found(sampled):
     rng = np.random.default_rng(3)
     values = drawn(truth("negative-binomial"), 1000, rng)
     found = count_dispersion(truth(), LAW, values, sampled=sampled)
@@ -64,7 +64,7 @@ def test_counts_that_vary_more_are_found_and_measured(sampled):
     assert (found.ratio > 1.5).all()
 
 
-def test_missing_cells_and_weights_count_as_they_should():
+def test_missing_cells_and_weights_enter_the_test():
     rng = np.random.default_rng(4)
     parameters = truth()
     values = drawn(parameters, 200, rng)
@@ -81,7 +81,7 @@ def test_missing_cells_and_weights_count_as_they_should():
     assert np.isfinite(unseen.p_value[[0, 1, 3, 4]]).all()
 
 
-def test_tables_without_counts_have_nothing_to_say():
+def test_tables_without_counts_have_no_results():
     parameters = truth().reordered(items=np.array([5]))
     found = count_dispersion(parameters, LAW, np.ones((3, 1)))
     assert len(found.items) == len(found.ratio) == len(found.p_value) == 0

@@ -206,6 +206,16 @@ class ItemLayout:
         )
 
     @property
+    def table_arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Arrays that locate a column's entry in a state, as kernels take them."""
+        return self.item_ptr, self.item_parents, self.item_strides, self.table_ptr
+
+    @property
+    def latent_arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Arrays of the columns of each latent, as kernels take them."""
+        return self.latent_ptr, self.latent_items, self.latent_strides
+
+    @property
     def size(self) -> int:
         """Number of entries of all items' tables."""
         return int(self.table_ptr[-1])
@@ -334,6 +344,11 @@ class NetworkLayout:
     def of_law(cls, law: NetworkLaw) -> NetworkLayout:
         """Return the layout of a network's tables."""
         return cls.of(law.parents, law.space.levels)
+
+    @property
+    def table_arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Arrays that locate a latent's entry in a state, as kernels take them."""
+        return self.parent_ptr, self.parents, self.parent_strides, self.table_ptr
 
     @property
     def size(self) -> int:
