@@ -69,6 +69,7 @@ def plot_q(
     item_names: tuple[str, ...] | None = None,
     latent_names: tuple[str, ...] | None = None,
     title: str | None = None,
+    label: str | None = None,
 ) -> Axes:
     """Draw Q as a heat map, coloured by the loadings, and return the axes.
 
@@ -92,6 +93,8 @@ def plot_q(
     item_names, latent_names : tuple of str, optional
         Default: those of the result, or X1, X2, ... and Z1, Z2, ...
     title : str, optional
+    label : str, optional
+        Of the colour bar. Default: a description of the loadings.
     """
     if truth is not None and provisional is not None:
         raise SettingError(
@@ -101,7 +104,7 @@ def plot_q(
             first=Setting("truth"),
             second=Setting("provisional"),
         )
-    values, q, label = standardized_loadings(result)
+    values, q, default_label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
     if ax is None:
         ax = new_axes(size_of_q(*values.shape))
@@ -133,7 +136,7 @@ def plot_q(
                 ax.text(k, j, text, ha="center", va="center", **options)
         clipped = bool((sizes > limit).any())
         extend = ("max" if nonnegative else "both") if clipped else "neither"
-        add_colorbar(ax, image, label, extend=extend)
+        add_colorbar(ax, image, label or default_label, extend=extend)
     if truth is not None:
         _mark_differences(ax, q, truth, _TRUTH)
     if provisional is not None:

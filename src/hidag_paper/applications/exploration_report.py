@@ -179,7 +179,7 @@ def effect_figure(found: Exploration) -> ReportFigure:
     return ReportFigure.on_axes(
         "effects",
         "Effects of the latents on the items, in standard deviations of the item.",
-        lambda ax: plot_q(effects, ax, **names),
+        lambda ax: plot_q(effects, ax, label="effect / standard deviation", **names),
         size_of_q(*effects.shape),
     )
 

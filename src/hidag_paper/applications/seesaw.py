@@ -276,13 +276,13 @@ def _example_rows(states: NDArray[np.uint8]) -> NDArray[np.intp]:
 def _graph_section(images: SeesawImages, found: PixelFit, matching: Matching) -> ReportSection:
     graph, truth = found.result.graph, seesaw_graph()
     # A legend is useful only if some edge differs.
-    shown = None if graph == truth else truth
-    comparison = ": the true graph." if shown is None else ", compared with the true graph."
+    reference = None if graph == truth else truth
+    comparison = ": the true graph." if reference is None else ", compared with the true graph."
     figure = ReportFigure.on_axes(
         "graph",
         f"Estimated causal graph among the latents{comparison}",
-        lambda ax: plot_graph(graph, ax, truth=shown),
-        size_of_graph(graph, truth=shown),
+        lambda ax: plot_graph(graph, ax, truth=reference),
+        size_of_graph(graph, truth=reference),
         fill=True,
     )
     order = "; ".join(
