@@ -285,7 +285,7 @@ def test_the_sampler_is_its_plain_python_body():
     compiled = GibbsSampler(data, law.space, np.zeros(40, int), 3)
     compiled.draw(working, law.probabilities, n_sweeps=2)
     plain = GibbsSampler(data, law.space, np.zeros(40, int), 3)
-    names = ("sweep_listed", "mix", "draw_level", "with_items")
+    names = ("sweep_listed", "mix", "draw_level", "add_item_evidence")
     fast = {name: getattr(gibbs, name) for name in names}
     try:
         for name, function in fast.items():

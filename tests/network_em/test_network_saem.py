@@ -282,7 +282,14 @@ def test_kernels_are_their_plain_python_bodies(names):
         for module, names in (
             (
                 gibbs,
-                ("mix", "draw_level", "with_items", "place_in_table", "sweep_network", "log_joint"),
+                (
+                    "mix",
+                    "draw_level",
+                    "add_item_evidence",
+                    "place_in_table",
+                    "sweep_network",
+                    "log_joint",
+                ),
             ),
             (sufficient_statistics, ("place_in_table", "tally", "residuals", "item_scores")),
         )

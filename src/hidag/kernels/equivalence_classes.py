@@ -1,6 +1,6 @@
-"""Equivalence classes of the search: from a DAG to its completed graph, and on by the rules.
+"""Markov equivalence classes of a graph search: completion, constraints, and moves.
 
-Sets of variables are rows of 64-bit words; a graph holds its parts as in ``graph_numbers``.
+Sets of variables are rows of 64-bit words; the parts of a graph are those of ``graph_sets``.
 """
 
 from __future__ import annotations
@@ -25,17 +25,14 @@ from hidag.kernels.graph_sets import (
 )
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "713ceeb0b64b"
 
 
 @njit(cache=True)
 def _must_point(b, c, graph, with_rule_four):
     """Return whether one of Meek's rules directs the undirected edge b - c as b -> c."""
-    parents, children, neighbours, joined = (
-        graph[PARENTS],
-        graph[CHILDREN],
-        graph[NEIGHBOURS],
-        graph[JOINED],
-    )
+    parents, children = graph[PARENTS], graph[CHILDREN]
+    neighbours, joined = graph[NEIGHBOURS], graph[JOINED]
     n_words = parents.shape[1]
     for w in range(n_words):
         if parents[b, w] & ~joined[c, w] != ZERO:
@@ -71,7 +68,7 @@ def _orient(graph, b, c, active):
     drop(graph[NEIGHBOURS, c], b)
     add(graph[CHILDREN, b], c)
     add(graph[PARENTS, c], b)
-    # Only edges around the two can be directed because of this one.
+    # Only edges at these and adjacent variables can become directed.
     for end in (b, c):
         active[end] = 1
         for w in range(graph.shape[2]):
@@ -109,10 +106,10 @@ def _close(graph, active, with_rule_four):
 
 @njit(cache=True)
 def _find_below(graph):
-    """Write the variables below each one.
+    """Write the set BELOW of each variable.
 
-    Variables connected by undirected edges reach the same ones, and the arrows between such
-    components form no cycle: one pass from the last component to the first is enough.
+    Variables of a chain component reach the same ones, and the arrows between components are
+    acyclic: one pass from the last component to the first is enough.
     """
     n, n_words = graph.shape[1], graph.shape[2]
     component = np.empty(n, dtype=np.int64)
@@ -190,7 +187,7 @@ def _find_below(graph):
 
 @njit(cache=True)
 def complete(parents, graph):
-    """Write the completed graph, (5, K, n_words), of the DAG with these parents, (K, n_words)."""
+    """Write the CPDAG, (5, K, n_words), of the DAG with these parents, (K, n_words)."""
     n, n_words = parents.shape
     graph[:] = ZERO
     active = np.zeros(n, dtype=np.uint8)
@@ -227,10 +224,10 @@ def complete(parents, graph):
 
 @njit(cache=True)
 def direct_by_rules(graph, rules):
-    """Direct what the rules leave one way, close, and return whether no rule is broken.
+    """Orient by the constraints, apply Meek's rules, and return whether no constraint is violated.
 
-    In a closed graph both ways of an undirected edge have members, so directing edge by edge
-    fails only if no member obeys all rules.
+    In a closed graph both orientations of an undirected edge have member DAGs, so that orienting
+    edge by edge fails only if no member satisfies all constraints.
     """
     n, n_words = graph.shape[1], graph.shape[2]
     active = np.zeros(n, dtype=np.uint8)
@@ -252,12 +249,6 @@ def direct_by_rules(graph, rules):
                 if rules[i, j] & 1:
                     return False
     return True
-
-
-# --- Moves of the search: change one edge of the equivalence class
-
-#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "108414a52acc"
 
 
 @njit(cache=True)
@@ -343,7 +334,7 @@ def move(graph, kind, x, y, chosen, parents):
 
 @njit(cache=True)
 def mark_dirty(before, after, dirty, dirty_rows):
-    """Mark the pairs whose rating may differ between two graphs."""
+    """Mark the pairs whose gain may differ between two graphs."""
     n, n_words = before.shape[1], before.shape[2]
     for y in range(n):
         parents_changed = False
@@ -357,7 +348,7 @@ def mark_dirty(before, after, dirty, dirty_rows):
             for x in range(n):
                 dirty[y, x] = 1
         if parents_changed:
-            # The gain of turning an edge depends on the parents of both ends.
+            # The gain of a reversal depends on the parents of both ends.
             for w in range(n_words):
                 word = after[PARENTS, y, w]
                 while word != ZERO:

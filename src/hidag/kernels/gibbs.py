@@ -1,6 +1,7 @@
-"""Gibbs sweeps under a law over a graph: a draw looks at the latent's Markov blanket alone.
+"""Gibbs sweeps over the latents of each row, given a list of joint states or a network.
 
-Of the items it touches only those that load on the latent.
+Under a network, the full conditional of a latent depends on its Markov blanket and on the items
+that load on it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import math
 
 import numpy as np
 from numba import njit
-
-# --- What sweeps and tallies of sampled latents share: random numbers, draws, places in tables
 
 
 @njit(cache=True, nogil=True)
@@ -55,9 +54,9 @@ def draw_level(weights, n_levels, draw, keep):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def place_in_table(first, state, k, ptr, parents, strides):
-    """Return where the table of k, which begins at ``first``, has a state's levels of its parents.
+    """Return the position of a state in the table of k, which begins at ``first``.
 
-    Parents of k, and what a level of each adds, stand from ``ptr[k]`` to before ``ptr[k + 1]``.
+    The parents of k and their strides are the entries ``ptr[k]`` to ``ptr[k + 1] - 1``.
     """
     for a in range(ptr[k], ptr[k + 1]):
         first += np.int64(state[parents[a]]) * strides[a]
@@ -65,26 +64,14 @@ def place_in_table(first, state, k, ptr, parents, strides):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def with_items(
-    log_odds,
-    i,
-    k,
-    on,
-    level,
-    x,
-    observed,
-    has_gaps,
-    sub,
-    latent_ptr,
-    latent_items,
-    latent_strides,
-    theta,
-    partition,
-):
-    """Return log odds of ``level`` of latent k against level 0 after what the items of row i say.
+def add_item_evidence(log_odds, i, k, on, level, sub, items):
+    """Return the log odds of ``level`` of latent k against level 0 after the items of row i.
 
-    Items are where ``sub`` says in their tables, with the latent at level ``on``.
+    ``sub`` are the positions of the items in their tables, with the latent at level ``on``;
+    ``items`` is a tuple (x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta,
+    partition) as in :func:`sweep_listed`.
     """
+    x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta, partition = items
     for a in range(latent_ptr[k], latent_ptr[k + 1]):
         j = latent_items[a]
         if has_gaps and observed[i, j] == 0:
@@ -94,11 +81,6 @@ def with_items(
         log_odds += x[i, j] * (theta[there] - theta[zero])
         log_odds -= partition[there] - partition[zero]
     return log_odds
-
-
-# --- Gibbs sweeps under a law that lists the joint states: a draw looks up one for each level
-
-#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
 
 
 @njit(cache=True, nogil=True)
@@ -135,16 +117,16 @@ def sweep_listed(
         Responses with zeros in missing cells; the mask is read only when ``has_gaps``.
     log_law : float64 (S,)
     strides : int64 (K,)
-        What a level of latent k adds to a state number.
+        Increase of the state number per level of latent k.
     levels : int64 (K,)
     latent_ptr, latent_items, latent_strides : int64
         Items that load on each latent, and the latent's stride in the item's own sub-states.
     item_ptr, item_parents, item_strides : int64
         Latents that load on each item, and their strides in its sub-states.
     table_ptr, theta, partition : int64 (J,), float64, float64
-        Tables over each item's sub-states, one after the other.
+        Concatenated tables over the sub-states of each item.
     seed, iteration, n_sweeps : uint64, int, int
-        Random numbers depend on (seed, iteration, row) alone, not on how rows are shared out.
+        Random numbers depend on (seed, iteration, row) only, not on the number of threads.
     """
     n_latents = strides.shape[0]
     n_items = x.shape[1]
@@ -153,6 +135,7 @@ def sweep_listed(
     weights = np.empty(levels.max())
     golden = np.uint64(0x9E3779B97F4A7C15)
     to_unit = 1.0 / 9007199254740992.0
+    items = (x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta, partition)
     for i in range(start, stop):
         word = mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
         word = mix(word ^ (golden * np.uint64(i + 1)))
@@ -176,22 +159,7 @@ def sweep_listed(
                 # Log odds of each level against level 0.
                 for level in range(1, levels[k]):
                     log_odds = log_law[low + level * strides[k]] - log_law[low]
-                    log_odds = with_items(
-                        log_odds,
-                        i,
-                        k,
-                        on,
-                        level,
-                        x,
-                        observed,
-                        has_gaps,
-                        sub,
-                        latent_ptr,
-                        latent_items,
-                        latent_strides,
-                        theta,
-                        partition,
-                    )
+                    log_odds = add_item_evidence(log_odds, i, k, on, level, sub, items)
                     weights[level] = log_odds
                 word += golden
                 draw = float(mix(word) >> np.uint64(11)) * to_unit
@@ -206,7 +174,7 @@ def sweep_listed(
 
 @njit(cache=True, nogil=True)
 def tally(states, weights, x, gaps, count, sum_x, gap_count):
-    """Add rows, as often as they count, to count (S,), sum_x (S, J) and gap_count (S, M)."""
+    """Add weighted rows to count (S,), sum_x (S, J) and gap_count (S, M)."""
     for i in range(states.shape[0]):
         s, w = states[i], weights[i]
         count[s] += w
@@ -214,11 +182,6 @@ def tally(states, weights, x, gaps, count, sum_x, gap_count):
             sum_x[s, j] += w * x[i, j]
         for m in range(gaps.shape[1]):
             gap_count[s, m] += w * gaps[i, m]
-
-
-# ---
-
-#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
 
 
 @njit(cache=True, nogil=True)
@@ -265,25 +228,25 @@ def sweep_network(
         Responses with zeros in missing cells; the mask is read only when ``has_gaps``.
     levels : int64 (K,)
     item_ptr, item_parents, item_strides : int64
-        Latents that load on each item, and what a level adds to the number of its sub-state.
+        Latents that load on each item, and their strides in its sub-states.
     table_ptr, theta, partition : int64 (J + 1,), float64, float64
-        Tables over each item's sub-states, one after the other.
+        Concatenated tables over the sub-states of each item.
     latent_ptr, latent_items, latent_strides : int64
         Items that load on each latent, and the latent's stride in the item's sub-states.
     parent_ptr, parents, parent_strides : int64
         Parents of each latent, and their strides in its table.
     law_ptr, log_law : int64 (K + 1,), float64
-        Log conditional tables, one after the other; a latent's own level changes fastest.
+        Concatenated log conditional tables; a latent's own level changes fastest.
     child_ptr, children, child_strides : int64
         Children of each latent, and the latent's stride in the child's table.
     seed, iteration, addresses : uint64, int, uint64 (N,)
-        Random numbers depend on (seed, iteration, row's address) alone, not on how rows are shared
-        out.
+        Random numbers depend on (seed, iteration, row's address) only, not on the number of
+        threads.
     n_sweeps, coldness : int, float
-        Log odds are multiplied with ``coldness``: 1 samples, much more climbs.
+        Log odds are multiplied by ``coldness``: 1 samples, large values maximise.
     keep, sums, sum_ptr : bool, float64 (N, F), int64 (K,)
-        Where, if asked for, the probability of each level above 0 is added, level u of latent k in
-        column ``sum_ptr[k] + u - 1``: less noisy than the draws.
+        With ``keep``, the probability of each level u > 0 of latent k is added to column
+        ``sum_ptr[k] + u - 1``; it has less Monte Carlo noise than the draws.
     """
     n_items = item_ptr.shape[0] - 1
     n_latents = latent_ptr.shape[0] - 1
@@ -292,6 +255,7 @@ def sweep_network(
     weights = np.empty(levels.max())
     golden = np.uint64(0x9E3779B97F4A7C15)
     to_unit = 1.0 / 9007199254740992.0
+    items = (x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta, partition)
     root = mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
     for i in range(start, stop):
         word = mix(root ^ (golden * (addresses[i] + np.uint64(1))))
@@ -312,27 +276,12 @@ def sweep_network(
                         child = children[a]
                         zero = family[child] - on * child_strides[a] + np.int64(state[child])
                         log_odds += log_law[zero + level * child_strides[a]] - log_law[zero]
-                    log_odds = with_items(
-                        log_odds,
-                        i,
-                        k,
-                        on,
-                        level,
-                        x,
-                        observed,
-                        has_gaps,
-                        sub,
-                        latent_ptr,
-                        latent_items,
-                        latent_strides,
-                        theta,
-                        partition,
-                    )
+                    log_odds = add_item_evidence(log_odds, i, k, on, level, sub, items)
                     weights[level] = coldness * log_odds
                 word += golden
                 draw = float(mix(word) >> np.uint64(11)) * to_unit
                 if n_levels == 2:
-                    # Most latents are binary: nothing goes through memory.
+                    # Binary latents, the usual case, need no array.
                     odds_against = math.exp(-coldness * log_odds)
                     new = 1 if draw * (1.0 + odds_against) < 1.0 else 0
                     if keep:
@@ -370,7 +319,7 @@ def log_joint(
     log_law,
     out,
 ):
-    """Write each row's ``log f(x, z)``, without the part that no latent enters, to ``out`` (N,)."""
+    """Write each row's ``log f(x, z)`` without the part free of latents to ``out`` (N,)."""
     for i in range(states.shape[0]):
         state = states[i]
         total = 0.0

@@ -1,9 +1,9 @@
-"""The operator that the search takes next: the best valid one of all pairs of variables.
+"""Insert, delete and reverse operators of a greedy equivalence search.
 
-Ratings are kept between steps and renewed for pairs marked dirty, because they depend on the
-surroundings of the pair only; which ways C meets is checked when a pair is about to be taken.
-Pairs that have no valid C for certain are not rated at all. Where a local score is missing the call
-ends with a question; the caller answers and calls again.
+An operator on the pair (x, y) has a set C of neighbours of y. Gains are cached between steps and
+updated for pairs marked dirty, because they depend only on the neighbourhood of the pair; the path
+condition is checked when an operator is about to be applied. Pairs without a valid C are skipped.
+If a local score is missing, the call requests it and returns; the caller computes it and repeats.
 """
 
 from __future__ import annotations
@@ -28,16 +28,20 @@ from hidag.kernels.graph_sets import (
     lowest,
     size,
 )
-from hidag.kernels.local_scores import worth
-
-# --- Which operator a pair of variables has, and with which sets C it may be applied
+from hidag.kernels.local_scores import parent_gain
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
+CALLED_FILES = "0562cee0fb94"
+
+#: Answers of ``propose``.
+ASKS = 0
+FOUND = 1
+NOTHING = 2
 
 
 @njit(cache=True)
 def kind_of(x, y, graph):
-    """Return which operator the pair (x, y) has."""
+    """Return the kind of operator of the pair (x, y)."""
     if not in_word(graph[JOINED, y, x >> 6], x):
         return INSERT
     if in_word(graph[CHILDREN, y, x >> 6], x):
@@ -47,7 +51,7 @@ def kind_of(x, y, graph):
 
 @njit(cache=True)
 def has_no_set(x, y, kind, graph):
-    """Return whether the variables below y rule out every C."""
+    """Return whether the variables below y exclude every C."""
     if kind == INSERT:
         return in_word(graph[BELOW, y, x >> 6], x)
     if kind == REVERSE:
@@ -62,14 +66,14 @@ def has_no_set(x, y, kind, graph):
 
 @njit(cache=True, forceinline=True)
 def smallest_set(x, y, kind, graph, chosen, may_join):
-    """Write the smallest C, and what may join it to ``may_join[0]``; return False if none is."""
+    """Write the smallest C and its possible extensions ``may_join[0]``; return False if invalid."""
     n_words = graph.shape[2]
     if kind == DELETE:
         for w in range(n_words):
             chosen[w] = ZERO
             may_join[0, w] = graph[NEIGHBOURS, y, w] & graph[JOINED, x, w]
         return True
-    # A must be complete; what is added must be joined to all of A.
+    # The smallest C must be a clique, and additions must be adjacent to all of it.
     for w in range(n_words):
         chosen[w] = graph[NEIGHBOURS, y, w] & graph[JOINED, x, w]
         may_join[0, w] = graph[NEIGHBOURS, y, w] & ~graph[JOINED, x, w]
@@ -90,10 +94,10 @@ def smallest_set(x, y, kind, graph, chosen, may_join):
 
 @njit(cache=True, forceinline=True)
 def next_set(graph, chosen, may_join, taken, depth):
-    """Write the next C whose variables are all joined, and return its depth, -1 after the last.
+    """Write the next clique C and return its depth, -1 after the last.
 
-    A walk over all cliques: at depth d, ``may_join[d]`` may still be added to the variables
-    ``taken`` before it.
+    A depth-first search over cliques: at depth d, ``may_join[d]`` may be added to the variables
+    ``taken`` before.
     """
     n_words = graph.shape[2]
     while depth >= 0:
@@ -114,10 +118,10 @@ def next_set(graph, chosen, may_join, taken, depth):
 
 
 @njit(cache=True)
-def ways_are_met(x, y, kind, graph, chosen, seen, queue):
-    """Return whether no way from y that avoids C and runs against no arrow ends at x.
+def paths_are_blocked(x, y, kind, graph, chosen, seen, queue):
+    """Return whether C blocks every partially directed path from y to x.
 
-    ``seen`` (n_words,) and ``queue`` (K,) are room to work in.
+    ``seen`` (n_words,) and ``queue`` (K,) are work arrays.
     """
     if kind == DELETE:
         return True
@@ -149,17 +153,12 @@ def ways_are_met(x, y, kind, graph, chosen, seen, queue):
     return True
 
 
-# --- Ratings of the search's operators: the best gain of a pair over all sets C it may come
-
-#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-
-
 @njit(cache=True)
-def make_room(n, n_words):
-    """Return the arrays that rating works in.
+def work_arrays(n, n_words):
+    """Return the work arrays of :func:`rate`.
 
-    C, a row of parents, what may join C and what has joined it by depth, the last score without x
-    and its key, and a set and a queue for ways through the graph.
+    C, a parent set, possible and actual additions to C by depth, the key and value of the last
+    score without x, and a set and a queue for paths.
     """
     return (
         np.empty(n_words, dtype=np.uint64),
@@ -174,8 +173,8 @@ def make_room(n, n_words):
 
 
 @njit(cache=True, forceinline=True)
-def _settles_ties(chosen, mix):
-    """Return a number that settles ties between sets, drawn from what is in them."""
+def _tie_key(chosen, mix):
+    """Return a pseudorandom key of a set that breaks ties."""
     out = ZERO
     for w in range(chosen.shape[0]):
         word = chosen[w]
@@ -187,7 +186,7 @@ def _settles_ties(chosen, mix):
 
 @njit(cache=True, forceinline=True)
 def _is_refused(x, y, chosen, refused_pairs, refused_sets):
-    """Return whether this operator was refused before."""
+    """Return whether this operator was rejected before."""
     for i in range(refused_pairs.shape[0]):
         if refused_pairs[i, 0] == x and refused_pairs[i, 1] == y:
             same = True
@@ -199,26 +198,15 @@ def _is_refused(x, y, chosen, refused_pairs, refused_sets):
 
 
 @njit(cache=True)
-def rate(
-    x,
-    y,
-    kind,
-    exact,
-    graph,
-    mix,
-    max_parents,
-    table,
-    refused_pairs,
-    refused_sets,
-    room,
-    best_set,
-):
+def rate(x, y, kind, exact, search, best_set):
     """Return the best gain of the pair's operator over all C, and write that C to ``best_set``.
 
-    Without ``exact`` only the conditions that depend on the surroundings are checked, and operators
-    refused before count like others. NaN means that a score was missing.
+    Without ``exact`` the path condition and earlier rejections are ignored. NaN means that a score
+    was missing. ``search`` is a tuple (graph, mix, max_parents, table, refused_pairs,
+    refused_sets, work arrays); see :func:`propose`.
     """
-    chosen, row, may_join, taken, last_row, last_value, seen, queue = room
+    graph, mix, max_parents, table, refused_pairs, refused_sets, work = search
+    chosen, row, may_join, taken, last_row, last_value, seen, queue = work
     n_words = graph.shape[2]
     if not smallest_set(x, y, kind, graph, chosen, may_join):
         return -np.inf
@@ -227,7 +215,7 @@ def rate(
         for w in range(n_words):
             row[w] = graph[PARENTS, x, w]
         drop(row, y)
-        shift = -worth(table, x, row, y, last_row, last_value)
+        shift = -parent_gain(table, x, row, y, last_row, last_value)
     best = -np.inf
     best_key = ZERO
     missing = False
@@ -237,17 +225,17 @@ def rate(
             row[w] = graph[PARENTS, y, w] | chosen[w]
         drop(row, x)
         if kind == DELETE or size(row) < max_parents:
-            gain = worth(table, y, row, x, last_row, last_value)
+            gain = parent_gain(table, y, row, x, last_row, last_value)
             gain = -gain if kind == DELETE else gain + shift
             if np.isnan(gain):
                 missing = True
             elif gain >= best:
-                key = _settles_ties(chosen, mix)
+                key = _tie_key(chosen, mix)
                 if (gain > best or key > best_key) and (
                     exact == 0
                     or (
                         not _is_refused(x, y, chosen, refused_pairs, refused_sets)
-                        and ways_are_met(x, y, kind, graph, chosen, seen, queue)
+                        and paths_are_blocked(x, y, kind, graph, chosen, seen, queue)
                     )
                 ):
                     best = gain
@@ -264,8 +252,8 @@ def rate_pairs(pairs, graph, mix, max_parents, table, sets):
 
     A pair without a valid operator has minus infinity, one with a missing score NaN.
     """
-    room = make_room(graph.shape[1], graph.shape[2])
-    no_pairs, no_sets = pairs[:0], sets[:0]
+    work = work_arrays(graph.shape[1], graph.shape[2])
+    search = (graph, mix, max_parents, table, pairs[:0], sets[:0], work)
     out = np.empty(pairs.shape[0])
     for i in range(pairs.shape[0]):
         x, y = pairs[i, 0], pairs[i, 1]
@@ -273,37 +261,13 @@ def rate_pairs(pairs, graph, mix, max_parents, table, sets):
         if has_no_set(x, y, kind, graph):
             out[i] = -np.inf
         else:
-            out[i] = rate(
-                x,
-                y,
-                kind,
-                np.int64(1),
-                graph,
-                mix,
-                max_parents,
-                table,
-                no_pairs,
-                no_sets,
-                room,
-                sets[i],
-            )
+            out[i] = rate(x, y, kind, np.int64(1), search, sets[i])
     return out
-
-
-# ---
-
-#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "d667e921bb70"
-
-#: Answers of ``propose``.
-ASKS = 0
-FOUND = 1
-NOTHING = 2
 
 
 @njit(cache=True)
 def _is_allowed(x, y, kind, rules, allowed, banned_x, banned_y):
-    """Return whether the rules and the caller allow the pair's operator."""
+    """Return whether constraints and caller allow the pair's operator."""
     if (allowed >> kind) & 1 == 0:
         return False
     if kind == DELETE:
@@ -315,7 +279,7 @@ def _is_allowed(x, y, kind, rules, allowed, banned_x, banned_y):
 
 @njit(cache=True)
 def _best_of_row(y, graph, ratings, ranks, row_best, row_x):
-    """Renew, for each kind of operator, the best x of row y; equal ratings go by rank."""
+    """Update the best x of row y for each kind of operator; ties are broken by rank."""
     for kind in range(3):
         row_best[kind, y] = -np.inf
         row_x[kind, y] = -1
@@ -332,7 +296,7 @@ def _best_of_row(y, graph, ratings, ranks, row_best, row_x):
 
 @njit(cache=True)
 def _best_row(kind, ranks, row_best, row_x, threshold):
-    """Return the row with the best rating above the threshold, -1 if none is; ties go by rank."""
+    """Return the row with the best rating above the threshold, or -1; ties are broken by rank."""
     y = np.int64(-1)
     for k in range(ranks.shape[0]):
         if row_best[kind, k] <= threshold:
@@ -364,7 +328,7 @@ def propose(
     best_set,
     out,
 ):
-    """Renew dirty ratings and return ASKS, FOUND or NOTHING.
+    """Update dirty ratings and return ASKS (scores are missing), FOUND or NOTHING.
 
     Parameters
     ----------
@@ -375,24 +339,25 @@ def propose(
         ``dirty`` and ``dirty_rows``, uint8, (K, K) and (K,); ``row_best`` and ``row_x``, (3, K):
         the best rating of each row by kind of operator, and its x.
     ranks, mix : int64 and uint64, (K,)
-        Rank of each variable by content, and a number drawn from it: they settle exact ties.
+        Rank of each variable by content, and a hash of it, which break exact ties.
     rules : uint8, (K, K)
-        ``rules[x, y]``: 1 if x -> y must not be made, 2 if the edge must not be deleted.
+        ``rules[x, y]``: 1 if x -> y is forbidden, 2 if the edge is required.
     allowed : int
-        Bit set of kinds; the first kind with a gain above ``threshold`` is taken, in the order
+        Bit set of kinds; the first kind with a gain above ``threshold`` is chosen, in the order
         delete, reverse, insert.
     banned_x, banned_y : int
-        A pair that must not be inserted, or -1.
+        A pair that is not inserted, or -1.
     table : tuple of arrays
-        Local scores, as in ``graph_score_table``.
+        Cache of local scores, as in ``local_scores``.
     refused_pairs, refused_sets : int64 (n, 2), uint64 (n, n_words)
-        Operators that must not be proposed again.
+        Operators that are not proposed again.
     best_set, out : uint64 (n_words,), float64 (4,)
         The operator found: its C; its kind, x, y and gain.
     """
     ratings, dirty, dirty_rows, row_best, row_x = kept
     n = ratings.shape[0]
-    room = make_room(n, graph.shape[2])
+    work = work_arrays(n, graph.shape[2])
+    search = (graph, mix, max_parents, table, refused_pairs, refused_sets, work)
     asks = False
     for y in range(n):
         if dirty_rows[y] == 0:
@@ -408,20 +373,7 @@ def propose(
                 and _is_allowed(x, y, kind, rules, allowed, banned_x, banned_y)
                 and not has_no_set(x, y, kind, graph)
             ):
-                rating = rate(
-                    x,
-                    y,
-                    kind,
-                    np.int64(0),
-                    graph,
-                    mix,
-                    max_parents,
-                    table,
-                    refused_pairs,
-                    refused_sets,
-                    room,
-                    best_set,
-                )
+                rating = rate(x, y, kind, np.int64(0), search, best_set)
                 if np.isnan(rating):
                     clean = False
                     continue
@@ -446,20 +398,7 @@ def propose(
             if y < 0:
                 break
             x = row_x[kind, y]
-            gain = rate(
-                x,
-                y,
-                kind,
-                np.int64(1),
-                graph,
-                mix,
-                max_parents,
-                table,
-                refused_pairs,
-                refused_sets,
-                room,
-                best_set,
-            )
+            gain = rate(x, y, kind, np.int64(1), search, best_set)
             if gain == ratings[y, x]:
                 out[0] = kind
                 out[1] = x
@@ -473,7 +412,7 @@ def propose(
                 n_touched += 1
                 ratings[y, x] = gain
                 _best_of_row(y, graph, ratings, ranks, row_best, row_x)
-    # The lowered ratings hold for this graph only: elsewhere an edge may open the way again.
+    # The lowered ratings hold for this graph only.
     for i in range(n_touched - 1, -1, -1):
         y, x = touched[i, 0], touched[i, 1]
         ratings[y, x] = before[i]

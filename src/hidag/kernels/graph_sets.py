@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# --- Numbers that the graph kernels share; no kernels
-
 #: Kinds of operators.
 DELETE = 0
 REVERSE = 1
 INSERT = 2
 
-#: Parts of a graph, an array (5, K, n_words) of bit sets. Below a variable are those that can be
-#: reached from it by going along an arrow first and never against one.
+#: Parts of a graph, an array (5, K, n_words) of bit sets. JOINED are all adjacent variables; BELOW
+#: are those reachable by a partially directed path that begins with an arrow.
 PARENTS = 0
 CHILDREN = 1
 NEIGHBOURS = 2
@@ -23,22 +21,16 @@ BELOW = 4
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 
-#: The lowest one of a word times SHUFFLE has the place of that one in its top six bits, shuffled;
-#: PLACES undoes that.
+#: De Bruijn multiplication: the top six bits of the lowest one times SHUFFLE index PLACES.
 SHUFFLE = np.uint64(0x03F79D71B4CB0A89)
 PLACES = np.zeros(64, dtype=np.int64)
 for _place in range(64):
     PLACES[(int(SHUFFLE) << _place & (1 << 64) - 1) >> 58] = _place
 
 
-# ---
-
-#: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-
-
 @njit(cache=True)
 def in_word(word, k):
-    """Return whether variable k is in the set that ``word``, its own word, is part of."""
+    """Return whether variable k is in the set, given the word of k."""
     return (word >> np.uint64(k & 63)) & ONE != ZERO
 
 
@@ -50,25 +42,25 @@ def has(row, k):
 
 @njit(cache=True)
 def add(row, k):
-    """Put variable k into the set."""
+    """Add variable k to the set."""
     row[k >> 6] |= ONE << np.uint64(k & 63)
 
 
 @njit(cache=True)
 def drop(row, k):
-    """Take variable k out of the set."""
+    """Remove variable k from the set."""
     row[k >> 6] &= ~(ONE << np.uint64(k & 63))
 
 
 @njit(cache=True)
 def lowest(word):
-    """Return the place of the lowest one of a word that has one."""
+    """Return the position of the lowest one of a nonzero word."""
     return PLACES[((word & (~word + ONE)) * SHUFFLE) >> np.uint64(58)]
 
 
 @njit(cache=True)
 def size(row):
-    """Return how many variables are in the set."""
+    """Return the number of variables in the set."""
     out = 0
     for w in range(row.shape[0]):
         word = row[w]

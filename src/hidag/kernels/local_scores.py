@@ -1,8 +1,7 @@
-"""Local scores of many (variable, parent set) questions at once, from rows or a weighted table.
+"""Local scores of many pairs (variable, parent set), from rows or a weighted table.
 
-Counts are whole numbers (weights in fixed point) and the terms of a score are added in fixed
-point too. Both sums are therefore exact, so a score does not depend, not even in its last bit,
-on the order of the rows, of the columns or of the levels.
+Counts are integers (weights in fixed point), and the terms of a score are added in fixed point.
+Both sums are exact, so that a score is bit-identical in any order of rows, columns or levels.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from numba import njit
 
 from hidag.kernels.graph_sets import ONE, ZERO, add
 
-# --- Local scores of the search in a hash table, and questions for those that are missing
-
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "108414a52acc"
+CALLED_FILES = "713ceeb0b64b"
 
 
 @njit(cache=True)
 def look_up(table, node, row):
-    """Return the local score of ``node`` with parents ``row``, or NaN after asking for it."""
+    """Return the cached score of ``node`` with parents ``row``, or NaN after requesting it."""
     keys, values, asked, counters = table
     n_words = row.shape[0]
     mask = np.uint64(keys.shape[0] - 1)
@@ -30,7 +27,7 @@ def look_up(table, node, row):
     for w in range(n_words):
         h = (h ^ row[w]) * np.uint64(0xBF58476D1CE4E5B9)
         h ^= h >> np.uint64(32)
-    # A product's low bits know nothing of its factors' high bits: fold once more.
+    # The low bits of a product do not depend on the high bits of its factors: fold once more.
     h *= np.uint64(0x94D049BB133111EB)
     h ^= h >> np.uint64(32)
     slot = h & mask
@@ -58,11 +55,11 @@ def look_up(table, node, row):
 
 
 @njit(cache=True)
-def worth(table, node, row, x, last_row, last_value):
-    """Return what parent x adds to the local score; ``row`` holds the others, and then x too.
+def parent_gain(table, node, row, x, last_row, last_value):
+    """Return the gain of adding parent x to the parents ``row``, to which x is added.
 
-    The score without x is the same for most x that are asked about in turn: the last one is kept,
-    with its key in ``last_row`` (n_words + 1,).
+    Successive calls mostly share the score without x: the last one is cached, with its key in
+    ``last_row`` (n_words + 1,).
     """
     known = last_row[0] == np.uint64(node + 1)
     for w in range(row.shape[0]):
@@ -81,7 +78,7 @@ def worth(table, node, row, x, last_row, last_value):
 
 @njit(cache=True)
 def ask_many(table, nodes, rows):
-    """Return the scores of many questions, NaN where they have to be answered first."""
+    """Return many scores, NaN where they are requested but not yet computed."""
     out = np.empty(nodes.shape[0])
     for i in range(nodes.shape[0]):
         out[i] = look_up(table, nodes[i], rows[i])
@@ -101,8 +98,6 @@ def move_scores(table, larger):
             larger[1][asked[0]] = values[slot]
     counters[1] = 0
 
-
-# ---
 
 BDEU = 0
 BIC = 1
@@ -169,7 +164,7 @@ def _count_planes(node, parents, n_parents, levels, offset, planes, masks, place
 
 @njit(cache=True)
 def _relabel(code, slots, owner):
-    """Replace codes by 0, 1, .. in order of appearance; return how many there are."""
+    """Replace codes by 0, 1, .. in order of appearance; return the number of codes."""
     size = slots.shape[0]
     slots[:] = -1
     n_labels = 0
@@ -192,7 +187,7 @@ def _relabel(code, slots, owner):
 def _count_codes(
     node, parents, n_parents, levels, states, weights, code, slots, owner, limit, table
 ):
-    """Fill table by numbering every row's parent configuration; return the number of them."""
+    """Fill table by numbering the parent configurations of the rows; return their number."""
     n = states.shape[1]
     r = levels[node]
     q = 1
@@ -230,7 +225,7 @@ def score_many(
     unit,
     resolution,
 ):
-    """Return the local scores of many questions, shape (n_questions,).
+    """Return the local scores of many pairs (variable, parent set), shape (n_questions,).
 
     Parameters
     ----------

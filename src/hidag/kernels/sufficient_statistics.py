@@ -1,4 +1,4 @@
-"""Sums over rows of sampled latents: tables of items and families, scores of loadings."""
+"""Sums over rows of sampled latents: sufficient statistics, and scores of loadings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import numpy as np
 from numba import njit
 
 from hidag.kernels.gibbs import place_in_table
-
-# --- Products of tables over parts of the latents, row by row
 
 
 @njit(cache=True, nogil=True)
@@ -35,10 +33,8 @@ def multiply_out(left, right, between, out):
                     out[i, s, a, b] = factor * facing[b]
 
 
-# ---
-
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "2ccb4ab82331"
+CALLED_FILES = "10f14d0a5aa6"
 
 
 @njit(cache=True, nogil=True)
@@ -62,10 +58,10 @@ def tally(
     sum_x,
     families,
 ):
-    """Add rows ``start`` to ``stop`` to the tables, as often as their weights (N,) say.
+    """Add rows ``start`` to ``stop`` with weights (N,) to the tables.
 
-    ``count`` and ``sum_x`` (float64) run over the items' sub-states, ``families`` over the latents'
-    configurations and levels; the other arguments are those of the sampler's kernel.
+    ``count`` and ``sum_x`` (float64) are over the items' sub-states, ``families`` over the latents'
+    parent configurations and levels; the other arguments are those of the Gibbs sweeps.
     """
     n_items = item_ptr.shape[0] - 1
     n_latents = parent_ptr.shape[0] - 1
@@ -139,16 +135,16 @@ def item_scores(
     Parameters
     ----------
     draws : uint8 (R, N, K)
-        The first and the second half of the draws estimate each row's score independently: the
-        product of the two has no Monte-Carlo noise to add to the second moments.
+        The two halves of the draws estimate each row's score independently, so that their product
+        is unbiased for the second moment.
     first_column, last_column : int
         The item's columns: from the first to before the last.
     latents, levels : int64 (C,)
-        Terms ``1{Z_k >= u}`` whose coefficients are looked at, after the intercept's.
+        Terms ``1{Z_k >= u}`` of the scores after the intercept.
     weights : float64 (N,)
-        How many rows each row counts for.
+        Of the rows.
     gradient, information : float64 (1 + C,), (1 + C, 1 + C)
-        What is added to.
+        Accumulators.
     """
     n_draws = draws.shape[0]
     half = n_draws // 2
@@ -173,12 +169,11 @@ def item_scores(
             if r < half:
                 first[0] += u
                 for c in range(1, size):
-                    # A product is quicker than a branch that half of the rows take.
+                    # A product is faster than a branch that half of the rows take.
                     first[c] += u * (state[latents[c - 1]] >= levels[c - 1])
             else:
                 second[0] += u
                 for c in range(1, size):
-                    # A product is quicker than a branch that half of the rows take.
                     second[c] += u * (state[latents[c - 1]] >= levels[c - 1])
         for c in range(size):
             gradient[c] += weights[i] * (first[c] + second[c]) / n_draws
