@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
+import hidag
 from hidag.exceptions import SettingError
 from hidag.measurement.families import ITEM_TYPES, Family, MeanFamily, family_named, split_name
 from hidag.measurement.families.base import softplus
+
+PACKAGE = Path(hidag.__file__).parent
 
 #: Name, predictors at which the family is tested, auxiliary numbers, and the values it can take:
 #: a number of whole ones from 0 up, their list, or an interval (a censored one ends in a mass).
@@ -36,6 +42,21 @@ def test_every_family_is_tested():
     assert {split_name(case[0])[0] for case in CASES} == {
         name for name, kind in ITEM_TYPES.items() if issubclass(kind, Family)
     }
+
+
+def test_no_family_is_named_outside_its_folder():
+    # Designs, the demonstration and help texts name families on behalf of the user.
+    exempt = ("measurement/families", "simulation", "cli")
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        place = path.relative_to(PACKAGE).as_posix()
+        if place.startswith(exempt):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            named = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if named and split_name(node.value)[0] in ITEM_TYPES:
+                found.append(f"{place}:{node.lineno} {node.value}")
+    assert found == []
 
 
 @pytest.fixture(params=CASES, ids=[case[0] for case in CASES])

@@ -175,6 +175,8 @@ class Family(ItemType, ABC):
     limiting_distribution: str = ""
     #: Family to use if the variance exceeds the mean of a family that equates them; None elsewhere.
     overdispersed_alternative: str | None = None
+    #: Whether ``base`` depends on the auxiliary.
+    base_has_parameters: bool = True
     #: Number of cutpoints besides the intercept.
     n_cutpoints: int = 0
     #: Neighbouring cutpoints at most this far apart are at their bound.
@@ -292,15 +294,20 @@ class Family(ItemType, ABC):
     def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
         """Return the sufficient statistics of an item's responses (n,) for sums of ``base``.
 
-        By default the distinct values and their frequencies, shape (2, m). ``counts``, shape (n,),
-        are the frequencies of the responses, one by default.
+        The distinct values and their frequencies, shape (2, m), or the sum if ``base`` has no
+        parameters. ``counts``, shape (n,), are the frequencies of the responses, one by default.
         """
+        if not self.base_has_parameters:
+            base = self.base(x, np.ones(1))
+            return np.array([base.sum() if counts is None else base @ counts])
         values, place = np.unique(x, return_inverse=True)
         frequencies = np.bincount(place, counts, minlength=len(values))
         return np.asarray(np.stack([values, frequencies]), dtype=np.float64)
 
     def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
         """Return the sum of ``base`` over the responses of each item, shape (n,)."""
+        if not self.base_has_parameters:
+            return np.concatenate(list(statistics))
         # All items at once: with hundreds of items of few values the calls dominate the cost.
         sizes = np.array([one.shape[1] for one in statistics])
         values, counts = np.concatenate(statistics, axis=1)
@@ -479,31 +486,3 @@ def describe_invalid(x: Array, invalid: NDArray[np.bool_]) -> str:
     if (odd == odd[0]).all():
         return f"{format_value(odd[0])} {cells}"
     return f"other values {cells}, such as {format_value(odd[0])}"
-
-
-def find_no_counts(x: Array) -> ValueProblem | None:
-    """Return the problem with values (n,) that are not counts."""
-    if len(x) and x.min() < 0:
-        advice = use_family("use {real} for real-valued items", real="gaussian")
-        return ValueProblem(f"minimum {x.min():g}", advice)
-    fractions = x != np.floor(x)
-    if not fractions.any():
-        return None
-    n, first = np.count_nonzero(fractions), f"{x[fractions][0]:g}"
-    return ValueProblem(
-        f"{first} in 1 of {len(x)} cells" if n == 1 else f"fractions such as {first}",
-        use_family(
-            "use {real} or {positive} for real-valued items", real="gaussian", positive="lognormal"
-        ),
-    )
-
-
-def find_nonpositive(x: Array) -> ValueProblem | None:
-    """Return the problem with values (n,) that are not all positive."""
-    low = x <= 0
-    if not low.any():
-        return None
-    return ValueProblem(
-        f"minimum {x.min():g} and {np.count_nonzero(low)} of {len(x)} cells at or below 0",
-        use_family("use {real}, or NaN where 0 stands for a missing time", real="gaussian"),
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.special import expit, gammaln, polygamma, psi
 
@@ -38,6 +36,7 @@ class Beta(Family):
     n_columns = 2
     has_dispersion = True
     dispersion_meaning = "one over the precision"
+    base_has_parameters = False
     dispersion_bounds = (1e-8, 1e3)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
@@ -81,15 +80,6 @@ class Beta(Family):
     def base(self, x: Array, aux: Array) -> Array:
         """Return ``-log x - log(1 - x)``."""
         return np.asarray(-np.log(x) - np.log1p(-x))
-
-    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
-        """Return the sum of ``base``, which has no parameter."""
-        base = self.base(x, np.ones(1))
-        return np.array([base.sum() if counts is None else base @ counts])
-
-    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
-        """Return the sums of ``base``."""
-        return np.concatenate(list(statistics))
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
         """Return the mean."""

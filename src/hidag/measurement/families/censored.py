@@ -14,10 +14,10 @@ from hidag.measurement.families.base import (
     Array,
     Family,
     ValueProblem,
-    find_nonpositive,
     log_normal_density,
     normal_base,
 )
+from hidag.measurement.families.gaussian import find_nonpositive
 from hidag.measurement.families.registry import format_argument, register
 
 #: Relative rounding error of a limit after a conversion of units.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.special import expit, gammaln, logit
 
@@ -14,8 +12,8 @@ from hidag.measurement.families.base import (
     Family,
     MeanFamily,
     ValueProblem,
-    find_no_counts,
     softplus,
+    use_family,
 )
 from hidag.measurement.families.registry import register
 
@@ -27,6 +25,23 @@ LARGEST_SIMULATED_LOG_MEAN = 36.0
 SMALLEST_MEAN = 1e-3
 #: Largest mean of counts that numpy can draw from.
 LARGEST_RATE = 9e18
+
+
+def find_no_counts(x: Array) -> ValueProblem | None:
+    """Return the problem with values (n,) that are not counts."""
+    if len(x) and x.min() < 0:
+        advice = use_family("use {real} for real-valued items", real="gaussian")
+        return ValueProblem(f"minimum {x.min():g}", advice)
+    fractions = x != np.floor(x)
+    if not fractions.any():
+        return None
+    n, first = np.count_nonzero(fractions), f"{x[fractions][0]:g}"
+    return ValueProblem(
+        f"{first} in 1 of {len(x)} cells" if n == 1 else f"fractions such as {first}",
+        use_family(
+            "use {real} or {positive} for real-valued items", real="gaussian", positive="lognormal"
+        ),
+    )
 
 
 class LogMeanCounts(MeanFamily):
@@ -209,6 +224,7 @@ class ZeroInflatedPoisson(Family):
     n_columns = 2
     has_dispersion = True
     dispersion_meaning = "probability of an extra zero"
+    base_has_parameters = False
     dispersion_bounds = (1e-6, 1.0 - 1e-6)
     limiting_distribution = "Poisson counts"
 
@@ -241,15 +257,6 @@ class ZeroInflatedPoisson(Family):
     def base(self, x: Array, aux: Array) -> Array:
         """Return ``-log x!``."""
         return np.asarray(-gammaln(x + 1.0))
-
-    def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
-        """Return the sum of ``base``, which has no parameter."""
-        base = self.base(x, np.ones(1))
-        return np.array([base.sum() if counts is None else base @ counts])
-
-    def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
-        """Return the sums of ``base``."""
-        return np.concatenate(list(statistics))
 
     def to_unbounded(self, dispersion: Array) -> Array:
         """Return log odds."""

@@ -12,8 +12,8 @@ from hidag.measurement.families.base import (
     Array,
     MeanFamily,
     ValueProblem,
-    find_nonpositive,
 )
+from hidag.measurement.families.gaussian import find_nonpositive
 from hidag.measurement.families.registry import register
 
 #: Bound of predictors; larger values are refused in a table.

@@ -9,10 +9,21 @@ from hidag.measurement.families.base import (
     Array,
     MeanFamily,
     ValueProblem,
-    find_nonpositive,
     normal_base,
+    use_family,
 )
 from hidag.measurement.families.registry import register
+
+
+def find_nonpositive(x: Array) -> ValueProblem | None:
+    """Return the problem with values (n,) that are not all positive."""
+    low = x <= 0
+    if not low.any():
+        return None
+    return ValueProblem(
+        f"minimum {x.min():g} and {np.count_nonzero(low)} of {len(x)} cells at or below 0",
+        use_family("use {real}, or NaN where 0 stands for a missing time", real="gaussian"),
+    )
 
 
 @register("gaussian", default_for="real")
