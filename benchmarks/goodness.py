@@ -32,7 +32,7 @@ import numpy as np
 from standard_errors import LAW, Q, truth_of
 
 from hidag import DCRL, classify, fit_statistics, person_fit, simulate
-from hidag.reporting.misfit import misfits
+from hidag.reporting.misfit import find_misfits
 from hidag.simulation import Truth
 
 EIGHT_ITEMS = np.array(
@@ -134,7 +134,7 @@ def one_table(
             if (row["first"], row["second"]) == result.item_names[:2]
         )
         out["tied pair"] = float(first["p_value"] < 0.05)
-    out["doubted"] = float(bool(misfits(found)))
+    out["doubted"] = float(bool(find_misfits(found)))
     if found.absolute is not None:
         out["M2 / df"] = found.absolute.m2 / found.absolute.degrees
         out["M2"] = float(found.absolute.p_value < 0.05)

@@ -6,7 +6,7 @@ python examples/exploratory.py
 from __future__ import annotations
 
 from hidag import DCRL, evaluate, simulate
-from hidag.reporting import edges_in_words
+from hidag.reporting import format_edges
 from hidag.simulation import banded_q, dag_from_parents, make_truth, random_law
 
 
@@ -22,7 +22,7 @@ def main() -> None:
 
     print("Q, one row per item")
     print(model.q_matrix_)
-    print("graph:", ", ".join(edges_in_words(model.graph_)) or "no edges")
+    print("graph:", ", ".join(format_edges(model.graph_)) or "no edges")
     print("share of the latents' information in the items:", end=" ")
     print(f"{model.result_.information_ratio:.2f}")
     print("P(latent = 1) for the first three rows")

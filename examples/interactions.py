@@ -9,7 +9,7 @@ import numpy as np
 
 from hidag import DCRL, simulate
 from hidag.measurement import Terms
-from hidag.reporting import interactions_of
+from hidag.reporting import list_interactions
 from hidag.simulation import Truth, chain_dag, random_law
 
 SKILLS = ("Read", "Add", "Divide")
@@ -51,7 +51,7 @@ def main() -> None:
 
     print("Q unknown, interactions of two skills kept where they are worth their price")
     model = DCRL(3, effects=2, latent_names=("A", "B", "C"), random_state=0).fit(X)
-    for found in interactions_of(model.result_):
+    for found in list_interactions(model.result_):
         print(f"  {found.item:4} {found.term:5} {found.coefficient:6.2f}")
     with_pairs = int((truth.loadings[:, 3:] != 0).any(axis=1).sum())
     print(f"items that have an interaction in truth: {with_pairs}, the last ones")

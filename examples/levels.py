@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hidag import DCRL, evaluate, simulate
-from hidag.reporting import edges_in_words
+from hidag.reporting import format_edges
 from hidag.simulation import Truth, banded_q, dag_from_parents, random_law
 
 FAMILIES = ("gaussian", "poisson", "bernoulli")
@@ -41,7 +41,7 @@ def main() -> None:
     print("  " + "  ".join(result.terms.names(result.latent_names)))
     pure = np.flatnonzero(result.q_matrix.sum(axis=1) == 1)[:3]
     print(result.loadings[pure].round(2))
-    print("graph:", ", ".join(edges_in_words(model.graph_)) or "no edges")
+    print("graph:", ", ".join(format_edges(model.graph_)) or "no edges")
     print("expected levels of the first three rows")
     print(result.posterior(data.X[:3]).round(2))
     print("and the probabilities of the first latent's levels")

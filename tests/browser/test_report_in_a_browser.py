@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.reporting import ReportParts, Section, Table, write_report
+from hidag.reporting import ReportContent, Section, Table, render_report, write_report
 from hidag.simulation import design, simulate
 from hidag_paper.applications import ApplicationReport, ReportSection
 
@@ -36,7 +36,8 @@ def report(tmp_path_factory):
     pairs = [*result.graph.directed_edges, *result.graph.undirected_edges]
     support = tuple((a, b, (e + 1) / len(pairs)) for e, (a, b) in enumerate(pairs))
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_report(result, path, ReportParts(title="A study", support=support))
+    content = ReportContent(title="A study", support=support)
+    path.write_text(render_report(result, content), encoding="utf-8")
     return path, len(pairs)
 
 
@@ -60,7 +61,7 @@ def page(request, browser, report):
     opened.close()
 
 
-def test_it_opens_without_a_word_on_the_console_and_fits_the_screen(page):
+def test_the_page_has_no_console_messages_and_fits_the_screen(page):
     assert page.title() == "A study"
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= page.viewport_size["width"]
@@ -76,13 +77,13 @@ def long_names(tmp_path_factory, as_result):
     result = dataclasses.replace(as_result(truth), item_names=names)
     path = tmp_path_factory.mktemp("long") / "report.html"
     pairs = Table("pairs", "Pairs", ("first", "second", "p value"), ((names[0], names[1], 0.5),))
-    parts = ReportParts(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(pairs,))
-    write_report(result, path, parts)
+    content = ReportContent(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(pairs,))
+    path.write_text(render_report(result, content), encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_long_names_leave_room_for_the_numbers_and_are_not_squeezed(browser, long_names, width):
+def test_long_names_wrap_within_a_maximum_width(browser, long_names, width):
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto(long_names.as_uri())
     table = page.locator("#loadings table.sortable")
@@ -98,7 +99,7 @@ def test_long_names_leave_room_for_the_numbers_and_are_not_squeezed(browser, lon
     page.close()
 
 
-def test_models_side_by_side_are_seen_whole_where_the_screen_has_room(browser, tmp_path, as_result):
+def test_tables_of_models_use_a_wide_screen(browser, tmp_path, as_result):
     header = ("model", "log-likelihood", "parameters", "AIC", "BIC", "graph")
     graph = "Morphosyntactic - Cohesive; Cohesive - Lexical"
     rows = (("all effects (G-DINA, LCDM)", -42738.56, 81, 85639.12, 86123.5, graph),)
@@ -145,12 +146,12 @@ def test_the_threshold_hides_edges(page, report):
     drawn = "edges => edges.filter(edge => getComputedStyle(edge).display !== 'none').length"
     assert page.locator("g.edge").evaluate_all(drawn) == kept
     assert page.locator("g.node:visible").count() == 5
-    assert f"{kept} of {n_edges} edges" in page.locator("#threshold-said").inner_text()
+    assert f"{kept} of {n_edges} edges" in page.locator("#threshold-value").inner_text()
     page.select_option("#measure", "strength")
-    assert "edges" in page.locator("#threshold-said").inner_text()
+    assert "edges" in page.locator("#threshold-value").inner_text()
 
 
-def test_pointing_shows_tables_and_dragging_moves(page):
+def test_pointing_shows_tables_and_dragging_moves_nodes(page):
     node = page.locator("g.node").nth(1)
     node.scroll_into_view_if_needed()
     node.hover()
@@ -167,9 +168,7 @@ def test_pointing_shows_tables_and_dragging_moves(page):
 
 
 @pytest.mark.parametrize("width", [1280, 900, 390])
-def test_the_graph_stays_as_large_as_it_is_while_tables_are_shown(
-    browser, tmp_path, as_result, width
-):
+def test_the_graph_keeps_its_size_while_tables_are_shown(browser, tmp_path, as_result, width):
     path = tmp_path / "report.html"
     # Latents with several causes have wide tables.
     write_report(as_result(design("Model-8", rng=1)), path)
@@ -190,7 +189,7 @@ def test_the_graph_stays_as_large_as_it_is_while_tables_are_shown(
     page.close()
 
 
-def test_a_tap_shows_what_was_tapped_and_it_stays(browser, report):
+def test_a_tap_selects_a_node_or_edge(browser, report):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()
     page.goto(report[0].as_uri())
@@ -213,11 +212,11 @@ def test_a_tap_shows_what_was_tapped_and_it_stays(browser, report):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_what_is_folded_is_printed(browser, report, scripts):
+def test_collapsed_parts_are_printed(browser, report, scripts):
     context = browser.new_context(java_script_enabled=scripts)
     page = context.new_page()
     page.goto(report[0].as_uri())
-    folded = page.locator("details.held table").first
+    folded = page.locator("details.tables table").first
     assert not folded.is_visible()
     if scripts:
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
@@ -226,12 +225,12 @@ def test_what_is_folded_is_printed(browser, report, scripts):
         assert not folded.is_visible()
     page.emulate_media(media="print")
     assert folded.bounding_box()["height"] > 50
-    # What only the panel shows stays away.
+    # Contents of the side panel are not printed.
     assert not page.locator("#edge-0").is_visible()
     context.close()
 
 
-def test_a_dark_screen_has_a_dark_page_with_pictures_on_white(browser, report):
+def test_dark_mode_has_figures_on_white(browser, report):
     page = browser.new_page(color_scheme="dark")
     page.goto(report[0].as_uri())
     ground = "element => getComputedStyle(element).backgroundColor"
@@ -254,7 +253,7 @@ LINES = """cells => cells.map(cell => {
 
 @pytest.mark.parametrize("name", ["Tree-5", "Tree-10", "Model-13"])
 @pytest.mark.parametrize("latents", ["Z", "Reading between the lines, part "])
-def test_printed_loadings_have_all_their_columns_and_no_broken_number(
+def test_printed_loadings_have_all_columns_and_unbroken_numbers(
     browser, tmp_path, as_result, name, latents
 ):
     result = as_result(design(name, rng=1))

@@ -18,7 +18,7 @@ from hidag.inference import draw_asymptotic
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.measurement.terms import interactions_within
-from hidag.reporting.diagnostic_sections import effects_panel
+from hidag.reporting.panels import interventions_panel
 from hidag.structure import CPDAG
 
 from ..fitted_models import result_at
@@ -163,9 +163,9 @@ def test_unidentified_average_effects_have_no_value_and_no_interval():
     )
     assert str(found.unidentified_note()) == sentence
     assert average_effects(fit, causes=["Z1"]).unidentified_note() is None
-    section, tables = effects_panel(fit, found)
-    assert f"{sentence}." in section.paragraphs
-    assert all(not np.isnan(row[2]) for table in tables for row in table.rows)
+    panel = interventions_panel(fit, found)
+    assert f"{sentence}." in panel.paragraphs
+    assert all(not np.isnan(row[2]) for table in panel.tables for row in table.rows)
 
 
 def test_the_command_reports_unidentified_outcomes(tmp_path):

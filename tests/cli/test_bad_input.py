@@ -170,7 +170,7 @@ def test_a_failing_writer_leaves_the_folder_as_it_was(hidag, table, tmp_path, mo
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hidag.cli.output_files.write_report", full)
+    monkeypatch.setattr("hidag.cli.output_files.render_report", full)
     _refused(
         hidag("fit", table, "-k", 2, "--out", out, "--seed", 9, "--starts", 1),
         f"cannot write into the folder {out}: No space left on device; choose another one with "

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from hidag import load
-from hidag.cli.commands.bootstrap import with_bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.reporting import read_parts, render_report, write_parts
+from hidag.reporting import add_bootstrap, load_content, render_report, save_content
 
 from .conftest import read_rows
 
@@ -33,37 +32,40 @@ def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_
     effects = read_rows(out / "effect_intervals.csv")
     assert effects[0] == ["cause", "effect", "kind", "low", "high", "lower", "upper"]
     assert len(effects) == 1 + 2 * (1 + 8)
-    parts = read_parts(out / "report.json")
-    headings = [section.heading for section in parts.sections]
-    assert headings == ["How sure it is", "Who is where", "What if", "How well it fits"]
-    assert any("4 replicates, the graph of each" in text for text in parts.sections[2].paragraphs)
-    assert [s.heading for s in parts.sections].count("How sure it is") == 1
-    assert [pair[:2] for pair in parts.support] == [("Z1", "Z2")]
+    result = load(out / "result.npz")
+    content = load_content(out / "report.json")
+    headings = [section.heading for section in content.sections]
+    assert headings == ["Uncertainty", "Classification", "Interventions", "Goodness of fit"]
+    assert any(
+        "which includes the uncertainty about the graph" in text
+        for text in content.sections[2].paragraphs
+    )
+    assert [s.heading for s in content.sections].count("Uncertainty") == 1
+    assert [pair[:2] for pair in content.support] == [("Z1", "Z2")]
     page = (out / "report.html").read_text("utf-8")
-    assert "How sure it is" in page
-    assert "support in resampled tables" in page
-    assert parts.n_resampled == 4
-    assert "4 resampled tables. " in page
-    assert "So few tables say little." in page
+    assert "Uncertainty" in page
+    assert "bootstrap support" in page
+    assert content.n_resampled == 4
+    assert "4 bootstrap samples. " in page
+    assert "So few bootstrap samples are hardly informative." in page
     # Z2 -> Z1 in the fit and in three of four refits.
     arrow = np.array([[0, 0], [1, 0]], dtype=np.int8)
     refits = np.stack([arrow, arrow, arrow, arrow.T])
     turned = replace(more, fitted=replace(more.fitted, adjacency=arrow), adjacency=refits)
-    parts = with_bootstrap(parts, turned)
-    assert parts.support == (("Z1", "Z2", 1.0),)
-    assert parts.directions == (("Z2", "Z1", 0.75),)
-    # A latent that most refits lose is no small print, and another bootstrap takes that back.
-    assert parts.not_found_again == ()
+    content = add_bootstrap(content, result, turned)
+    assert content.support == (("Z1", "Z2", 1.0),)
+    assert content.directions == (("Z2", "Z1", 0.75),)
+    # A latent that most samples do not reproduce is a warning; another bootstrap replaces it.
+    assert content.unstable_latents == ()
     lost = replace(more, agreement=np.array([[1.0, 0.2], [1.0, 0.95], [0.99, 0.1], [1.0, 0.0]]))
-    parts = with_bootstrap(parts, lost)
-    assert parts.not_found_again == (
-        "some refits of resampled tables have another latent in the place of Z2 (the same in 1 of "
-        "4): what is said of it may not hold in another sample",
+    content = add_bootstrap(content, result, lost)
+    assert content.unstable_latents == (
+        "bootstrap samples often do not reproduce 1 latent: Z2 (reproduced in 1 of 4); the "
+        "interpretation of this latent may not generalize to other samples",
     )
-    assert read_parts(write_parts(parts, tmp_path / "parts.json")) == parts
-    result = load(out / "result.npz")
-    assert "in the place of Z2 (the same in 1 of 4)" in render_report(result, parts)
-    assert with_bootstrap(parts, turned).not_found_again == ()
+    assert load_content(save_content(content, tmp_path / "content.json")) == content
+    assert "Z2 (reproduced in 1 of 4)" in render_report(result, content)
+    assert add_bootstrap(content, result, turned).unstable_latents == ()
 
 
 def test_an_empty_title_leaves_the_title_as_it_is(hidag, table, tmp_path):
@@ -141,7 +143,7 @@ def test_few_refits_make_no_intervals_and_what_they_replace_is_said(hidag, table
     assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
     first = hidag(*words, 3)
     assert "is replaced there" not in first.stdout
-    assert "Intercepts and loadings with 50% intervals" in (out / "report.html").read_text("utf-8")
+    assert "Item parameters with 50% intervals" in (out / "report.html").read_text("utf-8")
     ran = hidag(*words, 1)
     assert ran.exit_code == 0, ran.stderr
     assert (

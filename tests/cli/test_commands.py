@@ -51,7 +51,7 @@ def test_simulate_fit_evaluate(hidag, tmp_path):
     assert found["shd_q"] <= 2
     shown = hidag("info", fit)
     assert shown.exit_code == 0
-    assert "A table of 1,500 rows and 15 items was explained by 5 hidden yes/no causes." in (
+    assert "The data have 1,500 rows and 15 items. The model has 5 binary latent variables." in (
         shown.stdout
     )
     assert "seed 0, made with hidag" in shown.stdout

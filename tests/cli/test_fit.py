@@ -50,18 +50,18 @@ def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path,
     assert page.count('<g class="node"') == 2
 
 
-def test_a_model_that_does_not_fit_is_said_so_first(hidag, table, tmp_path):
+def test_misfit_is_reported_first(hidag, table, tmp_path):
     ran = hidag("fit", table, "-k", 1, "--out", tmp_path / "poor", "--no-plots")
     assert ran.exit_code == 0, ran.stderr
-    assert "the model does not fit how items go together: RMSEA2 is" in ran.stderr
+    assert "poor fit of the associations between items: RMSEA2 " in ran.stderr
     page = (tmp_path / "poor" / "report.html").read_text("utf-8")
-    assert page.index("The model does not fit how items") < page.index("What was fitted")
+    assert page.index("Poor fit of the associations") < page.index("Model and data")
     assert '<div class="good"' not in page
-    # Without what was computed beside the fit, nobody knows.
+    # The fit alone does not show the misfit.
     (tmp_path / "poor" / "report.json").unlink()
     assert hidag("report", tmp_path / "poor").exit_code == 0
     page = (tmp_path / "poor" / "report.html").read_text("utf-8")
-    assert "The model does not fit" not in page
+    assert "Poor fit" not in page
     assert '<div class="good"' not in page
 
 
@@ -105,26 +105,26 @@ def test_without_pictures_the_report_lacks_nothing_but_them(hidag, table, tmp_pa
         assert (tmp_path / name / "report.html").read_text("utf-8") == page
 
 
-def test_a_report_says_which_command_computes_what_takes_long(hidag, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("hidag.cli.commands.report.WORK_OF_ERRORS", 0)
+def test_reports_name_the_command_that_computes_slow_results(hidag, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("hidag.reporting.assembly.MAX_ERROR_WORK", 0)
     out = tmp_path / "fit"
     assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
     page = (out / "report.html").read_text("utf-8")
-    assert "<h2>How sure it is</h2>" in page
+    assert "<h2>Uncertainty</h2>" in page
     command = "<code>hidag errors</code>"
-    assert f"Standard errors take longer than the fit here; {command} computes them" in page
+    assert f"Standard errors take longer than the fit; {command} computes them" in page
 
 
-def test_statistics_that_are_not_there_have_their_reason(hidag, table, tmp_path, monkeypatch):
+def test_missing_fit_statistics_have_a_reason(hidag, table, tmp_path, monkeypatch):
     words = ("fit", table, "-k", 2, "--no-plots", "--out")
     assert hidag(*words, tmp_path / "asked", "--no-statistics").exit_code == 0
     asked = (tmp_path / "asked" / "report.html").read_text("utf-8")
     command = "<code>hidag goodness</code>"
-    assert f"Not computed here, as the fit was asked not to; {command} does so." in asked
-    monkeypatch.setattr("hidag.cli.commands.report.WORK_OF_A_MOMENT", 0)
+    assert f"they were not requested; {command} computes them." in asked
+    monkeypatch.setattr("hidag.reporting.assembly.MAX_STATISTICS_WORK", 0)
     assert hidag(*words, tmp_path / "long").exit_code == 0
     long = (tmp_path / "long" / "report.html").read_text("utf-8")
-    assert "Not computed here, as it takes longer than the fit" in long
+    assert "Fit statistics were not computed: they take longer than the fit" in long
 
 
 def test_a_folder_brings_its_types_and_its_q(hidag, table, q_file, tmp_path):
@@ -193,9 +193,10 @@ def test_options_reach_the_estimator(hidag, table, tmp_path):
         *("--law", "saturated", "--effective-size", "0.5"),
     )
     assert ran.exit_code == 0, ran.stderr
-    settings = load(out / "result.npz").settings
+    result = load(out / "result.npz")
+    assert result.seed == 5
+    settings = result.settings
     expected = {
-        "seed": 5,
         "n_starts": 1,
         "method": "saem",
         "penalty": "scad",
@@ -211,11 +212,11 @@ def test_options_reach_the_estimator(hidag, table, tmp_path):
     assert {name: settings[name] for name in expected} == expected
 
 
-def test_a_fit_that_has_not_settled_warns_in_one_line(hidag, table):
+def test_a_fit_that_did_not_converge_warns_in_one_line(hidag, table):
     ran = hidag("fit", table, "-k", 2, "--max-iter", 1, "--tol", 1e-12)
     assert ran.exit_code == 0
     first = ran.stderr.splitlines()[0]
-    assert first.startswith("hidag: warning: the estimate had not settled after ")
+    assert first.startswith("hidag: warning: the estimate did not converge in ")
     assert all(line.startswith("hidag: warning: ") for line in ran.stderr.splitlines())
 
 

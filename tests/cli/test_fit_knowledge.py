@@ -32,8 +32,8 @@ def test_what_is_known_beforehand_is_obeyed_and_told(tmp_path, hidag):
     probabilities = result.law.probabilities.reshape(2, 2, 2)
     assert probabilities[1, :, 0].max() == 0.0
     page = (tmp_path / "fit" / "report.html").read_text("utf-8")
-    assert "Told beforehand, not found in the data" in page
-    assert "at the model's word and with what was told beforehand, settle the direction" in page
+    assert "Prior knowledge, not estimated from the data" in page
+    assert "identified by the data under the model and the prior knowledge" in page
     assert "three -&gt; one" in page
 
 

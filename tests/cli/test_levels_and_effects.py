@@ -55,11 +55,11 @@ def test_a_fit_with_levels_says_them_and_writes_one_column_per_level(
     law = read_rows(out / "latent_law.csv")
     assert [row[:2] for row in law[1:]] == [[str(a), str(b)] for a in range(3) for b in range(2)]
     page = (out / "report.html").read_text("utf-8")
-    assert "2 hidden causes, 1 with 2 levels and 1 with 3 levels" in page
+    assert "2 latent variables, 1 with 2 levels and 1 with 3 levels" in page
 
     again = hidag("info", out)
     assert "levels of the latents, and the share of rows at each" in again.stdout
-    assert "explained by 2 hidden causes, 1 with 2 levels and 1 with 3 levels." in again.stdout
+    assert "The model has 2 latent variables, 1 with 2 levels and 1 with 3 levels." in again.stdout
 
 
 def test_binary_fits_keep_their_columns(hidag, measured, tmp_path):
@@ -94,8 +94,8 @@ def test_interactions_are_listed_and_written(hidag, tmp_path):
     result = load(out / "result.npz")
     assert result.settings["effects"] == "all"
     assert (
-        "Interactions of any order inside an item's causes were allowed (all are fitted with a "
-        "given Q-matrix); 3 are in the model, in 3 items." in ran.stdout
+        "Interactions of any order among the latents of an item were allowed (all of them, as Q is "
+        "given); the model has 3 interactions in 3 items." in ran.stdout
     )
     header = read_rows(out / "loadings.csv")[0]
     assert header[3:-1] == ["Add", "Carry", "Add*Carry"]
@@ -112,7 +112,7 @@ def test_dina_and_an_order_reach_the_estimator(hidag, tmp_path):
     ran = hidag("fit", study, "--effects", "dina", "--law", "saturated")
     assert ran.exit_code == 0, ran.stderr
     assert (
-        "An item with several causes responds only when all of them are present (DINA).\n"
+        "An item with several latents responds only if all of them are present (DINA).\n"
         in ran.stdout
     )
     out = tmp_path / "fit"

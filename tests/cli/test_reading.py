@@ -39,7 +39,7 @@ def test_codes_are_missing_answers_in_the_fit_and_ever_after(hidag, coded, tmp_p
     ours, theirs = load(tmp_path / "fit" / "result.npz"), load(tmp_path / "same" / "result.npz")
     assert ours.item_names == theirs.item_names == tuple(ITEMS)
     np.testing.assert_array_equal(ours.loadings, theirs.loadings)
-    assert ours.settings["reading"] == {"missing": ["99,-9", "item2=refused"], "drop": ["rem*"]}
+    assert ours.reading == {"missing": ["99,-9", "item2=refused"], "drop": ["rem*"]}
     for words in (
         ("classify", "FIT", table, "--out", "OUT"),
         ("errors", "FIT", table, "--out", "OUT"),

@@ -51,10 +51,10 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     ).fit(answers, sample_weight=weights * worth / weights.sum())  # fmt: skip
     np.testing.assert_allclose(result.intercept, again.intercept_, atol=1e-3)
     page = (out / "report.html").read_text("utf-8")
-    assert "Rows were counted by weights." in page
+    assert "Sample weights were used." in page
     assert "these statistics count every row once" not in page
     assert f"400 rows (worth {worth:.1f} of equal weight)" in page
-    assert "Is Q right" in page
+    assert "Q-matrix validation" in page
     assert "averages over the rows of the table, each counted once" in page
 
 
@@ -65,7 +65,7 @@ def test_statistics_of_weighted_rows_judge_a_weighted_fit(hidag, tmp_path, answe
         told.append(found.n_effective)
         return ("it fits badly",)
 
-    monkeypatch.setattr("hidag.cli.commands.report.misfits", misfits)
+    monkeypatch.setattr("hidag.reporting.panels.find_misfits", misfits)
     rng = np.random.default_rng(0)
     weights = rng.gamma(4.0, 1.0, len(answers)).round(3)
     rows = [[w, *row] for w, row in zip(weights, answers.tolist(), strict=True)]
@@ -82,7 +82,7 @@ def test_statistics_of_weighted_rows_judge_a_weighted_fit(hidag, tmp_path, answe
     (tmp_path / "fit" / "report.json").write_text(json.dumps({**parts, "doubts": []}), "utf-8")
     assert hidag("report", tmp_path / "fit").exit_code == 0
     page = report.read_text("utf-8")
-    assert "Statistics of fit count every row once here, and so they do not judge" in page
+    assert "The fit statistics ignore the sample weights" in page
     assert '<div class="good"' not in page
 
 

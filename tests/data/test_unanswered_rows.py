@@ -11,7 +11,7 @@ from hidag.diagnostics import classify, fit_statistics, person_fit, validate_q
 from hidag.exceptions import DataError, HidagWarning
 from hidag.fitting.information_criteria import information_criteria
 from hidag.inference import bootstrap, standard_errors
-from hidag.reporting.fit_description import what_was_fitted
+from hidag.reporting.fit_description import describe_fit
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 N, EMPTY = 300, 500
@@ -126,7 +126,7 @@ def test_few_empty_rows_are_told_with_the_fit_only(tables):
     values = tables[0]
     result = fitted(np.vstack([values, np.full((3, 8), np.nan)]), q_matrix=Q)
     n = len(values)
-    assert f"3 of {n + 3} rows have no answer and count for nothing." in what_was_fitted(result)
+    assert f"3 of {n + 3} rows have no answer and count for nothing." in describe_fit(result)
     assert result.n_samples == n + 3
     assert unanswered_in_words(1, 20) == "1 of 20 rows has no answer and counts for nothing"
 

@@ -12,7 +12,7 @@ from hidag import DCRL, Knowledge
 from hidag.diagnostics import validate_q
 from hidag.diagnostics.q_entry_tests import changed, given_q, screened_entries
 from hidag.exceptions import HidagWarning
-from hidag.reporting.diagnostic_sections import q_panel
+from hidag.reporting.panels import q_validation_panel
 
 Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=np.int8)
 
@@ -108,7 +108,7 @@ def test_entries_that_make_no_difference_are_left_and_told_as_not_judged(
         f"in which they make a difference: {named}"
     )
     assert sentence in found.summary().splitlines()
-    assert f"P{sentence[1:]}." in q_panel(found)[0].paragraphs
+    assert f"P{sentence[1:]}." in q_validation_panel(found).paragraphs
 
 
 def test_entries_of_conjunctive_items_are_judged_where_every_state_occurs(all_effects):

@@ -188,15 +188,15 @@ def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
 
 def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
     from hidag.config import CONFIG
-    from hidag.reporting.fit_description import FEWEST_ITEMS, MUCH_MISSING
+    from hidag.reporting.fit_description import HIGH_MISSING_SHARE, MIN_ITEMS
 
     text = " ".join((ROOT / "docs" / "after_the_fit.md").read_text("utf-8").split())
     for sentence in (
-        f"latents with fewer than {FEWEST_ITEMS} items",
+        f"latents with fewer than {MIN_ITEMS} items",
         f"less than {CONFIG.information.low_ratio:g} of what seeing them would tell".replace(
             "0.", "."
         ),
-        f"more than {MUCH_MISSING:g} of the cells missing".replace("0.", "."),
+        f"more than {HIGH_MISSING_SHARE:g} of the cells missing".replace("0.", "."),
     ):
         assert sentence in text
 

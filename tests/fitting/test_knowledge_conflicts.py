@@ -13,7 +13,7 @@ from hidag.exceptions import HidagWarning, KnowledgeWarning
 from hidag.fitting.fit_warnings import knowledge_conflicts
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.reporting import render_report
-from hidag.reporting.fit_description import concerns
+from hidag.reporting.fit_description import list_concerns
 from hidag.simulation import make_truth, simulate
 from hidag.structure.knowledge import admits_complete_dag
 
@@ -77,12 +77,14 @@ def test_the_fit_says_what_rejected_knowledge_costs_and_which_pairs(rows, tmp_pa
 
 def test_the_report_says_so_first_and_calls_no_forbidden_pair_independent(rows):
     result, warned = fitted(rows, knowledge=ALL)
-    assert concerns(result, warned)[0] == warned[0]
-    assert len(concerns(result, warned)) == len(concerns(result))
+    (conflict,) = knowledge_conflicts(result)
+    assert [str(conflict)] == warned
+    assert list_concerns(result, [KnowledgeWarning.of(conflict)])[0] == conflict
+    assert list_concerns(result, [conflict]) == list_concerns(result)
     page = render_report(result)
     assert f"<li>T{warned[0][1:]}.</li>" in page
     assert "look independent" not in page
-    assert "No edge could be found: all pairs were forbidden beforehand." in page
+    assert "The graph has no edge: prior knowledge excludes all pairs." in page
 
 
 def test_one_pair_is_named_alone(rows):
@@ -128,7 +130,7 @@ def test_a_hierarchy_that_people_do_not_keep_to_is_doubted(rows):
         f"the data contradict the hierarchy: it costs {cost.log_likelihood:,.1f} units of "
         f"log-likelihood in 800 rows, and saves {cost.saved:.1f} by fewer parameters"
     )
-    assert sentence in concerns(result)
+    assert sentence in map(str, list_concerns(result))
 
 
 def test_sampled_latents_say_by_their_counts_what_rejected_knowledge_costs(rows, tmp_path):

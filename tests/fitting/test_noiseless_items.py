@@ -13,7 +13,7 @@ from hidag import DCRL
 from hidag.exceptions import IdentifiabilityWarning
 from hidag.fitting.fit_warnings import noiseless_message
 from hidag.inference.standard_errors import standard_errors
-from hidag.reporting import concerns, what_was_fitted
+from hidag.reporting import describe_fit, list_concerns
 
 CODE = "noiseless-items"
 
@@ -87,7 +87,7 @@ def test_a_type_for_few_values_is_a_cure(family, n_values):
 def test_a_saved_fit_has_the_same_warning(tmp_path):
     result, warned = fitted(table()[1], "gaussian")
     again = hidag.load(result.save(tmp_path / "fit.npz"))
-    assert warned[0] in concerns(again)
+    assert warned[0] in map(str, list_concerns(again))
 
 
 def test_the_message_names_a_few_items():
@@ -109,8 +109,8 @@ def test_counts_that_end_as_poisson_counts_are_told_without_a_warning(family):
     X[:, 0] = rng.binomial(10, means[:, 0] / 10.0)
     result, told = fitted(X, family)
     assert told == []
-    assert concerns(result) == []
-    (sentence,) = (text for text in what_was_fitted(result) if "are fitted as" in text)
+    assert list_concerns(result) == []
+    (sentence,) = (text for text in describe_fit(result) if "are fitted as" in text)
     n_ended = int((result.dispersion < 2e-5).sum())
     assert sentence.startswith(f"{n_ended} of the {family} items are fitted as Poisson counts:")
     assert "(item_0" in sentence

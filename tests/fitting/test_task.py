@@ -12,7 +12,7 @@ from hidag.exceptions import (
     SettingError,
 )
 from hidag.fitting.task import read_task
-from hidag.reporting import concerns
+from hidag.reporting import list_concerns
 
 
 def task_of(n_items, n_latents, **settings):
@@ -73,11 +73,11 @@ def test_starts_that_were_all_stopped_are_not_said_to_have_settled():
     with pytest.warns(ConvergenceWarning, match="had not settled after max_iter=1 step; raise"):
         result = DCRL(2, max_iter=1, n_starts=2, random_state=0).fit(x).result_
     assert result.all_starts_stopped
-    sentences = [text for text in concerns(result) if "settled" in text]
+    sentences = [text for text in map(str, list_concerns(result)) if "converge" in text]
     assert len(sentences) == 1
     if result.converged:
         assert sentences[0] == (
-            "no start had settled after 1 step, so that the one that looked best may not be the "
-            "best; fit again with a larger max_iter before reading the numbers"
+            "no start converged in 1 iteration, so that the selected start may not be the best; "
+            "fit again with a larger max_iter before interpreting the estimates"
         )
     assert not DCRL(2, n_starts=2, random_state=0).fit(x).result_.all_starts_stopped

@@ -16,7 +16,7 @@ from hidag.exceptions import HidagWarning
 from hidag.inference import draw_asymptotic
 from hidag.inference.asymptotic_draws import try_draw_asymptotic
 from hidag.latent import NetworkLaw
-from hidag.reporting.diagnostic_sections import effects_panel
+from hidag.reporting.panels import interventions_panel
 
 from ..causal.test_pattern_answers import CHANCES, saturated_items
 from ..fitted_models import two_latents
@@ -131,9 +131,9 @@ def test_halves_that_no_row_has_together_leave_only_effects_across_without_inter
         assert np.isnan(row["upper"]) == crosses
     sentence = f"{words}; 7 effects have no interval"
     assert str(found.interval_note()) == sentence
-    section, tables = effects_panel(fit)
-    assert f"{sentence[0].upper()}{sentence[1:]}." in section.paragraphs
-    assert all("lower" in table.header for table in tables)
+    panel = interventions_panel(fit)
+    assert f"{sentence[0].upper()}{sentence[1:]}." in panel.paragraphs
+    assert all("lower" in table.header for table in panel.tables)
     asked = CliRunner().invoke(app, ["whatif", str(fit.save(tmp_path / "fit.npz")), "--effects"])
     assert sentence in asked.output
     assert asked.output.count("  no interval\n") == 7

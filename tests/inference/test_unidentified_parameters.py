@@ -13,10 +13,10 @@ from hidag.inference.refit import BootstrapTask, align_refit
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.metrics import evaluate, match_latents
-from hidag.reporting.diagnostic_sections import bootstrap_panel
-from hidag.reporting.findings_text import what_was_found
-from hidag.reporting.fit_report import summary_content
-from hidag.reporting.model_description import loadings_in_words
+from hidag.reporting.findings import describe_findings
+from hidag.reporting.model_description import describe_loadings
+from hidag.reporting.panels import bootstrap_panel
+from hidag.reporting.report import fit_variables
 
 from ..fitted_models import result_at
 
@@ -49,15 +49,13 @@ def test_strengths_are_those_in_states_that_can_occur(moved):
     fit = fit_with(moved)
     np.testing.assert_allclose(fit.strengths[6:], [[0.1, 3.0], [0.2, 2.0]], atol=1e-12)
     np.testing.assert_allclose(fit.strengths[:6], 2.5 * Q[:6])
-    rows = {row["item"]: row["loadings"] for row in summary_content(fit, plots=False)["rows"]}
+    rows = {row["item"]: row["loadings"] for row in fit_variables(fit, plots=False)["rows"]}
     np.testing.assert_allclose(rows["X7"], [0.1, 3.0], atol=1e-12)
-    assert what_was_found(fit)[-1] == (
-        "Z1 shows in 5 items, most strongly in X1, X2 and X3. "
-        "Z2 shows in 5 items, most strongly in X7, X4 and X5."
+    assert describe_findings(fit)[-1] == (
+        "Z1 is measured by 5 items, most strongly by X1, X2 and X3. "
+        "Z2 is measured by 5 items, most strongly by X7, X4 and X5."
     )
-    assert "of the item's other causes as far as prerequisites let them occur." in (
-        loadings_in_words(fit)
-    )
+    assert "among the combinations that prerequisites allow" in describe_loadings(fit)
 
 
 def test_an_item_does_not_show_a_latent_that_changes_no_answer_of_it():
@@ -67,7 +65,7 @@ def test_an_item_does_not_show_a_latent_that_changes_no_answer_of_it():
     loadings[6:] = [[0.0, 0.0, 2.0]] * 2
     fit = replace(fit, parameters=replace(fit.parameters, loadings=loadings))
     np.testing.assert_array_equal(fit.strengths[6:], [[0.0, 2.0]] * 2)
-    assert "Z1 shows in 3 items: X1, X2 and X3." in what_was_found(fit)[-1]
+    assert "Z1 is measured by 3 items: X1, X2 and X3." in describe_findings(fit)[-1]
 
 
 def test_refits_are_matched_by_what_states_that_can_occur_tell():
@@ -92,7 +90,7 @@ def test_coefficients_known_in_sum_only_have_no_intervals():
         "X7: Z1*Z2, X8: Z2, X8: Z1*Z2"
     )
     assert sentence in found.summary().splitlines()
-    assert f"N{sentence[1:]}." in bootstrap_panel(found)[0].paragraphs
+    assert f"N{sentence[1:]}." in bootstrap_panel(found).paragraphs
 
 
 def test_a_saved_bootstrap_keeps_which_coefficients_are_known_in_sum_only(tmp_path):

@@ -7,14 +7,14 @@ import pytest
 
 from hidag import DCRL, bootstrap, classify, fit_statistics, standard_errors, validate_q
 from hidag.reporting import Table
-from hidag.reporting.diagnostic_sections import (
+from hidag.reporting.content import display_table
+from hidag.reporting.panels import (
     bootstrap_panel,
-    errors_panel,
-    fit_panel,
-    placement_panel,
-    q_panel,
+    classification_panel,
+    goodness_of_fit_panel,
+    q_validation_panel,
+    standard_error_panel,
 )
-from hidag.reporting.sections import shown_table
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +27,13 @@ def fitted():
     return DCRL(2, family="bernoulli", random_state=0).fit(table).result_, table
 
 
-def test_the_panel_of_fit_has_the_numbers_and_the_worst_first(fitted):
+def test_goodness_of_fit_panel_lists_the_worst_first(fitted):
     found = fit_statistics(*fitted, n_tables=20)
-    section, tables = fit_panel(found)
-    assert f"RMSEA2 {found.absolute.rmsea:.4f}" in section.paragraphs[1]
-    assert section.tables == tuple(table.name for table in tables)
-    assert section.tables == ("item_fit", "pair_fit", "checks")
+    panel = goodness_of_fit_panel(found)
+    tables = panel.tables
+    assert f"RMSEA2 {found.absolute.rmsea:.4f}" in panel.paragraphs[1]
+    assert panel.fit_assessed
+    assert panel.section.tables == ("item_fit", "pair_fit", "checks")
     for table in tables:
         column = table.header.index("p value")
         chances = [row[column] for row in table.rows]
@@ -41,70 +42,72 @@ def test_the_panel_of_fit_has_the_numbers_and_the_worst_first(fitted):
     assert tables[1].caption.endswith("(25 of 28)")
 
 
-def test_the_panel_of_fit_says_what_weights_make_of_the_rows(fitted):
+def test_goodness_of_fit_panel_reports_the_effective_sample_size(fitted):
     result, table = fitted
     weights = np.random.default_rng(0).gamma(2.0, 1.0, len(table))
     found = fit_statistics(result, table, sample_weight=weights, n_tables=20)
-    section, tables = fit_panel(found)
-    worth = f"400 rows (worth {found.n_effective:,.1f} of equal weight) and 3,200 observed cells"
-    assert worth in section.paragraphs[0]
-    used = f"400 rows (worth {found.absolute.n_effective:,.1f} of equal weight) without a missing"
-    assert used in section.paragraphs[1]
-    assert all("n effective" in table.header for table in tables)
-    plain, tables = fit_panel(fit_statistics(result, table, n_tables=20))
-    assert plain.paragraphs[0].endswith("; 400 rows and 3,200 observed cells were used.")
-    assert plain.paragraphs[1].endswith("; 400 rows without a missing cell.")
-    assert not any("n effective" in table.header for table in tables)
+    panel = goodness_of_fit_panel(found)
+    worth = f"400 rows (worth {found.n_effective:,.1f} of equal weight), 3,200 observed cells"
+    assert worth in panel.paragraphs[0]
+    used = f"400 rows (worth {found.absolute.n_effective:,.1f} of equal weight) without missing"
+    assert used in panel.paragraphs[1]
+    assert all("n effective" in table.header for table in panel.tables)
+    plain = goodness_of_fit_panel(fit_statistics(result, table, n_tables=20))
+    assert plain.paragraphs[0].endswith(" (400 rows, 3,200 observed cells).")
+    assert plain.paragraphs[1].endswith(" (400 rows without missing cells).")
+    assert not any("n effective" in table.header for table in plain.tables)
 
 
-def test_the_panel_of_placements_names_latents_in_doubt(fitted):
+def test_classification_panel_names_latents_with_low_accuracy(fitted):
     found = classify(*fitted)
-    section, tables = placement_panel(found)
+    panel = classification_panel(found)
+    tables = panel.tables
     assert [row[0] for row in tables[0].rows] == ["Z1", "Z2", "(profile)"]
     assert sum(row[1] for row in tables[1].rows) == 400
-    in_doubt = [row[0] for row in tables[0].rows[:2] if row[1] < 0.8]
-    said = [words for words in section.paragraphs if "should not decide" in words]
-    assert bool(said) == bool(in_doubt)
+    inaccurate = [row[0] for row in tables[0].rows[:2] if row[1] < 0.8]
+    warned = [text for text in panel.paragraphs if "do not base decisions" in text]
+    assert bool(warned) == bool(inaccurate)
 
 
-def test_the_panel_of_placements_has_no_table_of_profiles_where_none_is_common(fitted):
+def test_classification_panel_has_no_table_of_profiles_if_none_is_common(fitted):
     found = classify(*fitted)
     digits = np.array([[i >> k & 1 for k in range(9)] for i in range(400)])
-    section, tables = placement_panel(dataclasses.replace(found, profiles=digits))
-    assert [table.name for table in tables] == ["placement"]
-    assert section.tables == ("placement",)
-    assert section.paragraphs[-1] == "All 400 rows have profiles of their own: none is common."
+    panel = classification_panel(dataclasses.replace(found, profiles=digits))
+    assert [table.name for table in panel.tables] == ["placement"]
+    assert panel.section.tables == ("placement",)
+    assert panel.paragraphs[-1] == "All 400 rows have profiles of their own: none is common."
 
 
-def test_the_panel_of_errors_has_the_shares_and_the_items(fitted):
+def test_standard_error_panel_has_the_latent_distribution_and_the_items(fitted):
     found = standard_errors(*fitted)
-    section, tables = errors_panel(found)
-    assert section.heading == "How sure it is"
+    panel = standard_error_panel(found)
+    tables = panel.tables
+    assert panel.heading == "Uncertainty"
     assert [table.name for table in tables] == ["share_errors", "errors"]
     assert [row[0] for row in tables[0].rows] == ["Z1", "Z1", "Z2", "Z2"]
     assert len(tables[1].rows) == sum(row[0] == "coefficient" for row in found.table.rows)
-    assert "from 400 rows" in section.paragraphs[0]
+    assert "from 400 rows" in panel.paragraphs[0]
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-def test_the_panel_of_a_given_q_says_what_the_data_would_change(fitted, wrong):
+def test_q_validation_panel_lists_changes_that_the_data_support(fitted, wrong):
     result, table = fitted
     q = result.q_matrix.copy()
     if wrong:
         q[0] = 1 - q[0]
     given = DCRL(2, q_matrix=q, family="bernoulli", random_state=0).fit(table).result_
-    section, tables = q_panel(validate_q(given, table))
-    assert section.heading == "Is Q right"
+    panel = q_validation_panel(validate_q(given, table))
+    assert panel.heading == "Q-matrix validation"
     if wrong:
-        assert "would change 2 of 16 entries" in section.paragraphs[0]
-        assert {row[0] for row in tables[0].rows} == {"item_0"}
+        assert "support changes of 2 of 16 entries" in panel.paragraphs[0]
+        assert {row[0] for row in panel.tables[0].rows} == {"item_0"}
     else:
-        assert "would change none of the 16 entries" in section.paragraphs[0]
-        assert tables == ()
+        assert "support no change of the 16 entries" in panel.paragraphs[0]
+        assert panel.tables == ()
 
 
 @pytest.mark.parametrize(("n_refits", "level"), [(6, "71%"), (30, "90%")])
-def test_captions_give_the_level_that_so_few_refits_reach(fitted, n_refits, level):
+def test_captions_give_the_attained_level_of_few_samples(fitted, n_refits, level):
     few = bootstrap(*fitted, n_resamples=2, start="fitted", random_state=0)
     again = np.arange(n_refits) % 2
     arrays = {
@@ -112,19 +115,19 @@ def test_captions_give_the_level_that_so_few_refits_reach(fitted, n_refits, leve
         for field in dataclasses.fields(few)
         if isinstance(getattr(few, field.name), np.ndarray)
     }
-    _, tables = bootstrap_panel(dataclasses.replace(few, **arrays))
+    tables = bootstrap_panel(dataclasses.replace(few, **arrays)).tables
     captions = [table.caption for table in tables if "intervals" in table.name]
     assert captions == [
-        f"How common each level of each latent is, with {level} intervals",
-        f"Intercepts and loadings with {level} intervals",
+        f"Latent distribution with {level} intervals",
+        f"Item parameters with {level} intervals",
     ]
 
 
-def test_small_chances_are_not_shown_as_none():
+def test_small_p_values_are_not_rounded_to_zero():
     table = Table("t", "", ("p",), ((0.0,), (0.00012,), (0.25,), (2e-15,), (float("nan"),)))
-    assert shown_table(table)["rows"] == [["0"], ["0.00012"], ["0.250"], ["2e-15"], [""]]
+    assert display_table(table)["rows"] == [["0"], ["0.00012"], ["0.250"], ["2e-15"], [""]]
 
 
-def test_what_rounding_leaves_of_zero_is_zero():
+def test_rounding_errors_are_displayed_as_zero():
     table = Table("t", "", ("expected correlation",), ((-5.5e-18,), (1e-4,), (-0.25,)))
-    assert shown_table(table)["rows"] == [["0"], ["0.0001"], ["-0.250"]]
+    assert display_table(table)["rows"] == [["0"], ["0.0001"], ["-0.250"]]

@@ -12,8 +12,8 @@ import pytest
 from hidag import CPDAG, DCRL
 from hidag.exceptions import FileError
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.reporting import ReportParts, Section, Table, read_parts, render_report, write_parts
-from hidag.reporting.interactive_graph import graph_panel
+from hidag.reporting import ReportContent, Section, Table, load_content, render_report, save_content
+from hidag.reporting.graph_drawing import draw_graph
 from hidag.simulation import dag_from_parents, design, make_truth, random_law, simulate
 
 HOSTILE = '<script>alert("1")</script>'
@@ -30,14 +30,14 @@ def result():
     )
 
 
-PARTS = ReportParts(
+CONTENT = ReportContent(
     title="A <i>study</i>",
     warnings=("one thing",),
-    sections=(Section("How well it fits", ("In a word: well.",), (), ("fit",)),),
+    sections=(Section("Goodness of fit", ("It fits well.",), (), ("fit",)),),
     tables=(Table("fit", "Numbers", ("what", "value"), ((HOSTILE, 0.5), ("b", None))),),
     command="hidag fit t.csv",
-    doubts=("another thing",),
-    examined=True,
+    misfits=("another thing",),
+    fit_assessed=True,
     support=(("a", "b", 1.0),),
     directions=(("b", "a", 0.8),),
     plots=False,
@@ -46,10 +46,10 @@ PARTS = ReportParts(
 
 @pytest.fixture(scope="module")
 def page(result):
-    return render_report(result, PARTS)
+    return render_report(result, CONTENT)
 
 
-def test_the_only_script_is_the_one_the_policy_names(page):
+def test_the_policy_names_the_only_script(page):
     scripts = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
     assert len(scripts) == 1
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
@@ -58,90 +58,90 @@ def test_the_only_script_is_the_one_the_policy_names(page):
     assert re.findall(r'(?:src|href)="(?!data:|#)', page) == []
 
 
-def test_names_are_text_wherever_they_stand(page):
+def test_names_are_escaped(page):
     assert HOSTILE not in page
     assert "<i>study</i>" not in page
     assert page.count("&lt;script&gt;") >= 4
 
 
-def test_parts_findings_and_the_command_are_there(page):
-    for words in (
-        "How well it fits",
-        "In a word: well.",
-        "Can it be identified?",
+def test_sections_warnings_and_the_command_are_on_the_page(page):
+    for text in (
+        "Goodness of fit",
+        "It fits well.",
+        "<h2>Identifiability</h2>",
         "hidag fit t.csv",
         "One thing.",
         "Another thing.",
     ):
-        assert words in page
+        assert text in page
 
 
-def test_assumptions_carry_the_mark_that_the_verdict_speaks_of(page):
+def test_assumptions_carry_the_mark_of_the_verdict(page):
     assert "given the assumptions marked ? below" in page
     assert "<td>? assumed</td>" in page
     assert "<td>+ holds</td>" in page
 
 
 def test_the_drawing_has_all_latents_and_edges(result, page):
-    panel = graph_panel(result)
-    assert [node.name for node in panel.nodes] == list(result.latent_names)
-    assert len(panel.edges) == result.graph.n_edges
-    assert not panel.has_support
-    for edge in panel.edges:
-        pair = panel.nodes[edge.source].name, panel.nodes[edge.target].name
-        assert edge.arrow == (pair in result.graph.directed_edges)
-    for node in panel.nodes:
-        assert node.width / 2 <= node.x <= panel.width - node.width / 2
+    drawing = draw_graph(result)
+    assert [node.name for node in drawing.nodes] == list(result.latent_names)
+    assert len(drawing.edges) == result.graph.n_edges
+    assert not drawing.has_support
+    for edge in drawing.edges:
+        pair = drawing.nodes[edge.source].name, drawing.nodes[edge.target].name
+        assert edge.directed == (pair in result.graph.directed_edges)
+    for node in drawing.nodes:
+        assert node.width / 2 <= node.x <= drawing.width - node.width / 2
         for row in node.rows:
-            assert sum(row.chances) == pytest.approx(1.0)
+            assert sum(row.probabilities) == pytest.approx(1.0)
         assert sum(row.share for row in node.rows) == pytest.approx(1.0)
     assert page.count('<g class="node"') == 5
     assert page.count('<g class="edge"') == result.graph.n_edges
 
 
-def test_a_small_graph_has_room_to_be_dragged(as_result):
+def test_a_small_graph_has_a_minimum_size(as_result):
     law = random_law(dag_from_parents([(), (0,)]), rng=0)
-    panel = graph_panel(as_result(make_truth(law, np.eye(2, dtype=int))))
-    assert panel.width >= 300
-    assert panel.height >= 200
-    xs, ys = ([getattr(node, axis) for node in panel.nodes] for axis in "xy")
-    assert (min(xs) + max(xs)) / 2 == pytest.approx(panel.width / 2)
-    assert (min(ys) + max(ys)) / 2 == pytest.approx(panel.height / 2)
+    drawing = draw_graph(as_result(make_truth(law, np.eye(2, dtype=int))))
+    assert drawing.width >= 300
+    assert drawing.height >= 200
+    xs, ys = ([getattr(node, axis) for node in drawing.nodes] for axis in "xy")
+    assert (min(xs) + max(xs)) / 2 == pytest.approx(drawing.width / 2)
+    assert (min(ys) + max(ys)) / 2 == pytest.approx(drawing.height / 2)
 
 
-def test_tables_over_undecided_directions_say_so(as_result):
+def test_tables_over_undirected_edges_have_a_note(as_result):
     law = random_law(dag_from_parents([(), (0,)]), rng=0)
     result = as_result(make_truth(law, np.eye(2, dtype=int)), latent_names=("<one>", "two"))
-    assert [node.undecided for node in graph_panel(result).nodes] == [("two",), ("<one>",)]
+    assert [node.undecided for node in draw_graph(result).nodes] == [("two",), ("<one>",)]
     page = render_report(result)
-    assert page.count("This is its table in one of the graphs that fit equally well.") == 2
-    assert "In others <bdi>&lt;one&gt;</bdi> may be on the other side" in page
+    assert page.count("The table refers to one of the equivalent graphs") == 2
+    assert "of the edge to <bdi>&lt;one&gt;</bdi> is not identified" in page
     assert "given its causes" not in page
 
 
-def test_tables_over_known_directions_need_no_caveat(as_result):
+def test_tables_over_directed_edges_have_no_note(as_result):
     law = random_law(dag_from_parents([(), (), (0, 1)]), rng=0)
     result = as_result(make_truth(law, np.eye(3, dtype=int)))
-    assert all(node.undecided == () for node in graph_panel(result).nodes)
+    assert all(node.undecided == () for node in draw_graph(result).nodes)
     page = render_report(result)
     assert "given its causes" in page
-    assert "one of the graphs" not in page
+    assert "equivalent graphs" not in page
 
 
-def test_combinations_that_hardly_occur_are_pale(as_result):
+def test_rare_combinations_are_marked(as_result):
     common, rare = np.array([0.5, 0.5]), np.array([0.999, 0.001])
     given = np.array([[[0.8, 0.2], [0.5, 0.5]], [[0.3, 0.7], [0.5, 0.5]]])
     law = NetworkLaw(StateSpace((2, 2, 2)), ((), (), (0, 1)), (common, rare, given))
     result = as_result(make_truth(law, np.eye(3, dtype=int)))
-    rows = graph_panel(result).nodes[2].rows
+    rows = draw_graph(result).nodes[2].rows
     assert [row.share for row in rows] == pytest.approx([0.4995, 0.0005, 0.4995, 0.0005])
-    assert [row.thin for row in rows] == [False, True, False, True]
+    assert [row.sparse for row in rows] == [False, True, False, True]
     few = replace(result, weighted=True, n_counted=9.0)
-    assert all(row.thin for row in graph_panel(few).nodes[2].rows)
+    assert all(row.sparse for row in draw_graph(few).nodes[2].rows)
     page = render_report(result)
-    assert page.count('<tr class="thin">') == 2
+    assert page.count('<tr class="sparse">') == 2
     assert '<td class="n">50.0%</td><td class="n">0.800</td>' in page
-    assert "Hardly any row is where lines are pale" in page
+    assert "Pale lines are based on fewer than 5 expected rows" in page
 
 
 def test_support_is_found_in_either_order_of_a_pair(result):
@@ -150,7 +150,7 @@ def test_support_is_found_in_either_order_of_a_pair(result):
     shares = [
         next(
             e.support
-            for e in graph_panel(result, {pair: 0.7}).edges
+            for e in draw_graph(result, {pair: 0.7}).edges
             if {result.latent_names[e.source], result.latent_names[e.target]} == {a, b}
         )
         for pair in ((a, b), (b, a))
@@ -158,66 +158,72 @@ def test_support_is_found_in_either_order_of_a_pair(result):
     assert shares == [0.7, 0.7]
 
 
-def test_edges_say_how_sure_their_direction_is(as_result):
+def test_edges_have_the_support_of_their_direction(as_result):
     law = random_law(dag_from_parents([(), (), (0, 1)]), rng=0)
     result = as_result(make_truth(law, np.eye(3, dtype=int)), latent_names=("a", "b", "c"))
-    parts = ReportParts(
+    content = ReportContent(
         support=(("a", "c", 1.0), ("b", "c", 0.9)),
         directions=(("a", "c", 0.75), ("b", "c", 0.5)),
     )
-    page = render_report(result, parts, plots=False)
-    assert "joined in 100% of the resampled tables, in this direction in 75%." in page
-    assert "least sure is that b causes c, which came back in 50%." in page
+    page = render_report(result, content, plots=False)
+    assert "Connected in 100% of the bootstrap samples, in this direction in 75%." in page
+    assert "the least supported, from b to c, in 50%." in page
 
 
-def test_parts_come_back_from_their_file(tmp_path):
-    path = write_parts(PARTS, tmp_path / "report.json")
-    assert read_parts(path) == PARTS
+def test_contents_are_read_back_from_their_file(tmp_path):
+    path = save_content(CONTENT, tmp_path / "report.json")
+    assert load_content(path) == CONTENT
     earlier = json.loads(path.read_text())
     for name in ("examined", "directions", "doubts", "doubts_kept", "plots", "by_weights"):
         del earlier[name]
     path.write_text(json.dumps(earlier))
-    unknown = {"directions": (), "doubts": (), "doubts_kept": False, "plots": True}
-    assert read_parts(path) == replace(PARTS, **unknown)
+    unknown = {"directions": (), "misfits": (), "misfits_stored": False, "plots": True}
+    assert load_content(path) == replace(CONTENT, **unknown)
     earlier["sections"][0]["tables"] = []
     path.write_text(json.dumps(earlier))
-    assert not read_parts(path).examined
+    assert not load_content(path).fit_assessed
     path.write_text(json.dumps({"format": "other"}))
-    with pytest.raises(FileError, match="was not written by hidag fit, or it is damaged; remove"):
-        read_parts(path)
+    with pytest.raises(
+        FileError, match="is not a report file of hidag fit, or it is damaged; remove"
+    ):
+        load_content(path)
 
 
-def test_the_page_is_green_only_if_the_fit_was_examined_and_nothing_was_found(result):
+def test_the_page_is_green_only_if_the_fit_was_assessed_without_misfit(result):
     calm = replace(result, converged=True, n_reached=2, information_ratio=0.9)
-    green, grey = '<div class="good"', "How well the model describes the table was not examined"
+    green, grey = '<div class="good"', "Goodness of fit was not assessed."
     unknown = render_report(calm)
     assert green not in unknown
     assert grey in unknown
-    fine = render_report(calm, ReportParts(examined=True))
+    fine = render_report(calm, ReportContent(fit_assessed=True))
     assert green in fine
     assert grey not in fine
-    for parts in (PARTS, ReportParts(doubts=("another thing",))):
-        worried = render_report(calm, parts)
+    for content in (CONTENT, ReportContent(misfits=("another thing",))):
+        worried = render_report(calm, content)
         assert green not in worried
         assert grey not in worried
-        assert worried.index("Another thing.") < worried.index("What was fitted")
+        assert worried.index("Another thing.") < worried.index("Model and data")
 
 
-def test_a_report_of_an_earlier_version_says_that_its_doubts_were_not_kept(result):
+def test_a_report_of_an_earlier_version_has_no_verdict(result):
     calm = replace(result, converged=True, n_reached=2, information_ratio=0.9)
-    earlier = render_report(calm, ReportParts(examined=True, doubts_kept=False), plots=False)
-    assert "was not examined here" not in earlier
-    assert "did not keep whether they cast doubt on the model" in earlier
+    earlier = render_report(
+        calm, ReportContent(fit_assessed=True, misfits_stored=False), plots=False
+    )
+    assert "was not assessed" not in earlier
+    assert "did not store whether they indicate misfit" in earlier
     assert '<div class="good"' not in earlier
 
 
-def test_statistics_judge_a_weighted_fit_only_if_they_count_rows_by_its_weights(result):
+def test_unweighted_statistics_do_not_assess_a_weighted_fit(result):
     calm = replace(result, converged=True, n_reached=2, information_ratio=0.9, weighted=True)
     green = '<div class="good"'
-    once = render_report(calm, ReportParts(examined=True), plots=False)
+    once = render_report(calm, ReportContent(fit_assessed=True), plots=False)
     assert green not in once
-    assert "Statistics of fit count every row once here, and so they do not judge a fit" in once
-    assert green in render_report(calm, ReportParts(examined=True, by_weights=True), plots=False)
+    assert "The fit statistics ignore the sample weights that the fit used" in once
+    assert green in render_report(
+        calm, ReportContent(fit_assessed=True, weighted=True), plots=False
+    )
 
 
 def test_latents_without_edges_have_their_tables(as_result):
@@ -226,8 +232,8 @@ def test_latents_without_edges_have_their_tables(as_result):
     assert page.count('<g class="edge"') == 0
     for k in range(2):
         assert f'<div id="node-{k}">' in page
-    assert "Point at a latent for its probabilities. Latents can be dragged." in page
-    assert "<summary>The latents' tables</summary>" in page
+    assert "Point at or tap a latent for its probabilities. Latents can be dragged." in page
+    assert "<summary>Probability tables of the latents</summary>" in page
 
 
 def test_a_single_latent_has_no_graph():
@@ -240,7 +246,7 @@ def test_a_single_latent_has_no_graph():
 
 
 def test_items_of_several_categories_are_counted_once(monkeypatch):
-    monkeypatch.setattr("hidag.reporting.fit_report._OPEN_TABLE_ITEMS", 3)
+    monkeypatch.setattr("hidag.reporting.report._OPEN_TABLE_ITEMS", 3)
     rng = np.random.default_rng(0)
     z = rng.random((300, 1)) < 0.5
     X = (rng.random((300, 4)) < np.where(z, 0.9, 0.1)).astype(float)
@@ -249,10 +255,10 @@ def test_items_of_several_categories_are_counted_once(monkeypatch):
         np.column_stack([X, colours])
     )
     assert len(fit.result_.response_names) == 7
-    assert "Table of the loadings of 5 items" in render_report(fit.result_, plots=False)
+    assert "Loadings of 5 items" in render_report(fit.result_, plots=False)
 
 
-def test_lists_of_names_run_from_left_to_right_with_each_name_kept_in(as_result):
+def test_lists_of_names_run_from_left_to_right_with_isolated_names(as_result):
     truth = make_truth(
         random_law(dag_from_parents([(), (0,)]), rng=0),
         np.vstack([np.eye(2, dtype=int)] * 3),
@@ -267,9 +273,9 @@ def test_lists_of_names_run_from_left_to_right_with_each_name_kept_in(as_result)
     assert f'<td dir="ltr">{cells}</td>' in page
 
 
-def test_thousands_are_grouped_wherever_things_are_counted(result):
+def test_thousands_are_grouped(result):
     rows = tuple((f"pair {i}", 0.5) for i in range(1234))
     table = Table("pairs", "Pairs", ("pair", "p value"), rows)
-    parts = ReportParts(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(table,))
-    page = render_report(result, parts, plots=False)
+    content = ReportContent(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(table,))
+    page = render_report(result, content, plots=False)
     assert " of 1,234 rows; all of them are in " in page

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.folders import FIT_SIGN, Writer, is_one_of
+from hidag.cli.messages import render
 from hidag.data.readers import find_part
 from hidag.diagnostics.item_fit import COLUMNS as ITEM_COLUMNS
 from hidag.diagnostics.pair_residuals import COLUMNS as PAIR_COLUMNS
@@ -25,9 +26,10 @@ from hidag.latent.laws import NetworkLaw
 from hidag.plotting.figure import render_png, size_of_graph, size_of_q
 from hidag.plotting.graph import plot_graph
 from hidag.plotting.q_matrix import plot_q
-from hidag.reporting.fit_report import write_report
+from hidag.reporting.content import ReportContent, save_content
+from hidag.reporting.html_page import write_page
 from hidag.reporting.model_description import all_binary
-from hidag.reporting.sections import ReportParts, write_parts
+from hidag.reporting.report import render_report
 from hidag.results import FitResult
 
 #: The latent law is written state by state up to this many joint states.
@@ -55,7 +57,7 @@ def fit_files(
     result: FitResult,
     values: NDArray[np.float64],
     *,
-    parts: ReportParts,
+    content: ReportContent,
     plots: bool = True,
     ids: Sequence[object] | None = None,
 ) -> dict[str, Writer]:
@@ -66,14 +68,14 @@ def fit_files(
     result : FitResult
     values : ndarray, shape (N, J)
         The rows whose posteriors are written.
-    parts : ReportParts
+    content : ReportContent
         What the report says beyond the fit.
     plots : bool
         Whether there are pictures, in this report and in those made anew of it.
     ids : sequence, length N, optional
         Names of the rows; their numbers unless given.
     """
-    parts = replace(parts, plots=plots)
+    content = replace(content, plots=plots)
     latents = list(result.latent_names)
     q, loadings = result.q_matrix, result.loadings
     writers: dict[str, Writer] = {
@@ -112,8 +114,8 @@ def fit_files(
             header=["step", "objective", "largest_move"],
             rows=([i + 1, *(number(v) for v in row)] for i, row in enumerate(result.trace)),
         ),
-        "report.json": partial(_write_parts, parts=parts),
-        "report.html": lambda path: write_report(result, path, parts),
+        "report.json": lambda path: save_content(content, path),
+        "report.html": lambda path: write_page(render_report(result, content, render=render), path),
         FIT_SIGN: result.save,
     }
     if result.law.space.n_states <= LISTED_STATES:
@@ -142,10 +144,6 @@ def fit_files(
             )
         )
     return {name: writers[name] for name in FIT_FILES if name in writers}
-
-
-def _write_parts(path: Path, *, parts: ReportParts) -> None:
-    write_parts(parts, path)
 
 
 def _posterior_names(result: FitResult) -> list[str]:

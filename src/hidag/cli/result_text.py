@@ -11,12 +11,12 @@ from hidag.data.type_inference import AS_SCORES
 from hidag.formatting import format_number, plural, shorten
 from hidag.identifiability.findings import join_names
 from hidag.measurement.families import default_family
-from hidag.reporting.fit_description import edges_in_words, family_counts
+from hidag.reporting.fit_description import count_families, format_edges
 from hidag.reporting.model_description import (
     all_binary,
-    effects_in_words,
-    interactions_of,
-    marginals_of,
+    describe_effects,
+    list_interactions,
+    summarize_latents,
 )
 from hidag.results import FitResult
 
@@ -36,7 +36,7 @@ def say_types(result: FitResult) -> None:
         how = f"{n_given} given, {len(result.families) - n_given} inferred"
     say(f"types ({how})")
     rows = []
-    for family, count, meaning in family_counts(result):
+    for family, count, meaning in count_families(result):
         names = [n for n, f in zip(result.item_names, result.families, strict=True) if f == family]
         more = f", ... {names[-1]}" if count > _SHOWN_NAMES else ""
         shown = ", ".join(names[: _SHOWN_NAMES - 1] if more else names) + more
@@ -60,7 +60,7 @@ def say_levels(result: FitResult) -> None:
     say("levels of the latents, and the share of rows at each")
     shown = min(max(result.terms.levels), _SHOWN_LEVELS)
     rows = [["", *(str(level) for level in range(shown))]]
-    latents = marginals_of(result)[:_SHOWN_LATENTS]
+    latents = summarize_latents(result)[:_SHOWN_LATENTS]
     for name, one in zip(cut_apart([one.name for one in latents]), latents, strict=True):
         more = "..." if len(one.shares) > shown else ""
         shares = [f"{share:.3f}" for share in one.shares[:shown]]
@@ -75,15 +75,15 @@ def say_levels(result: FitResult) -> None:
 
 def say_effects(result: FitResult) -> None:
     """Print which effects were fitted and the interactions that are in; nothing for main ones."""
-    found = interactions_of(result)
+    found = list_interactions(result)
     if not found and result.settings.get("effects", "main") in ("main", "acdm", 1):
         return
-    say(effects_in_words(result))
+    say(describe_effects(result))
     if found:
         rows = [["  item", "interaction", "coefficient", "rarest combination"]]
         names = cut_apart([one.item for one in found[:_SHOWN_ITEMS]])
         rows += [
-            [f"  {name}", one.term, format_number(one.coefficient), one.rarest_in_words()]
+            [f"  {name}", one.term, format_number(one.coefficient), one.describe_rarest()]
             for name, one in zip(names, found, strict=False)
         ]
         for line in columns(rows, right=(2, 3)):
@@ -125,7 +125,7 @@ def say_graph(result: FitResult) -> None:
     if len(result.latent_names) == 1:
         say("graph among the latents: none, there is a single latent")
         return
-    edges = edges_in_words(result.graph)
+    edges = format_edges(result.graph)
     n_free = len(result.graph.undirected_edges)
     note = " (-> cause and effect, - direction not determined)" if n_free else ""
     say(f"graph among the latents{note}")

@@ -1,31 +1,52 @@
-"""Report: a fit in plain words, and as one HTML page that needs nothing beside it."""
+"""Reports of fits: sentences that describe them, and one self-contained HTML page.
 
-from hidag.reporting.fit_description import concerns, edges_in_words, family_counts, what_was_fitted
-from hidag.reporting.fit_report import render_report, write_report
+:func:`write_report` writes the page; :func:`assemble_report` computes its contents and
+:func:`render_report` renders them. The module docstring of `hidag.reporting.assembly` explains how
+to add a panel.
+"""
+
+from hidag.reporting.assembly import add_bootstrap, assemble_report
+from hidag.reporting.content import (
+    Panel,
+    ReportContent,
+    Section,
+    Table,
+    load_content,
+    save_content,
+)
+from hidag.reporting.fit_description import (
+    count_families,
+    describe_fit,
+    format_edges,
+    list_concerns,
+)
 from hidag.reporting.model_description import (
     all_binary,
-    effects_in_words,
-    interactions_of,
-    latents_in_words,
-    marginals_of,
+    describe_effects,
+    describe_latents,
+    list_interactions,
+    summarize_latents,
 )
-from hidag.reporting.sections import ReportParts, Section, Table, read_parts, write_parts
+from hidag.reporting.report import render_report, write_report
 
 __all__ = [
-    "ReportParts",
+    "Panel",
+    "ReportContent",
     "Section",
     "Table",
+    "add_bootstrap",
     "all_binary",
-    "concerns",
-    "edges_in_words",
-    "effects_in_words",
-    "family_counts",
-    "interactions_of",
-    "latents_in_words",
-    "marginals_of",
-    "read_parts",
+    "assemble_report",
+    "count_families",
+    "describe_effects",
+    "describe_fit",
+    "describe_latents",
+    "format_edges",
+    "list_concerns",
+    "list_interactions",
+    "load_content",
     "render_report",
-    "what_was_fitted",
-    "write_parts",
+    "save_content",
+    "summarize_latents",
     "write_report",
 ]

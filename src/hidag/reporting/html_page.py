@@ -1,4 +1,4 @@
-"""Pages: HTML files that hold all they show, made from templates beside this module."""
+"""Self-contained HTML pages, rendered from the templates in the folder ``templates``."""
 
 from __future__ import annotations
 
@@ -15,51 +15,49 @@ from pathlib import Path
 from hidag.exceptions import FileError, import_extra
 from hidag.formatting import format_number, replace_hidden
 
-# --- Names that run from right to left turn nothing around but themselves, and hidden ones
-
-_FIRST_STRONG, _END_OF_ISOLATE = "\u2068", "\u2069"
-#: Bidirectional classes of letters that may change the order of what is around them.
-_FROM_THE_RIGHT = frozenset({"R", "AL", "AN"})
-
-
-def turns(text: str) -> bool:
-    """Return whether a text holds letters that can change the order of their neighbours."""
-    return not text.isascii() and any(unicodedata.bidirectional(c) in _FROM_THE_RIGHT for c in text)
+_FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
+#: Bidirectional classes of right-to-left letters and digits.
+_RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+#: A command inside a sentence.
+_COMMAND = re.compile(r"`(hidag [^`]+)`")
 
 
-def keeper_of(names: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that makes hidden characters seen and keeps turning names in themselves.
+def read_asset(name: str) -> str:
+    """Return the text of a template or a script."""
+    return files("hidag.reporting").joinpath("templates", name).read_text(encoding="utf-8")
 
-    A name alone gets nothing around it, so that it can be copied from a page: there an element of
-    its own has to keep it in.
+
+def name_isolator(names: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that makes hidden characters visible and isolates right-to-left names.
+
+    A text that consists of a name alone gets no isolating characters, so that it can be copied
+    from the page; the template puts it into a ``bdi`` element.
 
     Parameters
     ----------
     names : iterable of str
-        Of items and latents, as texts may quote them.
+        Names of items and latents that sentences may quote.
     """
-    # Longer ones first: a name may be part of another.
-    alone = {name for name in map(replace_hidden, names) if turns(name)}
-    turning = sorted(alone, key=lambda name: (-len(name), name))
-    pattern = re.compile("|".join(map(re.escape, turning))) if turning else None
+    isolated = {name for name in map(replace_hidden, names) if _has_right_to_left(name)}
+    # Longer names first: a name may be part of another.
+    ordered = sorted(isolated, key=lambda name: (-len(name), name))
+    pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
-    def keep(text: str) -> str:
+    def isolate(text: str) -> str:
         text = replace_hidden(text)
-        if text in alone or pattern is None:
+        if text in isolated or pattern is None:
             return text
-        return pattern.sub(lambda m: _FIRST_STRONG + m[0] + _END_OF_ISOLATE, text)
+        return pattern.sub(lambda m: _FIRST_STRONG_ISOLATE + m[0] + _POP_ISOLATE, text)
 
-    return keep
+    return isolate
 
 
-# ---
-
-#: A command, as sentences that are also printed write it.
-_COMMAND = re.compile(r"`(hidag [^`]+)`")
+def _has_right_to_left(text: str) -> bool:
+    return not text.isascii() and any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text)
 
 
 def require_templates() -> None:
-    """Say how to install jinja2, which brings markupsafe with it, if it is not there."""
+    """Raise an error that names the extra to install if jinja2 is missing."""
     import_extra("jinja2", "writing pages", "report")
 
 
@@ -69,44 +67,42 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
     Parameters
     ----------
     template : str
-        File name of a template beside this module; most extend "page.html.jinja", which has the
-        looks of all pages and forbids scripts and anything from outside.
+        File name in ``templates``; most extend "page.html.jinja", which defines the style and
+        forbids scripts and external resources.
     names : iterable of str
-        Names that sentences may quote; those written from right to left leave their neighbours in
-        order.
+        Names that sentences may quote; right-to-left names are isolated.
     **content
-        What the template shows. Text is escaped wherever it stands, and hidden characters are
-        shown as marks.
+        Variables of the template. Text is escaped, and hidden characters are made visible.
     """
     require_templates()
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup, escape
 
-    keep = keeper_of(names)
+    isolate = name_isolator(names)
 
     def finalize(value: object) -> object:
         if not isinstance(value, str) or isinstance(value, Markup):
             return value
-        text = keep(value)
+        text = isolate(value)
         if "`" not in text:
             return text
         return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))
 
     environment = Environment(
-        loader=FunctionLoader(_template_text),
+        loader=FunctionLoader(read_asset),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         finalize=finalize,
     )
-    # For what is to be copied: hidden characters are seen, and nothing is put around names.
+    # For text to be copied: hidden characters visible, no isolating characters.
     environment.filters["visible"] = replace_hidden
     environment.filters["number"] = partial(format_number, grouped=True)
     return environment.get_template(template).render(**content)
 
 
 def write_page(text: str, path: str | Path) -> Path:
-    """Write a page and return its path; the file appears whole or not at all."""
+    """Write a page atomically and return its path."""
     target = Path(path)
     try:
         handle, part = tempfile.mkstemp(dir=target.parent, prefix=".hidag-", suffix=".part")
@@ -120,15 +116,14 @@ def write_page(text: str, path: str | Path) -> Path:
             raise
     except OSError as error:
         raise FileError(
-            f"cannot write the page to '{target}': {error.strerror or error}"
+            "cannot-write-file",
+            "cannot write the page to '{path}': {reason}",
+            path=target,
+            reason=error.strerror or error,
         ) from error
     return target
 
 
-def as_data_address(png: bytes) -> str:
-    """Return a PNG picture as an address that holds it, for a page without files beside it."""
+def data_uri(png: bytes) -> str:
+    """Return a PNG image as a data URI."""
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
-
-
-def _template_text(name: str) -> str:
-    return files("hidag.reporting").joinpath(name).read_text(encoding="utf-8")

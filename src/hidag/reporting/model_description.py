@@ -1,4 +1,4 @@
-"""What kind of model a fit is, in words: levels of the latents, effects, interactions."""
+"""Sentences and tables that describe a fitted model: levels, effects, interactions, loadings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from hidag.plotting.q_matrix import standardized_loadings
 if TYPE_CHECKING:
     from hidag.results import FitResult
 
-
 #: Items named for each latent.
-_STRONGEST = 3
-#: A share below this would read as none.
-_RARE = 5e-4
+_N_STRONGEST = 3
+#: Smaller shares would be displayed as 0.0 %.
+_MIN_SHARE = 5e-4
 
 
 def all_binary(result: FitResult) -> bool:
@@ -29,59 +28,57 @@ def all_binary(result: FitResult) -> bool:
     return max(result.terms.levels) == 2
 
 
-def latents_in_words(result: FitResult) -> str:
-    """Return how many hidden causes there are and how many levels they have."""
+def describe_latents(result: FitResult) -> str:
+    """Return the number of latents and their numbers of levels."""
     levels = result.terms.levels
     if all_binary(result):
-        return plural(len(levels), "hidden yes/no cause", "hidden yes/no causes")
-    causes = plural(len(levels), "hidden cause", "hidden causes")
+        return plural(len(levels), "binary latent variable")
+    latents = plural(len(levels), "latent variable")
     if len(set(levels)) == 1:
-        return f"{causes} with {levels[0]} levels{' each' if len(levels) > 1 else ''}"
+        return f"{latents} with {levels[0]} levels{' each' if len(levels) > 1 else ''}"
     parts = [f"{count} with {m} levels" for m, count in sorted(Counter(levels).items())]
-    return f"{causes}, {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{latents}, {', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def effects_in_words(result: FitResult) -> str:
-    """Return a sentence on what an item's causes do together."""
+def describe_effects(result: FitResult) -> str:
+    """Return a sentence on how the latents of an item combine."""
     effects = Effects.of(result.settings.get("effects", "main"))
     if effects.main_only:
-        return "The effects of an item's causes add up (main effects only)."
+        return "The latents of an item have additive effects (main effects only)."
     if effects.conjunctive:
+        state = "present" if all_binary(result) else "high enough"
         if effects.reversed:
-            how = "as soon as any of them is present, and then in full (DINO)"
-        else:
-            how = "only when all of them are present (DINA)"
-        if not all_binary(result):
-            how = how.replace("present", "high enough")
-        return f"An item with several causes responds {how}."
-    found = interactions_of(result)
-    limit = f"of up to {effects.highest} causes" if effects.highest < ALL_ORDERS else "of any order"
+            return f"An item with several latents responds if any of them is {state} (DINO)."
+        return f"An item with several latents responds only if all of them are {state} (DINA)."
+    found = list_interactions(result)
+    order = f"up to order {effects.highest}" if effects.highest < ALL_ORDERS else "of any order"
     if not result.terms.interactions:
-        return f"Interactions {limit} were allowed, but no item has several causes."
-    if not found:
-        return (
-            f"Interactions {limit} inside an item's causes were allowed; none was worth its price."
-        )
-    n_items = len({one.item for one in found})
-    kept = f"{plural(len(found), 'is', 'are')} in the model, in {plural(n_items, 'item', 'items')}"
+        return f"Interactions {order} were allowed, but no item has several latents."
+    allowed = f"Interactions {order} among the latents of an item were allowed"
     given = result.q_given is not None and bool((result.q_given >= 0).all())
-    why = "all are fitted with a given Q-matrix" if given else "those worth their price are kept"
-    return f"Interactions {limit} inside an item's causes were allowed ({why}); {kept}."
+    if not found:
+        return f"{allowed}; none was selected."
+    kind = "all of them, as Q is given" if given else "selected by penalized likelihood"
+    n_items = len({one.item for one in found})
+    return (
+        f"{allowed} ({kind}); the model has {plural(len(found), 'interaction')} in "
+        f"{plural(n_items, 'item')}."
+    )
 
 
 @dataclass(frozen=True)
 class Interaction:
-    """One coefficient that causes have together.
+    """An interaction coefficient.
 
     Attributes
     ----------
     item, term : str
     coefficient : float
     rarest : float
-        Share of rows in the rarest combination that the coefficient is a contrast of (causes
-        present and absent); NaN where joint states are too many to list.
+        Probability of the rarest combination that the coefficient contrasts; NaN if there are too
+        many joint states to list.
     ruled_out : bool
-        Whether prerequisites leave that combination to nobody.
+        Whether prerequisites give that combination probability zero.
     """
 
     item: str
@@ -90,34 +87,36 @@ class Interaction:
     rarest: float
     ruled_out: bool = False
 
-    def rarest_in_words(self) -> str:
-        """Return how rare the rarest combination is; "" where that is not known."""
+    def describe_rarest(self) -> str:
+        """Return the share of the rarest combination as text; "" if unknown."""
         if np.isnan(self.rarest):
             return ""
         if self.ruled_out:
-            return "ruled out by prerequisites"
-        return f"{self.rarest:.1%} of rows" if self.rarest >= _RARE else "next to no row"
+            return "excluded by prerequisites"
+        return f"{self.rarest:.1%} of rows" if self.rarest >= _MIN_SHARE else "< 0.05% of rows"
 
 
-def interactions_of(result: FitResult) -> list[Interaction]:
-    """Return the interactions other than zero, item by item."""
+def list_interactions(result: FitResult) -> list[Interaction]:
+    """Return the nonzero interactions in the order of the items."""
     terms = result.terms
     names = terms.names(result.latent_names)
-    together = result.loadings[:, terms.n_main :]
-    places = np.argwhere(together).tolist()
-    rarest = {i: _rarest(result, terms.interactions[i]) for _, i in places}
+    coefficients = result.loadings[:, terms.n_main :]
+    nonzero = np.argwhere(coefficients).tolist()
+    rarest = {i: _rarest_combination(result, terms.interactions[i]) for _, i in nonzero}
     return [
         Interaction(
-            result.response_names[j], names[terms.n_main + i], float(together[j, i]), *rarest[i]
+            result.response_names[j], names[terms.n_main + i], float(coefficients[j, i]), *rarest[i]
         )
-        for j, i in places
+        for j, i in nonzero
     ]
 
 
-def _rarest(result: FitResult, pairs: tuple[tuple[int, int], ...]) -> tuple[float, bool]:
-    """Return the smallest probability of the 2^s combinations of s latents at their levels.
+def _rarest_combination(
+    result: FitResult, pairs: tuple[tuple[int, int], ...]
+) -> tuple[float, bool]:
+    """Return the smallest probability of the 2^s combinations of s latents below/at their levels.
 
-    Beside it whether one of the combinations is ruled out: then its share is zero.
+    The second value is whether prerequisites rule out one of the combinations.
     """
     if result.law.space.n_states > MAX_LISTED_STATES:
         return float("nan"), False
@@ -134,17 +133,17 @@ def _rarest(result: FitResult, pairs: tuple[tuple[int, int], ...]) -> tuple[floa
 
 
 @dataclass(frozen=True)
-class LatentShares:
-    """How common a latent's levels are, and how many items it has.
+class LatentSummary:
+    """Marginal distribution of a latent and the items that measure it.
 
     Attributes
     ----------
     name : str
     shares : tuple of float
-        Of level 0, 1, ...
+        Probability of level 0, 1, ...
     n_items : int
     strongest : tuple of str
-        The items it moves most, in their standard deviations or on the scale of their type.
+        Items with the largest standardized effects.
     """
 
     name: str
@@ -153,44 +152,46 @@ class LatentShares:
     strongest: tuple[str, ...]
 
 
-def marginals_of(result: FitResult) -> list[LatentShares]:
-    """Return the share of each level of each latent, and where it shows."""
+def summarize_latents(result: FitResult) -> list[LatentSummary]:
+    """Return the marginal distribution and the strongest items of each latent."""
     table = np.asarray(result.law.marginals())
     strength, q, _ = standardized_loadings(result)
     counts = result.q_matrix.sum(axis=0)
     order = np.argsort(-np.abs(strength) * q, axis=0, kind="stable")
     return [
-        LatentShares(
+        LatentSummary(
             name,
             tuple(table[k, :m].tolist()),
             int(counts[k]),
-            tuple(result.item_names[j] for j in order[: min(counts[k], _STRONGEST), k]),
+            tuple(result.item_names[j] for j in order[: min(counts[k], _N_STRONGEST), k]),
         )
         for k, (name, m) in enumerate(zip(result.latent_names, result.terms.levels, strict=True))
     ]
 
 
-def loadings_in_words(result: FitResult) -> str:
-    """Return what the numbers of the loadings' table and picture are."""
-    to = "from 0 to 1"
+def describe_loadings(result: FitResult) -> str:
+    """Return a note on the scale of the loadings."""
+    change = "from 0 to 1"
     if not all_binary(result):
-        to = "from its lowest level to its highest (loadings.csv has the steps one by one)"
-    together = bool((result.loadings[:, result.terms.n_main :] != 0).any())
-    average = ", averaged over even levels of the item's other causes" if together else ""
-    if together and result.has_prerequisites:
-        average += " as far as prerequisites let them occur"
+        change = "from its lowest to its highest level (loadings.csv has the single steps)"
+    average = ""
+    if (result.loadings[:, result.terms.n_main :] != 0).any():
+        average = ", averaged over the levels of the item's other latents with equal weights"
+        if result.has_prerequisites:
+            average += ", among the combinations that prerequisites allow"
     return (
-        f"A loading is how much the item moves when the latent goes {to}{average}. It is on the "
-        "scale of the item's type: for instance the log-odds of a yes, of a higher grade or of a "
-        "share, the logarithm of an expected count, amount or time, or the measurement itself."
+        f"A loading is the change of the linear predictor when the latent changes {change}"
+        f"{average}. The scale depends on the item type: log-odds for binary and ordinal items and "
+        "for proportions, logarithm of the mean for counts, amounts and times, and the unit of the "
+        "item for continuous measurements."
     )
 
 
-def dispersions_in_words(result: FitResult) -> tuple[str, str]:
-    """Return the heading of the items' dispersions and a note on what they are; "" if nothing."""
+def describe_dispersions(result: FitResult) -> tuple[str, str]:
+    """Return the column heading of the items' dispersions and a note; "" if none is needed."""
     kinds = {name: family_named(name) for name in sorted(set(result.parameters.families))}
     means = {name: kind.dispersion_meaning for name, kind in kinds.items() if kind.has_dispersion}
     if all(kinds[name].is_location_scale for name in means):
         return "variance", ""
-    listed = "; ".join(f"{name}: {words}" for name, words in means.items())
-    return "dispersion", f"The dispersion of an item is for {listed}."
+    meanings = "; ".join(f"{name}: {meaning}" for name, meaning in means.items())
+    return "dispersion", f"Meaning of the dispersion by item type: {meanings}."

@@ -29,8 +29,8 @@ from hidag.plotting.profiles import (
     size_of_item_responses,
     size_of_profiles,
 )
-from hidag.reporting.fit_description import edges_in_words
-from hidag.reporting.sections import Table
+from hidag.reporting.content import Table
+from hidag.reporting.fit_description import format_edges
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge
 from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
@@ -192,7 +192,7 @@ def ecpe_report(fits: EcpeFits, seed: int) -> ApplicationReport:
             "morphosyntactic and the lexical skill are independent."
         )
     else:
-        found = "; ".join(edges_in_words(result.graph)) or "empty"
+        found = "; ".join(format_edges(result.graph)) or "empty"
         graph = f"The graph of the skills is {found}, not the chain {chain}."
     if restricted.bic < full.bic:
         verdict = "the hierarchy, as Templin and Bradshaw (2014) concluded."
@@ -320,7 +320,7 @@ def _model_section(fits: EcpeFits) -> ReportSection:
     named = {MODELS[effects]: result for effects, result in fits.models.items()}
     criteria = {name: information_criteria(result) for name, result in named.items()}
     best = {c: min(criteria, key=lambda name: getattr(criteria[name], c)) for c in ("aic", "bic")}
-    graphs = {name: "; ".join(edges_in_words(result.graph)) for name, result in named.items()}
+    graphs = {name: "; ".join(format_edges(result.graph)) for name, result in named.items()}
     restricted = "all interactions, profiles of the hierarchy only"
     criteria[restricted] = information_criteria(fits.hierarchy)
     rows: list[tuple[object, ...]] = [

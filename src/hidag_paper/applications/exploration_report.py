@@ -14,7 +14,7 @@ from hidag.plotting.graph import plot_graph
 from hidag.plotting.q_matrix import plot_q
 from hidag.plotting.selection import SIZE as SELECTION_SIZE
 from hidag.plotting.selection import plot_selection
-from hidag.reporting.sections import Table
+from hidag.reporting.content import Table
 from hidag_paper.applications.exploration import (
     REPLICATED,
     Exploration,

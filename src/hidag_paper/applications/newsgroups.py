@@ -23,7 +23,7 @@ from hidag.exceptions import DataError, FileError
 from hidag.model_selection.candidates import Table as DataTable
 from hidag.plotting import style
 from hidag.plotting.figure import hide_frame
-from hidag.reporting.sections import Table
+from hidag.reporting.content import Table
 from hidag_paper.applications.exploration import (
     LATENTS_FOR_FAMILIES,
     Exploration,

@@ -20,7 +20,7 @@ from hidag.data.sample_weights import effective_number, weighted_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, FileError
 from hidag.model_selection.candidates import Table as DataTable
-from hidag.reporting.sections import Table
+from hidag.reporting.content import Table
 from hidag_paper.applications.exploration import (
     LATENTS_FOR_FAMILIES,
     Exploration,

@@ -12,8 +12,8 @@ import numpy as np
 from hidag.exceptions import SettingError
 from hidag.fitting.settings import plain_value
 from hidag.plotting.figure import Size, on_axes, render_figure
-from hidag.reporting.html_page import as_data_address, render_page
-from hidag.reporting.sections import Table, shown_table
+from hidag.reporting.content import Table, display_table
+from hidag.reporting.html_page import data_uri, render_page
 from hidag.results import FitResult
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class ApplicationReport:
     def render(self, *, command: str | None = None) -> str:
         """Return a self-contained HTML page; ``command`` is the command line that reproduces it."""
         figures = {
-            figure.name: as_data_address(render_figure(figure.draw, figure.size))
+            figure.name: data_uri(render_figure(figure.draw, figure.size))
             for figure in self.figures
         }
         return render_page(
@@ -156,7 +156,7 @@ class ApplicationReport:
             title=self.title,
             report=self,
             figures=figures,
-            tables={table.name: shown_table(table) for table in self.tables},
+            tables={table.name: display_table(table) for table in self.tables},
             command=command,
             settings=sorted((str(k), str(v)) for k, v in self.settings.items()),
             versions=sorted(self.result.versions.items()),

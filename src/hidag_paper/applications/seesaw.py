@@ -22,7 +22,7 @@ from hidag.plotting.effect_maps import plot_effect_maps, plot_images, size_of_im
 from hidag.plotting.figure import size_of_graph, size_of_q
 from hidag.plotting.graph import plot_graph
 from hidag.plotting.q_matrix import plot_q
-from hidag.reporting.sections import Table
+from hidag.reporting.content import Table
 from hidag.results import FitResult
 from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
 from hidag_paper.seesaw import (

@@ -18,8 +18,8 @@ from hidag.inference.intervals import interval_notes
 from hidag.latent.laws import NetworkLaw
 from hidag.plotting import style
 from hidag.plotting.figure import add_legend
-from hidag.reporting.fit_description import edges_in_words
-from hidag.reporting.sections import Table
+from hidag.reporting.content import Table
+from hidag.reporting.fit_description import format_edges
 from hidag.results import FitResult
 from hidag.structure.graphs import CPDAG
 from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
@@ -278,10 +278,10 @@ def timss_report(
     numbers = {
         "log_likelihood_of_log_seconds": table.log_likelihood(best),
         "log_likelihood_by_seed": [table.log_likelihood(fit) for fit in fits.by_seed],
-        "printed_edges": edges_in_words(printed_graph()),
-        "edges": edges_in_words(best.graph),
+        "printed_edges": format_edges(printed_graph()),
+        "edges": format_edges(best.graph),
         "rivals": [
-            {"below": r.below, "n_fits": r.n_fits, "edges": edges_in_words(r.result.graph)}
+            {"below": r.below, "n_fits": r.n_fits, "edges": format_edges(r.result.graph)}
             for r in fits.rivals
         ],
         "support": None if boot is None else boot.adjacent,
@@ -289,7 +289,7 @@ def timss_report(
         "same_latents": None if boot is None else float(boot.same_latents.mean()),
     }
     if both is not None:
-        numbers["edges_with_accuracy"] = edges_in_words(both.graph)
+        numbers["edges_with_accuracy"] = format_edges(both.graph)
         sections.append(_accuracy_section(best, both))
     return ApplicationReport(
         name="timss",
@@ -313,7 +313,7 @@ def _skill_figure(name: str, fit: FitResult, boot: BootstrapResult | None) -> Re
     support = None if boot is None else boot.adjacent
     widths = "" if boot is None else "Numbers and widths: share of refits with the edge. "
     caption = (
-        f"Causal graph of the skills: {'; '.join(edges_in_words(fit.graph)) or 'no edge'}. "
+        f"Causal graph of the skills: {'; '.join(format_edges(fit.graph)) or 'no edge'}. "
         f"{widths}Dashed edges are not in the figure of the paper."
     )
     draw = partial(draw_skills, graph=fit.graph, support=support, printed=printed_graph())
@@ -399,7 +399,7 @@ def _law_table(table: TimssTable, fits: Mapping[str, FitResult]) -> Table:
 
 
 def _graph_cells(fit: FitResult) -> tuple[int, str]:
-    edges = edges_in_words(fit.graph)
+    edges = format_edges(fit.graph)
     return len(edges), "; ".join(edges)
 
 
@@ -450,7 +450,7 @@ def _accuracy_section(times: FitResult, both: FitResult) -> ReportSection:
             f"For {both.n_samples} students with complete responses, each item was also scored as "
             f"correct or incorrect: {len(both.item_names)} columns, half binary and half log "
             "seconds, with the same skills.",
-            f"The graph then has {len(edges_in_words(both.graph))} edges, {_n_shared(times, both)} "
+            f"The graph then has {len(format_edges(both.graph))} edges, {_n_shared(times, both)} "
             "of which are also in the graph of the times alone. The upper state of a skill is the "
             "one with larger values overall; the loadings show for which items longer times and "
             "correct responses do not coincide.",
@@ -484,7 +484,7 @@ def _findings(fits: TimssFits) -> tuple[str, ...]:
         near = fits.rivals[0]
         findings.append(
             f"Another optimum has a log-likelihood {near.below:.2f} below the best one and "
-            f"{len(edges_in_words(near.result.graph))} edges, {_n_shared(best, near.result)} of "
+            f"{len(format_edges(near.result.graph))} edges, {_n_shared(best, near.result)} of "
             "which are shared."
         )
     return tuple(findings)

@@ -15,9 +15,9 @@ from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
 from hidag.cli.messages import join_command
 from hidag.cli.output_files import number, write_csv
 from hidag.plotting.figure import Format, render_figure
-from hidag.reporting.fit_description import edges_in_words
+from hidag.reporting.content import Table
+from hidag.reporting.fit_description import format_edges
 from hidag.reporting.html_page import write_page
-from hidag.reporting.sections import Table
 from hidag_paper.applications.report import ApplicationReport, ReportFigure
 
 #: Written last; its presence identifies a complete folder.
@@ -51,7 +51,7 @@ def run_application(
     for sentence in report.findings:
         say(f"  {sentence}")
     say("\ncausal graph among the latents")
-    for edge in edges_in_words(report.result.graph) or ["no edge"]:
+    for edge in format_edges(report.result.graph) or ["no edge"]:
         say(f"  {edge}")
     for warning in warnings:
         show_warning(warning)

@@ -9,7 +9,7 @@ from dataclasses import fields
 from math import isnan
 
 from hidag.plotting.figure import Format, render_figure
-from hidag.reporting.html_page import as_data_address, render_page
+from hidag.reporting.html_page import data_uri, render_page
 from hidag_paper.studies.summary import Estimate, Summary
 from hidag_paper.study_reports.figures import study_figures
 from hidag_paper.study_reports.tables import StudyReport, StudyTable
@@ -88,7 +88,7 @@ def latex_page(report: StudyReport, figures: Sequence[str]) -> str:
 
 def html_page(report: StudyReport, images: Mapping[str, bytes]) -> str:
     """Return the page as self-contained HTML."""
-    inside = {n: as_data_address(data) for n, data in images.items() if n.endswith(".png")}
+    inside = {n: data_uri(data) for n, data in images.items() if n.endswith(".png")}
     return render_page(_TEMPLATE, title=report.title, report=report, figures=inside)
 
 

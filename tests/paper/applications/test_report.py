@@ -9,7 +9,7 @@ import pytest
 
 from hidag import DCRL
 from hidag.exceptions import FileError, SettingError
-from hidag.reporting.sections import Table
+from hidag.reporting.content import Table
 from hidag.results import load
 from hidag.simulation import design, simulate
 from hidag_paper.applications import ApplicationReport, ReportFigure, ReportSection

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from hidag.causal.causal_effects import AverageEffects, average_effects
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, counting_bar, say
 from hidag.cli.data_source import weights_beside
 from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.messages import render
 from hidag.cli.output_files import BOOTSTRAP_FILES, RESAMPLES, files_read, number, write_csv
 from hidag.cli.read_options import read_again
 from hidag.exceptions import HidagError
 from hidag.inference.bootstrap import BootstrapProgress, bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.intervals import MIN_REPLICATES
-from hidag.reporting.diagnostic_sections import (
-    LATENTS_WITH_ITEMS,
-    MOST_CHOICES,
-    Panel,
-    bootstrap_panel,
-    effects_panel,
-)
-from hidag.reporting.fit_report import write_report
-from hidag.reporting.misfit import lost_latents
-from hidag.reporting.sections import EFFECTS_HEADING, ReportParts, read_parts, write_parts
-from hidag.results import FitResult
+from hidag.reporting.assembly import add_bootstrap, bootstrap_effects
+from hidag.reporting.content import load_content, save_content
+from hidag.reporting.html_page import write_page
+from hidag.reporting.report import render_report
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ def run_bootstrap(order: BootstrapOrder) -> None:
             observer=_observer(draw),
             folder=folder / RESAMPLES,
         )
-    effects = bootstrapped_effects(result, found)
+    effects = bootstrap_effects(result, found)
     enough = found.n_refits >= MIN_REPLICATES
     tables = (
         found.edge_table(),
@@ -94,14 +86,11 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     fill_folder(folder, files, BOOTSTRAP_FILES)
     say(found.summary())
     page = folder / "report.html"
-    kept = folder / "report.json"
-    parts = read_parts(kept) if kept.is_file() else ReportParts()
-    # Without intervals too: those of an earlier bootstrap are not this one's.
-    if effects is not None or EFFECTS_HEADING in [part.heading for part in parts.sections]:
-        parts = _with_panel(parts, effects_panel(result, effects), first=False)
-    parts = with_bootstrap(parts, found)
-    write_parts(parts, kept)
-    write_report(result, page, parts)
+    stored = folder / "report.json"
+    content = add_bootstrap(load_content(stored), result, found)
+    save_content(content, stored)
+    text = render_report(result, content, render=render)
+    write_page(text, page)
     say(f"\nwrote {', '.join(files)} into {folder}; the report {page} says how sure it is")
     if before is not None:
         also = f", and {', '.join(gone)} removed" if gone else ""
@@ -115,54 +104,6 @@ def refits_before(folder: Path) -> int | None:
         return BootstrapResult.load(folder / BOOTSTRAP_FILES[-1]).n_refits
     except (HidagError, OSError):
         return None
-
-
-def bootstrapped_effects(result: FitResult, found: BootstrapResult) -> AverageEffects | None:
-    """Return average effects with the refits' intervals; None where there can be none."""
-    if found.n_refits < MIN_REPLICATES or len(result.latent_names) < 2 or not found.joint.shape[1]:
-        return None
-    items = len(result.latent_names) <= LATENTS_WITH_ITEMS
-    return average_effects(result, items=items, replicates=found, limit=MOST_CHOICES)
-
-
-def with_bootstrap(parts: ReportParts, found: BootstrapResult) -> ReportParts:
-    """Return the parts of a report with what a bootstrap adds, in place of an earlier one's."""
-    pairs = found.edge_table()
-    return replace(
-        _with_panel(parts, bootstrap_panel(found), first=True),
-        support=tuple((row["one"], row["other"], float(row["joined"])) for row in pairs),
-        directions=tuple(_directions(pairs)),
-        n_resampled=found.n_refits,
-        not_found_again=lost_latents(found),
-    )
-
-
-def _directions(pairs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, float]]:
-    """Yield cause, effect and the share of refits with that direction, of the fit's arrows."""
-    for row in pairs:
-        one, other = row["one"], row["other"]
-        if row["fit"] == "->":
-            yield one, other, float(row["one_causes_other"])
-        elif row["fit"] == "<-":
-            yield other, one, float(row["other_causes_one"])
-
-
-def _with_panel(parts: ReportParts, panel: Panel, *, first: bool) -> ReportParts:
-    """Return the parts with a panel in the place of one with its heading, else first or last."""
-    section, tables = panel
-    headings = [part.heading for part in parts.sections]
-    old = {
-        name for part in parts.sections if part.heading == section.heading for name in part.tables
-    }
-    sections = [part for part in parts.sections if part.heading != section.heading]
-    end = 0 if first else len(sections)
-    place = headings.index(section.heading) if section.heading in headings else end
-    sections.insert(place, section)
-    return replace(
-        parts,
-        sections=tuple(sections),
-        tables=(*tables, *(t for t in parts.tables if t.name not in old)),
-    )
 
 
 def _observer(

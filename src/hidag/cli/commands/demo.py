@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from hidag.cli.commands.fit import fit_source
-from hidag.cli.commands.report import report_parts
+from hidag.cli.commands.fit import fit_source, typed_command
 from hidag.cli.commands.simulate import SIMULATION_FILES, simulation_files
 from hidag.cli.console import columns, say, show_warning
 from hidag.cli.data_source import read_source
@@ -22,7 +22,8 @@ from hidag.metrics.evaluation import Evaluation, evaluate
 from hidag.plotting.figure import render_png, size_of_graph, size_of_q
 from hidag.plotting.graph import plot_graph
 from hidag.plotting.q_matrix import plot_q
-from hidag.reporting.fit_description import concerns, edges_in_words
+from hidag.reporting.assembly import assemble_report
+from hidag.reporting.fit_description import format_edges, list_concerns
 from hidag.results import FitResult
 from hidag.simulation.truth import Truth, simulate
 from hidag.structure.graphs import CPDAG
@@ -58,7 +59,7 @@ def run_assessment(out: Path, seed: int) -> None:
         ("seconds_*=lognormal",),
         {"random_state": int(for_fit), "n_starts": 5},
     )
-    for sentence in concerns(result, warnings):
+    for sentence in list_concerns(result, warnings):
         show_warning(sentence)
     say_types(result)
 
@@ -66,8 +67,8 @@ def run_assessment(out: Path, seed: int) -> None:
     evaluation = evaluate(result, truth)
     _say_comparison(result, truth, evaluation)
     pictures = _comparison_pictures(result, truth, evaluation)
-    parts = report_parts(result, values, "A small assessment", warnings)
-    written = fit_files(result, values, parts=parts)
+    content = assemble_report(result, values, title="A small assessment", warnings=warnings)
+    written = fit_files(result, values, content=replace(content, command=typed_command()))
     fill_folder(out, {**pictures, **written}, (*FIT_FILES, *COMPARISONS))
     say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / 'report.html'}, or look at")
     for name in COMPARISONS:
@@ -123,7 +124,7 @@ def _say_comparison(result: FitResult, truth: Truth, evaluation: Evaluation) -> 
     for line in columns([[ours, "|", theirs[margin:]] for ours, theirs in sides]):
         say(f"  {line}")
     say("\ngraph among the latents: found, and the truth")
-    ours, theirs = edges_in_words(_named(result, truth, evaluation)), edges_in_words(truth.cpdag)
+    ours, theirs = format_edges(_named(result, truth, evaluation)), format_edges(truth.cpdag)
     rows = [
         [edge if edge in ours else "", "|", edge if edge in theirs else ""]
         for edge in dict.fromkeys([*theirs, *ours])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +11,10 @@ from typing import Any
 
 import typer
 
-from hidag.cli.commands.report import report_parts
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.data_source import Source, chosen_families, names_for_all, read_source, truth_columns
 from hidag.cli.folders import FIT_SIGN, check_folder, fill_folder
-from hidag.cli.messages import render
+from hidag.cli.messages import join_command, render
 from hidag.cli.options import read_arrows, split_known
 from hidag.cli.output_files import (
     FIT_FILES,
@@ -29,9 +29,10 @@ from hidag.data.readers import find_part
 from hidag.data.sample_weights import MANY_UNANSWERED, unanswered_in_words
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
-from hidag.exceptions import FileError, SettingError
+from hidag.exceptions import FileError, HidagWarning, SettingError
 from hidag.formatting import plural
-from hidag.reporting.fit_description import concerns
+from hidag.reporting.assembly import assemble_report
+from hidag.reporting.fit_description import list_concerns
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge
 
@@ -165,22 +166,24 @@ def run_fit(order: FitOrder) -> None:
         say(f"number of latents: {len(result.latent_names)}, as {result.n_latents_reason}")
     say()
     say_result(result)
-    for sentence in concerns(result, warnings):
-        show_warning(sentence)
+    for concern in list_concerns(result, warnings):
+        show_warning(concern)
     if order.out is None:
         say("\nnothing was written; add --out FOLDER to keep the result")
         return
-    parts = report_parts(
+    content = assemble_report(
         result,
         values,
-        source.title,
-        warnings,
+        sample_weight=source.weights,
         statistics=order.statistics,
-        weights=source.weights,
+        title=source.title,
+        warnings=warnings,
+        render=render,
     )
-    for sentence in parts.doubts:
+    content = replace(content, command=typed_command())
+    for sentence in content.misfits:
         show_warning(sentence)
-    files = fit_files(result, values, parts=parts, plots=order.plots, ids=source.ids)
+    files = fit_files(result, values, content=content, plots=order.plots, ids=source.ids)
     before = (order.out / FIT_SIGN).exists()
     another = is_another_fit(order.out, result)
     fill_folder(order.out, files, FIT_FILES)
@@ -192,6 +195,17 @@ def run_fit(order: FitOrder) -> None:
     gone = remove_goodness(order.out) if before and another else []
     if gone:
         say(f"removed what goodness had said of the fit before: {', '.join(gone)}")
+
+
+def typed_command() -> str:
+    """Return the command that was typed, without its output folder."""
+    words, arguments = [], iter(sys.argv[1:])
+    for word in arguments:
+        if word in ("--out", "-o"):
+            next(arguments, None)
+        elif not word.startswith("--out="):
+            words.append(word)
+    return join_command(["hidag", *words])
 
 
 def _refuse_folder_of_table(out: Path) -> None:
@@ -222,7 +236,7 @@ def _number_of_latents(order: FitOrder, source: Source) -> int | str:
 
 def fit_source(
     source: Source, n_latents: int | str, family: tuple[str, ...], settings: Mapping[str, Any]
-) -> tuple[FitResult, Any, list[str]]:
+) -> tuple[FitResult, Any, list[HidagWarning]]:
     """Return the fit of a source, its values, shape (N, J), and the warnings it gave."""
     families = chosen_families(family, source.types, tuple(source.table.column_names))
     with collected_warnings() as warnings, progress_bar() as observer:
@@ -234,7 +248,7 @@ def fit_source(
             **settings,
         ).fit(source.table, sample_weight=source.weights)
     result = _with_truths(model.result_, truth_columns(source.table))
-    return result, read_table(source.table).values, [render(warning) for warning in warnings]
+    return result, read_table(source.table).values, warnings
 
 
 def _with_truths(result: FitResult, truths: Sequence[str]) -> FitResult:

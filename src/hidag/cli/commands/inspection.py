@@ -124,16 +124,16 @@ def run_info(result: Path | None) -> None:
         _say_versions()
         return
     from hidag.cli.result_text import say_result
-    from hidag.reporting.fit_description import concerns, what_was_fitted
+    from hidag.reporting.fit_description import describe_fit, list_concerns
 
     found = load_result(result)
-    for sentence in what_was_fitted(found):
+    for sentence in describe_fit(found):
         say(sentence)
     say()
     say_result(found)
     say(f"\nseed {found.seed}, made with hidag {found.versions.get('hidag')}")
-    for sentence in concerns(found):
-        show_warning(sentence)
+    for concern in list_concerns(found):
+        show_warning(concern)
 
 
 def _say_versions() -> None:

@@ -11,7 +11,7 @@ from hidag.cli.console import say
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.output_files import write_csv
 from hidag.formatting import plural
-from hidag.reporting.fit_description import edges_in_words
+from hidag.reporting.fit_description import format_edges
 from hidag.simulation.designs import design
 from hidag.simulation.truth import Simulation, write_truth
 from hidag.simulation.truth import simulate as draw
@@ -44,7 +44,7 @@ def run_simulate(
         f"{plural(truth.n_latents, 'latent')} of {model}, {q}, {family}"
         + ("" if many is None else f", levels {many}")
     )
-    say(f"true graph: {', '.join(edges_in_words(truth.cpdag)) or 'no edges'}")
+    say(f"true graph: {', '.join(format_edges(truth.cpdag)) or 'no edges'}")
     say(f"wrote {', '.join(SIMULATION_FILES)} into {out}")
     asked = f"--latents {truth.n_latents}" + ("" if many is None else f" --levels {many}")
     say(f"next: hidag fit {out} {asked} --out fit && hidag evaluate fit {out}")

@@ -1,4 +1,4 @@
-"""The graph as a drawing that a page can let readers take hold of."""
+"""The causal graph as a drawing for an HTML page: positions, curves and conditional tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hidag.causal.exports import network_law
 from hidag.causal.probability_queries import ConditionedLaw, condition_law, edge_strengths
@@ -19,57 +18,53 @@ if TYPE_CHECKING:
     from hidag.latent.laws import NetworkLaw
     from hidag.results import FitResult
 
-
-Array = NDArray[np.float64]
-
-#: Room around the drawing, for labels that are dragged a little.
+#: Margin of the drawing, so that nodes can be dragged a little.
 _MARGIN = 14.0
-#: A small graph gets at least this much, so that there is room to drag. Pages draw one and a half
-#: times as large, about 480 by 320 pixels.
-_LEAST_WIDTH, _LEAST_HEIGHT = 320.0, 214.0
-#: A latent with more combinations of parents has its table in the files only.
-_MOST_CONFIGURATIONS = 64
-#: A line of a table that stands for fewer rows than this says next to nothing.
+#: Minimum size, so that nodes of a small graph can be dragged. Pages scale it by 1.5, to about
+#: 480 by 320 pixels.
+_MIN_WIDTH, _MIN_HEIGHT = 320.0, 214.0
+#: Larger conditional tables are in the files only.
+_MAX_CONFIGURATIONS = 64
+#: Expected number of rows below which a line of a conditional table is marked as unreliable.
 _FEW_ROWS = 5.0
 
 
 @dataclass(frozen=True)
-class PanelRow:
-    """A line of a latent's table.
+class TableRow:
+    """A row of a conditional probability table.
 
     Attributes
     ----------
     given : tuple of (str, int)
-        Parents with their levels.
+        Parents and their levels.
     share : float
-        Of the rows of the table that are expected at these levels.
-    thin : bool
-        Whether that is hardly any row.
-    chances : tuple of float
+        Probability of these levels of the parents.
+    sparse : bool
+        Whether fewer than 5 rows of the data are expected there.
+    probabilities : tuple of float
         Probability of each level.
     """
 
     given: tuple[tuple[str, int], ...]
     share: float
-    thin: bool
-    chances: tuple[float, ...]
+    sparse: bool
+    probabilities: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class PanelNode:
-    """A latent: its label, where it stands, and its table given its parents in one of the graphs.
+class Node:
+    """A latent: label, position and conditional table in one graph of the equivalence class.
 
     Attributes
     ----------
     name, label : str
-        The whole name, and what fits into the box.
+        Full name, and the name shorten to the box.
     x, y, width, height : float
-        Centre and size, y growing downwards.
+        Centre and size; y increases downwards.
     levels : tuple of int
-    rows : tuple of PanelRow
+    rows : tuple of TableRow
     undecided : tuple of str
-        Neighbours that may be its causes or its effects: in the table they are one or the other
-        only because one graph had to be chosen.
+        Neighbours joined by an undirected edge.
     """
 
     name: str
@@ -79,32 +74,32 @@ class PanelNode:
     width: float
     height: float
     levels: tuple[int, ...]
-    rows: tuple[PanelRow, ...]
+    rows: tuple[TableRow, ...]
     undecided: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class PanelEdge:
+class Edge:
     """An edge.
 
     Attributes
     ----------
     source, target : int
-        Latents; of an edge without direction, in any order.
-    arrow : bool
+        Indices of nodes, in any order for an undirected edge.
+    directed : bool
     path : str
-        As SVG draws it before anything is moved.
+        SVG path before anything is dragged.
     strength : float
-        Absolute correlation of the two latents under the fitted law.
+        Absolute correlation of the two latents in the fitted distribution.
     support : float or None
-        Share of resampled tables in which the two are joined, if there were any.
+        Share of bootstrap samples in which the two are adjacent.
     direction_support : float or None
-        Share of them in which the edge has the arrow's direction, if that was kept.
+        Share of bootstrap samples in which the edge has this direction.
     """
 
     source: int
     target: int
-    arrow: bool
+    directed: bool
     path: str
     strength: float
     support: float | None
@@ -112,44 +107,44 @@ class PanelEdge:
 
 
 @dataclass(frozen=True)
-class GraphPanel:
-    """All that the drawing needs."""
+class GraphDrawing:
+    """Size, nodes and edges of a drawing."""
 
     width: float
     height: float
-    nodes: tuple[PanelNode, ...]
-    edges: tuple[PanelEdge, ...]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
 
     @property
     def has_support(self) -> bool:
-        """Whether edges come with their support in resampled tables."""
+        """Whether edges have their bootstrap support."""
         return any(edge.support is not None for edge in self.edges)
 
 
-def graph_panel(
+def draw_graph(
     result: FitResult,
     support: Mapping[tuple[str, str], float] | None = None,
     directions: Mapping[tuple[str, str], float] | None = None,
-) -> GraphPanel:
+) -> GraphDrawing:
     """Return the drawing of a fit's graph.
 
     Parameters
     ----------
     result : FitResult
     support : mapping from pair of names to float, optional
-        Share of resampled tables in which two latents are joined; either order of a pair will do.
+        Share of bootstrap samples in which two latents are adjacent, in either order of the pair.
     directions : mapping from (cause, effect) to float, optional
-        Share of them in which an edge has its direction.
+        Share of bootstrap samples in which an edge has its direction.
     """
     graph, layout = result.graph, graph_layout(result.graph)
     law = network_law(result)
-    known = condition_law(law)
-    # Unequal weights tell less than so many rows; files of earlier versions do not say how much.
+    inference = condition_law(law)
+    # Files of earlier versions do not state the effective sample size.
     n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
     strengths = edge_strengths(result)
     a = graph.adjacency
-    width = max(layout.width + 2 * _MARGIN, _LEAST_WIDTH)
-    height = max(layout.height + 2 * _MARGIN, _LEAST_HEIGHT)
+    width = max(layout.width + 2 * _MARGIN, _MIN_WIDTH)
+    height = max(layout.height + 2 * _MARGIN, _MIN_HEIGHT)
     left, top = (width - layout.width) / 2, (height - layout.height) / 2
     edges = []
     for (i, j), route in layout.routes.items():
@@ -157,44 +152,44 @@ def graph_panel(
         names = graph.names[source], graph.names[target]
         share = None if support is None else support.get(names, support.get(names[::-1], 0.0))
         edges.append(
-            PanelEdge(
+            Edge(
                 source,
                 target,
                 not a[target, source],
-                _path([(x + left, layout.height - y + top) for x, y in points]),
+                _svg_path([(x + left, layout.height - y + top) for x, y in points]),
                 strengths[(graph.names[min(i, j)], graph.names[max(i, j)])],
                 share,
                 (directions or {}).get(names),
             )
         )
     nodes = tuple(
-        PanelNode(
+        Node(
             name,
             display_name(name),
             float(x) + left,
             float(layout.height - y) + top,
             *size,
             tuple(range(result.terms.levels[k])),
-            _table(law, k, graph.names, known, n_rows),
+            _conditional_table(law, k, graph.names, inference, n_rows),
             tuple(graph.names[other] for other in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))),
         )
         for k, (name, (x, y), size) in enumerate(
             zip(graph.names, layout.centres, layout.sizes, strict=True)
         )
     )
-    return GraphPanel(width, height, nodes, tuple(edges))
+    return GraphDrawing(width, height, nodes, tuple(edges))
 
 
-def _table(
-    law: NetworkLaw, latent: int, names: tuple[str, ...], known: ConditionedLaw, n_rows: float
-) -> tuple[PanelRow, ...]:
-    """Return a latent's table given its parents in the law, line by line; empty if it is long."""
+def _conditional_table(
+    law: NetworkLaw, latent: int, names: tuple[str, ...], inference: ConditionedLaw, n_rows: float
+) -> tuple[TableRow, ...]:
+    """Return P(latent | parents), one row per configuration of parents; empty if too many."""
     table, parents = law.tables[latent], law.parents[latent]
-    if table[..., 0].size > _MOST_CONFIGURATIONS:
+    if table[..., 0].size > _MAX_CONFIGURATIONS:
         return ()
-    shares = known.marginal(parents) if parents else np.array(1.0)
+    shares = inference.marginal(parents) if parents else np.array(1.0)
     return tuple(
-        PanelRow(
+        TableRow(
             tuple((names[c], level) for c, level in zip(parents, levels, strict=True)),
             float(shares[levels]),
             bool(shares[levels] * n_rows < _FEW_ROWS),
@@ -204,16 +199,16 @@ def _table(
     )
 
 
-def _path(points: list[Point]) -> str:
-    """Return a curve that leaves and enters every row straight down, as SVG writes it."""
-    words = [f"M{points[0][0]:.1f},{points[0][1]:.1f}"]
+def _svg_path(points: list[Point]) -> str:
+    """Return a curve that is vertical at each end of its segments."""
+    commands = [f"M{points[0][0]:.1f},{points[0][1]:.1f}"]
     last = points[0]
     for start, end in zip(points[0::2], points[1::2], strict=True):
         if start != last:
-            words.append(f"L{start[0]:.1f},{start[1]:.1f}")
+            commands.append(f"L{start[0]:.1f},{start[1]:.1f}")
         half = (start[1] + end[1]) / 2
-        words.append(
+        commands.append(
             f"C{start[0]:.1f},{half:.1f} {end[0]:.1f},{half:.1f} {end[0]:.1f},{end[1]:.1f}"
         )
         last = end
-    return " ".join(words)
+    return " ".join(commands)

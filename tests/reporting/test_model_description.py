@@ -1,4 +1,4 @@
-"""Fits with several levels and interactions say so."""
+"""Descriptions of models with several levels and interactions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hidag import CPDAG, DCRL
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.reporting import (
-    effects_in_words,
-    interactions_of,
-    latents_in_words,
-    marginals_of,
+    describe_effects,
+    describe_fit,
+    describe_latents,
+    list_interactions,
     render_report,
-    what_was_fitted,
+    summarize_latents,
 )
 from hidag.simulation import design, simulate
 
@@ -52,33 +52,33 @@ def rewritten(binary, levels, interactions=(), loadings=None, **settings):
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
-        ((2, 2), "2 hidden yes/no causes"),
-        ((3,), "1 hidden cause with 3 levels"),
-        ((3, 3), "2 hidden causes with 3 levels each"),
-        ((3, 2, 3), "3 hidden causes, 1 with 2 levels and 2 with 3 levels"),
-        ((4, 2, 3), "3 hidden causes, 1 with 2 levels, 1 with 3 levels and 1 with 4 levels"),
+        ((2, 2), "2 binary latent variables"),
+        ((3,), "1 latent variable with 3 levels"),
+        ((3, 3), "2 latent variables with 3 levels each"),
+        ((3, 2, 3), "3 latent variables, 1 with 2 levels and 2 with 3 levels"),
+        ((4, 2, 3), "3 latent variables, 1 with 2 levels, 1 with 3 levels and 1 with 4 levels"),
     ],
 )
-def test_levels_of_the_causes_are_said(binary, levels, words):
-    assert latents_in_words(rewritten(binary, levels)) == words
+def test_describe_latents(binary, levels, words):
+    assert describe_latents(rewritten(binary, levels)) == words
 
 
-def test_nothing_is_called_yes_or_no_with_three_levels(binary):
+def test_latents_with_three_levels(binary):
     fit = rewritten(binary, (3, 2))
     page = render_report(fit, plots=False)
-    assert "hidden yes/no" not in " ".join(what_was_fitted(fit)) + page
+    assert "binary latent" not in " ".join(describe_fit(fit)) + page
     assert "P(latent = 1)" not in page
-    shares = marginals_of(fit)
+    shares = summarize_latents(fit)
     assert [len(one.shares) for one in shares] == [3, 2]
     # States (0,0), (0,1), (1,0), ... have probabilities 1/21, 2/21, 3/21, ...
     np.testing.assert_allclose(shares[0].shares, [3 / 21, 7 / 21, 11 / 21])
     np.testing.assert_allclose(shares[1].shares, [9 / 21, 12 / 21])
     assert '<th scope="rowgroup" rowspan="3"><bdi>A</bdi></th>' in page
     assert '<td class="n">2</td><td class="n">0.524</td>' in page
-    assert "from its lowest level to its highest (loadings.csv has the steps one by one)" in page
+    assert "from its lowest to its highest level (loadings.csv has the single steps)" in page
 
 
-def test_effects_are_said(binary):
+def test_describe_effects(binary):
     pairs = (((0, 1), (1, 1)),)
     loadings = np.zeros((len(binary.item_names), 3))
     loadings[:, 0] = 1.0
@@ -86,34 +86,34 @@ def test_effects_are_said(binary):
 
     def words(coefficients, effects, **changes):
         fit = rewritten(binary, (2, 2), pairs, coefficients, effects=effects)
-        return effects_in_words(dataclasses.replace(fit, **changes))
+        return describe_effects(dataclasses.replace(fit, **changes))
 
-    assert words(loadings, "acdm") == "The effects of an item's causes add up (main effects only)."
+    assert words(loadings, "acdm") == (
+        "The latents of an item have additive effects (main effects only)."
+    )
     assert words(loadings, 2) == (
-        "Interactions of up to 2 causes inside an item's causes were allowed; none was worth its "
-        "price."
+        "Interactions up to order 2 among the latents of an item were allowed; none was selected."
     )
     loadings[:2, 2] = (0.25, -1.5)
     assert words(loadings, "all") == (
-        "Interactions of any order inside an item's causes were allowed (those worth their price "
-        "are kept); 2 are in the model, in 2 items."
+        "Interactions of any order among the latents of an item were allowed (selected by "
+        "penalized likelihood); the model has 2 interactions in 2 items."
     )
     loadings[1, 2] = 0.0
     q = (loadings[:, :2] != 0).astype(np.int8)
     assert words(loadings, "gdina", q_given=q) == (
-        "Interactions of any order inside an item's causes were allowed (all are fitted with a "
-        "given Q-matrix); 1 is in the model, in 1 item."
+        "Interactions of any order among the latents of an item were allowed (all of them, as Q is "
+        "given); the model has 1 interaction in 1 item."
     )
     assert words(loadings, "dina") == (
-        "An item with several causes responds only when all of them are present (DINA)."
+        "An item with several latents responds only if all of them are present (DINA)."
     )
     assert words(loadings, "dino") == (
-        "An item with several causes responds as soon as any of them is present, and then in full "
-        "(DINO)."
+        "An item with several latents responds if any of them is present (DINO)."
     )
     no_products = rewritten(binary, (2, 2), effects="all")
-    assert effects_in_words(no_products) == (
-        "Interactions of any order were allowed, but no item has several causes."
+    assert describe_effects(no_products) == (
+        "Interactions of any order were allowed, but no item has several latents."
     )
 
 
@@ -123,21 +123,24 @@ def test_interactions_come_with_the_rarest_combination(binary):
     loadings[:, 0] = 1.0
     loadings[1, 3] = -1.25
     fit = rewritten(binary, (3, 2), pairs, loadings, effects=2)
-    (found,) = interactions_of(fit)
+    (found,) = list_interactions(fit)
     assert (found.item, found.term, found.coefficient) == (binary.item_names[1], "A>=2*B", -1.25)
     # A below 2 and B = 0 has 1 + 3, B = 1 has 2 + 4; A = 2 has 5 and 6 of 21.
     assert found.rarest == pytest.approx(4 / 21)
     page = render_report(fit, plots=False)
-    assert "<h2>What latents do together</h2>" in page
+    assert "<h2>Interactions</h2>" in page
     assert (
         '<td><bdi>A&gt;=2*B</bdi></td><td class="n">-1.250</td><td class="n">19.0% of rows</td>'
         in page
     )
-    assert "averaged over even levels of the item's other causes" in page.replace("&#39;", "'")
-    assert "What latents do together" not in render_report(binary, plots=False)
+    assert (
+        "averaged over the levels of the item's other latents with equal weights"
+        in page.replace("&#39;", "'")
+    )
+    assert "<h2>Interactions</h2>" not in render_report(binary, plots=False)
 
 
-def test_numbers_that_are_no_variances_are_explained():
+def test_dispersions_that_are_no_variances_are_explained():
     rng = np.random.default_rng(0)
     z = rng.integers(0, 2, 400)
     amounts = rng.gamma(3.0, np.exp(1.2 * z)[:, None], (400, 5)) + 1e-6
@@ -148,27 +151,27 @@ def test_numbers_that_are_no_variances_are_explained():
     page = render_report(fit, plots=False)
     assert '<th scope="col" class="n">dispersion</th>' in page
     assert (
-        "The dispersion of an item is for gamma: squared ratio of standard deviation and mean."
-        in page
+        "Meaning of the dispersion by item type: gamma: squared ratio of standard deviation and "
+        "mean." in page
     )
-    assert "An item of unordered categories has a line for each but the last" in page
+    assert "A nominal item has a line for each category but the last" in page
     assert page.count(f"<bdi>{fit.item_names[5]}=") == 2
 
 
-def test_a_combination_that_nobody_can_have_is_called_ruled_out(binary):
+def test_combinations_excluded_by_prerequisites(binary):
     pairs = (((0, 1), (1, 1)),)
     loadings = np.zeros((len(binary.item_names), 3))
     loadings[:, 0] = 1.0
     loadings[1, 2] = -1.25
     told = {"hierarchy": [["A", "B"]]}
     fit = rewritten(binary, (2, 2), pairs, loadings, effects=2, knowledge=told)
-    (found,) = interactions_of(fit)
-    assert found.rarest_in_words() == "ruled out by prerequisites"
-    assert dataclasses.replace(found, ruled_out=False).rarest_in_words() == "next to no row"
+    (found,) = list_interactions(fit)
+    assert found.describe_rarest() == "excluded by prerequisites"
+    assert dataclasses.replace(found, ruled_out=False).describe_rarest() == "< 0.05% of rows"
 
 
-def test_latents_are_told_with_the_items_they_move_most(binary):
-    for one in marginals_of(binary):
+def test_latents_are_listed_with_their_strongest_items(binary):
+    for one in summarize_latents(binary):
         assert len(one.strongest) == min(one.n_items, 3)
     page = render_report(binary, plots=False)
-    assert '<th scope="col">most strongly in</th>' in page
+    assert '<th scope="col">strongest items</th>' in page

@@ -1,6 +1,6 @@
 "use strict";
-// Everything on the page can be read without this script; it adds sorting, filtering and a graph
-// that can be taken hold of. Text is only ever moved or cloned, never parsed.
+// The page is complete without this script, which adds sorting, filtering and a draggable graph.
+// Text is only moved or cloned, never parsed.
 (function () {
   function numberOf(text) {
     const plain = text.replace(/[,%\s]/g, "");
@@ -23,7 +23,7 @@
       return p - q;
     });
     if (descending) {
-      // Empty cells stay at the end whichever way the table is sorted.
+      // Empty cells stay last in either order.
       const empty = rows.filter((row) => numeric && isNaN(numberOf(keys.get(row))));
       const full = rows.filter((row) => !empty.includes(row)).reverse();
       rows.splice(0, rows.length, ...full, ...empty);
@@ -77,15 +77,15 @@
     makeFilterable(table);
   });
 
-  // Paper has nothing to click: what is folded is unfolded for it, and folded again after.
-  let unfolded = [];
+  // Collapsed parts are opened for printing.
+  let opened = [];
   window.addEventListener("beforeprint", () => {
-    unfolded = Array.from(document.querySelectorAll("details:not([open])"));
-    unfolded.forEach((details) => { details.open = true; });
+    opened = Array.from(document.querySelectorAll("details:not([open])"));
+    opened.forEach((details) => { details.open = true; });
   });
   window.addEventListener("afterprint", () => {
-    unfolded.forEach((details) => { details.open = false; });
-    unfolded = [];
+    opened.forEach((details) => { details.open = false; });
+    opened = [];
   });
 
   const drawing = document.getElementById("graph");
@@ -104,8 +104,7 @@
   }));
   const panel = document.getElementById("graph-panel");
 
-  // What was shown last stays: a finger that is lifted leaves the drawing, and so does a mouse on
-  // its way to the panel.
+  // The last selection stays, since lifting a finger or moving to the panel leaves the drawing.
   function show(id) {
     const found = document.getElementById(id);
     if (!found) return;
@@ -138,8 +137,8 @@
     return point.matrixTransform(drawing.getScreenCTM().inverse());
   }
 
-  // The drawing may be higher or wider than what it was made for; all of it can be used.
-  function room() {
+  // The element may be larger than its viewBox; nodes can be dragged over all of it.
+  function bounds() {
     const scale = drawing.getScreenCTM();
     const box = drawing.getBoundingClientRect();
     const left = (box.left - scale.e) / scale.a, top = (box.top - scale.f) / scale.d;
@@ -147,26 +146,26 @@
   }
 
   nodes.forEach((node, k) => {
-    let held = null;
+    let offset = null;
     node.group.addEventListener("pointerdown", (event) => {
       const at = pointIn(event);
-      held = [at.x - node.x, at.y - node.y];
+      offset = [at.x - node.x, at.y - node.y];
       node.group.setPointerCapture(event.pointerId);
       event.preventDefault();
       node.group.focus();
     });
     node.group.addEventListener("pointermove", (event) => {
-      if (held === null) return;
+      if (offset === null) return;
       const at = pointIn(event);
       const half = [node.width / 2, node.height / 2];
-      const [left, top, right, bottom] = room();
-      node.x = Math.min(Math.max(at.x - held[0], left + half[0]), right - half[0]);
-      node.y = Math.min(Math.max(at.y - held[1], top + half[1]), bottom - half[1]);
+      const [left, top, right, bottom] = bounds();
+      node.x = Math.min(Math.max(at.x - offset[0], left + half[0]), right - half[0]);
+      node.y = Math.min(Math.max(at.y - offset[1], top + half[1]), bottom - half[1]);
       node.group.setAttribute("transform", `translate(${node.x},${node.y})`);
       redraw(k);
     });
     ["pointerup", "pointercancel"].forEach((name) =>
-      node.group.addEventListener(name, () => { held = null; }));
+      node.group.addEventListener(name, () => { offset = null; }));
     node.group.addEventListener("pointerenter", () => show(`node-${k}`));
     node.group.addEventListener("focus", () => show(`node-${k}`));
   });
@@ -177,7 +176,7 @@
 
   const threshold = document.getElementById("threshold");
   const measure = document.getElementById("measure");
-  const said = document.getElementById("threshold-said");
+  const output = document.getElementById("threshold-value");
   function apply() {
     const by = measure ? measure.value : threshold.dataset.by;
     const least = Number(threshold.value) / 100;
@@ -187,7 +186,7 @@
       edge.group.classList.toggle("weak", weak);
       shown += weak ? 0 : 1;
     });
-    said.textContent = `${least.toFixed(2)}: ${shown} of ${edges.length} ${edges.length === 1 ? "edge" : "edges"}`;
+    output.textContent = `${least.toFixed(2)}: ${shown} of ${edges.length} ${edges.length === 1 ? "edge" : "edges"}`;
   }
   if (threshold) {
     document.getElementById("graph-controls").hidden = false;

@@ -10,12 +10,12 @@ import pytest
 from hidag import CPDAG, DCRL
 from hidag.exceptions import FileError
 from hidag.reporting import (
-    ReportParts,
-    concerns,
-    edges_in_words,
-    family_counts,
+    ReportContent,
+    count_families,
+    describe_fit,
+    format_edges,
+    list_concerns,
     render_report,
-    what_was_fitted,
     write_report,
 )
 from hidag.simulation import design, simulate
@@ -31,7 +31,7 @@ def result():
 
 
 def page_of(result, *, title="A study", warnings=(), plots=True):
-    return render_report(result, ReportParts(title, tuple(warnings)), plots=plots)
+    return render_report(result, ReportContent(title, tuple(warnings)), plots=plots)
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +76,18 @@ def _outline(text: str) -> _Outline:
     return parser
 
 
-def test_the_page_is_well_formed_and_needs_nothing_beside_it(page):
+def test_the_page_is_well_formed_and_self_contained(page):
     outline = _outline(page)
     assert outline.headings == [
-        "What was found",
-        "What was fitted",
-        "The graph among the latents",
-        "How common each latent is",
-        "Which latent drives which item",
-        "What is not here",
-        "Can it be identified?",
-        "Types of the items",
-        "How the estimate settled",
+        "Summary",
+        "Model and data",
+        "Causal graph",
+        "Latent distribution",
+        "Measurement model",
+        "Not included",
+        "Identifiability",
+        "Item types",
+        "Convergence",
         "Settings and versions",
     ]
     assert len(outline.images) == 2
@@ -98,7 +98,7 @@ def test_the_page_is_well_formed_and_needs_nothing_beside_it(page):
     assert not re.search(r"https?://", page)
 
 
-def test_names_are_escaped_wherever_they_stand(result):
+def test_names_are_escaped(result):
     latents = (*HOSTILE, "Z4", "Z5")
     hostile = dataclasses.replace(
         result,
@@ -117,37 +117,35 @@ def test_names_are_escaped_wherever_they_stand(result):
     assert "<bdi>\ufffdRTL &amp; &#39;quotes&#39;</bdi>" in page
 
 
-def test_what_was_fitted_is_said_in_words(result):
-    sentences = what_was_fitted(result)
+def test_describe_fit(result):
+    sentences = describe_fit(result)
     share = f"{result.missing_share:.1%}"
     assert sentences[0] == (
-        f"A table of 400 rows and 15 items, with {share} of the cells missing, was explained by "
-        "5 hidden yes/no causes."
+        f"The data have 400 rows and 15 items, with {share} of the cells missing. The model has 5 "
+        "binary latent variables."
     )
     assert sentences[1] == (
-        "Which cause drives which item (the Q-matrix) was estimated from the data."
+        "The Q-matrix (which latent each item measures) was estimated from the data."
     )
-    assert sentences[2] == "The effects of an item's causes add up (main effects only)."
+    assert sentences[2] == ("The latents of an item have additive effects (main effects only).")
     given = dataclasses.replace(result, q_given=np.array(result.q_matrix))
-    assert what_was_fitted(given)[1] == (
-        "Which cause drives which item was given (the Q-matrix) and not changed."
-    )
+    assert describe_fit(given)[1] == ("The Q-matrix (which latent each item measures) was given.")
     partly = np.array(result.q_matrix)
     partly[0] = -1
-    assert what_was_fitted(dataclasses.replace(result, q_given=partly))[1] == (
-        "Which cause drives which item was given in part; 5 of 75 entries of the Q-matrix were "
+    assert describe_fit(dataclasses.replace(result, q_given=partly))[1] == (
+        "The Q-matrix (which latent each item measures) was given in part; 5 of 75 entries were "
         "estimated."
     )
 
 
-def test_concerns_are_sentences(result):
+def test_list_concerns(result):
     calm = dataclasses.replace(result, converged=True, n_reached=2, information_ratio=0.9)
-    assert concerns(calm) == []
-    # As good yes/no tests have it: said, but no reason for caution.
+    assert list_concerns(calm) == []
+    # Usual for binary tests: reported, but no reason for a warning.
     ordinary = dataclasses.replace(calm, information_ratio=0.4)
-    assert concerns(ordinary) == []
+    assert list_concerns(ordinary) == []
     assert (
-        "The items tell 40% of what seeing the causes would tell" in what_was_fitted(ordinary)[-1]
+        "The items carry 40% of the information about the dependences" in describe_fit(ordinary)[-1]
     )
     q = np.ones_like(result.q_matrix)
     q[:, 0] = 0
@@ -162,34 +160,34 @@ def test_concerns_are_sentences(result):
         missing_share=0.5,
         q_given=q,
     )
-    idle, thin = result.item_names[1], result.latent_names[0]
-    assert concerns(worried, ["something else"]) == [
-        "the estimate had not settled after 300 steps; fit again with a larger max_iter before "
-        "reading the numbers",
-        "only 1 of 2 starts reached the best solution, so a better one may exist; fit again with "
-        "more starts",
-        f"1 latent is measured by fewer than 3 items ({thin}) and may not be identified; ask for "
-        "fewer latents or add items",
-        f"1 item measures no latent ({idle})",
-        "the items hardly show the latents (8% of what seeing them would tell of how they go "
-        "together), so edges of the graph may be missing",
-        "50% of the cells are missing; the fit takes them as missing at random",
+    unused, weak = result.item_names[1], result.latent_names[0]
+    assert [str(one) for one in list_concerns(worried, ["something else"])] == [
+        "the estimate did not converge in 300 iterations; fit again with a larger max_iter before "
+        "interpreting the estimates",
+        "only 1 of 2 starts reached the best solution, so a better one may exist; fit again with a "
+        "larger n_starts",
+        f"1 latent is measured by fewer than 3 items ({weak}) and may not be identified; use fewer "
+        "latents or add items",
+        f"1 item measures no latent ({unused})",
+        "low information ratio (8%): the items are weakly informative about the dependences among "
+        "the latents, so edges of the graph may be missing",
+        "50% of the cells are missing; the model assumes that they are missing at random",
         "something else",
     ]
 
 
-def test_concerns_come_before_everything_else(result):
+def test_warnings_come_first(result):
     page = page_of(dataclasses.replace(result, converged=False), plots=False)
-    assert page.index("Read this first") < page.index("What was fitted")
+    assert page.index("<strong>Warnings</strong>") < page.index("<h2>Model and data</h2>")
     assert "<img" not in page
 
 
 def test_edges_in_words():
     graph = CPDAG.from_edges("ABCD", [("A", "C"), ("B", "C")], [("A", "D")])
-    assert edges_in_words(graph) == ["A -> C", "B -> C", "A - D"]
+    assert format_edges(graph) == ["A -> C", "B -> C", "A - D"]
 
 
-def test_edges_put_to_the_test_are_listed(result):
+def test_edge_tests_are_listed(result):
     tests = (
         EdgeTest(("Z1", "<b>"), 3.0, 12.34, 8.0, True),
         EdgeTest(("Z1", "Z3"), 1.0, 2.0, 8.0, False),
@@ -199,23 +197,23 @@ def test_edges_put_to_the_test_are_listed(result):
     assert '<td class="n">12.3</td><td class="n">8.0</td><td>kept</td>' in page
     assert "<td>dropped</td>" in page
     plain = page_of(dataclasses.replace(result, edge_tests=()), plots=False)
-    assert "put to the test" not in plain
+    assert "Likelihood-ratio tests" not in plain
 
 
-def test_a_graph_by_likelihood_is_said_to_be_one(result):
+def test_a_likelihood_search_is_described(result):
     tests = (EdgeTest(("Z1", "Z2"), 1.2, 0.5, 0.9, True),)
     found = dataclasses.replace(result, graph_by_likelihood=True, edge_tests=tests)
-    assert "the search went on from there by the likelihood" in what_was_fitted(found)[-1]
-    assert "likelihood" not in what_was_fitted(result)[-1]
-    assert "<summary>The edges, put to the test" in page_of(found, plots=False)
+    assert "the search was continued with the likelihood" in describe_fit(found)[-1]
+    assert "likelihood" not in describe_fit(result)[-1]
+    assert "<summary>Likelihood-ratio tests of the edges" in page_of(found, plots=False)
     plain = dataclasses.replace(result, edge_tests=tests)
     tested = page_of(plain, plots=False)
-    assert "<summary>The weakest edges, put to the test" in tested
-    assert "less than 0 is needed" in tested
+    assert "<summary>Likelihood-ratio tests of the weakest edges" in tested
+    assert "The threshold is negative if" in tested
 
 
 def test_family_counts(result):
-    assert family_counts(result) == [("gaussian", 15, "continuous measurements")]
+    assert count_families(result) == [("gaussian", 15, "continuous measurements")]
 
 
 def test_a_single_latent(tmp_path):
@@ -228,7 +226,7 @@ def test_a_single_latent(tmp_path):
     assert len(_outline(text).images) == 2
 
 
-def test_a_page_appears_whole_or_not_at_all(result, tmp_path):
+def test_pages_are_written_atomically(result, tmp_path):
     blocker = tmp_path / "file"
     blocker.write_text("x")
     with pytest.raises(FileError, match="cannot write the page to '"):
@@ -238,7 +236,7 @@ def test_a_page_appears_whole_or_not_at_all(result, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "summary.html"]
 
 
-def test_long_lists_of_starts_are_folded(result):
+def test_long_lists_of_starts_are_collapsed(result):
     many = dataclasses.replace(result, starts=result.starts * 10)
     assert "<summary>All 20 starts</summary>" in page_of(many, plots=False)
     assert "starts</summary>" not in page_of(result, plots=False)
