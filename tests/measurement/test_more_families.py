@@ -169,7 +169,7 @@ def test_a_given_q_holds_for_all_categories():
     [
         (
             {"cutpoints": np.full((2, 1), -1.0)},
-            "family='ordinal(3)' needs 1 rising cutpoints > 0, but item 'X1' has -1",
+            "family='ordinal(3)' needs 1 increasing cutpoints > 0, but item 'X1' has -1",
         ),
         ({}, "cutpoints must have shape (2, 1), got (2, 0)"),
         (
@@ -179,7 +179,7 @@ def test_a_given_q_holds_for_all_categories():
         ),
     ],
 )
-def test_truths_that_make_no_sense(changes, sentence):
+def test_invalid_truths_are_refused(changes, sentence):
     settings = {
         "q_matrix": np.eye(2),
         "intercept": np.zeros(2),
