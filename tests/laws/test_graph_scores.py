@@ -7,8 +7,10 @@ import pytest
 
 from hidag.kernels import local_scores
 from hidag.latent import LatentCounts
-from hidag.structure import DAG, CountScore, PlainScore, graph_score
+from hidag.structure import DAG, CountScore, graph_score
 from hidag.structure.scores import SCORES, make_score
+
+from ..reference_scores import ReferenceScore
 
 #: Every score by name, with whether Markov equivalent DAGs have equal scores.
 SCORE_EQUIVALENT = {"bdeu": True, "bic": True, "lean": False}
@@ -59,7 +61,7 @@ def test_every_named_score(name, fractional) -> None:
 @pytest.mark.parametrize("kind", ["bdeu", "bic"])
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("fractional", [False, True])
-@pytest.mark.parametrize("make", [PlainScore, CountScore])
+@pytest.mark.parametrize("make", [ReferenceScore, CountScore])
 def test_equivalent_dags_score_the_same(kind, levels, fractional, make) -> None:
     rng = np.random.default_rng(0)
     score = make(counts_of(rng, levels, fractional=fractional), kind, 3.5)
@@ -76,7 +78,7 @@ def test_equivalent_dags_score_the_same(kind, levels, fractional, make) -> None:
 def test_fast_equals_plain(kind, levels, fractional) -> None:
     rng = np.random.default_rng(1)
     counts = counts_of(rng, levels, fractional=fractional)
-    fast, plain = CountScore(counts, kind, 0.7), PlainScore(counts, kind, 0.7)
+    fast, plain = CountScore(counts, kind, 0.7), ReferenceScore(counts, kind, 0.7)
     for node in range(4):
         others = [k for k in range(4) if k != node]
         for subset in range(8):
@@ -88,7 +90,7 @@ def test_fast_equals_plain(kind, levels, fractional) -> None:
 def test_many_parents_fall_back_on_numbered_configurations(kind) -> None:
     rng = np.random.default_rng(2)
     counts = counts_of(rng, (3,) * 70, n=60)
-    fast, plain = CountScore(counts, kind), PlainScore(counts, kind)
+    fast, plain = CountScore(counts, kind), ReferenceScore(counts, kind)
     for n_parents in (4, 5, 12, 30, 65):
         parents = tuple(range(1, n_parents + 1))
         assert fast.local(0, parents) == pytest.approx(plain.local(0, parents), rel=1e-11)
@@ -169,7 +171,7 @@ def test_rows_of_one_weight_are_counted_as_rows(kind) -> None:
     rows[:, 3] |= rows[:, 1]
     counts = LatentCounts.from_rows(rows)
     light = LatentCounts(counts.states, 0.37 * counts.weights, counts.levels, counts.names)
-    fast, plain = CountScore(light, kind), PlainScore(light, kind)
+    fast, plain = CountScore(light, kind), ReferenceScore(light, kind)
     assert fast._planes.shape[1] > 0
     for node, parents in ((3, (1,)), (3, ()), (0, (1, 4, 5))):
         assert fast.local(node, parents) == pytest.approx(plain.local(node, parents), abs=1e-8)

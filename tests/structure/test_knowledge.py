@@ -79,15 +79,15 @@ NAMES = ["a", "b", "c", "d"]
         ),
         (
             Knowledge(required=("a", "b")),
-            "required must contain pairs of variables, such as [('A', 'B')], got 'a'",
+            "required must be pairs of variables, such as [('A', 'B')], got 'a'",
         ),
         (
             Knowledge(tiers=["ab", "c"]),
-            "tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier 1 is 'ab'",
+            "tiers must be lists of variables, such as [['A', 'B'], ['C']], got 'ab'",
         ),
         (
             Knowledge(tiers=[1, 2]),
-            "tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier 1 is 1",
+            "tiers must be lists of variables, such as [['A', 'B'], ['C']], got 1",
         ),
         (
             Knowledge(required=[(0.5, 1)]),
@@ -99,7 +99,7 @@ NAMES = ["a", "b", "c", "d"]
         ),
         (
             Knowledge(forbidden=[1]),
-            "forbidden must contain pairs of variables, such as [('A', 'B')], got 1",
+            "forbidden must be pairs of variables, such as [('A', 'B')], got 1",
         ),
         (Knowledge(required=None), "required must be a list, got None"),
     ],

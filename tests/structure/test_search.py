@@ -13,13 +13,14 @@ from hidag.structure import (
     DAG,
     CountScore,
     Knowledge,
-    PlainScore,
     discover,
     graph_score,
     search_graph,
 )
 from hidag.structure.graph_search import as_counts
 from hidag.structure.scores import LeanScore, ScoreCache, make_score
+
+from ..reference_scores import ReferenceScore
 
 SEARCHES = ["ges", "xges", "exact"]
 
@@ -94,7 +95,7 @@ def test_reported_score_is_the_graphs(search, score) -> None:
         rows, _ = network_rows(rng, 6, 400, 0.4, levels)
         counts = LatentCounts.from_rows(rows, levels=levels)
         found = search_graph(counts, search=search, score=score)
-        plain = PlainScore(counts, score)
+        plain = ReferenceScore(counts, score)
         for member in found.graph.members(limit=3):
             assert graph_score(plain, member.parents) == pytest.approx(found.score, rel=1e-10)
         assert found.n_scores > 0
@@ -163,7 +164,7 @@ def test_custom_score() -> None:
     counts = LatentCounts.from_rows(rows)
     for search in SEARCHES:
         built_in = search_graph(counts, search=search, equivalent_sample_size=2.0)
-        own = search_graph(counts, search=search, score=PlainScore(counts, "bdeu", 2.0))
+        own = search_graph(counts, search=search, score=ReferenceScore(counts, "bdeu", 2.0))
         assert own.graph == built_in.graph
         assert own.score == pytest.approx(built_in.score, rel=1e-11)
 

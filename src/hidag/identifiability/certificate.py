@@ -295,42 +295,30 @@ def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
         if design.binary
         else "the paper has no theorem for latents with more than two levels.",
     }[certificate.strict]
-    out = [("generic: ", generic), ("strict:  ", strict)]
+    notes = []
     if certificate.generic and design.truncated and not (design.binary and design.main_effects):
-        out.append(
-            (
-                "",
-                "The theorem is stated for all effects. Its proof excludes only parameters that "
-                "main effects describe, so it covers fewer interactions too.",
-            )
+        notes.append(
+            "The theorem is stated for all effects. Its proof excludes only parameters that main "
+            "effects describe, so it covers fewer interactions too."
         )
     bad = {f.name for f in certificate.findings if f.provably_bad and f.status == "fails"}
     if bad == {"estimable-coefficients"}:
-        out.append(
-            (
-                "",
-                "The model is not identified: only sums of some coefficients are estimable. "
-                "Quantities that depend on these sums alone, such as predictions in possible "
-                "states, are not affected.",
-            )
+        notes.append(
+            "The model is not identified: only sums of some coefficients are estimable. Quantities "
+            "that depend on these sums alone, such as predictions in possible states, are not "
+            "affected."
         )
     elif bad:
-        out.append(
-            (
-                "",
-                "The model is not identified: unless the latent distribution is restricted, "
-                "different parameters give the same distribution of the data.",
-            )
+        notes.append(
+            "The model is not identified: unless the latent distribution is restricted, different "
+            "parameters give the same distribution of the data."
         )
     elif certificate.generic is False:
-        out.append(
-            (
-                "",
-                "The conditions of the theorems are sufficient. A failure does not prove that the "
-                "model is not identified.",
-            )
+        notes.append(
+            "The conditions of the theorems are sufficient. A failure does not prove that the "
+            "model is not identified."
         )
-    return out
+    return [("generic: ", generic), ("strict:  ", strict), *(("", note) for note in notes)]
 
 
 def _theorem_applied(certificate: Certificate) -> str:

@@ -3,7 +3,7 @@
 from hidag.structure.graph_search import GraphSearch, SearchResult, discover, search_graph
 from hidag.structure.graphs import CPDAG, DAG
 from hidag.structure.knowledge import Knowledge
-from hidag.structure.scores import CountScore, LocalScore, PlainScore, graph_score
+from hidag.structure.scores import CountScore, LocalScore, graph_score
 
 __all__ = [
     "CPDAG",
@@ -12,7 +12,6 @@ __all__ = [
     "GraphSearch",
     "Knowledge",
     "LocalScore",
-    "PlainScore",
     "SearchResult",
     "discover",
     "graph_score",

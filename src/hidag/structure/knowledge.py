@@ -162,31 +162,17 @@ class Knowledge:
             If it contains anything else than the four lists.
         """
         if not isinstance(content, Mapping) or not set(content) <= set(PARTS):
-            raise GraphError(
-                "invalid-knowledge",
-                "knowledge may contain only the lists {parts}, got {found!r}",
-                parts=", ".join(PARTS),
-                found=sorted(map(str, content)) if isinstance(content, Mapping) else content,
-            )
+            found = sorted(map(str, content)) if isinstance(content, Mapping) else content
+            raise _invalid("knowledge", f"a dict of the lists {', '.join(PARTS)}", found)
         for name, entries in content.items():
             if not isinstance(entries, list) or not all(isinstance(e, list) for e in entries):
-                raise GraphError(
-                    "invalid-knowledge",
-                    "{part} must be a list of lists, got {found!r}",
-                    part=name,
-                    found=entries,
-                )
+                raise _invalid(name, "a list of lists", entries)
         return cls(**{name: tuple(map(tuple, entries)) for name, entries in content.items()})
 
     def _entries(self, part: str) -> Iterable[Any]:
         entries = getattr(self, part)
         if isinstance(entries, str) or not isinstance(entries, Iterable):
-            raise GraphError(
-                "invalid-knowledge",
-                "{part} must be a list, got {found!r}",
-                part=part,
-                found=entries,
-            )
+            raise _invalid(part, "a list", entries)
         return entries
 
     def _pairs(self, part: str, names: Sequence[str]) -> list[Edge]:
@@ -195,12 +181,7 @@ class Knowledge:
         for entry in self._entries(part):
             is_pair = isinstance(entry, (Sequence, np.ndarray)) and not isinstance(entry, str)
             if not is_pair or len(entry) != 2:
-                raise GraphError(
-                    "invalid-knowledge",
-                    "{part} must contain pairs of variables, such as [('A', 'B')], got {found!r}",
-                    part=part,
-                    found=entry,
-                )
+                raise _invalid(part, "pairs of variables, such as [('A', 'B')]", entry)
             i, j = _index(entry[0], names), _index(entry[1], names)
             if i == j:
                 raise GraphError(
@@ -228,13 +209,8 @@ class Knowledge:
         out: dict[int, int] = {}
         for number, members in enumerate(self._entries("tiers")):
             if isinstance(members, str) or not isinstance(members, Iterable):
-                raise GraphError(
-                    "invalid-knowledge",
-                    "tiers must be lists of variables, such as [['A', 'B'], ['C']], but tier "
-                    "{tier} is {found!r}",
-                    tier=number + 1,
-                    found=members,
-                )
+                expected = "lists of variables, such as [['A', 'B'], ['C']]"
+                raise _invalid("tiers", expected, members)
             for variable in members:
                 k = _index(variable, names)
                 if k in out:
@@ -303,6 +279,16 @@ def orient_by_knowledge(
             "the search returned a graph that contradicts the background knowledge",
         )
     return out
+
+
+def _invalid(part: str, expected: str, found: object) -> GraphError:
+    return GraphError(
+        "invalid-knowledge",
+        "{part} must be {expected}, got {found!r}",
+        part=part,
+        expected=expected,
+        found=found,
+    )
 
 
 def _refuse_cycle(adjacency: NDArray[np.int8], names: Sequence[str], edges: str) -> None:
