@@ -226,9 +226,3 @@ def _end_of_number(name: str, cut: int) -> int:
         while cut < len(name) and name[cut].isdigit():
             cut += 1
     return cut
-
-
-# Former names; remove once no module imports them.
-shown_number, shown_value, shown_in_cell = format_number, format_value, format_cell
-shown_range, shown_row, shortened, counted = format_range, format_row, shorten, plural
-visible, hidden = replace_hidden, is_hidden

@@ -91,8 +91,8 @@ def test_evaluate_and_info_refuse_other_files(hidag, table, tmp_path):
     fit = tmp_path / "fit"
     assert hidag("fit", table, "-k", 2, "--out", fit, "--no-plots").exit_code == 0
     assert hidag("evaluate", fit, table).stderr == (
-        f"hidag: {table} is not a truth written by hidag simulate, or it is cut off; write it "
-        "again\n"
+        f"hidag: {table} is not a truth written by hidag simulate, or it is truncated; write "
+        "it again\n"
     )
     assert hidag("evaluate", fit, tmp_path).stderr == (
         f"hidag: no truth at {tmp_path / 'truth.json'}: expected a truth.json written by hidag "

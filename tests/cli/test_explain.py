@@ -123,7 +123,7 @@ def test_only_what_has_the_option_names_it(hidag, tmp_path, answers):
         (("errors", "FIT", "TABLE", "--weights", "name"),
          "column 'name' must hold a number in every row"),
         (("errors", "FIT", "TABLE", "--kind", "bootstrap"),
-         "kind must be 'louis', 'sandwich' or 'scores', got 'bootstrap'"),
+         "--kind must be louis, sandwich or scores, got 'bootstrap'"),
         (("validate-q", "ITEMS"),
          "say which Q-matrix is to be validated with --q, or give a folder that holds q.csv"),
         (("goodness", "FIT", "NOTHING"), "there is no file"),

@@ -215,6 +215,6 @@ def test_resamples_of_another_bootstrap_can_be_got_rid_of(hidag, fitted, survey)
     shutil.rmtree(out / "resamples", ignore_errors=True)
     assert hidag(*order, "--start", "fitted").exit_code == 0
     assert hidag(*order, "--start", "fitted", "--seed", 5).stderr == (
-        f"hidag: {out / 'resamples'} holds resamples of another bootstrap (other seed); repeat "
-        "what they were made with to go on, or choose another folder\n"
+        f"hidag: {out / 'resamples'} holds resamples of another bootstrap (different seed); "
+        "repeat the command with the former settings to resume, or remove that folder\n"
     )

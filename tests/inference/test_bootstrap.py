@@ -1,4 +1,4 @@
-"""The bootstrap: refits in the first fit's names, the same for any number of processes."""
+"""The bootstrap: aligned refits, identical for any number of processes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def same(one: BootstrapResult, other: BootstrapResult) -> bool:
     )
 
 
-def test_a_strong_edge_and_strong_latents_come_back(found):
+def test_strong_edges_and_latents_are_found_in_refits(found):
     rows = {(r["one"], r["other"]): r for r in found.edge_table()}
     assert rows["pace", "focus"]["joined"] == 1.0
     assert rows["pace", "focus"]["fit"] == "-"
@@ -66,7 +66,7 @@ def test_a_strong_edge_and_strong_latents_come_back(found):
     assert all(0.5 < r["low"] < r["high"] < 3.5 for r in slopes)
 
 
-def test_all_tables_take_one_kind_of_interval(found):
+def test_all_tables_have_percentile_intervals(found):
     many = dataclasses.replace(
         found,
         **{
@@ -103,7 +103,7 @@ def test_shares_of_kinds_of_an_edge_are_never_below_zero(found):
     assert dataclasses.replace(found, adjacency=adjacency).edge_table()[0]["undirected"] == 1 / 6
 
 
-def test_processes_and_stops_change_nothing(model, table, found, tmp_path):
+def test_parallel_and_resumed_bootstraps_are_identical(model, table, found, tmp_path):
     assert same(found, bootstrap(model, table, n_resamples=6, random_state=3, n_jobs=2))
     seen = []
 
@@ -140,7 +140,7 @@ def test_processes_and_stops_change_nothing(model, table, found, tmp_path):
         bootstrap(model, table, n_resamples=6, random_state=3, folder=tmp_path / "b")
 
 
-def test_a_result_is_as_good_as_its_estimator(model, table, found, tmp_path):
+def test_bootstrap_of_a_result_equals_that_of_its_estimator(model, table, found, tmp_path):
     model.result_.save(tmp_path / "fit.npz")
     again = bootstrap(hidag.load(tmp_path / "fit.npz"), table, n_resamples=6, random_state=3)
     assert same(found, again)
@@ -168,7 +168,7 @@ def test_effects_get_intervals_from_replicates(model, found):
         next(found.replicates(other))
 
 
-def test_saved_and_loaded_it_is_the_same(found, tmp_path):
+def test_a_saved_bootstrap_loads_unchanged(found, tmp_path):
     back = BootstrapResult.load(found.save(tmp_path / "boot.npz"))
     assert same(found, back)
     assert str(back) == str(found)
@@ -178,7 +178,7 @@ def test_saved_and_loaded_it_is_the_same(found, tmp_path):
         hidag.load(tmp_path / "boot.npz")
 
 
-def test_alignment_undoes_other_names_and_directions(model):
+def test_alignment_undoes_permutations_and_reversals(model):
     fit = model.result_
     order, flips = np.array([2, 0, 1]), np.array([True, False, True])
     turned = dataclasses.replace(
@@ -232,7 +232,7 @@ def test_knowledge_follows_the_latents_of_an_estimated_q(chain, start, by_number
 @pytest.mark.parametrize("effects", [2, "all", "gdina", "dina", "dino"])
 @pytest.mark.parametrize("q", [Q, None], ids=["given", "estimated"])
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
-def test_refits_with_interactions_begin_at_the_fit(table, effects, q):
+def test_refits_with_interactions_start_at_the_fit(table, effects, q):
     X = table.copy()
     X[:, 9] += 2.0 * ((X[:, 0] > 1) & (X[:, 1] > 1))
     model = DCRL(3, family="gaussian", effects=effects, q_matrix=q, n_starts=1, random_state=0)
@@ -244,7 +244,7 @@ def test_refits_with_interactions_begin_at_the_fit(table, effects, q):
                found.replicates(model.result_))  # fmt: skip
 
 
-def test_parametric_resamples_keep_the_gaps_and_estimate_q_anew(table):
+def test_parametric_resamples_keep_missing_cells_and_reestimate_q(table):
     model = DCRL(2, family="gaussian", n_starts=1, random_state=0).fit(table[:, [0, 3, 6, 2, 5, 8]])
     found = bootstrap(
         model,
@@ -280,7 +280,7 @@ def test_resamples_that_cannot_be_fitted_are_counted():
     assert f"{len(found.failures)} of 8 resamples could not be fitted" in found.summary()
 
 
-def test_what_cannot_be_used_is_refused(model, table):
+def test_invalid_arguments_are_refused(model, table):
     cases = [
         ((DCRL(3), table), {}, "bootstrap needs a fitted DCRL or a FitResult, got DCRL"),
         ((model, table[:50]), {}, "the table that was fitted, 160 rows and 10 items, got 50 and"),
@@ -300,18 +300,18 @@ def test_what_cannot_be_used_is_refused(model, table):
         knowledge=Knowledge(forbidden=[(0, 2)]),
         random_state=0,
     ).fit(table)
-    told = knowing.result_
-    again = bootstrap(told, table, n_resamples=2, random_state=0)
+    result = knowing.result_
+    again = bootstrap(result, table, n_resamples=2, random_state=0)
     assert again.directed[0, 2] == 0.0
-    # What has a name is remembered.
-    lean = dataclasses.replace(told, settings={**told.settings, "score": "lean"})
+    # Named scores are stored.
+    lean = dataclasses.replace(result, settings={**result.settings, "score": "lean"})
     assert bootstrap(lean, table, n_resamples=1, random_state=0).n_refits == 1
-    own = dataclasses.replace(told, settings={**told.settings, "score": "<a score of one's own>"})
+    own = dataclasses.replace(result, settings={**result.settings, "score": "<a custom score>"})
     with pytest.raises(SettingError, match="the result does not store score"):
         bootstrap(own, table, n_resamples=1)
 
 
-def test_columns_in_another_order_and_others_beside_them_change_nothing(table):
+def test_order_of_columns_and_extra_columns_do_not_matter(table):
     frame = pd.DataFrame(table, columns=[f"x{j}" for j in range(10)])
     fit = DCRL(3, family="gaussian", q_matrix=Q, n_starts=1, random_state=0).fit(frame)
     first = bootstrap(fit, frame, n_resamples=2, random_state=3)
@@ -325,9 +325,9 @@ def test_columns_in_another_order_and_others_beside_them_change_nothing(table):
         (frame.iloc[:, 1:], "the table must have the items of the fit, but it lacks 'x0' (1 of 10 "
          "items); give the table that was fitted, or one with the same columns"),
     ):  # fmt: skip
-        with pytest.raises(DataError) as told:
+        with pytest.raises(DataError) as caught:
             bootstrap(fit, other, n_resamples=2)
-        assert str(told.value) == words
+        assert str(caught.value) == words
 
 
 def test_effects_get_intervals_from_a_bootstrap(model, found):

@@ -1,4 +1,4 @@
-"""Directions of coefficients that next to no answer tells of."""
+"""Directions of coefficients on the boundary, with next to no information."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_interaction():
     return np.column_stack([design, design[:, 1] * design[:, 2]])
 
 
-def test_a_pattern_at_the_edge_takes_along_what_it_alone_tells_apart():
+def test_coefficients_of_a_boundary_pattern_are_on_the_boundary():
     found = boundary_directions(with_interaction(), np.array([1e-9, 5.0, 5.0, 5.0]))
     np.testing.assert_allclose(np.abs(found), [[0.5, 0.5, 0.5, 0.5]])
     np.testing.assert_allclose(with_interaction()[1:] @ found.T, 0.0, atol=1e-12)
@@ -31,14 +31,14 @@ def test_a_pattern_at_the_edge_takes_along_what_it_alone_tells_apart():
     np.testing.assert_allclose(with_interaction()[1:3] @ both.T, 0.0, atol=1e-12)
 
 
-def test_effects_that_add_up_are_known_though_one_pattern_is_at_the_edge():
+def test_additive_effects_are_identified_despite_a_boundary_pattern():
     assert len(boundary_directions(main_effects(2), np.array([5.0, 5.0, 5.0, 0.0]))) == 0
-    # Nobody with the first latent answers otherwise, whatever the second is.
+    # All rows with the first latent give the same answer, for both levels of the second.
     found = boundary_directions(main_effects(2), np.array([5.0, 5.0, 0.1, 0.1]))
     np.testing.assert_allclose(np.abs(found), [[0, 1, 0]], atol=1e-12)
 
 
-def test_many_patterns_of_little_tell_enough_together():
+def test_many_weak_patterns_are_informative_together():
     # 64 patterns with less than half a row of information each.
     assert len(boundary_directions(main_effects(6), np.full(64, 0.4))) == 0
     assert len(boundary_directions(main_effects(6), np.full(64, 1e-3))) == 7
@@ -50,7 +50,7 @@ def test_states_of_one_pattern_count_together():
     assert len(boundary_directions(twice, np.full(16, 0.01))) == 4
 
 
-def test_the_complement_is_all_that_is_left():
+def test_complement_is_orthogonal_and_complete():
     directions = boundary_directions(with_interaction(), np.array([0.0, 5.0, 0.0, 5.0]))
     basis = complement(directions)
     whole = np.hstack([directions.T, basis])

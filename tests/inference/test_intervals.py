@@ -1,4 +1,4 @@
-"""Percentile intervals: known ranks, the promised share, ranges."""
+"""Percentile intervals: ranks, coverage, partially identified numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hidag.inference.intervals import (
         (6, 0.9, (1.0, 6.0)),
     ],
 )
-def test_ends_are_at_the_ranks_that_leave_equal_gaps(count, level, ends):
+def test_ends_are_at_the_weibull_ranks(count, level, ends):
     values = np.random.default_rng(0).permutation(np.arange(1.0, count + 1))
     np.testing.assert_allclose(percentile_interval(values, level), ends)
     # Every column is its own interval.
@@ -36,7 +36,7 @@ def test_ends_are_at_the_ranks_that_leave_equal_gaps(count, level, ends):
 
 
 @pytest.mark.parametrize("count", [19, 30, 60])
-def test_few_replicates_hold_one_more_like_them_as_often_as_promised(count):
+def test_few_replicates_have_nominal_coverage(count):
     rng = np.random.default_rng(1)
     # Skewed, so that nothing leans on the normal law.
     replicates, one_more = rng.gamma(2.0, size=(count, 20_000)), rng.gamma(2.0, size=20_000)
@@ -46,7 +46,7 @@ def test_few_replicates_hold_one_more_like_them_as_often_as_promised(count):
     assert abs(share - 0.9) < 3 * np.sqrt(0.9 * 0.1 / 20_000)
 
 
-def test_intervals_of_a_normal_mean_hold_it_as_often_as_promised():
+def test_intervals_of_a_normal_mean_have_nominal_coverage():
     rng = np.random.default_rng(2)
     means = rng.standard_normal(4000) / 20.0
     # What a bootstrap of 400 rows gives: means around the found one, as spread as that around 0.
@@ -64,7 +64,7 @@ def test_single_numbers_have_the_interval_of_their_percentiles():
         )
 
 
-def test_what_may_be_missed_is_all_at_one_end_where_ranges_are_wide():
+def test_wide_ranges_have_one_sided_error():
     lows = np.random.default_rng(4).permutation(np.arange(1.0, 40.0))
     low, high = range_interval(lows, lows + 100, 0.9)
     np.testing.assert_allclose((low, high), (4.0, 136.0))
@@ -77,7 +77,7 @@ def test_what_may_be_missed_is_all_at_one_end_where_ranges_are_wide():
 
 @pytest.mark.parametrize("width", [0.0, 0.5, 2.0, 20.0])
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
-def test_intervals_of_ranges_hold_the_number_wherever_in_the_range_it_is(width, place):
+def test_range_intervals_have_nominal_coverage_anywhere_in_the_range(width, place):
     rng = np.random.default_rng(5)
     n_tables, truth = 3000, place * width
     found = rng.standard_normal(n_tables)
@@ -100,7 +100,7 @@ def test_replicates_without_a_range_leave_no_interval():
     assert np.isnan([low[1], high[1]]).all()
 
 
-def test_how_many_replicates_a_level_takes():
+def test_required_replicates_and_attainable_levels():
     assert [required_replicates(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)] == [
         3, 9, 19, 39, 199,
     ]  # fmt: skip
@@ -113,7 +113,7 @@ def test_how_many_replicates_a_level_takes():
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 90, "a"])
-def test_levels_are_chances(level):
+def test_invalid_levels_are_refused(level):
     with pytest.raises(SettingError) as caught:
         percentile_interval([1.0, 2.0], level)
     assert str(caught.value) == f"level must be between 0 and 1, got {level!r}"

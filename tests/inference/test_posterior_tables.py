@@ -76,7 +76,7 @@ def both():
     return listed, FreeParameters.over(small, result, X, weights), X
 
 
-def test_small_tables_are_small_and_hold_what_items_and_latents_need(both):
+def test_tree_tables_cover_items_and_families(both):
     listed, small, _ = both
     tables = small.tables
     assert max(len(tables.shares(t)) for t in range(tables.n_tables)) < listed.probabilities.size
@@ -85,7 +85,7 @@ def test_small_tables_are_small_and_hold_what_items_and_latents_need(both):
         assert own == set(tables.scopes[t])
 
 
-def test_laws_of_two_tables_together_are_sums_of_the_joint_law(both):
+def test_joint_sums_of_two_tables_agree_with_the_joint_law(both):
     listed, small, _ = both
     p, states = listed.probabilities, listed.tables.states(0)
     tables, rng = small.tables, np.random.default_rng(0)
@@ -112,7 +112,7 @@ def test_laws_of_two_tables_together_are_sums_of_the_joint_law(both):
             )
 
 
-def test_rows_have_the_same_densities_doubts_and_scores(both):
+def test_rows_have_the_same_densities_entropies_and_scores(both):
     listed, small, _ = both
     assert small.names() == listed.names()
     ours, theirs = (
@@ -138,18 +138,18 @@ def test_information_is_the_same(both):
 def test_pairs_items_and_criteria_are_the_same(both):
     listed, small, X = both
     scores = LocalScores.of(listed, row_scores(listed))
-    for statistic, alike in (
+    for statistic, columns in (
         (pair_residuals, ("observed", "expected", "residual", "tested", "z", "n_rows")),
         (item_fit, ("observed", "expected", "chi_square", "degrees", "p_value", "n_rows")),
     ):
         ours = statistic(small, ScoredColumns.of(small, X), scores)
         theirs = statistic(listed, ScoredColumns.of(listed, X), scores)
         assert ours.column(ours.columns[0]) == theirs.column(theirs.columns[0])
-        for name in alike:
+        for name in columns:
             a, b = (np.array(one.column(name), dtype=float) for one in (ours, theirs))
             np.testing.assert_allclose(a, b, atol=1e-7, err_msg=name)
         if statistic is pair_residuals:
-            # How far a spread is known is told by moments in states, joint ones or of own latents.
+            # The precision of a spread depends on moments in the states of each table.
             a, b = (np.array(one.column("p_value")) for one in (ours, theirs))
             np.testing.assert_allclose(a, b, atol=0.02)
     ours, theirs = criteria(small, X), criteria(listed, X)
@@ -158,7 +158,7 @@ def test_pairs_items_and_criteria_are_the_same(both):
 
 
 @pytest.mark.parametrize("kind", ["louis", "sandwich", "scores"])
-def test_standard_errors_beyond_the_states_that_are_listed_are_the_same(kind, monkeypatch):
+def test_standard_errors_do_not_depend_on_listing_states(kind, monkeypatch):
     result = four_latents(("bernoulli", "gaussian", "poisson", "ordinal(4)", "categorical(3)") * 2)
     X, _ = drawn(result, 500, seed=3, missing=0.05)
     expected = standard_errors(result, X, kind=kind)
@@ -179,7 +179,7 @@ def test_standard_errors_beyond_the_states_that_are_listed_are_the_same(kind, mo
     assert found.distance == pytest.approx(expected.distance, rel=1e-4)
 
 
-def test_fit_statistics_beyond_the_states_that_are_listed_lack_m2_alone(monkeypatch):
+def test_fit_statistics_without_listed_states_lack_m2_only(monkeypatch):
     result = four_latents(("bernoulli",) * 10)
     X, _ = drawn(result, 400, seed=4)
     expected = fit_statistics(result, X, n_tables=2)
@@ -196,14 +196,14 @@ def test_fit_statistics_beyond_the_states_that_are_listed_lack_m2_alone(monkeypa
 
 def test_prerequisites_among_many_states_leave_no_tables(monkeypatch):
     result = four_latents(("bernoulli",) * 10)
-    told = {"knowledge": {"hierarchy": [["Z1", "Z3"]]}}
-    result = replace(result, settings={**result.settings, **told})
+    knowledge = {"knowledge": {"hierarchy": [["Z1", "Z3"]]}}
+    result = replace(result, settings={**result.settings, **knowledge})
     monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", 2)
     assert state_tables(result) is None
 
 
 @pytest.mark.parametrize("most_states", [2, 1 << 13])
-def test_a_latent_without_items_leaves_what_others_say_as_it_was(most_states, monkeypatch):
+def test_a_latent_without_items_does_not_change_other_statistics(most_states, monkeypatch):
     # The last latent has neither items nor a graph: nothing is known of it, and of others all.
     monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", most_states)
     space = StateSpace((2, 2, 2))

@@ -1,4 +1,4 @@
-"""Refits in the first fit's names: latents the right way round, all terms, knowledge obeyed."""
+"""Alignment of refits with the first fit: order, polarity, terms and prior knowledge."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def task_of(fit, **settings):
     )
 
 
-def test_one_nominal_item_does_not_turn_latents_round():
+def test_one_nominal_item_does_not_reverse_latents():
     fit = two_latents(("gaussian",) * 6 + ("categorical(3)",), law="saturated")
     # By its law alone this refit looks reversed; by its items it is not.
     other = relabel_law(fit.law, np.arange(2), np.array([True, True]))
@@ -57,7 +57,7 @@ def test_one_nominal_item_does_not_turn_latents_round():
     np.testing.assert_allclose(turned.joint, other.probabilities)
 
 
-def test_interactions_that_only_a_refit_has_are_kept(tmp_path):
+def test_interactions_of_single_refits_are_stored(tmp_path):
     rich = replace(two_latents(("gaussian",) * 6, law="saturated", effects="all"), q_given=None)
     fit = replace(rich, parameters=rich.parameters.with_terms(Terms.main((2, 2))))
     refits = [align_refit(rich, fit), align_refit(fit, fit)]
@@ -90,49 +90,49 @@ def test_files_without_the_terms_of_refits_still_load(tmp_path):
     assert BootstrapResult.load(old.save(tmp_path / "again.npz")).summary() == found.summary()
 
 
-def test_a_refit_comes_back_from_its_arrays():
+def test_a_refit_is_restored_from_its_arrays():
     refit = align_refit(*[two_latents(("gaussian",) * 6, effects="all")] * 2)
     back = Refit.of(refit.arrays())
     assert back.terms((2, 2)) == refit.terms((2, 2)) == Terms((2, 2), (((0, 1), (1, 1)),))
     assert back.on(Terms.main((2, 2)).joined([back.terms((2, 2))])) is back
 
 
-def three_alike(**told):
-    """Return a fit of three latents with the same items, and what it was told about them."""
+def three_exchangeable(**knowledge):
+    """Return a fit of three latents with the same items and prior knowledge about them."""
     rng = np.random.default_rng(0)
     items = MeasurementParameters(
         ("gaussian",) * 7, np.zeros(7), rng.uniform(-1, 2, (7, 3)), np.ones(7)
     )
     law = SaturatedLaw(StateSpace.binary(3), rng.dirichlet(np.ones(8)))
-    settings = {"knowledge": Knowledge(**told).to_dict(), "seed": 0}
+    settings = {"knowledge": Knowledge(**knowledge).to_dict(), "seed": 0}
     q = np.ones((7, 3), dtype=np.int8)
     return result_at(items, law, n_samples=9, q_given=q, settings=settings)
 
 
-def test_latents_that_knowledge_tells_apart_keep_the_names_of_a_given_q():
+def test_latents_with_different_roles_in_knowledge_are_not_exchanged():
     order, none = [2, 1, 0], [False, False, False]
-    told = three_alike(required=[("Z1", "Z2")])
-    refit = relabelled(told, order, none)
+    fit = three_exchangeable(required=[("Z1", "Z2")])
+    refit = relabelled(fit, order, none)
     # The law obeyed Z1 -> Z2 by these names: no other name may be given to Z1 or Z2 now.
-    assert match_refit(Parts.of(refit), told).permutation == (0, 1, 2)
-    assert (align_refit(refit, told).agreement < 0.9).any()
+    assert match_refit(Parts.of(refit), fit).permutation == (0, 1, 2)
+    assert (align_refit(refit, fit).agreement < 0.9).any()
     # Both are before Z2, and nothing else is known: Z1 and Z3 may change places.
-    even = three_alike(tiers=[["Z1", "Z3"], ["Z2"]])
+    even = three_exchangeable(tiers=[["Z1", "Z3"], ["Z2"]])
     assert match_refit(Parts.of(relabelled(even, order, none)), even).permutation == (2, 1, 0)
     # Nor is there anything against it where Q and all names were found by the fit.
-    free = replace(told, q_given=None)
+    free = replace(fit, q_given=None)
     assert match_refit(Parts.of(relabelled(free, order, none)), free).permutation == (2, 1, 0)
 
 
-def test_skills_of_a_hierarchy_are_not_turned_round():
-    told = three_alike(hierarchy=[("Z1", "Z2")])
-    refit = relabelled(told, [0, 1, 2], [True, True, True])
-    assert match_refit(Parts.of(refit), told).flips == (False, False, True)
-    assert (align_refit(refit, told).agreement < 0).tolist() == [True, True, False]
+def test_skills_of_a_hierarchy_are_not_reversed():
+    fit = three_exchangeable(hierarchy=[("Z1", "Z2")])
+    refit = relabelled(fit, [0, 1, 2], [True, True, True])
+    assert match_refit(Parts.of(refit), fit).flips == (False, False, True)
+    assert (align_refit(refit, fit).agreement < 0).tolist() == [True, True, False]
 
 
-def test_other_latents_under_knowledge_are_spoken_of():
-    fit = three_alike(forbidden=[("Z1", "Z2")])
+def test_unmatched_latents_under_knowledge_are_reported():
+    fit = three_exchangeable(forbidden=[("Z1", "Z2")])
     refits = [align_refit(fit, fit)] * 3
     refits[1] = replace(refits[1], agreement=np.array([0.5, 1.0, 1.0]))
     words = (
@@ -147,7 +147,7 @@ def test_other_latents_under_knowledge_are_spoken_of():
     )
 
 
-def test_latents_of_other_levels_are_no_match():
+def test_latents_with_other_levels_do_not_match():
     fit = two_latents(("gaussian",) * 6)
     other = Parts(fit.q_matrix, terms=Terms.main((2, 3)))
     with pytest.raises(DataError, match="latents with different numbers of levels"):
@@ -161,7 +161,7 @@ def many_latents(as_result, seed, k=15):
     return as_result(make_truth(law, np.vstack([np.eye(k, dtype=int)] * 3), "bernoulli"))
 
 
-def test_laws_of_many_latents_are_kept_as_networks(as_result, tmp_path):
+def test_laws_of_many_latents_are_stored_as_networks(as_result, tmp_path):
     fit, other = many_latents(as_result, 0), many_latents(as_result, 1)
     order = np.random.default_rng(0).permutation(15)
     mixed = align_refit(relabelled(fit, order, np.arange(15) % 2 == 0), fit)
@@ -183,7 +183,7 @@ def test_laws_of_many_latents_are_kept_as_networks(as_result, tmp_path):
     assert (effects.lower[0, 1:] <= effects.upper[0, 1:]).all()
 
 
-def test_bootstraps_saved_without_networks_load_and_say_what_they_lack(as_result, tmp_path):
+def test_bootstraps_saved_without_networks_have_no_replicates(as_result, tmp_path):
     fit = many_latents(as_result, 0)
     found = BootstrapResult.of(task_of(fit), [align_refit(fit, fit)] * 2)
     header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
@@ -196,7 +196,7 @@ def test_bootstraps_saved_without_networks_load_and_say_what_they_lack(as_result
         next(old.replicates(fit))
 
 
-def test_a_large_network_comes_back_from_its_arrays(as_result):
+def test_a_large_network_is_restored_from_its_arrays(as_result):
     law = many_latents(as_result, 4).law
     again = network_from_arrays(law.space.levels, *network_arrays(law))
     np.testing.assert_allclose(again.probabilities, law.probabilities)

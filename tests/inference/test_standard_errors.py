@@ -23,7 +23,7 @@ def fitted():
     return model.fit(X).result_, X
 
 
-def test_a_fitted_estimator_is_as_good_as_its_result():
+def test_estimator_and_result_give_the_same_errors():
     rng = np.random.default_rng(0)
     X = (rng.random((200, 4)) < np.where(rng.random((200, 1)) < 0.5, 0.8, 0.2)).astype(float)
     model = DCRL(1, q_matrix=np.ones((4, 1)), random_state=0)
@@ -34,7 +34,7 @@ def test_a_fitted_estimator_is_as_good_as_its_result():
     np.testing.assert_array_equal(standard_errors(model, X).covariance, of_result.covariance)
 
 
-def test_three_ways_agree_when_the_model_is_right(fitted):
+def test_three_kinds_agree_for_a_correct_model(fitted):
     result, X = fitted
     errors = [
         np.array(standard_errors(result, X, kind=kind).table.column("standard_error"))
@@ -62,7 +62,7 @@ def test_weights_are_frequencies_to_all_but_the_sandwich(fitted, kind, share):
     np.testing.assert_allclose(twice.covariance, share * once.covariance, rtol=1e-6, atol=1e-9)
 
 
-def test_units_and_the_order_of_items_only_rename(fitted):
+def test_units_and_order_of_items_do_not_matter(fitted):
     result, X = fitted
     here = standard_errors(result, X)
     assert here.distance < 0.3
@@ -80,8 +80,8 @@ def test_units_and_the_order_of_items_only_rename(fitted):
     assert text.splitlines()[-1].endswith("more")
 
 
-def test_what_the_data_do_not_tell_has_no_standard_error():
-    # Two states with the same items: nobody can say how common each is.
+def test_unidentified_parameters_have_no_standard_error():
+    # Two states with the same items: their probabilities are not identified.
     parameters = MeasurementParameters(
         ("bernoulli",) * 3, np.zeros(3), np.array([[0.0], [0.0], [0.0]]), np.ones(3)
     )
@@ -93,7 +93,7 @@ def test_what_the_data_do_not_tell_has_no_standard_error():
     assert np.isnan(found.table.where(kind="share", term="1").column("standard_error")[0])
 
 
-def test_a_state_at_the_edge_is_not_estimated():
+def test_a_boundary_probability_is_not_estimated():
     result = two_latents(("gaussian",) * 9, law="saturated")
     p = np.array([0.4, 1e-9, 0.3, 0.3 - 1e-9])
     edge = result_at(
@@ -111,7 +111,7 @@ def test_a_state_at_the_edge_is_not_estimated():
         ({"level": 95}, "level must be between 0 and 1, got 95"),
     ],
 )
-def test_settings_that_make_no_sense(fitted, changes, sentence):
+def test_invalid_settings_are_refused(fitted, changes, sentence):
     with pytest.raises(SettingError) as error:
         standard_errors(*fitted, **changes)
     assert str(error.value) == sentence
@@ -127,7 +127,7 @@ def test_another_table_is_refused(fitted):
     )
 
 
-def test_a_dispersion_at_its_bound_is_held_there():
+def test_a_dispersion_at_its_bound_is_fixed():
     # Poisson counts taken for overdispersed ones: what varies more is nothing.
     rng = np.random.default_rng(5)
     z = rng.integers(0, 2, 600)

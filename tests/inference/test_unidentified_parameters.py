@@ -1,4 +1,4 @@
-"""Coefficients that prerequisites leave known in sum only: nothing hangs on where they are."""
+"""Coefficients of which prerequisites leave only sums identified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hidag.reporting.report import fit_variables
 from ..fitted_models import result_at
 
 Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=np.int8)
-#: Of the states 00, 01, 10, 11 nobody is in the second.
+#: Of the states 00, 01, 10, 11 the second is impossible.
 LAW = SaturatedLaw(StateSpace((2, 2)), np.array([0.3, 0.0, 0.3, 0.4]))
 TERMS = Terms((2, 2), (((0, 1), (1, 1)),))
 
@@ -34,8 +34,8 @@ def fit_with(moved=1.5, effects="all"):
     parameters = MeasurementParameters(
         ("bernoulli",) * 8, np.full(8, -1.0), loadings, np.ones(8), TERMS
     )
-    told = {"effects": effects, "seed": 0, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
-    return result_at(parameters, LAW, n_samples=100, q_given=Q, settings=told)
+    settings = {"effects": effects, "seed": 0, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
+    return result_at(parameters, LAW, n_samples=100, q_given=Q, settings=settings)
 
 
 def bootstrapped():
@@ -45,7 +45,7 @@ def bootstrapped():
 
 
 @pytest.mark.parametrize("moved", [1.5, 30.0, -30.0])
-def test_strengths_are_those_in_states_that_can_occur(moved):
+def test_strengths_average_over_possible_states(moved):
     fit = fit_with(moved)
     np.testing.assert_allclose(fit.strengths[6:], [[0.1, 3.0], [0.2, 2.0]], atol=1e-12)
     np.testing.assert_allclose(fit.strengths[:6], 2.5 * Q[:6])
@@ -58,7 +58,7 @@ def test_strengths_are_those_in_states_that_can_occur(moved):
     assert "among the combinations that prerequisites allow" in describe_loadings(fit)
 
 
-def test_an_item_does_not_show_a_latent_that_changes_no_answer_of_it():
+def test_a_latent_without_effect_in_possible_states_has_no_strength():
     fit = fit_with(effects="dina")
     loadings = np.where([[True, True, False]], fit.loadings, 0.0)
     # Both are needed, and who has Z2 has Z1: what the item shows is Z2.
@@ -68,7 +68,7 @@ def test_an_item_does_not_show_a_latent_that_changes_no_answer_of_it():
     assert "Z1 is measured by 3 items: X1, X2 and X3." in describe_findings(fit)[-1]
 
 
-def test_refits_are_matched_by_what_states_that_can_occur_tell():
+def test_refits_are_matched_by_possible_states():
     fit = fit_with()
     for moved in (30.0, -30.0):
         refit = align_refit(fit_with(moved), fit)
@@ -79,7 +79,7 @@ def test_refits_are_matched_by_what_states_that_can_occur_tell():
         assert swapped.flips == (False, False)
 
 
-def test_coefficients_known_in_sum_only_have_no_intervals():
+def test_coefficients_identified_in_sums_only_have_no_intervals():
     found = bootstrapped()
     assert np.argwhere(found.in_sum).tolist() == [[6, 2], [6, 3], [7, 2], [7, 3]]
     for row in found.coefficient_table():
@@ -93,13 +93,13 @@ def test_coefficients_known_in_sum_only_have_no_intervals():
     assert f"N{sentence[1:]}." in bootstrap_panel(found).paragraphs
 
 
-def test_a_saved_bootstrap_keeps_which_coefficients_are_known_in_sum_only(tmp_path):
+def test_a_saved_bootstrap_stores_coefficients_without_interval(tmp_path):
     found = bootstrapped()
     again = BootstrapResult.load(found.save(tmp_path / "bootstrap.npz"))
     np.testing.assert_array_equal(again.in_sum, found.in_sum)
 
 
-def test_coefficients_of_items_of_which_any_latent_is_enough_are_known():
+def test_coefficients_of_dino_items_are_identified():
     fit = fit_with(effects="dino")
     loadings = fit.loadings.copy()
     loadings[6:] = [[2.0, 2.0, -2.0]] * 2
@@ -108,6 +108,6 @@ def test_coefficients_of_items_of_which_any_latent_is_enough_are_known():
     assert coefficients_in_sum(fit_with()).any()
 
 
-def test_where_a_fit_leaves_a_known_sum_is_no_error():
+def test_the_split_of_an_identified_sum_is_no_error():
     found = evaluate(fit_with(30.0), fit_with())
     assert found.rmse_loadings == pytest.approx(0.0, abs=1e-12)

@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 #: Step of numerical derivatives; errors are about its square, and rounding about 1e-16 / STEP.
 STEP = 1e-4
-#: Rows with a smaller posterior probability of a state are left out of its sums.
+#: Rows with a smaller posterior probability of a state are omitted from its sums.
 NO_WEIGHT = 1e-12
 #: More multiplications would take many minutes.
 MAX_WORK = 1e12

@@ -33,7 +33,7 @@ def a_table(n_rows=1500, seed=0):
 
 
 def booklets(table, n_both):
-    """Return rows of which few have both halves of the items."""
+    """Return rows of which few have items of both blocks."""
     out = table.copy()
     half = (len(out) - n_both) // 2
     out[:half, 6:] = np.nan
@@ -55,7 +55,7 @@ def gaps(table, share=0.3):
 
 @pytest.mark.parametrize("missing", ["none", "booklets", "cells"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_draws_spread_as_standard_errors_from_the_table_say(missing, weighted):
+def test_draws_have_the_spread_of_standard_errors(missing, weighted):
     table = a_table()
     if missing != "none":
         table = booklets(table, 150) if missing == "booklets" else gaps(table)
@@ -109,7 +109,7 @@ def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
 
 
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
-def test_halves_that_no_row_has_together_leave_only_effects_across_without_interval(tmp_path):
+def test_items_never_observed_together_leave_effects_between_them_without_interval(tmp_path):
     fit = fitted(booklets(a_table(), 0))
     words = (
         "the latent distribution or coefficients are not identified in 1 direction, for instance "
@@ -137,12 +137,12 @@ def test_halves_that_no_row_has_together_leave_only_effects_across_without_inter
     asked = CliRunner().invoke(app, ["whatif", str(fit.save(tmp_path / "fit.npz")), "--effects"])
     assert sentence in asked.output
     assert asked.output.count("  no interval\n") == 7
-    told = CliRunner().invoke(app, ["whatif", str(tmp_path / "fit.npz"), "--effects", "--json"])
-    assert json.loads(told.output)["some_without_interval"] == sentence
+    as_json = CliRunner().invoke(app, ["whatif", str(tmp_path / "fit.npz"), "--effects", "--json"])
+    assert json.loads(as_json.output)["some_without_interval"] == sentence
 
 
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
-def test_effects_that_rows_tell_have_the_intervals_of_a_table_that_tells_all():
+def test_identified_effects_have_the_intervals_of_a_complete_design():
     whole = booklets(a_table(3000), 1000)
     apart = whole.copy()
     apart[-1000:, 6:] = np.nan
@@ -155,7 +155,7 @@ def test_effects_that_rows_tell_have_the_intervals_of_a_table_that_tells_all():
     np.testing.assert_allclose(widths[0], widths[1], rtol=0.15)
 
 
-def test_a_latent_without_items_is_told_nothing_of():
+def test_a_latent_without_items_is_unidentified():
     fit = fitted(a_table(400))
     loadings = np.array(fit.parameters.loadings)
     loadings[:, 1] = 0.0
@@ -182,9 +182,7 @@ def test_a_latent_without_items_is_told_nothing_of():
         ),
     ],
 )
-def test_older_files_have_intervals_only_where_nothing_is_missing_in_them(
-    weighted, sentence, tmp_path
-):
+def test_older_files_with_missing_cells_or_weights_have_no_intervals(weighted, sentence, tmp_path):
     table = a_table(400)
     fit = fitted(table if weighted else gaps(table), np.full(400, 0.5) if weighted else None)
     assert try_draw_asymptotic(fit, 2)[1] is None
@@ -196,8 +194,8 @@ def test_older_files_have_intervals_only_where_nothing_is_missing_in_them(
     asked = CliRunner().invoke(app, ["whatif", str(path), "--effects"])
     said = f"{sentence}; hidag bootstrap computes them by refits"
     assert f"no intervals: {said}" in asked.output
-    told = CliRunner().invoke(app, ["whatif", str(path), "--effects", "--json"])
-    assert json.loads(told.output)["no_intervals"] == said
+    as_json = CliRunner().invoke(app, ["whatif", str(path), "--effects", "--json"])
+    assert json.loads(as_json.output)["no_intervals"] == said
 
 
 def test_an_older_file_of_a_complete_table_has_the_same_intervals():
@@ -213,21 +211,21 @@ def test_an_older_file_of_a_complete_table_has_the_same_intervals():
 def test_draws_keep_the_form_of_the_items(effects):
     result = two_latents(("bernoulli",) * 18, effects=effects, n_samples=1500)
     states = result.law.space.states()
-    alike = states.all(axis=1) if effects == "dina" else states.any(axis=1)
+    upper = states.all(axis=1) if effects == "dina" else states.any(axis=1)
     rng = np.random.default_rng(0)
     table = result.sample_items(result.law.sample(1500, rng), rng)
     means = np.array([draw.item_means(states)[:, 2] for draw in draw_asymptotic(result, 400)])
     rows = standard_errors(result, table).patterns.where(item="X3").to_dicts()
-    for group, name in ((~alike, "guess"), (alike, "1 - slip")):
+    for group, name in ((~upper, "guess"), (upper, "1 - slip")):
         assert np.ptp(means[:, group], axis=1).max() < 1e-12
         error = next(row["standard_error"] for row in rows if row["called"] == name)
         assert means[:, group].std(axis=0) == pytest.approx(error, rel=0.2)
 
 
-def test_coefficients_that_ran_to_an_edge_stay_there():
+def test_boundary_coefficients_are_fixed_in_draws():
     chances = CHANCES.copy()
     chances[4, 3] = 1 - 1e-9
-    # Three of each, or two latents with interactions could not be told apart.
+    # Three of each: otherwise two latents with interactions are not identified.
     items = saturated_items(chances).parameters
     thrice = np.tile(np.arange(6), 3)
     result = saturated_items(chances)

@@ -14,6 +14,6 @@ def test_long_names_do_not_widen_the_lines():
     assert table.rows[0][0] == long
 
 
-def test_what_rounding_leaves_of_zero_is_zero_and_small_chances_are_not():
+def test_rounding_errors_are_zero_and_small_p_values_are_not():
     table = Table(("residual", "p_value"), ((-6.3e-18, 6.3e-18), (0.5, 0.25)))
     assert table.lines()[1].split() == ["0", "6.3e-18"]
