@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.data.sample_weights import rows_with_answers
+from hidag.data.sample_weights import nonempty_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError
 from hidag.fitting.settings import checked_count, plain_settings, root_seed
@@ -136,7 +136,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         a table with more of them look better explained.
         """
         rows = self._rows(X)
-        answered = rows_with_answers(rows.values)
+        answered = nonempty_rows(rows.values)
         if not answered.any():
             raise DataError(
                 f"none of the {len(answered):,} rows has an answer to any item of the fit, and a "

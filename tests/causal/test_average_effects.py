@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag.causal import average_effects, what_if
-from hidag.data.missingness_patterns import SeenRows
+from hidag.data.missingness_patterns import MissingnessPatterns
 from hidag.exceptions import SettingError
 from hidag.inference import draw_asymptotic
 from hidag.latent import SaturatedLaw
@@ -74,7 +74,7 @@ def test_intervals_use_the_effective_sample_size(as_result):
     result = as_result(a_truth(levels=(2, 2, 2, 2)))
     # Half of the 16,000 rows have negligible weight: the effective sample size is 8,000.
     table, weights = np.zeros((16000, 12)), np.repeat([1e-9, 0.3], 8000)
-    few = replace(result, n_samples=16000, seen_rows=SeenRows.of(table, weights),
+    few = replace(result, n_samples=16000, seen_rows=MissingnessPatterns.of(table, weights),
                   weighted=True, n_counted=2400.0)  # fmt: skip
     equal = replace(result, n_samples=8000, n_counted=8000.0)
     ours, theirs = (

@@ -41,7 +41,7 @@ def test_truncated_file(hidag, table):
     _refused(
         hidag("fit", table, "-k", 2),
         f"each line of {table} must have 8 cells, as the first has, but line 401 has 6 (1 such "
-        "line); the file seems to be cut off",
+        "line); the file seems to be truncated",
     )
 
 
@@ -70,7 +70,7 @@ def test_binary_items_coded_one_and_two(hidag, tmp_path, answers):
     _refused(
         hidag("fit", path, "-k", 2),
         "--family auto cannot infer the type of 1 of 8 items: 'item0': holds only 1 and 2: recode "
-        "it as 0 and 1 for a binary item, or take it as two categories; set the types, for "
+        "it as 0 and 1 for a binary item, or use two categories; set the types, for "
         "instance --family item0=categorical; the other items stay 'auto'",
     )
     assert hidag("fit", path, "-k", 2, "--family", "item0=categorical").exit_code == 0
@@ -124,7 +124,7 @@ def test_impossible_numbers_of_latents(hidag, table):
             ["item", "A", "B"],
             [[name, 1, 1] for name in ITEMS[:-1]],
             "each item must have a row in the Q-matrix, but item 'item7' has none (1 of 8 items); "
-            "add a row, with -1 where you do not know",
+            "add a row, with -1 for unknown entries",
         ),
         (
             ["item", "A", "B"],
@@ -135,7 +135,7 @@ def test_impossible_numbers_of_latents(hidag, table):
         (
             ["item", "A", "B"],
             [[name, 1, 1] for name in [*ITEMS[:-1], "itemm7"]],
-            "the rows of the Q-matrix must be items of the table, but 'itemm7' is none (1 of 8 "
+            "the rows of the Q-matrix must be items of the table, but 'itemm7' is not one (1 of 8 "
             "rows); did you mean 'item7'?",
         ),
     ],

@@ -49,7 +49,7 @@ def test_bad_input_is_one_sentence(hidag, q_file, tmp_path):
         ),
         (
             (q_file, "--levels", "many"),
-            "--levels must be a whole number from 2 up, or one per latent with commas between "
+            "--levels must be a whole number from 2 up, or one per latent separated by commas "
             "(2,3,2), got 'many'",
         ),
         (

@@ -258,6 +258,6 @@ def test_scores_that_are_not_taken_for_counts_are_told(hidag, tmp_path, answers)
     ran = hidag("fit", path, "-k", 2)
     assert ran.exit_code == 0, ran.stderr
     assert (
-        "  whole numbers spread as scores are, not as counts: score0, score1, score2 and 5 more; "
-        "say --family ITEM=poisson if an item counts something\n"
+        "  whole numbers distributed like scores, not like counts: score0, score1, score2 and 5 "
+        "more; say --family ITEM=poisson if an item counts something\n"
     ) in ran.stdout

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from hidag.cli.read_options import show_doubtful_names
+from hidag.cli.read_options import warn_of_ids
 
 from .conftest import ITEMS, read_rows, write_rows
 
@@ -18,8 +18,8 @@ def test_names_that_occur_twice_are_told(hidag, tmp_path, answers):
     rows = [[f"pupil {i // 2}", *row] for i, row in enumerate(answers[:100].tolist())]
     table = write_rows(tmp_path / "twice.csv", ["who", *ITEMS], rows)
     said = (
-        "hidag: warning: column 'who' does not tell all rows apart: it has 'pupil 0' in rows 1 and "
-        "2 (50 of 50 names occur more than once)\n"
+        "hidag: warning: column 'who' does not identify all rows: it has 'pupil 0' in rows 1 and "
+        "2 (50 of 50 identifiers occur more than once)\n"
     )
     ran = hidag("fit", table, "--latents", 1, "--id", "who", "--no-plots", "--out", tmp_path / "f")
     assert said in ran.stderr
@@ -31,15 +31,18 @@ def test_names_that_occur_twice_are_told(hidag, tmp_path, answers):
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["a"] * 5, "'a' in rows 1, 2 and 3 more (1 of 1 names occurs more than once)"),
-        ([7, 8, 7, 9], "7 in rows 1 and 3 (1 of 3 names occurs more than once)"),
-        ([date(2020, 1, 1)] * 2, "2020-01-01 in rows 1 and 2 (1 of 1 names occurs more than once)"),
-        (["a", "b", "b", "a"], "'a' in rows 1 and 4 (2 of 2 names occur more than once)"),
+        (["a"] * 5, "'a' in rows 1, 2 and 3 more (1 of 1 identifiers occurs more than once)"),
+        ([7, 8, 7, 9], "7 in rows 1 and 3 (1 of 3 identifiers occurs more than once)"),
+        (
+            [date(2020, 1, 1)] * 2,
+            "2020-01-01 in rows 1 and 2 (1 of 1 identifiers occurs more than once)",
+        ),
+        (["a", "b", "b", "a"], "'a' in rows 1 and 4 (2 of 2 identifiers occur more than once)"),
     ],
 )
 def test_the_sentence_about_names_that_occur_twice(capsys, names, said):
-    show_doubtful_names(names, "who")
-    start = "hidag: warning: column 'who' does not tell all rows apart: it has "
+    warn_of_ids(names, "who")
+    start = "hidag: warning: column 'who' does not identify all rows: it has "
     assert capsys.readouterr().err == f"{start}{said}\n"
 
 
@@ -47,7 +50,7 @@ def test_rows_without_a_name_are_told(hidag, tmp_path, answers):
     rows = [["" if i in (3, 7, 9) else i, *row] for i, row in enumerate(answers[:100].tolist())]
     table = write_rows(tmp_path / "blank.csv", ["who", *ITEMS], rows)
     assert (
-        "hidag: warning: column 'who' has no name for rows 4, 8 and 1 more (3 of 100 rows)\n"
+        "hidag: warning: column 'who' has no identifier for rows 4, 8 and 1 more (3 of 100 rows)\n"
         in hidag("fit", table, "--latents", 1, "--id", "who").stderr
     )
 
@@ -105,9 +108,9 @@ def test_row_numbers_that_nobody_named_are_refused_with_the_options(hidag, tmp_p
     assert (ran.exit_code, ran.stderr) == (
         1,
         "hidag: --family auto cannot infer the type of 1 of 9 items: 'nr': holds whole numbers "
-        "from 1 to 400 (400 different in 400 cells), which repeat less than answers do: names of "
-        "the rows? leave out a column that identifies rows with --id nr or --drop nr, or set its "
-        "type with --family ITEM=TYPE to use it\n",
+        "from 1 to 400 (400 different in 400 cells), which repeat less often than responses "
+        "do: row identifiers? leave out a column that identifies rows with --id nr or --drop nr, "
+        "or set its type with --family ITEM=TYPE to use it\n",
     )
     assert hidag("select", table).stderr == ran.stderr
     assert hidag("fit", table, "--latents", 1, "--drop", "nr").exit_code == 0

@@ -135,7 +135,7 @@ def test_dina_and_an_order_reach_the_estimator(hidag, tmp_path):
         ),
         (
             ("-k", 2, "--levels", "three"),
-            "--levels must be a whole number from 2 up, or one per latent with commas between "
+            "--levels must be a whole number from 2 up, or one per latent separated by commas "
             "(2,3,2), got 'three'",
         ),
         (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hidag.cli.commands.fit import read_knowledge
-from hidag.cli.options import read_arrows, read_pairs, split_known
-from hidag.cli.read_options import dropped_of
+from hidag.cli.options import parse_arrows, parse_pairs, split_known
+from hidag.cli.read_options import parse_drop
 from hidag.exceptions import SettingError
 
 LONG = 'Word "problems", long'
@@ -21,13 +21,13 @@ def test_the_longest_known_name_wins():
 
 def test_pairs_may_name_what_has_commas():
     names = {"visits, 12 months", "Z1", "x=y"}
-    assert read_pairs(["visits, 12 months=3,Z1=1"], "--given", names) == {
+    assert parse_pairs(["visits, 12 months=3,Z1=1"], "--given", names) == {
         "visits, 12 months": "3",
         "Z1": "1",
     }
-    assert read_pairs(["x=y=2"], "--given", names) == {"x=y": "2"}
+    assert parse_pairs(["x=y=2"], "--given", names) == {"x=y": "2"}
     with pytest.raises(SettingError) as caught:
-        read_pairs(["visits, 6 months=3"], "--given", names)
+        parse_pairs(["visits, 6 months=3"], "--given", names)
     assert str(caught.value) == "--given takes NAME=VALUE, such as Z1=1, got 'visits'"
 
 
@@ -35,7 +35,7 @@ def test_arrows_and_tiers_may_name_what_has_commas():
     names = ["Fractions", "Decimals", LONG]
     text = f"Fractions->{LONG},Fractions->Decimals"
     pairs = [("Fractions", LONG), ("Fractions", "Decimals")]
-    assert read_arrows([text], "--require", names) == pairs
+    assert parse_arrows([text], "--require", names) == pairs
     told = read_knowledge(None, (), (), f"Fractions,{LONG};Decimals", (), names)
     assert told is not None
     assert told.tiers == (("Fractions", LONG), ("Decimals",))
@@ -43,5 +43,5 @@ def test_arrows_and_tiers_may_name_what_has_commas():
 
 def test_columns_with_commas_can_be_dropped():
     columns = ["visits, 12 months", "a", "b1", "b2"]
-    assert dropped_of(["visits, 12 months"], columns) == ["visits, 12 months"]
-    assert dropped_of(["b*,visits, 12 months"], columns) == ["visits, 12 months", "b1", "b2"]
+    assert parse_drop(["visits, 12 months"], columns) == ["visits, 12 months"]
+    assert parse_drop(["b*,visits, 12 months"], columns) == ["visits, 12 months", "b1", "b2"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from hidag.cli.read_options import codes_of, dropped_of
+from hidag.cli.read_options import parse_drop, parse_missing
 from hidag.exceptions import SettingError
 from hidag.results import load
 
@@ -175,7 +175,7 @@ def test_words_that_most_answers_are_made_of_are_not_called_missing(hidag, tmp_p
     assert hidag("fit", table, *QUICK).stderr == (
         f"hidag: cells must be numbers, but {table} has the text {first!r} in column 'item0', line "
         "3 (119 of 120 cells of this column; 1 of 8 columns); recode 'never' and 'often' as "
-        "numbers, or list the answers with --words item0=never,often, separated by < from low to "
+        "numbers, or list the labels with --words item0=never,often, separated by < from low to "
         "high if they are ordered; leave out a column that is not an item with --drop item0, or "
         "with --id item0 if it identifies rows\n"
     )
@@ -226,17 +226,20 @@ def test_yes_and_no_in_parquet_are_told_as_well(hidag, tmp_path, answers):
 
 
 def test_codes_are_read_item_by_item():
-    assert codes_of(["99, -9", "b*=7"], ["a", "b1"]) == {"a": ["99", "-9"], "b1": ["99", "-9", "7"]}
+    assert parse_missing(["99, -9", "b*=7"], ["a", "b1"]) == {
+        "a": ["99", "-9"],
+        "b1": ["99", "-9", "7"],
+    }
     with pytest.raises(SettingError) as caught:
-        codes_of(["x="], ["a"])
+        parse_missing(["x="], ["a"])
     assert str(caught.value) == "--missing takes CODES or COLUMN=CODES, such as 99,-9, got 'x='"
     with pytest.raises(SettingError) as caught:
-        dropped_of(["nam"], ["name", "a"])
+        parse_drop(["nam"], ["name", "a"])
     assert str(caught.value) == (
         "--drop names the column 'nam', which the table does not have; did you mean 'name'?"
     )
     with pytest.raises(SettingError) as caught:
-        dropped_of(["x*"], ["name", "a"])
+        parse_drop(["x*"], ["name", "a"])
     assert str(caught.value) == (
         "--drop names the column 'x*', which the table does not have; the first column is 'name'"
     )
@@ -245,7 +248,7 @@ def test_codes_are_read_item_by_item():
 def test_some_columns_must_be_left(hidag, table):
     assert hidag("fit", table, *QUICK, "--drop", "*").stderr == (
         f"hidag: {table} must have columns that are items, but all 8 of its columns are left out; "
-        "name fewer with --drop, --id and --weights\n"
+        "name fewer columns with --drop, --id and --weights\n"
     )
 
 
@@ -255,7 +258,7 @@ def test_the_index_of_a_parquet_file_names_the_rows_when_asked(hidag, tmp_path, 
     pd.DataFrame(answers[:120], columns=ITEMS, index=people).to_parquet(table)
     ran = hidag("fit", table, *QUICK)
     assert ran.exit_code == 0, ran.stderr
-    assert ran.stdout.startswith("who is the index of a pandas frame, and no item\n")
+    assert ran.stdout.startswith("who is the index of a pandas frame and not an item\n")
     ran = hidag("fit", table, *QUICK, "--id", "who", "--out", tmp_path / "fit")
     assert ran.exit_code == 0, ran.stderr
     assert "no item" not in ran.stdout

@@ -50,7 +50,7 @@ def test_fit_with_a_chosen_number_says_why(hidag, table):
     [
         (
             ("select", "--latents", "8..2"),
-            "--latents must be a range such as 2..8 or numbers with commas between, got '8..2'",
+            "--latents must be a range such as 2..8 or numbers separated by commas, got '8..2'",
         ),
         (
             ("select", "--latents", "2..9"),
@@ -59,7 +59,7 @@ def test_fit_with_a_chosen_number_says_why(hidag, table):
         ),
         (
             ("select", "--penalty-strengths", "1,much"),
-            "--penalty-strengths must be numbers or auto with commas between, got '1,much'",
+            "--penalty-strengths must be numbers or auto, separated by commas, got '1,much'",
         ),
         (
             ("select", "--folds", "-1"),

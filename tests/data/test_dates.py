@@ -23,7 +23,7 @@ def test_dates_are_refused_and_written_in_full():
         resolve_families(table, "auto")
     assert str(refused.value) == (
         "family='auto' cannot infer the type of 1 of 2 items:\n"
-        "  'day': holds whole numbers from 20210101 to 20210128 that all read as dates (year, "
+        "  'day': holds whole numbers from 20210101 to 20210128 that are all valid dates (year, "
         "month, day)\n"
         "convert dates to numbers, such as days since a reference date, or drop the column"
     )
@@ -31,7 +31,7 @@ def test_dates_are_refused_and_written_in_full():
     with pytest.warns(HidagWarning) as told:
         warn_of_dates(table)
     assert str(told[0].message) == (
-        "item 'day' holds whole numbers from 20210101 to 20210128 that all read as dates (year, "
+        "item 'day' holds whole numbers from 20210101 to 20210128 that are all valid dates (year, "
         "month, day) (1 of 2 items): the difference between two such numbers is not a number of "
         "days; convert dates to numbers, such as days since a reference date, or drop the column"
     )

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hidag.data import read_file
-from hidag.data.csv_text import told_apart
+from hidag.data.csv_text import make_unique
 from hidag.data.readers import column_names, read_columns, read_q
 from hidag.exceptions import FileError
 
@@ -21,7 +21,7 @@ from hidag.exceptions import FileError
     ],
 )
 def test_the_first_keeps_its_name(names: list[str], expected: list[str]) -> None:
-    assert told_apart(names) == expected
+    assert make_unique(names) == expected
 
 
 @pytest.fixture(params=["t.csv", "t.parquet"])

@@ -66,19 +66,19 @@ def test_parquet(tmp_path: Path) -> None:
             "t.csv",
             "a,b\n1,2\n3\n4,5\n6\n7,8\n",
             "each line of {} must have 2 cells, as the first has, but line 3 has 1 (2 such "
-            "lines); repair the line",
+            "lines); correct the line",
         ),
         (
             "t.csv",
             'a,b\n"1\n",2\n\n3,4,5\n6,7\n',
             "each line of {} must have 2 cells, as the first has, but line 5 has 3 (1 such "
-            "line); repair the line",
+            "line); correct the line",
         ),
         (
             "t.csv",
             "a,b\n1,2\n3,4\n5",
             "each line of {} must have 2 cells, as the first has, but line 4 has 1 (1 such "
-            "line); the file seems to be cut off",
+            "line); the file seems to be truncated",
         ),
         (
             "t.csv",
@@ -109,7 +109,7 @@ def test_parquet(tmp_path: Path) -> None:
         (
             "t.parquet",
             "PAR1",
-            "{} cannot be read as a Parquet file; it may be cut off or of another format",
+            "{} cannot be read as a Parquet file; it may be truncated or of another format",
         ),
         (
             "t.csv",
@@ -146,7 +146,7 @@ def test_files_that_cannot_be_read(
 )
 def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path / "t.csv.gz", content)
-    with pytest.raises(FileError, match="cut off or of another format"):
+    with pytest.raises(FileError, match="truncated or of another format"):
         read_file(path)
 
 
@@ -270,8 +270,8 @@ def test_a_line_break_in_a_name_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileError) as error:
         read_file(path)
     assert str(error.value) == (
-        f"the first line of {path} ends inside quotes: the name of an item must not hold a line "
-        "break, and its quotes must be closed"
+        f"the first line of {path} ends inside quotes: the name of an item must not contain a "
+        "line break, and its quotes must be closed"
     )
     inches = write(tmp_path / "inches.csv", '5" pipe,c\n1,0\n0,1\n')
     assert read_file(inches).column_names == ['5" pipe', "c"]

@@ -87,8 +87,7 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     [
         (
             spread(v1=30, v2=20),
-            "holds only 1 and 2: recode it as 0 and 1 for a binary item, or take it as two "
-            "categories",
+            "holds only 1 and 2: recode it as 0 and 1 for a binary item, or use two categories",
             "categorical",
         ),
         (
@@ -103,8 +102,8 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         ),
         (
             spread(v0=50, v1=90, v2=150, v3=200, v4=200, v5=150),
-            "holds whole numbers from 0 to 5 (6 different), 150 of 840 at the top, not spread as "
-            "counts are: grades of a scale or a count?",
+            "holds whole numbers from 0 to 5 (6 different), 150 of 840 at the maximum, not "
+            "distributed like counts: grades of a scale or a count?",
             "ordinal",
         ),
         (
@@ -115,13 +114,13 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         ),
         (
             np.random.default_rng(0).poisson(60, 300).astype(float),
-            "holds whole numbers from 40 to 87 (39 different), hardly any near 0: a rounded "
+            "holds whole numbers from 40 to 87 (39 different), few near 0: a rounded "
             "measurement or a count?",
             "gaussian",
         ),
         (
             np.repeat(np.arange(0.0, 130.0), 3),
-            "holds whole numbers from 0 to 129 (130 different), spread as scores are: a rounded "
+            "holds whole numbers from 0 to 129 (130 different), distributed like scores: a rounded "
             "measurement or a count?",
             "gaussian",
         ),
@@ -168,7 +167,7 @@ def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
         resolve_families(data, "auto")
     assert str(caught.value) == (
         "family='auto' cannot infer the type of 3 of 5 items:\n"
-        "  'sex': holds only 1 and 2: recode it as 0 and 1 for a binary item, or take it as two "
+        "  'sex': holds only 1 and 2: recode it as 0 and 1 for a binary item, or use two "
         "categories\n"
         "  'mood', 'pain': holds whole numbers from 1 to 3 (3 different): grades of a scale or a "
         "count?\n"

@@ -9,8 +9,9 @@ import pyarrow.parquet as parquet
 import pytest
 
 from hidag.data import check_values, read_file, read_table, resolve_families
+from hidag.data.cells import remove_missing_codes
 from hidag.data.type_inference import infer_family
-from hidag.data.value_checks import suspected_code, warn_of_codes, without_codes
+from hidag.data.value_checks import find_code, warn_of_codes
 from hidag.exceptions import DataError, HidagWarning
 
 RNG = np.random.default_rng(5)
@@ -84,12 +85,12 @@ def test_ordinary_values_are_not_remarked_upon(values, family):
 
 
 def test_two_values_are_no_code():
-    assert suspected_code(np.array([0.0, 9.0])) is None
+    assert find_code(np.array([0.0, 9.0])) is None
 
 
 def test_codes_are_taken_out_of_text_and_numbers(tmp_path: Path):
     table = pa.table({"a": ["99", " 99.0", "7", None], "b": [99.0, 1.0, 2.0, None]})
-    found = without_codes(table, {"a": ["99", "x"], "b": ["99"]})
+    found = remove_missing_codes(table, {"a": ["99", "x"], "b": ["99"]})
     assert found.to_pydict() == {"a": [None, None, "7", None], "b": [None, 1.0, 2.0, None]}
     words = pa.table({"a": pa.array(["1", "refused", "0"]).dictionary_encode()})
     parquet.write_table(words, tmp_path / "t.parquet")

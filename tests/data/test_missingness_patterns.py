@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, load
-from hidag.data.missingness_patterns import MOST_PATTERNS, SeenRows
+from hidag.data.missingness_patterns import MAX_PATTERNS, MissingnessPatterns
 
 
 def holes(n_rows, n_items, seed=0):
@@ -18,13 +18,13 @@ def test_rows_with_the_same_cells_are_one_pattern():
     table = np.ones((6, 9))
     table[:2, 0] = np.nan
     table[5, 8] = np.nan
-    found = SeenRows.of(table, np.array([1.0, 2.0, 1.0, 1.0, 1.0, 3.0]))
+    found = MissingnessPatterns.of(table, np.array([1.0, 2.0, 1.0, 1.0, 1.0, 3.0]))
     patterns = {tuple(row): i for i, row in enumerate(found.seen.tolist())}
     assert len(patterns) == 3
     first = patterns[(False,) + (True,) * 8]
     assert (found.counted[first], found.squares[first]) == (3.0, 5.0)
     assert (found.counted.sum(), found.squares.sum()) == (9.0, 17.0)
-    whole = SeenRows.of(np.ones((4, 9)))
+    whole = MissingnessPatterns.of(np.ones((4, 9)))
     assert whole.seen.all()
     assert (whole.seen.shape, whole.counted.tolist()) == ((1, 9), [4.0])
 
@@ -32,7 +32,7 @@ def test_rows_with_the_same_cells_are_one_pattern():
 def test_the_order_of_rows_has_no_say():
     table = holes(200, 12)
     order = np.random.default_rng(1).permutation(200)
-    one, other = SeenRows.of(table), SeenRows.of(table[order])
+    one, other = MissingnessPatterns.of(table), MissingnessPatterns.of(table[order])
     np.testing.assert_array_equal(one.bits, other.bits)
     np.testing.assert_array_equal(one.counted, other.counted)
 
@@ -40,8 +40,8 @@ def test_the_order_of_rows_has_no_say():
 def test_of_many_patterns_an_even_choice_is_kept():
     table = holes(5000, 20)
     weights = np.random.default_rng(1).exponential(size=5000)
-    found = SeenRows.of(table, weights)
-    assert len(found.bits) == MOST_PATTERNS
+    found = MissingnessPatterns.of(table, weights)
+    assert len(found.bits) == MAX_PATTERNS
     assert found.counted.sum() == pytest.approx(weights.sum())
     assert found.squares.sum() == pytest.approx((weights**2).sum())
     shares = found.counted @ found.seen / found.counted.sum()
@@ -74,7 +74,9 @@ def test_the_order_of_rows_and_columns_has_no_say_in_which_patterns_are_kept(wei
     table = np.where(np.isnan(holes(5000, 20)), np.nan, rng.integers(0, 2, (5000, 20)))
     weights = rng.exponential(size=5000) if weighted else None
     rows, columns = rng.permutation(5000), rng.permutation(20)
-    one = SeenRows.of(table, weights)
-    other = SeenRows.of(table[rows][:, columns], None if weights is None else weights[rows])
-    assert len(one.bits) == MOST_PATTERNS
+    one = MissingnessPatterns.of(table, weights)
+    other = MissingnessPatterns.of(
+        table[rows][:, columns], None if weights is None else weights[rows]
+    )
+    assert len(one.bits) == MAX_PATTERNS
     assert as_sorted_patterns(one, columns) == as_sorted_patterns(other)

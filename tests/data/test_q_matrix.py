@@ -77,7 +77,7 @@ def test_a_frame_without_item_names_is_taken_in_order() -> None:
         (
             np.ones((2, 3)),
             "the Q-matrix must have shape (3, K), one row per item and one column per latent, but "
-            "it has shape (2, 3); it seems to be turned round, use its transpose",
+            "it has shape (2, 3); it seems to be transposed",
         ),
         (
             [[1, 0], [1, 0], [1, 0]],
@@ -92,7 +92,7 @@ def test_a_frame_without_item_names_is_taken_in_order() -> None:
         ),
         (
             pd.DataFrame({"item": ["a", "b", "b", "c"], "G": [1, 1, 1, 1]}),
-            "each item must have one row in the Q-matrix, but item 'b' has 2; drop the others",
+            "each item must have one row in the Q-matrix, but item 'b' has 2; remove the others",
         ),
         (
             pd.DataFrame([["a", 1, 1]], columns=["item", "G", "G"]),
@@ -101,13 +101,13 @@ def test_a_frame_without_item_names_is_taken_in_order() -> None:
         ),
         (
             pd.DataFrame({"item": ["a", "b", "c", "d"], "G": [1, 1, 1, 1]}),
-            "the rows of the Q-matrix must be items of the table, but 'd' is none (1 of 4 rows); "
-            "drop the row or rename the item",
+            "the rows of the Q-matrix must be items of the table, but 'd' is not one (1 of 4 "
+            "rows); remove the row or rename the item",
         ),
         (
             pd.DataFrame({"item": ["a", "c"], "G": [1, 1]}),
             "each item must have a row in the Q-matrix, but item 'b' has none (1 of 3 items); add "
-            "a row, with -1 where you do not know",
+            "a row, with -1 for unknown entries",
         ),
         (
             pd.DataFrame({"item": ["a", "b", "c"], "G": [1, "x", 1]}),

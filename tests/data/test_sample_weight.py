@@ -169,7 +169,7 @@ def test_a_result_keeps_the_sum_of_the_weights(tables, tmp_path):
         (
             np.full(500, 1 / 500),
             "sample_weight must add up to the number of rows that the table stands for, at least "
-            "2, but adds up to 1; give weights that are shares to hidag.survey_weights first",
+            "2, but adds up to 1; scale weights that are shares with hidag.survey_weights",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_scores_beyond_a_hundred_and_lopsided_ones_are_asked_about() -> None:
         assert evidence_for_scores(values.astype(float)) > 0
         guess = infer_family(values.astype(float))
         assert (guess.family, guess.suggestion) == (None, "gaussian")
-        assert guess.reason.endswith("spread as scores are: a rounded measurement or a count?")
+        assert guess.reason.endswith("distributed like scores: a rounded measurement or a count?")
 
 
 def test_columns_with_many_zeros_are_no_scores() -> None:

@@ -222,7 +222,7 @@ EXTENT = "(1 of 2 cells of this item; 1 of 2 items)"
         (
             np.array([[1j]]),
             "Complex data not supported: expected real numbers, got a table of dtype complex128 "
-            "and shape (1, 1); use X.real if the imaginary part is nothing",
+            "and shape (1, 1); use X.real if the imaginary part is zero",
         ),
         (
             np.array([[1, 1j], [2, 3]], dtype=object),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hidag.data import read_file, read_folder
-from hidag.data.csv_text import encoding_of
+from hidag.data.csv_text import detect_encoding
 from hidag.data.readers import column_names
 from hidag.exceptions import DataError
 
@@ -23,14 +23,14 @@ def test_files_are_read_in_their_own_encoding(tmp_path: Path, encoding: str, end
     table = read_file(path)
     assert table.column_names == column_names(path) == ["Größe", "Kälte"]
     np.testing.assert_array_equal(table.column("Kälte").to_numpy(), [2, 4])
-    told = (f"t{ending} is read as Windows-1252 text, as it is no UTF-8",)
+    told = (f"t{ending} is not UTF-8 and is read as Windows-1252 text",)
     assert read_folder(path).notes == (told if encoding == "cp1252" else ())
 
 
 def test_umlauts_far_below_the_first_lines_are_found(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(("a;note\n" + "1;x\n" * 400_000 + "2;ä\n").encode("cp1252"))
-    assert encoding_of(path) == "cp1252"
+    assert detect_encoding(path) == "cp1252"
     assert read_file(path, leave_out=["note"]).num_rows == 400_001
 
 
@@ -45,4 +45,4 @@ def test_a_file_that_is_written_anew_is_looked_at_again(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for encoding, own in (("utf-16", "utf-16"), ("cp1252", "cp1252"), ("utf-8", "utf-8-sig")):
         path.write_bytes(TEXT.encode(encoding))
-        assert encoding_of(path) == own
+        assert detect_encoding(path) == own

@@ -135,11 +135,10 @@ def test_a_mapping_leaves_the_other_items_to_be_inferred(family: dict[object, st
             f"item 'b' (1 of 2 items): family='xyz' is unknown; use one of {LISTED}",
         ),
         (["normal"], "family must have one entry per item, but got 1 entry for 2 items"),
-        (3, "family must be a name, one name per item, or a mapping, but got 3"),
+        (3, "family must be a name, one name per item, or a mapping, got 3"),
         (
             [3, "normal"],
-            "item 'a' (1 of 2 items): family must be given by name, but got 3; use one of "
-            f"{LISTED}",
+            f"item 'a' (1 of 2 items): family must be a name, one of {LISTED}, got 3",
         ),
         (
             {"zzz": "normal"},

@@ -73,7 +73,7 @@ def test_a_row_is_rare_among_rows_that_lack_the_same_cells():
 @pytest.mark.parametrize("most", [2000, 60])
 def test_where_patterns_are_many_the_nearest_stand_in(most, monkeypatch):
     module = import_module("hidag.diagnostics.person_fit")
-    monkeypatch.setattr(module, "MOST_PATTERNS", most)
+    monkeypatch.setattr(module, "MAX_PATTERNS", most)
     monkeypatch.setattr(module, "BLOCK", 64)
     monkeypatch.setattr(module, "MOST_EXTRA", 20_000)
     result, X, short = unequal_rows(1000)

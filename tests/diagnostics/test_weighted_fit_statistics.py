@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.data.sample_weights import effective_number, scaled_to_effective
+from hidag.data.sample_weights import effective_sample_size, scale_to_effective_size
 from hidag.diagnostics import fit_statistics, person_fit
 from hidag.diagnostics.fit_statistics import WITHOUT_WEIGHTS, WITHOUT_WEIGHTS_AT_THE_FIT
 from hidag.diagnostics.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit
@@ -40,7 +40,7 @@ def weighted():
     """A fit of items of many kinds with holes, rows counted by weights."""
     truth = two_latents(MIXED * 2)
     X, _ = drawn(truth, 700, seed=8, missing=0.05)
-    weights = scaled_to_effective(some_weights(700))
+    weights = scale_to_effective_size(some_weights(700))
     model = DCRL(2, q_matrix=truth.q_given, family=list(truth.families), random_state=0, n_starts=1)
     return model.fit(X, sample_weight=weights).result_, X, weights
 
@@ -120,7 +120,7 @@ def test_m2_is_what_the_list_of_weighted_rows_says():
     result = two_latents(("bernoulli",) * 9, law="saturated")
     X, _ = drawn(result, 400, seed=2)
     # Weights that have to do with the answers, so that Kish's number is not M2's.
-    weights = scaled_to_effective(np.where(X.sum(axis=1) > 5, 1.0, 6.0))
+    weights = scale_to_effective_size(np.where(X.sum(axis=1) > 5, 1.0, 6.0))
     plain = limited_information(*columns_of(result, X))
     free = FreeParameters.of(result, X, weights)
     found = limited_information(free, ScoredColumns.of(free, X))
@@ -141,13 +141,13 @@ def test_m2_is_what_the_list_of_weighted_rows_says():
     squares = np.einsum("na,ab,nb->n", shown, inverse, shown)
     by_hand = weights.sum() * (weights @ squares) / (weights**2 @ squares)
     assert found.n_effective == pytest.approx(by_hand, rel=1e-6)
-    assert abs(found.n_effective / effective_number(weights) - 1.0) > 0.02
+    assert abs(found.n_effective / effective_sample_size(weights) - 1.0) > 0.02
     assert found.m2 == pytest.approx(by_hand * gap @ inverse @ gap, rel=1e-4)
     assert (found.degrees, found.n_rows) == (plain.degrees, 400)
     assert found.rmsea == pytest.approx(
         np.sqrt(max(found.m2 - found.degrees, 0.0) / (by_hand * found.degrees))
     )
-    assert f"400 rows (worth {by_hand:,.1f} of equal weight) without a missing cell" in (
+    assert f"400 rows (effective sample size {by_hand:,.1f}) without a missing cell" in (
         found.summary()
     )
 
@@ -175,7 +175,7 @@ def _form_of(result, X, covariance, expected):
 def test_srmsr_compares_weighted_correlations():
     result = two_latents(("bernoulli",) * 9)
     X, _ = drawn(result, 500, seed=4)
-    weights = scaled_to_effective(some_weights(500))
+    weights = scale_to_effective_size(some_weights(500))
     free = FreeParameters.of(result, X, weights)
     found = limited_information(free, ScoredColumns.of(free, X))
     big, _ = drawn(result, 400_000, seed=5)
@@ -209,7 +209,7 @@ def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
         counted = weights * both * number
         own = np.hstack([local.shared, *(local.own[columns.item[g]] for g in (a, b))])
         rest = ScoreSpace.of(own).left_over(counted[:, None])[:, 0]
-        n, used = effective_number(weights[both] ** 2), own.shape[1]
+        n, used = effective_sample_size(weights[both] ** 2), own.shape[1]
         spread = np.sqrt(n / (n - used) * (rest**2).sum())
         if not np.isnan(row["z"]):
             compared += 1
@@ -221,7 +221,7 @@ def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
         by_hand = counted.sum() / weights[both].sum() / (units[0] * units[1])
         assert row["residual"] == pytest.approx(by_hand, abs=1e-9)
         assert row["n_rows"] == both.sum()
-        assert row["n_effective"] == pytest.approx(effective_number(weights[both]))
+        assert row["n_effective"] == pytest.approx(effective_sample_size(weights[both]))
     assert compared > len(table) / 2
 
 
@@ -243,7 +243,7 @@ def test_items_are_held_against_the_others_by_weighted_rows(weighted):
     reached = posterior @ result.law.space.states() > 0.5
     moments = weights[:, None] * np.column_stack([gap, gap[:, None] * reached])
     space = local.of_item(0)
-    assert space.n_rows == pytest.approx(effective_number(weights**2))
+    assert space.n_rows == pytest.approx(effective_sample_size(weights**2))
     value, degrees = chi_square(space, moments, LEAST_SPREAD, LEAST_LEFT)
     assert table.column("chi_square")[0] == pytest.approx(value, abs=1e-8)
     assert table.column("degrees")[0] == degrees
@@ -251,7 +251,7 @@ def test_items_are_held_against_the_others_by_weighted_rows(weighted):
     assert table.column("observed")[0] == pytest.approx(
         np.average(X[seen, 0], weights=weights[seen])
     )
-    assert table.column("n_effective")[0] == pytest.approx(effective_number(weights[seen]))
+    assert table.column("n_effective")[0] == pytest.approx(effective_sample_size(weights[seen]))
 
 
 def test_criteria_are_those_of_the_weighted_fit(weighted):
@@ -279,7 +279,7 @@ def test_checks_compare_weighted_numbers(weighted):
             assert rows[name, "mean"]["observed"] == pytest.approx(mean)
             spread = np.sqrt(np.average((x - mean) ** 2, weights=own))
             assert rows[name, "standard deviation"]["observed"] == pytest.approx(spread)
-            assert rows[name, "mean"]["n_effective"] == pytest.approx(effective_number(own))
+            assert rows[name, "mean"]["n_effective"] == pytest.approx(effective_sample_size(own))
     said = {statistic for _, statistic in rows}
     assert not said & {"smallest", "largest"}
     assert "share of zeros" in said
@@ -304,12 +304,12 @@ def test_what_is_alike_in_all_rows_explains_no_weighted_mean_away():
     rng = np.random.default_rng(0)
     # So unequal that the rows are worth less than a quarter of their number.
     weights = np.where(np.arange(60) < 6, 20.0, 1.0)
-    assert effective_number(weights) < 15
+    assert effective_sample_size(weights) < 15
     scores = rng.normal(size=(60, 3))
     scores -= np.average(scores, axis=0, weights=weights)
     faint = np.column_stack([scores, scores[:, 0] + 1e-4])
     basis = ScoreSpace.of(weights[:, None] * faint).basis
-    kept = movable(basis, effective_number(weights))
+    kept = movable(basis, effective_sample_size(weights))
     assert (basis.shape[1], kept.shape[1]) == (4, 3)
     np.testing.assert_allclose(kept.sum(axis=0), 0.0, atol=1e-9)
 
@@ -367,7 +367,7 @@ def test_notes_say_where_fit_and_statistics_count_differently(weighted):
     )
     found = fit_statistics(result, X, sample_weight=weights, n_tables=2)
     assert not {WITHOUT_WEIGHTS, WITHOUT_WEIGHTS_AT_THE_FIT} & set(found.notes)
-    worth = f"700 rows (worth {found.n_effective:,.1f} of equal weight)"
+    worth = f"700 rows (effective sample size {found.n_effective:,.1f})"
     assert worth in found.summary()
     equal = fit_statistics(result, X, sample_weight=np.ones(len(X)), n_tables=2)
     assert WITHOUT_WEIGHTS not in equal.notes
@@ -378,7 +378,7 @@ def test_too_many_states_leave_the_checks_with_their_weights(weighted, sum_nothi
     sum_nothing()
     found = fit_statistics(result, X, sample_weight=weights, n_tables=2)
     assert found.criteria is None
-    assert found.n_effective == pytest.approx(effective_number(weights))
+    assert found.n_effective == pytest.approx(effective_sample_size(weights))
     assert "n_effective" in found.checks.columns
 
 

@@ -47,9 +47,9 @@ def test_goodness_of_fit_panel_reports_the_effective_sample_size(fitted):
     weights = np.random.default_rng(0).gamma(2.0, 1.0, len(table))
     found = fit_statistics(result, table, sample_weight=weights, n_tables=20)
     panel = goodness_of_fit_panel(found)
-    worth = f"400 rows (worth {found.n_effective:,.1f} of equal weight), 3,200 observed cells"
+    worth = f"400 rows (effective sample size {found.n_effective:,.1f}), 3,200 observed cells"
     assert worth in panel.paragraphs[0]
-    used = f"400 rows (worth {found.absolute.n_effective:,.1f} of equal weight) without missing"
+    used = f"400 rows (effective sample size {found.absolute.n_effective:,.1f}) without missing"
     assert used in panel.paragraphs[1]
     assert all("n effective" in table.header for table in panel.tables)
     plain = goodness_of_fit_panel(fit_statistics(result, table, n_tables=20))

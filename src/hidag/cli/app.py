@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from hidag.cli.console import show_error
 from hidag.cli.fit_options import add_fit_command, add_select_command
 from hidag.cli.messages import command_style
-from hidag.cli.options import FitFile, Json, levels_of
+from hidag.cli.options import FitFile, Json, parse_levels
 from hidag.cli.result_options import add_explain_commands, add_whatif_commands
 from hidag.exceptions import HidagError
 
@@ -149,7 +149,7 @@ def simulate(
     """Draw data from a design of the paper: responses.csv, types.csv and truth.json."""
     from hidag.cli.commands.simulate import run_simulate
 
-    run_simulate(out, model, q, family, design, levels_of(levels), rows, missing, seed)
+    run_simulate(out, model, q, family, design, parse_levels(levels), rows, missing, seed)
 
 
 @app.command(epilog="Example:\n\n`hidag evaluate fit/result.npz sim/truth.json`")
@@ -201,7 +201,7 @@ def check(
     """Say whether a Q-matrix lets the model be identified, why, and which items to add."""
     from hidag.cli.commands.inspection import run_check
 
-    run_check(q, levels_of(levels), effects, families, as_json=json)
+    run_check(q, parse_levels(levels), effects, families, as_json=json)
 
 
 @app.command(epilog="Example: `hidag report fit --out report.html`")

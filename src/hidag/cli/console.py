@@ -1,4 +1,4 @@
-"""What reaches the terminal: results on standard output, everything else on standard error."""
+"""Terminal output: results on standard output, errors, warnings and progress on standard error."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from hidag.parallel import Progress
 
 
-#: Faster fits end before a bar could be read.
-_PATIENCE = 0.7
+#: Seconds before a progress bar appears.
+_DELAY = 0.7
 
 
 def clean(text: str) -> str:
-    """Return text without characters that could steer the reader's terminal or turn its lines."""
+    """Return text without control and bidirectional characters."""
     return replace_hidden(text, keep="\n")
 
 
 def one_line(text: str) -> str:
-    """Return a message in one line; the parts that stood in lines of their own stay apart."""
+    """Return a message in one line, its lines separated by semicolons."""
     out = ""
     for part in (clean(line).strip() for line in text.splitlines()):
         if part:
@@ -60,7 +60,7 @@ def _print_on_stderr(line: str) -> None:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[HidagWarning]]:
-    """Collect the library's warnings, each once; those of other packages are not for users."""
+    """Collect the library's warnings, each once; those of other packages are ignored."""
     messages: list[HidagWarning] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -74,7 +74,7 @@ def collected_warnings() -> Iterator[list[HidagWarning]]:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """Give an observer that draws a bar on a terminal; None where standard error is not one."""
+    """Yield an observer that draws a progress bar; None if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -93,12 +93,12 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
         transient=True,
     )
     task = bar.add_task("starting", total=None, value="")
-    begun = time.monotonic()
+    started = time.monotonic()
     running = False
 
     def observe(progress: Progress) -> None:
         nonlocal running
-        if not running and time.monotonic() - begun > _PATIENCE:
+        if not running and time.monotonic() - started > _DELAY:
             bar.start()
             running = True
         value = "" if isnan(progress.objective) else f"objective {progress.objective:,.1f}"
@@ -119,25 +119,25 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
 
 
 @contextmanager
-def steps_told() -> Iterator[Callable[[str], None]]:
-    """Give a function that shows on a terminal what is being done, each step over the last."""
-    wide = 0
+def status_line() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows a status on a terminal, each over the last."""
+    width = 0
 
-    def tell(text: str) -> None:
-        nonlocal wide
+    def show(text: str) -> None:
+        nonlocal width
         if sys.stderr.isatty():
-            print(f"\r{one_line(text).ljust(wide)}", end="", file=sys.stderr, flush=True)
-            wide = max(wide, len(text))
+            print(f"\r{one_line(text).ljust(width)}", end="", file=sys.stderr, flush=True)
+            width = max(width, len(text))
 
     try:
-        yield tell
+        yield show
     finally:
-        if wide:
-            print(f"\r{' ' * wide}\r", end="", file=sys.stderr, flush=True)
+        if width:
+            print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
-    """Return rows as lines with aligned columns; those listed in ``right`` end together."""
+    """Return rows as lines with aligned columns, those in ``right`` aligned on the right."""
     if not rows:
         return []
     cells = [[clean(cell).replace("\n", " ") for cell in row] for row in rows]
@@ -151,12 +151,9 @@ def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
     ]
 
 
-# --- A bar that counts what is done, on a terminal
-
-
 @contextmanager
 def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Give a function of (words, done, of how many) that draws; None where there is no terminal."""
+    """Yield a function of (text, done, total) that draws a bar; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -175,7 +172,7 @@ def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
     ) as bar:
         task = bar.add_task("", total=None)
 
-        def draw(words: str, n_done: int, n_all: int) -> None:
-            bar.update(task, description=words, total=n_all, completed=n_done)
+        def draw(text: str, n_done: int, n_all: int) -> None:
+            bar.update(task, description=text, total=n_all, completed=n_done)
 
         yield draw

@@ -23,11 +23,11 @@ from hidag.cli.options import (
     Types,
     WeightsColumn,
     Words,
-    effects_of,
-    latents_of,
-    levels_of,
-    range_of,
-    strengths_of,
+    parse_effects,
+    parse_latents,
+    parse_levels,
+    parse_range,
+    parse_strengths,
 )
 
 _FIT_EXAMPLES = (
@@ -228,13 +228,13 @@ def fit(
 ) -> None:
     """Fit the model to a table and write the results into a folder."""
     from hidag.cli.commands.fit import FitOrder, read_knowledge, run_fit
-    from hidag.cli.read_options import Reading
+    from hidag.cli.read_options import ReadOptions
 
     run_fit(
         FitOrder(
             table=table,
-            latents=latents_of(latents),
-            levels=levels_of(levels),
+            latents=parse_latents(latents),
+            levels=parse_levels(levels),
             types=types,
             family=tuple(family or ()),
             q=q,
@@ -242,14 +242,14 @@ def fit(
             out=out,
             plots=not no_plots,
             statistics=statistics,
-            reading=Reading(
+            reading=ReadOptions(
                 id_column, weights, tuple(missing or ()), tuple(drop or ()), tuple(words or ())
             ),
             knowledge=partial(
                 read_knowledge, knowledge, require or (), forbid or (), tiers, hierarchy or ()
             ),
             settings={
-                "effects": effects_of(effects),
+                "effects": parse_effects(effects),
                 "random_state": seed,
                 "n_starts": "auto" if starts is None else starts,
                 "method": method,
@@ -344,13 +344,13 @@ def select(
 ) -> None:
     """Say how many hidden causes a table speaks for, by several criteria side by side."""
     from hidag.cli.commands.select import SelectOrder, run_select
-    from hidag.cli.read_options import Reading
+    from hidag.cli.read_options import ReadOptions
 
     run_select(
         SelectOrder(
             table=table,
-            latents=range_of(latents),
-            reading=Reading(
+            latents=parse_range(latents),
+            reading=ReadOptions(
                 id_column, weights, tuple(missing or ()), tuple(drop or ()), tuple(words or ())
             ),
             types=types,
@@ -361,7 +361,7 @@ def select(
             settings={
                 "fits": fits,
                 "folds": folds,
-                "penalty_strengths": strengths_of(penalty_strengths),
+                "penalty_strengths": parse_strengths(penalty_strengths),
                 "random_state": seed,
                 "n_jobs": jobs,
             },

@@ -45,7 +45,7 @@ _ADVICE = {
     "drop-copy": "use --drop {item!q} if it is a copy",
     "drop-date": "convert dates to numbers, such as days since a reference date, or leave the "
     "column out with --drop {item!q}",
-    "drop-row-names": "leave out a column that identifies rows with --id {item!q} or --drop "
+    "drop-row-ids": "leave out a column that identifies rows with --id {item!q} or --drop "
     "{item!q}, or set its type with --family ITEM=TYPE to use it",
     "drop-duplicate-name": "rename the columns in the file, or leave one out: --drop {last!q}",
     "recode-missing": "use --missing {code!q} if {code} stands for a missing answer",
@@ -53,15 +53,15 @@ _ADVICE = {
     "({low} to {high}): use --missing {code!q} if {code} stands for a missing answer",
     "recode-cell": "recode {texts} as numbers, or leave the cell empty or use --missing {cell!q} "
     "if the answer is missing",
-    "recode-yes-or-no-cell": "recode it as yes or no, or leave the cell empty or use --missing "
+    "recode-boolean-cell": "recode it as yes or no, or leave the cell empty or use --missing "
     "{cell!q} if the answer is missing",
     "recode-frame-cell": "recode the text as numbers, use --missing {cell!q} if the answer is "
     "missing, or leave the column out with --drop {item!q}",
-    "recode-frame-column": "recode the text as numbers, list its answers with --words "
-    "{item!q}=WORDS, or leave the column out with --drop {item!q}",
+    "recode-frame-column": "recode the text as numbers, list its labels with --words "
+    "{item!q}=LABELS, or leave the column out with --drop {item!q}",
     "recode-text": "recode {texts} as numbers; leave out a column that is not an item with --drop "
     "{item!q}, or with --id {item!q} if it identifies rows",
-    "name-words": "recode {texts} as numbers, or list the answers with {words}, separated by < "
+    "list-labels": "recode {texts} as numbers, or list the labels with {labels}, separated by < "
     "from low to high if they are ordered; leave out a column that is not an item with --drop "
     "{item!q}, or with --id {item!q} if it identifies rows",
     "repeat-weights": "add --weights {weights_column!q}, as in the fit",

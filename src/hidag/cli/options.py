@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have, so that they mean the same everywhere."""
+"""Options and arguments that several commands share, and functions that parse them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from hidag.exceptions import SettingError
+from hidag.exceptions import SettingError, invalid_setting
 
-#: Under which `--help` lists options beyond the first few that most people need.
+#: Panels of `--help` for options beyond the most common ones.
 ITEMS, GRAPH, ESTIMATION, OUTPUT = "Items and Q", "Latents and graph", "Estimation", "Output"
 
 FitFile = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
@@ -18,7 +18,8 @@ IdColumn = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="Column that names the rows: no item; files with a line per row have it.",
+        help="Column of row identifiers, which is not an item; output files with a line per row "
+        "contain it.",
         show_default="no such column",
         rich_help_panel=ITEMS,
     ),
@@ -27,9 +28,9 @@ WeightsColumn = Annotated[
     str | None,
     typer.Option(
         "--weights",
-        help="Column with the rows' weights, such as those of a survey: no item. They are scaled "
-        "to add up to the number of equal rows that would tell as much.",
-        show_default="all rows alike",
+        help="Column of row weights, such as survey weights, which is not an item. They are scaled "
+        "to add up to the effective sample size.",
+        show_default="equal weights",
         rich_help_panel=ITEMS,
     ),
 ]
@@ -37,8 +38,8 @@ MissingCodes = Annotated[
     list[str] | None,
     typer.Option(
         "--missing",
-        help="Codes for missing answers, with commas between (99,-9), or COLUMN=CODES for one "
-        "column or a pattern; may be given several times.",
+        help="Codes for missing answers, separated by commas (99,-9), or COLUMN=CODES for a column "
+        "or a pattern; may be given several times.",
         show_default="empty cells and NA",
         rich_help_panel=ITEMS,
     ),
@@ -47,9 +48,9 @@ Words = Annotated[
     list[str] | None,
     typer.Option(
         "--words",
-        help="Answers that stand in words, COLUMN=WORDS for a column or a pattern: with < between "
-        "where they have an order ('q*=never<often<always'), with commas where not "
-        "(region=north,south). May be given several times.",
+        help="Labels of categories, COLUMN=LABELS for a column or a pattern: separated by < if "
+        "they are ordered ('q*=never<often<always'), by commas if not (region=north,south). May "
+        "be given several times.",
         show_default=False,
         rich_help_panel=ITEMS,
     ),
@@ -66,8 +67,8 @@ DroppedColumns = Annotated[
     list[str] | None,
     typer.Option(
         "--drop",
-        help="Columns to leave out, with commas between, or patterns such as 'note_*'; the second "
-        "of two columns named alike is 'score#2'. May be given several times.",
+        help="Columns to leave out, separated by commas, or patterns such as 'note_*'; the second "
+        "of two columns named 'score' is 'score#2'. May be given several times.",
         show_default=False,
         rich_help_panel=ITEMS,
     ),
@@ -76,7 +77,7 @@ IdAgain = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="Column with the names of the rows.",
+        help="Column of row identifiers.",
         show_default="that of the fit, or row numbers",
     ),
 ]
@@ -88,40 +89,38 @@ Types = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 Jobs = Annotated[
-    int, typer.Option(help="Threads; never changes a result. -1: all.", rich_help_panel=ESTIMATION)
+    int,
+    typer.Option(
+        help="Threads, which do not change the result; -1: all.", rich_help_panel=ESTIMATION
+    ),
 ]
 NoPlots = Annotated[
-    bool, typer.Option("--no-plots", help="Draw no pictures.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--no-plots", help="Draw no figures.", rich_help_panel=OUTPUT)
 ]
 NumbersFile = Annotated[
-    Path | None, typer.Option(help="CSV file for all numbers.", show_default=False)
+    Path | None, typer.Option(help="CSV file for the results.", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-# --- Options that are numbers, lists of numbers or words
-
-
-def levels_of(text: str) -> int | list[int]:
-    """Return the levels that an option says: one number, or one per latent with commas between."""
+def parse_levels(text: str) -> int | list[int]:
+    """Return the number of levels: one number, or a list with one per latent."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() for word in words):
-        raise SettingError(
-            f"--levels must be a whole number from 2 up, or one per latent with commas between "
-            f"(2,3,2), got {text!r}"
-        )
+        expected = "a whole number from 2 up, or one per latent separated by commas (2,3,2)"
+        raise invalid_setting("levels", expected, text)
     numbers = [int(word) for word in words]
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def effects_of(text: str) -> str | int:
-    """Return the effects that an option says: a name in small letters, or a highest order."""
+def parse_effects(text: str) -> str | int:
+    """Return the effects: a name in lower case, or the highest order of interactions."""
     word = text.strip().lower()
     return int(word) if word.isdecimal() else word
 
 
-def latents_of(text: str | None) -> int | str | None:
-    """Return the number of latents that an option says: a whole number, or "auto"."""
+def parse_latents(text: str | None) -> int | str | None:
+    """Return the number of latents, or "auto"."""
     word = None if text is None else text.strip().lower()
     if word is None or word == "auto":
         return word
@@ -132,8 +131,8 @@ def latents_of(text: str | None) -> int | str | None:
     return int(word)
 
 
-def range_of(text: str | None) -> tuple[int, ...] | None:
-    """Return the numbers that an option says: 2..8, a list with commas between, or one number."""
+def parse_range(text: str | None) -> tuple[int, ...] | None:
+    """Return the numbers in a range such as 2..8 or a list separated by commas."""
     if text is None:
         return None
     numbers: list[int] = []
@@ -141,39 +140,32 @@ def range_of(text: str | None) -> tuple[int, ...] | None:
         low, dots, high = part.strip().partition("..")
         ends = (low, high) if dots else (low, low)
         if not all(end.strip().isdecimal() for end in ends) or int(ends[0]) > int(ends[1]):
-            raise SettingError(
-                f"--latents must be a range such as 2..8 or numbers with commas between, got "
-                f"{text!r}"
-            )
+            expected = "a range such as 2..8 or numbers separated by commas"
+            raise invalid_setting("n_latents", expected, text)
         numbers += range(int(ends[0]), int(ends[1]) + 1)
     return tuple(numbers)
 
 
-def strengths_of(text: str | None) -> tuple[float | None, ...]:
-    """Return strengths of the penalty with commas between; "auto" lets the fit learn its own."""
+def parse_strengths(text: str | None) -> tuple[float | None, ...]:
+    """Return penalty strengths separated by commas; "auto" (None) estimates the strength."""
     if text is None:
         return (None,)
     try:
         words = [word.strip().lower() for word in text.split(",")]
         return tuple(None if word == "auto" else float(word) for word in words)
     except ValueError:
-        raise SettingError(
-            f"--penalty-strengths must be numbers or auto with commas between, got {text!r}"
-        ) from None
-
-
-# --- Options that list several things with commas, where names may have commas themselves
+        expected = "numbers or auto, separated by commas"
+        raise invalid_setting("penalty_strengths", expected, text) from None
 
 
 def split_known(text: str, known: Callable[[str], bool]) -> list[str]:
-    """Return the parts of a text between commas, a comma inside of something known left alone.
+    """Return the parts of a text between commas, except commas inside of a known name.
 
     Parameters
     ----------
     text : str
     known : function of a part
-        Whether a part that has commas is one thing. The whole text is asked about first, then the
-        longest part from where the last one ended; a part without commas is taken as it is.
+        Whether a part with commas is a name. The longest parts are tried first.
     """
     pieces = text.split(",")
     out = []
@@ -187,16 +179,15 @@ def split_known(text: str, known: Callable[[str], bool]) -> list[str]:
     return out
 
 
-def read_pairs(texts: Sequence[str], option: str, names: Collection[str]) -> dict[str, str]:
-    """Return what options such as Z1=1 or Z1=1,Z2=0 say, name by name.
+def parse_pairs(texts: Sequence[str], option: str, names: Collection[str]) -> dict[str, str]:
+    """Return the values in options such as Z1=1 or Z1=1,Z2=0 by name.
 
     Parameters
     ----------
     texts : sequence of str
     option : str
-        As errors call it.
     names : collection of str
-        Those that can be meant.
+        Known names, which may contain commas.
     """
 
     def known(part: str) -> bool:
@@ -207,15 +198,24 @@ def read_pairs(texts: Sequence[str], option: str, names: Collection[str]) -> dic
         for part in split_known(text, known):
             name, sign, value = (word.strip() for word in part.rpartition("="))
             if not sign or not name or not value:
-                raise SettingError(f"{option} takes NAME=VALUE, such as Z1=1, got {part!r}")
+                raise SettingError(
+                    "invalid-option",
+                    "{option} takes NAME=VALUE, such as Z1=1, got {part!r}",
+                    option=option,
+                    part=part,
+                )
             if name in out:
-                raise SettingError(f"{option} names {name} twice")
+                raise SettingError(
+                    "repeated-name", "{option} names {name} twice", option=option, name=name
+                )
             out[name] = value
     return out
 
 
-def read_arrows(texts: Sequence[str], option: str, names: Collection[str]) -> list[tuple[str, str]]:
-    """Return what options such as A->B or A->B,B->C say, as pairs of cause and effect."""
+def parse_arrows(
+    texts: Sequence[str], option: str, names: Collection[str]
+) -> list[tuple[str, str]]:
+    """Return the pairs of cause and effect in options such as A->B or A->B,B->C."""
 
     def known(part: str) -> bool:
         ends = [end.strip() for end in part.split("->")]
@@ -226,6 +226,11 @@ def read_arrows(texts: Sequence[str], option: str, names: Collection[str]) -> li
         for part in split_known(text, known):
             cause, arrow, effect = (word.strip() for word in part.partition("->"))
             if not arrow or not cause or not effect or "->" in effect:
-                raise SettingError(f"{option} takes CAUSE->EFFECT, such as 'Z1->Z2', got {part!r}")
+                raise SettingError(
+                    "invalid-option",
+                    "{option} takes CAUSE->EFFECT, such as 'Z1->Z2', got {part!r}",
+                    option=option,
+                    part=part,
+                )
             out.append((cause, effect))
     return out

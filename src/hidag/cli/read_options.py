@@ -1,4 +1,4 @@
-"""How a table is read beyond what it says itself, and what a fit keeps of that."""
+"""Options about the columns of a table, which a fit stores for later commands."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from typing import Any
 from hidag.cli.console import show_warning
 from hidag.cli.messages import set_message_context
 from hidag.cli.options import split_known
-from hidag.data.nonnumeric_cells import AnswerWords
+from hidag.data.cells import CategoryLabels
 from hidag.data.readers import column_names, read_columns
-from hidag.exceptions import SettingError
+from hidag.exceptions import Message, SettingError
 from hidag.results import FitResult
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What the user says about the columns of a table.
+class ReadOptions:
+    """Options about the columns of a table.
 
     Attributes
     ----------
     id_column, weights_column : str or None
-        Columns that name the rows and say how much they count; no items.
+        Columns of row identifiers and row weights, which are not items.
     missing : tuple of str
-        Codes for missing answers with commas between, or COLUMN=CODES.
+        Codes for missing answers, separated by commas, or COLUMN=CODES.
     drop : tuple of str
-        Columns or patterns, with commas between, that are left out.
+        Columns or patterns to leave out, separated by commas.
     words : tuple of str
-        COLUMN=WORDS: answers in words, with commas between, or < where they have an order.
+        COLUMN=LABELS, separated by commas, or by < if they are ordered.
     """
 
     id_column: str | None = None
@@ -42,138 +42,164 @@ class Reading:
     words: tuple[str, ...] = ()
 
 
-def with_reading(result: FitResult, reading: Reading) -> FitResult:
-    """Return a fit that keeps how its table was read, for commands that read it again."""
-    if reading == Reading():
+def store_options(result: FitResult, options: ReadOptions) -> FitResult:
+    """Return a fit that stores how its table was read."""
+    if options == ReadOptions():
         return result
-    said = {name: value for name, value in asdict(reading).items() if value}
-    kept = {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
-    words = words_of(reading.words, result.item_names) if reading.words else {}
+    given = {name: value for name, value in asdict(options).items() if value}
+    labels = parse_labels(options.words, result.item_names)
     return replace(
         result,
-        reading=kept,
-        answer_words={name: list(one.words) for name, one in words.items()},
+        reading={n: list(v) if isinstance(v, tuple) else v for n, v in given.items()},
+        answer_words={name: list(one.labels) for name, one in labels.items()},
     )
 
 
-def reading_of(result: FitResult) -> Reading:
+def stored_options(result: FitResult) -> ReadOptions:
     """Return how the table of a fit was read."""
-    kept = result.reading
-    said: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in kept.items()}
-    return Reading(**said)
+    stored: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in result.reading.items()
+    }
+    return ReadOptions(**stored)
 
 
-def read_again(
-    result: FitResult, table: Path, labels: Sequence[str], missing: Sequence[str]
+def read_items(
+    result: FitResult, table: Path, others: Sequence[str], missing: Sequence[str]
 ) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the columns of a fit's items in a table, and other columns as they stand.
+    """Return the items of a fit in a table, and other columns unchanged.
 
     Parameters
     ----------
     result : FitResult
     table : Path
-    labels : sequence of str
-        Other columns.
+    others : sequence of str
+        Columns that are not items.
     missing : sequence of str
-        Codes for missing answers; those of the fit if there are none.
+        Codes for missing answers; by default those of the fit.
     """
-    said = reading_of(result)
-    set_message_context(items=result.item_names, weights_column=said.weights_column)
-    codes = codes_of(missing or said.missing, result.item_names)
-    words = words_of(said.words, result.item_names)
-    # Another table need not have what the fit's table had too much.
-    dropped = dropped_of(said.drop, column_names(table), all_there=False)
+    stored = stored_options(result)
+    set_message_context(items=result.item_names, weights_column=stored.weights_column)
     return read_columns(
-        table, result.item_names, labels, missing=codes, words=words, leave_out=dropped
+        table,
+        result.item_names,
+        others,
+        missing=parse_missing(missing or stored.missing, result.item_names),
+        labels=parse_labels(stored.words, result.item_names),
+        # Another table may lack the columns that were dropped from the fit's table.
+        leave_out=parse_drop(stored.drop, column_names(table), required=False),
     )
 
 
-def id_column_of(result: FitResult, table: Path, asked: str | None) -> str | None:
-    """Return the column that names the rows: the one asked for, else the fit's if it is there."""
-    own = reading_of(result).id_column
-    if asked is not None or own is None:
-        return asked
-    return own if own in column_names(table) else None
+def find_id_column(result: FitResult, table: Path, given: str | None) -> str | None:
+    """Return the column of row identifiers: the given one, or the fit's if the table has it."""
+    stored = stored_options(result).id_column
+    if given is not None or stored is None:
+        return given
+    return stored if stored in column_names(table) else None
 
 
-def codes_of(missing: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:
-    """Return the codes for missing answers of each item that has some."""
+def parse_missing(missing: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:
+    """Return the codes for missing answers by item."""
     out: dict[str, list[str]] = {}
     for text in missing:
         pattern, sign, words = text.rpartition("=")
         codes = [word.strip() for word in words.split(",") if word.strip()]
         if not codes:
             raise SettingError(
-                f"--missing takes CODES or COLUMN=CODES, such as 99,-9, got {text!r}"
+                "invalid-option",
+                "--missing takes CODES or COLUMN=CODES, such as 99,-9, got {text!r}",
+                text=text,
             )
-        for item in matching(pattern, items, "--missing") if sign else items:
+        for item in match_names(pattern, items, "--missing") if sign else items:
             out.setdefault(item, []).extend(codes)
     return out
 
 
-def words_of(words: Sequence[str], items: Sequence[str]) -> dict[str, AnswerWords]:
-    """Return the words of each item whose answers stand in words."""
-    out: dict[str, AnswerWords] = {}
+def parse_labels(words: Sequence[str], items: Sequence[str]) -> dict[str, CategoryLabels]:
+    """Return the labels of categories by item."""
+    out: dict[str, CategoryLabels] = {}
     for text in words:
         pattern, sign, listed = text.rpartition("=")
         ordered = "<" in listed
         parts = tuple(part.strip() for part in listed.split("<" if ordered else ","))
         if not sign or not pattern or len(parts) < 2:
             raise SettingError(
-                "--words takes COLUMN=WORDS with commas between them, or < where they have an "
-                f"order, such as 'mood=low<middle<high', got {text!r}"
+                "invalid-option",
+                "--words takes COLUMN=LABELS, separated by commas, or by < if they are ordered, "
+                "such as 'mood=low<middle<high', got {text!r}",
+                text=text,
             )
-        answers = AnswerWords(parts, ordered)
-        out |= dict.fromkeys(matching(pattern.strip(), items, "--words"), answers)
+        labels = CategoryLabels(parts, ordered)
+        out |= dict.fromkeys(match_names(pattern.strip(), items, "--words"), labels)
     return out
 
 
-def dropped_of(drop: Sequence[str], columns: Sequence[str], *, all_there: bool = True) -> list[str]:
-    """Return the columns that are left out; all that are named must be there, unless told so."""
+def parse_drop(drop: Sequence[str], columns: Sequence[str], *, required: bool = True) -> list[str]:
+    """Return the columns to leave out; each pattern must match one if ``required``."""
     parts = (part for text in drop for part in split_known(text, lambda name: name in columns))
     patterns = [part for part in parts if part]
-    if all_there:
+    if required:
         for pattern in patterns:
-            matching(pattern, columns, "--drop", "column")
-    return [name for name in columns if any(_is_meant(name, pattern) for pattern in patterns)]
+            match_names(pattern, columns, "--drop", "column")
+    return [name for name in columns if any(_matches(name, pattern) for pattern in patterns)]
 
 
-def matching(pattern: str, names: Sequence[str], option: str, what: str = "item") -> list[str]:
-    """Return the names of items, or what else is chosen from, that are a pattern or match it.
-
-    An option that matches none is refused.
-    """
-    found = [name for name in names if _is_meant(name, pattern)]
+def match_names(pattern: str, names: Sequence[str], option: str, what: str = "item") -> list[str]:
+    """Return the names that equal or match a pattern, at least one."""
+    found = [name for name in names if _matches(name, pattern)]
     if not found:
         near = difflib.get_close_matches(pattern, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the first {what} is {names[0]!r}"
         raise SettingError(
-            f"{option} names the {what} {pattern!r}, which the table does not have; {hint}"
+            "unknown-name",
+            "{option} names the {what} {pattern!r}, which the table does not have",
+            advice="did you mean {similar!r}?" if near else "the first {what} is {similar!r}",
+            option=option,
+            what=what,
+            pattern=pattern,
+            similar=near[0] if near else names[0],
         )
     return found
 
 
-def _is_meant(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern)
 
 
-def show_doubtful_names(ids: Sequence[Any], column: str) -> None:
-    """Warn of rows that a column names alike, one person at two times perhaps, or not at all."""
+def warn_of_ids(ids: Sequence[Any], column: str) -> None:
+    """Show warnings about row identifiers that are missing or repeated."""
     blank = [row for row, name in enumerate(ids) if _is_blank(name)]
     if blank:
         show_warning(
-            f"column {column!r} has no name for {_rows_in_words(blank)} ({len(blank)} of "
-            f"{len(ids)} rows)"
+            Message(
+                "missing-ids",
+                "column {column!r} has no identifier for {rows} ({n} of {n_rows} rows)",
+                {
+                    "column": column,
+                    "rows": _list_rows(blank),
+                    "n": len(blank),
+                    "n_rows": len(ids),
+                },
+            )
         )
     counts = Counter(name for name in ids if not _is_blank(name))
-    often = [name for name, count in counts.items() if count > 1]
-    if often:
-        alike = [row for row, name in enumerate(ids) if name == often[0]]
-        shown = repr(often[0]) if isinstance(often[0], str) else str(often[0])
-        occur = "names occurs" if len(often) == 1 else "names occur"
+    repeated = [name for name, count in counts.items() if count > 1]
+    if repeated:
+        first = repeated[0]
         show_warning(
-            f"column {column!r} does not tell all rows apart: it has {shown} in "
-            f"{_rows_in_words(alike)} ({len(often)} of {len(counts)} {occur} more than once)"
+            Message(
+                "repeated-ids",
+                "column {column!r} does not identify all rows: it has {id} in {rows} ({n} of "
+                "{n_ids} identifiers {occur} more than once)",
+                {
+                    "column": column,
+                    "id": repr(first) if isinstance(first, str) else str(first),
+                    "rows": _list_rows([row for row, name in enumerate(ids) if name == first]),
+                    "n": len(repeated),
+                    "n_ids": len(counts),
+                    "occur": "occurs" if len(repeated) == 1 else "occur",
+                },
+            )
         )
 
 
@@ -181,8 +207,8 @@ def _is_blank(name: Any) -> bool:
     return name is None or name != name or (isinstance(name, str) and not name.strip())
 
 
-def _rows_in_words(rows: Sequence[int]) -> str:
-    """Return rows counted from 1, without the line of names."""
+def _list_rows(rows: Sequence[int]) -> str:
+    """Return the first rows, counted from 1 without the header."""
     if len(rows) == 1:
         return f"row {rows[0] + 1}"
     more = f" and {len(rows) - 2} more" if len(rows) > 2 else ""

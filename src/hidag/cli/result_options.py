@@ -21,8 +21,8 @@ from hidag.cli.options import (
     Types,
     WeightsColumn,
     Words,
-    effects_of,
-    levels_of,
+    parse_effects,
+    parse_levels,
 )
 
 Rows = Annotated[
@@ -142,14 +142,14 @@ def validate_q(
 ) -> None:
     """Say which entries of a provisional Q-matrix the data would add or drop."""
     from hidag.cli.commands.diagnostics import ValidationOrder, run_validate_q
-    from hidag.cli.read_options import Reading
+    from hidag.cli.read_options import ReadOptions
 
     run_validate_q(
         ValidationOrder(
-            table, q, types, Reading(
+            table, q, types, ReadOptions(
                 id_column, weights, tuple(missing or ()), tuple(drop or ()), tuple(words or ())
             ),
-            tuple(family or ()), levels_of(levels), effects_of(effects), resamples,
+            tuple(family or ()), parse_levels(levels), parse_effects(effects), resamples,
             changes, estimate, seed, out, json,
         )
     )  # fmt: skip

@@ -1,10 +1,4 @@
-"""Columns that say the same: one is a copy of another, or its reverse.
-
-Given the latents, items are taken as independent; a column that was entered twice never is. The two
-would make up a latent of their own, which is nothing but the column. Columns are compared in rows
-where both hold an answer, in an order that has nothing to do with the table's, and a pair is given
-up at its first difference: nearly all pairs are after a few rows.
-"""
+"""Detect columns that are unlikely to be items: dates, row identifiers and duplicate columns."""
 
 from __future__ import annotations
 
@@ -19,27 +13,38 @@ from hidag.exceptions import Advice, HidagWarning
 from hidag.formatting import plural
 from hidag.measurement.families import default_family
 
-# --- Dates written as whole numbers, year, month and day: 20210131 is followed by 20210201
+Array = NDArray[np.float64]
 
-EARLIEST, LATEST = 1800, 2100
-"""Years that dates in tables of answers are of."""
+EARLIEST_YEAR, LATEST_YEAR = 1800, 2100
+REPEATS_LEVEL = 1e-6
+"""Level of the test for row identifiers; low, because a table may have thousands of items. Integers
+without gaps that occur once each are below it from 17 rows on."""
+REPEATED_SHARE = 0.05
+"""Counts of which a smaller share repeats cause a warning."""
+MIN_ROWS = 20
+"""Rows below which counts may all differ by chance, and responses that must differ from the most
+frequent one for two columns to be called duplicates."""
 DROP_DATES = Advice(
     "drop-date", "convert dates to numbers, such as days since a reference date, or drop the column"
 )
-_DATES_STACK = 4  # the line that called fit
+DROP_ROW_IDS = Advice(
+    "drop-row-ids", "drop a column that identifies the rows, or set its family to use it as an item"
+)
+_FIRST_BLOCK = 64
+_STACK = 4  # the line that called fit
 
 
-def are_dates(distinct: NDArray[np.float64]) -> bool:
-    """Return whether different values of a column, shape (d,), are all days of the calendar.
+def are_dates(distinct: Array) -> bool:
+    """Return whether the distinct values of a column, shape (d,), are all dates such as 20210131.
 
-    One of 27 whole numbers of that size is one: two that are by chance are rare, more hardly occur.
+    One of 27 integers of that size is a date, so that several rarely are by chance.
     """
-    if len(distinct) < 2 or distinct.min() < EARLIEST * 10_000:
+    if len(distinct) < 2 or distinct.min() < EARLIEST_YEAR * 10_000:
         return False
-    if distinct.max() >= (LATEST + 1) * 10_000 or (distinct != np.floor(distinct)).any():
+    if distinct.max() >= (LATEST_YEAR + 1) * 10_000 or (distinct != np.floor(distinct)).any():
         return False
-    numbers = distinct.astype(np.int64)
-    years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    integers = distinct.astype(np.int64)
+    years, months, days = integers // 10_000, integers // 100 % 100, integers % 100
     if not ((months >= 1) & (months <= 12) & (days >= 1)).all():
         return False
     first = ((years - 1970) * 12 + months - 1).astype("datetime64[M]")
@@ -47,21 +52,21 @@ def are_dates(distinct: NDArray[np.float64]) -> bool:
     return bool((days <= lengths.astype(np.int64)).all())
 
 
-def dates_in_words(distinct: NDArray[np.float64]) -> str:
-    """Return what a column of dates holds, in words that follow "holds"."""
+def describe_dates(values: Array) -> str:
+    """Return the range of a column of dates; completes the sentence "item 'x' holds ..."."""
     return (
-        f"whole numbers from {distinct.min():.0f} to {distinct.max():.0f} that all read as dates "
+        f"whole numbers from {values.min():.0f} to {values.max():.0f} that are all valid dates "
         "(year, month, day)"
     )
 
 
 def warn_of_dates(observations: Observations) -> None:
-    """Warn of items that are dates by their values, whatever family they were said to be of."""
+    """Warn of items whose values are dates, whatever their family."""
     found = {}
     for item, name in enumerate(observations.names):
         values = observations.column(item)
-        # Most columns are told by two cells; all their different values need sorting.
-        if len(values) and values[0] >= EARLIEST * 10_000 and are_dates(np.unique(values)):
+        # The first value rules out most columns; the test needs sorting.
+        if len(values) and values[0] >= EARLIEST_YEAR * 10_000 and are_dates(np.unique(values)):
             found[name] = values
     if found:
         name, values = next(iter(found.items()))
@@ -72,165 +77,138 @@ def warn_of_dates(observations: Observations) -> None:
                 "such numbers is not a number of days",
                 advice=DROP_DATES,
                 item=name,
-                dates=dates_in_words(values),
+                dates=describe_dates(values),
                 n=len(found),
                 n_items=observations.n_items,
             ),
-            stacklevel=_DATES_STACK,
+            stacklevel=_STACK,
         )
 
 
-# --- Columns that name the rows, such as numbers of patients, told from answers by their
-
-REPEATS_LEVEL = 1e-6
-"""Chance that answers repeat so seldom; low, because a table may have thousands of items. From 17
-rows on, numbers without gaps that occur once each are below it."""
-ALIKE_SHARE = 0.05
-"""Counts of which fewer are alike are worth a word."""
-FEW_ROWS = 20
-"""Among fewer rows, counts may all differ by chance."""
-DROP_ROW_NAMES = Advice(
-    "drop-row-names",
-    "drop a column that identifies the rows, or set its family to use it as an item",
-)
-_ROW_NAMES_STACK = 4  # the line that called fit
-
-
-def seem_to_name_rows(distinct: NDArray[np.float64], n_cells: int) -> bool:
-    """Return whether whole numbers repeat less than answers could.
+def looks_like_row_ids(distinct: Array, n_cells: int) -> bool:
+    """Return whether integers repeat less often than random draws from their range.
 
     Parameters
     ----------
-    distinct : ndarray of whole numbers, shape (d,)
-        The different values in a column, ascending.
+    distinct : ndarray of integers, shape (d,)
+        The distinct values of a column, ascending.
     n_cells : int
-        How many cells hold them, n.
+        Number of cells, n.
     """
     if len(distinct) < 2:
         return False
     n_distinct = len(distinct)
     gaps = np.diff(distinct)
-    # Numbers that all end in 0 stand on fewer places than they span.
+    # Numbers that all end in 0 have fewer possible values than their range.
     step = int(np.gcd.reduce(gaps.astype(np.int64))) if gaps.max() < 2**53 else 1
-    places = (distinct[-1] - distinct[0]) / step + 1
-    chosen = gammaln(n_cells + 1) - gammaln(n_distinct + 1) - gammaln(n_cells - n_distinct + 1)
-    different = np.log1p(-np.arange(n_distinct) / places).sum()
-    return bool(chosen + different < np.log(REPEATS_LEVEL))
+    n_possible = (distinct[-1] - distinct[0]) / step + 1
+    log_choices = gammaln(n_cells + 1) - gammaln(n_distinct + 1) - gammaln(n_cells - n_distinct + 1)
+    log_all_differ = np.log1p(-np.arange(n_distinct) / n_possible).sum()
+    return bool(log_choices + log_all_differ < np.log(REPEATS_LEVEL))
 
 
-def hardly_alike(values: NDArray[np.float64]) -> bool:
-    """Return whether nearly all of many cells of a column, shape (n,), differ."""
-    n_alike = len(values) - len(np.unique(values))
-    return len(values) >= FEW_ROWS and n_alike < ALIKE_SHARE * len(values)
+def rarely_repeat(values: Array) -> bool:
+    """Return whether nearly all of many cells of a column, shape (n,), are different."""
+    n_repeated = len(values) - len(np.unique(values))
+    return len(values) >= MIN_ROWS and n_repeated < REPEATED_SHARE * len(values)
 
 
-def warn_of_row_names(
+def warn_of_row_ids(
     observations: Observations, families: tuple[str, ...], inferred: tuple[bool, ...]
 ) -> None:
-    """Warn of items that were taken for counts although hardly two of their cells are alike.
+    """Warn of items that are modelled as counts although their values hardly repeat.
 
     Parameters
     ----------
     observations : Observations
     families : tuple of str, length J
     inferred : tuple of bool, length J
-        Whether the family was guessed; what the user says needs no warning.
+        Whether the family was inferred; items with a given family cause no warning.
     """
     found = [
-        name
-        for item, name in enumerate(observations.names)
+        item
+        for item in range(observations.n_items)
         if inferred[item]
         and families[item] == default_family("count")
-        and hardly_alike(observations.column(item))
+        and rarely_repeat(observations.column(item))
     ]
     if found:
-        values = observations.column(observations.names.index(found[0]))
+        values = observations.column(found[0])
         warnings.warn(
             HidagWarning(
-                "counts-like-row-names",
+                "counts-like-row-ids",
                 "item {item!r} is modelled as counts, but {n_distinct} of its {n_cells} cells are "
                 "different, as row identifiers are ({n} of {n_items} items)",
-                advice=DROP_ROW_NAMES,
-                item=found[0],
+                advice=DROP_ROW_IDS,
+                item=observations.names[found[0]],
                 n_distinct=len(np.unique(values)),
                 n_cells=len(values),
                 n=len(found),
                 n_items=observations.n_items,
             ),
-            stacklevel=_ROW_NAMES_STACK,
+            stacklevel=_STACK,
         )
 
 
-# ---
-
-Array = NDArray[np.float64]
-
-FEWEST_ROWS = 20
-"""Two columns must agree in as many rows away from their commonest answer: items that hardly
-anybody says yes to, and those of small tables, may be alike by chance."""
-FIRST_ROWS = 64
-"""Rows in which all pairs are compared; afterwards twice as many each time, for those left."""
-
-
-def twins(values: Array) -> list[tuple[int, int, bool, int]]:
+def find_duplicate_columns(values: Array) -> list[tuple[int, int, bool, int]]:
     """Return pairs of columns that are equal or opposite wherever both are observed.
+
+    The rows are compared in random order, in blocks of growing size. A pair is excluded at its
+    first difference, which for nearly all pairs is in the first block.
 
     Parameters
     ----------
     values : ndarray, shape (N, J)
-        NaN in missing cells.
+        NaN for missing cells.
 
     Returns
     -------
     list of (int, int, bool, int)
-        Two columns, whether they are opposite (of columns that hold 0 and 1), and the number of
-        rows in which both are observed.
+        Two columns, whether they are opposite (for columns of 0 and 1), and the number of rows in
+        which both are observed.
     """
     n_rows, n_items = values.shape
-    if n_rows < FEWEST_ROWS:
+    if n_rows < MIN_ROWS:
         return []
     order = np.random.default_rng(0).permutation(n_rows)
     binary = ((values == 0) | (values == 1) | np.isnan(values)).all(axis=0)
     later = np.triu(np.ones((n_items, n_items), dtype=bool), 1)
     equal, opposite = later.copy(), later & binary & binary[:, None]
-    start, step = 0, FIRST_ROWS
+    start, step = 0, _FIRST_BLOCK
     while start < n_rows and (equal.any() or opposite.any()):
         rows = values[order[start : start + step]]
-        _keep_alike(equal, rows, rows)
-        _keep_alike(opposite, 1.0 - rows, rows)
+        _exclude_different(equal, rows, rows)
+        _exclude_different(opposite, 1.0 - rows, rows)
         start, step = start + step, 2 * step
     found = []
     for reverse, left in ((False, equal), (True, opposite)):
         for one, other in np.argwhere(left).tolist():
             both = ~np.isnan(values[:, one]) & ~np.isnan(values[:, other])
-            if _tell_enough(values[both, one]):
+            counts = np.unique(values[both, one], return_counts=True)[1]
+            # Items with rare responses, and those of small tables, may agree by chance.
+            if counts.sum() >= MIN_ROWS and counts.sum() - counts.max() >= MIN_ROWS:
                 found.append((one, other, reverse, int(both.sum())))
     return sorted(found)
 
 
-def _keep_alike(left: NDArray[np.bool_], ours: Array, theirs: Array) -> None:
-    """Give up pairs (i, j) of columns that differ in some row, ours of i from theirs of j."""
+def _exclude_different(left: NDArray[np.bool_], ours: Array, theirs: Array) -> None:
+    """Exclude pairs (i, j) of columns for which our column i and their column j differ in a row."""
     for one in np.flatnonzero(left.any(axis=1)):
         others = np.flatnonzero(left[one])
         gap = ours[:, one, None] - theirs[:, others]
-        # A missing cell makes the gap NaN, which is neither.
+        # The gap of a missing cell is NaN, which is neither.
         left[one, others] = ~((gap > 0) | (gap < 0)).any(axis=0)
 
 
-def _tell_enough(values: Array) -> bool:
-    """Return whether answers, shape (n,), differ so often that to agree in all is no chance."""
-    if len(values) < FEWEST_ROWS:
-        return False
-    return bool(len(values) - np.unique(values, return_counts=True)[1].max() >= FEWEST_ROWS)
+def warn_of_duplicate_columns(observations: Observations, *, stacklevel: int) -> None:
+    """Warn of items that are copies of another, or its reverse.
 
-
-def warn_of_twins(observations: Observations, *, stacklevel: int) -> None:
-    """Warn of items that are copies of another, or its reverse."""
-    found = twins(observations.values)
+    The model assumes that items are independent given the latents, which copies never are.
+    """
+    found = find_duplicate_columns(observations.values)
     if not found:
         return
     one, other, reverse, n_rows = found[0]
-    names = observations.names
     more = plural(len(found) - 1, "more pair")
     warnings.warn(
         HidagWarning(
@@ -238,8 +216,8 @@ def warn_of_twins(observations: Observations, *, stacklevel: int) -> None:
             "items {first!r} and {item!r} are {relation} in all {n_rows:,} rows where both are "
             "observed{others}: two copies of one column can form a latent by themselves",
             advice=Advice("drop-copy", "drop one of the two if it is a copy"),
-            first=names[one],
-            item=names[other],
+            first=observations.names[one],
+            item=observations.names[other],
             relation="opposite" if reverse else "equal",
             n_rows=n_rows,
             others=f" (and {more} of items)" if len(found) > 1 else "",

@@ -1,343 +1,130 @@
-"""A CSV file as a table of text, and the lines at which it goes wrong.
+"""Read a CSV file as a table of text, and locate the lines that are wrong.
 
-pyarrow reads the file fast; when it gives up, or when a cell turns out to be no number, the file
-is walked once more with the standard library, which knows the line numbers.
+pyarrow reads the file. If it fails, or if a cell is not a number, the csv module reads the file
+again, because it knows the line numbers.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
-import datetime
-import decimal
 import gzip
 import io
-import numbers
-import re
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hidag.exceptions import Advice, FileError, import_extra
-
-# --- Cells that are Python objects or text, turned into numbers one column at a time
-
-MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "null", "None", "."})
-"""Text that stands for a missing answer, in files as well as in text columns of a table."""
-
-TRUTH_WORDS = {
-    "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0,
-}  # fmt: skip
-"""Text (in any case) that is read as 1 and 0 when a column holds nothing else."""
-
-# float() alone would also read '1_000' and digits of other scripts, which no table writer means.
-_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)\Z")
-# Names of rows and codes are written so, counts are not; 0 and 0.5 need their zero.
-LEADING_ZEROS = r"\s*0[0-9]+\s*"
-_PADDED = re.compile(LEADING_ZEROS)
-_PLAIN_TYPES = frozenset({float, int, bool, type(None), np.float64, np.int64, np.bool_})
-_DATE_TYPES = (
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    np.datetime64,
-    np.timedelta64,
+from hidag.data.cells import (
+    MISSING_WORDS,
+    BadCells,
+    advise_on_commas,
+    find_decimal_point,
+    find_labels,
+    import_arrow,
+    is_missing,
+    read_number,
 )
-
-BadKind = Literal["text", "date", "object", "complex"]
-
-
-@dataclass(frozen=True)
-class BadCells:
-    """The cells of one column that are not numbers: how many, and the first of them.
-
-    Attributes
-    ----------
-    kind : {"text", "date", "object", "complex"}
-        What the first bad cell is.
-    row : int
-        Position of the first bad cell, counting from 0.
-    content : str
-        The first bad cell as the reader would write it, shortened.
-    type_name : str
-    count : int
-    beside_truths : bool
-        Whether most other cells are yes and no or so; then these do not count as bad.
-    """
-
-    kind: BadKind
-    row: int
-    content: str
-    type_name: str
-    count: int
-    beside_truths: bool = False
-
-
-def numbers_from_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64], BadCells | None]:
-    """Return one column as float64, NaN for missing, and what could not be read.
-
-    Parameters
-    ----------
-    cells : ndarray of object, shape (N,)
-        Numbers, text that reads as a number, booleans, and anything that marks a missing answer:
-        None, NaN, pandas' NA and NaT, or one of `MISSING_WORDS`.
-
-    Returns
-    -------
-    values : ndarray of float64, shape (N,)
-        Bad cells are NaN.
-    bad : BadCells or None
-    """
-    listed = cells.tolist()
-    # Most object columns hold plain numbers and None only; numpy reads those at C speed.
-    if set(map(type, listed)) <= _PLAIN_TYPES:
-        try:
-            return cells.astype(np.float64), None
-        except OverflowError:  # a whole number beyond float64: found again below, as an infinity
-            pass
-    values = np.full(len(listed), np.nan)
-    bad_rows: list[int] = []
-    first_kind: BadKind = "text"
-    na = _missing_objects()
-    for row, cell in enumerate(listed):
-        number, kind = _read_cell(cell, na)
-        values[row] = number
-        if kind is not None:
-            if not bad_rows:
-                first_kind = kind
-            bad_rows.append(row)
-    if not bad_rows:
-        return values, None
-    if (truth := _read_truth(listed, bad_rows, values)) is not None:
-        return truth, None
-    stray = _beside_truths(listed, values, bad_rows)
-    rows = stray or bad_rows
-    first = listed[rows[0]]
-    return values, BadCells(
-        kind=_read_cell(first, na)[1] or "text" if stray else first_kind,
-        row=rows[0],
-        content=shorten(first),
-        type_name=type(first).__name__,
-        count=len(rows),
-        beside_truths=bool(stray),
-    )
-
-
-def has_leading_zeros(cells: NDArray[np.object_]) -> bool:
-    """Return whether some cell is text such as '007', a whole number with needless zeros."""
-    return any(isinstance(cell, str) and _PADDED.fullmatch(cell) for cell in cells.tolist())
-
-
-def holds_truth_words(cells: NDArray[np.object_]) -> bool:
-    """Return whether a column holds yes and no or so, and nothing else but missing answers."""
-    words = any(isinstance(c, str) and c.strip().lower() in TRUTH_WORDS for c in cells.tolist())
-    return words and numbers_from_cells(cells)[1] is None
-
-
-def shorten(cell: Any, width: int = 40) -> str:
-    """Return the cell as it is written in Python, cut to `width` characters."""
-    if isinstance(cell, datetime.date | datetime.timedelta | datetime.time | np.generic):
-        written = str(cell)
-    else:
-        written = repr(cell)
-    return written if len(written) <= width else written[: width - 3] + "..."
-
-
-def is_missing(cell: Any) -> bool:
-    """Return whether a cell of text or of numbers holds no answer."""
-    if isinstance(cell, str):
-        cell = read_number(cell) or 0.0  # text that is no number is an answer
-    return cell is None or bool(cell != cell)
-
-
-def read_number(text: str) -> float | None:
-    """Return the number that `text` spells, NaN for a missing word, None when it is neither."""
-    text = text.strip()
-    if text in MISSING_WORDS:
-        return float("nan")
-    return float(text) if _NUMBER.match(text.lower()) else None
-
-
-def _missing_objects() -> tuple[Any, ...]:
-    """Return pandas' NA and NaT if pandas is in use; if it is not, no cell can hold them."""
-    pandas = sys.modules.get("pandas")
-    return () if pandas is None else (pandas.NA, pandas.NaT)
-
-
-def _read_cell(cell: Any, na: tuple[Any, ...]) -> tuple[float, BadKind | None]:
-    """Return the number in a cell (NaN for missing), and what is wrong with it, if anything."""
-    nan = float("nan")
-    if cell is None or cell is np.ma.masked or any(cell is marker for marker in na):
-        return nan, None
-    if isinstance(cell, bytes):
-        cell = cell.decode("latin-1")
-    if isinstance(cell, str):
-        number = read_number(cell)
-        return (nan, "text") if number is None else (number, None)
-    if isinstance(cell, _DATE_TYPES):
-        return nan, "date"
-    if isinstance(cell, decimal.Decimal):
-        return (nan if cell.is_nan() else float(cell)), None
-    if isinstance(cell, numbers.Real | np.bool_):
-        try:
-            return float(cell), None
-        except OverflowError:
-            return float("inf"), None
-    return nan, ("complex" if isinstance(cell, numbers.Complex) else "object")
-
-
-def _read_truth(
-    listed: list[Any], bad_rows: list[int], values: NDArray[np.float64]
-) -> NDArray[np.float64] | None:
-    """Return the column read as yes and no or so, or None when it holds anything else."""
-    if not np.isnan(values).all():
-        return None
-    truth = values.copy()
-    for row in bad_rows:
-        word = listed[row]
-        if not isinstance(word, str) or (key := word.strip().lower()) not in TRUTH_WORDS:
-            return None
-        truth[row] = TRUTH_WORDS[key]
-    return truth
-
-
-def _beside_truths(
-    listed: list[Any], values: NDArray[np.float64], bad_rows: list[int]
-) -> list[int]:
-    """Return the rows of what stands among yes and no or so; none where these are not most.
-
-    Both have to come up: F among M is no false.
-    """
-    words = [c.strip().lower() if isinstance(c, str) else None for c in listed]
-    meant = {TRUTH_WORDS[word] for word in words if word in TRUTH_WORDS}
-    answers = sorted({*bad_rows, *np.flatnonzero(~np.isnan(values)).tolist()})
-    others = [row for row in answers if words[row] not in TRUTH_WORDS]
-    return others if len(meant) == 2 and 2 * len(others) < len(answers) else []
-
-
-# --- Text files opened in the encoding that they are written in: UTF-8, UTF-16 or Windows-1252
+from hidag.exceptions import Advice, DataError, FileError, Setting
 
 UTF_8 = "utf-8-sig"
-"""Spreadsheets like to begin a file with a byte order mark, which is no part of the first name."""
+"""Spreadsheets begin a file with a byte order mark, which is not part of the first name."""
 WINDOWS = "cp1252"
 _UTF_16 = "utf-16"
-_CHUNK = 1 << 20
-"""Characters looked at in one go."""
+_CHUNK = 1 << 20  # Characters read at once.
+_DELIMITERS = (",", ";", "\t")
+#: Texts, and columns beside the first, that an error lists.
+_MAX_TEXTS, _MAX_COLUMNS = 4, 10
+#: A column of fewer cells may hold only text by chance.
+_FEW_CELLS = 10
 
 
-def encoding_of(path: Path) -> str:
-    """Return the encoding of a text file, perhaps compressed, or say that it is none."""
+def detect_encoding(path: Path) -> str:
+    """Return the encoding of a text file, perhaps compressed: UTF-8, UTF-16 or Windows-1252."""
     state = path.stat()
-    return _encoding(path, state.st_mtime_ns, state.st_size)
-
-
-def open_text(path: Path, encoding: str | None = None) -> io.TextIOBase:
-    """Return the file opened for reading, line ends kept; in its own encoding unless given."""
-    own = encoding or encoding_of(path)
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding=own, newline="")
-    return path.open(encoding=own, newline="")
+    return _detect_encoding(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=16)
-def _encoding(path: Path, modified: int, size: int) -> str:
-    """Return the encoding; time and size tell when a file has become another."""
+def _detect_encoding(path: Path, modified: int, size: int) -> str:
+    """Return the encoding; time and size make sure that the file is still the same."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as binary:
-        first = binary.read(2)
-    marked = first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    for encoding in (_UTF_16,) if marked else (UTF_8, WINDOWS):
-        if _reads_as(path, encoding):
-            return encoding
-    raise FileError(f"{path} is not a text file in UTF-8; save it as CSV with the encoding UTF-8")
+        has_utf_16_mark = binary.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    for encoding in (_UTF_16,) if has_utf_16_mark else (UTF_8, WINDOWS):
+        try:
+            with _open_text(path, encoding) as file:
+                # Text has no zero bytes.
+                if not any("\0" in chunk for chunk in iter(lambda: file.read(_CHUNK), "")):
+                    return encoding
+        except UnicodeDecodeError:
+            continue
+    raise FileError(
+        "not-text",
+        "{file} is not a text file in UTF-8",
+        advice="save it as CSV with the encoding UTF-8",
+        file=path,
+    )
 
 
-def _reads_as(path: Path, encoding: str) -> bool:
-    """Return whether all of a file is text in an encoding; text holds no zero bytes."""
-    try:
-        with open_text(path, encoding) as file:
-            return not any("\0" in chunk for chunk in iter(lambda: file.read(_CHUNK), ""))
-    except UnicodeDecodeError:
-        return False
+def _open_text(path: Path, encoding: str | None = None) -> io.TextIOBase:
+    """Return the file opened for reading, with its own encoding by default."""
+    encoding = encoding or detect_encoding(path)
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(gzip.open(path), encoding=encoding, newline="")
+    return path.open(encoding=encoding, newline="")
 
 
-# --- Columns of a file that are named alike: told apart, so that single ones can be left out
-
-
-def told_apart(names: Sequence[str]) -> list[str]:
-    """Return names of which none comes twice: the second 'score' is 'score#2', and so on.
-
-    The first keeps its name, as columns of another file that are no question have it, too.
-    """
-    own = set(names)
+def make_unique(names: Sequence[str]) -> list[str]:
+    """Return unique column names: the second 'score' becomes 'score#2'."""
+    given = set(names)
     seen: Counter[str] = Counter()
     out = []
     for name in names:
         seen[name] += 1
-        marked = name if seen[name] == 1 else f"{name}#{seen[name]}"
-        while marked != name and marked in own:
-            marked += "'"
-        out.append(marked)
+        unique = name if seen[name] == 1 else f"{name}#{seen[name]}"
+        while unique != name and unique in given:
+            unique += "'"
+        out.append(unique)
     return out
 
 
-def refuse_alike(file: Path, names: Sequence[str], left_out: Collection[str] | None) -> None:
-    """Raise the sentence about columns of a file that are named alike, unless one of them is left.
+def check_unique(file: Path, names: Sequence[str], leave_out: Collection[str] | None) -> None:
+    """Raise an error about column names that occur more than once.
 
     Parameters
     ----------
     file : Path
     names : sequence of str
-        As they stand in the file.
-    left_out : collection of str, or None
-        Columns that nobody wants, as `told_apart` has them; None where all are wanted.
+        As in the file.
+    leave_out : collection of str, or None
+        Columns that are not read, by the names of `make_unique`; None if all have to be read.
     """
-    marked = told_apart(names)
-    gone = left_out or ()
-    kept = Counter(name for name, own in zip(names, marked, strict=True) if own not in gone)
-    twice = [name for name, count in kept.items() if count > 1]
-    if not twice:
-        return
-    alike = [own for name, own in zip(names, marked, strict=True) if name == twice[0]]
-    raise FileError(
-        "duplicate-column-names",
-        "the column names of {file} must be unique, but {name!r} occurs {count} times ({n} of "
-        "{n_names} names occur more than once)",
-        advice=Advice(
-            "rename-columns" if left_out is None else "drop-duplicate-name",
-            "rename the columns in the file, or remove them",
-        ),
-        file=file,
-        name=twice[0],
-        count=kept[twice[0]],
-        n=len(twice),
-        n_names=len(kept),
-        last=[own for own in alike if own not in gone][-1],
-    )
-
-
-# ---
-
-_DELIMITERS = (",", ";", "\t")
-
-
-def import_arrow(module: str) -> Any:
-    """Return a module of pyarrow, or say how to install it."""
-    return import_extra(module, "reading files", "io")
+    pairs = list(zip(names, make_unique(names), strict=True))
+    kept = [(name, unique) for name, unique in pairs if unique not in (leave_out or ())]
+    counts = Counter(name for name, _ in kept)
+    repeated = [name for name, count in counts.items() if count > 1]
+    if repeated:
+        raise FileError(
+            "duplicate-column-names",
+            "the column names of {file} must be unique, but {name!r} occurs {count} times ({n} of "
+            "{n_names} names occur more than once)",
+            advice=Advice(
+                "rename-columns" if leave_out is None else "drop-duplicate-name",
+                "rename the columns in the file, or remove them",
+            ),
+            file=file,
+            name=repeated[0],
+            count=counts[repeated[0]],
+            n=len(repeated),
+            n_names=len(counts),
+            last=[unique for name, unique in kept if name == repeated[0]][-1],
+        )
 
 
 def read_text_columns(path: Path) -> Any:
-    """Return the file as a pyarrow Table whose columns are text, null where nothing is written.
-
-    Columns that are named alike are told apart.
+    """Return the file as a pyarrow Table of text with unique column names, null for missing cells.
 
     Parameters
     ----------
@@ -347,15 +134,14 @@ def read_text_columns(path: Path) -> Any:
     Raises
     ------
     FileError
-        If the file is empty, has no header, is no text, or has a line with too few or too many
+        If the file is empty, has no header, is not text, or has a line with too few or too many
         cells.
     """
     arrow = import_arrow("pyarrow")
     arrow_csv = import_arrow("pyarrow.csv")
     names, delimiter = read_header(path)
-    header = told_apart(names)
-    encoding = encoding_of(path)
-    text = arrow.string()
+    header = make_unique(names)
+    encoding = detect_encoding(path)
     try:
         return arrow_csv.read_csv(
             str(path),
@@ -367,111 +153,222 @@ def read_text_columns(path: Path) -> Any:
             parse_options=arrow_csv.ParseOptions(
                 delimiter=delimiter,
                 newlines_in_values=True,
-                # With one column an empty line is a missing cell; else it is only an empty line.
+                # With one column an empty line is a missing cell.
                 ignore_empty_lines=len(header) > 1,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(header, text),
+                column_types=dict.fromkeys(header, arrow.string()),
                 strings_can_be_null=True,
                 null_values=sorted(MISSING_WORDS),
             ),
         )
     except (arrow.ArrowInvalid, OSError, EOFError) as error:
-        _refuse_ragged(path, len(header), delimiter)
+        _check_line_lengths(path, len(header), delimiter)
         raise FileError(
-            f"{path} cannot be read as a table of text; it may be cut off or of another format "
-            f"({error})"
+            "unreadable-text",
+            "{file} cannot be read as a table of text; it may be truncated or of another format "
+            "({reason})",
+            file=path,
+            reason=error,
         ) from error
 
 
-def line_of_row(path: Path, row: int, n_columns: int, delimiter: str) -> int:
-    """Return the line, counting from 1, at which a row of cells, counting from 0, ends."""
-    with _lines(path, delimiter) as reader:
-        for seen, (line, _) in enumerate(_rows(reader, n_columns)):
-            if seen == row + 1:
-                return line
-    return row + 2
-
-
-def delimiter_of(path: Path) -> str:
-    """Return the character between the cells of the file, as its first line shows it."""
-    return read_header(path)[1]
-
-
 def read_header(path: Path) -> tuple[list[str], str]:
-    """Return the column names and the delimiter, as the first line of the file shows them.
-
-    Names may come twice there.
-    """
+    """Return the column names and the delimiter in the first line of the file."""
     try:
-        with open_text(path) as file:
+        with _open_text(path) as file:
             first = file.readline()
     except FileError:
         raise
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(
-            f"{path} cannot be opened; it may be protected, cut off or of another format ({error})"
+            "unreadable-file",
+            "{file} cannot be opened; it may be protected, truncated or of another format "
+            "({reason})",
+            file=path,
+            reason=error,
         ) from error
     if not first.strip():
-        raise FileError(
-            f"{path} is empty; expected a line with the names of the items and one line per sample"
-        )
+        raise empty_file_error(path)
     delimiter = max(_DELIMITERS, key=first.count)
     cells = next(csv.reader([first], delimiter=delimiter))
     if cells[-1].endswith(("\n", "\r")):
         raise FileError(
-            f"the first line of {path} ends inside quotes: the name of an item must not hold a "
-            "line break, and its quotes must be closed"
+            "open-quotes",
+            "the first line of {file} ends inside quotes: the name of an item must not contain a "
+            "line break, and its quotes must be closed",
+            file=path,
         )
     header = [name.strip() for name in cells]
-    _refuse_bad_header(path, header)
+    if all(read_number(name) is not None for name in header):
+        raise FileError(
+            "no-header",
+            "the first line of {file} must hold the names of the items, but it holds numbers "
+            "({numbers})",
+            advice="add a line of names",
+            file=path,
+            numbers=", ".join(header[:3]) + (", ..." if len(header) > 3 else ""),
+        )
+    if "" in header:
+        raise FileError(
+            "unnamed-column",
+            "each column of {file} needs a name, but column {column} has none ({n} of {n_columns} "
+            "columns)",
+            advice="if it holds row numbers, write the file without them (row.names=FALSE in R, "
+            "index=False in pandas)",
+            file=path,
+            column=header.index("") + 1,
+            n=header.count(""),
+            n_columns=len(header),
+        )
     return header, delimiter
 
 
-def _refuse_bad_header(path: Path, header: list[str]) -> None:
-    if all(read_number(name) is not None for name in header):
-        raise FileError(
-            f"the first line of {path} must hold the names of the items, but it holds numbers "
-            f"({', '.join(header[:3])}{', ...' if len(header) > 3 else ''}); add a line of names"
-        )
-    if "" in header:
-        column = header.index("") + 1
-        raise FileError(
-            f"each column of {path} needs a name, but column {column} has none "
-            f"({header.count('')} of {len(header)} columns); if it holds row numbers, write the "
-            "file without them (row.names=FALSE in R, index=False in pandas)"
-        )
+def empty_file_error(path: Path) -> FileError:
+    """Return the error about a file without content."""
+    return FileError(
+        "empty-file",
+        "{file} is empty; expected a line with the names of the items and one line per sample",
+        file=path,
+    )
 
 
-def _refuse_ragged(path: Path, n_columns: int, delimiter: str) -> None:
-    """Raise the sentence for the first line that does not have as many cells as the header."""
-    n_odd, first, last_line = 0, (0, 0), 0
+def find_line(path: Path, row: int, n_columns: int, delimiter: str) -> int:
+    """Return the line, counting from 1, at which a row, counting from 0, ends."""
+    for seen, (line, _) in enumerate(_rows(path, n_columns, delimiter)):
+        if seen == row + 1:
+            return line
+    return row + 2
+
+
+def _check_line_lengths(path: Path, n_columns: int, delimiter: str) -> None:
+    """Raise an error about the first line with another number of cells than the header."""
+    uneven, last_line = [], 0
     try:
-        with _lines(path, delimiter) as reader:
-            for line, cells in _rows(reader, n_columns):
-                last_line = line
-                if len(cells) != n_columns:
-                    first = first if n_odd else (line, len(cells))
-                    n_odd += 1
+        for line, cells in _rows(path, n_columns, delimiter):
+            last_line = line
+            if len(cells) != n_columns:
+                uneven.append((line, len(cells)))
     except (csv.Error, OSError, EOFError):
         return
-    if n_odd:
-        line, n_cells = first
-        cause = "the file seems to be cut off" if line == last_line else "repair the line"
+    if uneven:
+        line, n_cells = uneven[0]
         raise FileError(
-            f"each line of {path} must have {n_columns} cells, as the first has, but line {line} "
-            f"has {n_cells} ({n_odd} such {'line' if n_odd == 1 else 'lines'}); {cause}"
+            "uneven-lines",
+            "each line of {file} must have {n_columns} cells, as the first has, but line {line} "
+            "has {n_cells} ({n} such {lines})",
+            advice="the file seems to be truncated" if line == last_line else "correct the line",
+            file=path,
+            n_columns=n_columns,
+            line=line,
+            n_cells=n_cells,
+            n=len(uneven),
+            lines="line" if len(uneven) == 1 else "lines",
         ) from None
 
 
-def _rows(reader: Any, n_columns: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells, header included, skipping the lines that pyarrow skips."""
-    for cells in reader:
-        if cells or n_columns == 1:
-            yield reader.line_num, cells or [""]
+def _rows(path: Path, n_columns: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells, header included, without the lines that pyarrow skips."""
+    with _open_text(path) as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        for cells in reader:
+            if cells or n_columns == 1:
+                yield reader.line_num, cells or [""]
 
 
-@contextmanager
-def _lines(path: Path, delimiter: str) -> Iterator[Any]:
-    with open_text(path) as file:
-        yield csv.reader(file, delimiter=delimiter)
+def bad_cell_error(bad: dict[str, BadCells], table: Any, file: Path, n_columns: int) -> DataError:
+    """Return the error about the first column with cells that are not numbers.
+
+    Parameters
+    ----------
+    bad : dict from column to its bad cells
+    table : pyarrow.Table
+        Of text.
+    file : Path
+    n_columns : int
+        Of the file.
+    """
+    name, found = next(iter(bad.items()))
+    cells = table.column(name).to_pylist()
+    cell = cells[found.row].strip()
+    delimiter = read_header(file)[1]
+    others = [repr(other) for other in list(bad)[1:]]
+    more = f" and {len(others) - _MAX_COLUMNS} more" if len(others) > _MAX_COLUMNS else ""
+    params: dict[str, Any] = {
+        "file": file,
+        "content": found.content,
+        "item": name,
+        "line": find_line(file, found.row, n_columns, delimiter),
+        "n_cells": found.count,
+        "n_rows": table.num_rows,
+        "n_bad": len(bad),
+        "n_columns": table.num_columns,
+        "others": f", also {', '.join(others[:_MAX_COLUMNS])}{more}" if others else "",
+    }
+    where = (
+        "in column {item!r}, line {line} ({n_cells} of {n_rows} cells of this column; {n_bad} of "
+        "{n_columns} columns{others})"
+    )
+    if found.among_booleans:
+        return DataError(
+            "cell-among-booleans",
+            "columns of yes and no must hold nothing else, but {file} has {content} " + where,
+            advice=Advice(
+                "recode-boolean-cell" if can_be_option(cell) else "recode-boolean",
+                "recode it as yes or no, or leave the cell empty if the answer is missing",
+                {"cell": cell},
+            ),
+            **params,
+        )
+    template = "cells must be numbers, but {file} has the text {content} " + where
+    point = None if delimiter == "," else find_decimal_point(table, table.column_names)
+    about_commas = advise_on_commas(cell, cells, point)
+    if about_commas:
+        advice = Advice("", "{advice}", {"advice": about_commas})
+        return DataError("number-with-comma", template, advice=advice, **params)
+    n_answers, labels = _n_answers(cells), _labels_of_columns(bad, table)
+    code = "recode-column"
+    if labels:
+        code = "list-labels"
+    elif found.count == n_answers >= _FEW_CELLS:
+        code = "recode-text"
+    elif 2 * found.count < n_answers and can_be_option(cell):
+        code = "recode-cell"  # Where most answers are text, none of them means a missing answer.
+    return DataError(
+        "cell-not-a-number",
+        template,
+        advice=Advice(
+            code,
+            "recode {texts} as numbers, or leave the cell empty if the answer is missing",
+            {"texts": _list_texts(cells), "cell": cell, "labels": Setting("words", labels)},
+        ),
+        **params,
+    )
+
+
+def can_be_option(text: str) -> bool:
+    """Return whether a text has none of the characters that separate the parts of an option."""
+    return not set(text) & set(",<=")
+
+
+def _labels_of_columns(bad: dict[str, BadCells], table: Any) -> dict[str, tuple[str, ...]]:
+    """Return the labels of the columns that hold nothing but labels of categories."""
+    out = {}
+    for name, found in bad.items():
+        cells = table.column(name).to_pylist()
+        labels = find_labels(cells) if found.count == _n_answers(cells) else ()
+        if labels and all(map(can_be_option, labels)):
+            out[name] = labels
+    return out
+
+
+def _n_answers(cells: Sequence[str | None]) -> int:
+    return sum(not is_missing(cell) for cell in cells)
+
+
+def _list_texts(cells: Sequence[str | None]) -> str:
+    """Return the texts of a column if they are few, else "the text"."""
+    texts = sorted(cell for cell in {*cells} if cell is not None and read_number(cell) is None)
+    if 1 < len(texts) <= _MAX_TEXTS:
+        return ", ".join(map(repr, texts[:-1])) + f" and {texts[-1]!r}"
+    return "the text"

@@ -1,4 +1,4 @@
-"""The response family of each item: as the user says, or guessed where the values allow it."""
+"""The response family of each item: given by the user, or inferred from the values."""
 
 from __future__ import annotations
 
@@ -10,16 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.column_checks import DROP_DATES, DROP_ROW_NAMES
+from hidag.data.column_checks import DROP_DATES, DROP_ROW_IDS
 from hidag.data.table import Observations
 from hidag.data.type_inference import BINARY, POSITIVE, REAL, Guess, infer_family
 from hidag.data.value_checks import check_values, recode_advice, with_code_advice
-from hidag.exceptions import Advice, DataError, Setting, SettingError, join_advice
+from hidag.exceptions import (
+    Advice,
+    DataError,
+    Setting,
+    SettingError,
+    invalid_setting,
+    join_advice,
+)
 from hidag.formatting import plural
 from hidag.measurement.families import ITEM_TYPES, item_type
 from hidag.measurement.families.registry import family_names, split_name
 
-_SHOWN_NAMES = 5
+_AUTO = "auto"
+_MAX_NAMES, _MAX_VALUES = 5, 8
 
 
 def ambiguous_types_error(
@@ -31,7 +39,7 @@ def ambiguous_types_error(
     ----------
     ambiguous : dict from item to its guess
     families : sequence of str, length J
-        Of all items, suggestions included.
+        Given, inferred or suggested families of all items.
     observations : Observations
     """
     groups: dict[str | float, list[str]] = {}
@@ -42,8 +50,8 @@ def ambiguous_types_error(
     for names in groups.values():
         reasons = list(dict.fromkeys(ambiguous[name].reason for name in names))
         first = "the first " if len(reasons) > 1 else ""
-        shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
-        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+        shown = ", ".join(repr(name) for name in names[:_MAX_NAMES])
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         lines.append(f"\n  {shown}{more}: {first}{reasons[0]}")
     position = {name: item for item, name in enumerate(observations.names)}
     if any(guess.suggestion == POSITIVE for guess in ambiguous.values()):
@@ -61,11 +69,11 @@ def ambiguous_types_error(
     pasted: dict[Any, str] = {
         name if observations.named else position[name]: guess.suggestion
         for name, guess in ambiguous.items()
-        if not (guess.names_rows or guess.is_date)
+        if not (guess.is_row_id or guess.is_date)
         and (guess.code is None or guess.suggestion != BINARY)
     }
     advice = [recode_advice(group) for group in groups if isinstance(group, float)]
-    for advice_of_kind, kind in ((DROP_ROW_NAMES, "names_rows"), (DROP_DATES, "is_date")):
+    for advice_of_kind, kind in ((DROP_ROW_IDS, "is_row_id"), (DROP_DATES, "is_date")):
         names = [name for name, guess in ambiguous.items() if getattr(guess, kind)]
         if names:
             advice.append(replace(advice_of_kind, params={"item": names[0]}))
@@ -84,22 +92,17 @@ def ambiguous_types_error(
     )
 
 
-_AUTO = "auto"
-_SHOWN_VALUES = 8
-
-
 @dataclass(frozen=True)
 class FamilyChoice:
-    """The family of each item and why.
+    """The family of each item and the reason for it.
 
     Attributes
     ----------
     families : tuple of str, length J
     inferred : tuple of bool, length J
-        True where the family was guessed from the values.
+        Whether the family was inferred from the values.
     reasons : tuple of str, length J
     names : tuple of str, length J
-        The items.
     """
 
     families: tuple[str, ...]
@@ -114,14 +117,8 @@ class FamilyChoice:
             self.names, self.families, self.inferred, self.reasons, strict=True
         ):
             rows.append((name, family, "inferred" if inferred else "given", reason))
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = (
-            "  ".join(
-                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
-            )
-            for row in rows
-        )
-        return "\n".join(line.rstrip() for line in lines)
+        a, b, c = (max(len(row[column]) for row in rows) for column in range(3))
+        return "\n".join(f"{i:{a}}  {f:{b}}  {s:{c}}  {r}".rstrip() for i, f, s, r in rows)
 
 
 def resolve_families(
@@ -136,67 +133,62 @@ def resolve_families(
     observations : Observations
     family : str, sequence of str, or mapping
         One family for all items; one per item; or a mapping from the name or the position
-        (counting from 0) of an item to its family. "auto" in place of a family, and an item that
-        a mapping leaves out, ask for a guess by the rules of `hidag.data.type_inference`.
+        (counting from 0) of an item to its family. "auto", and items that a mapping leaves out,
+        are inferred by the rules of `hidag.data.type_inference`.
     weights : ndarray, shape (N,), optional
-        How many rows each row counts for: frequent categories of nominal items are asked about
-        first.
+        Row weights, by which the categories of nominal items are ordered.
 
     Returns
     -------
     FamilyChoice
-        Whether the values suit the families is left to `check_values`.
+        `check_values` checks whether the values suit the families.
 
     Raises
     ------
     DataError
-        If an item is to be guessed and its values are ambiguous; all such items are listed, with
-        a setting to paste. If the values do not show what a family needs in brackets.
+        If the family of an item has to be inferred and its values are ambiguous; the message
+        lists all such items and a setting to paste. If the values do not determine the argument
+        of a family.
     SettingError
         If a family or an item is unknown, or the number of families is not that of the items.
     """
-    asked = _per_item(observations.names, family)
     families: list[str] = []
-    inferred: list[bool] = []
     reasons: list[str] = []
-    doubtful: dict[str, Guess] = {}
-    for item, word in enumerate(asked):
+    ambiguous: dict[str, Guess] = {}
+    given = _families_per_item(observations.names, family)
+    for item, (name, word) in enumerate(zip(observations.names, given, strict=True)):
         if word != _AUTO:
-            families.append(_with_brackets(word, observations, item, weights))
-            inferred.append(False)
+            families.append(_with_argument(word, observations, item, weights))
             reasons.append("set by the user")
             continue
-        name = observations.names[item]
         guess = infer_family(observations.column(item), padded=name in observations.padded)
         if guess.family is None:
-            doubtful[name] = guess
-        families.append(guess.suggestion)
-        inferred.append(True)
+            ambiguous[name] = guess
+        families.append(guess.family or guess.suggestion)
         reasons.append(guess.reason)
-    if doubtful:
-        raise ambiguous_types_error(doubtful, families, observations)
-    return FamilyChoice(tuple(families), tuple(inferred), tuple(reasons), observations.names)
+    if ambiguous:
+        raise ambiguous_types_error(ambiguous, families, observations)
+    inferred = tuple(word == _AUTO for word in given)
+    return FamilyChoice(tuple(families), inferred, tuple(reasons), observations.names)
 
 
 def aliases() -> dict[str, str]:
-    """Return other words for kinds of items, as they occur in a types.csv."""
+    """Return other names of the families, as a types.csv may use them."""
     return {alias: name for name, kind in ITEM_TYPES.items() for alias in kind.aliases}
 
 
 def family_name(word: str) -> str:
-    """Return the family that `word` stands for, "auto" included.
+    """Return the full name of a family, or "auto".
 
-    Brackets may be left out where the values will show what they hold ("ordinal").
+    The argument may be omitted if the values determine it ("ordinal").
 
     Raises
     ------
     SettingError
-        If the word stands for no family, or lacks what its brackets must say.
+        If the family is unknown or lacks a required argument.
     """
     if not isinstance(word, str):
-        raise SettingError(
-            f"family must be given by name, but got {word!r}; use one of {_listed()}"
-        )
+        raise invalid_setting("family", f"a name, one of {_list_families()}", word)
     key, number = split_name(word.strip().lower())
     key = aliases().get(key, key)
     if key == _AUTO and number is None:
@@ -206,28 +198,34 @@ def family_name(word: str) -> str:
             return key
         return item_type(key if number is None else f"{key}({number})").name
     near = difflib.get_close_matches(key, [*ITEM_TYPES, *aliases(), _AUTO], n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"use one of {_listed()}"
-    raise SettingError(f"family={word!r} is unknown; {hint}")
+    raise SettingError(
+        "unknown-family",
+        "{family} is unknown",
+        advice="did you mean {similar!r}?" if near else "use one of {known}",
+        family=Setting("family", word),
+        similar=near[0] if near else None,
+        known=_list_families(),
+    )
 
 
-def _with_brackets(
+def _with_argument(
     word: str, observations: Observations, item: int, weights: NDArray[np.float64] | None
 ) -> str:
-    """Return the family with what its brackets hold read off the item's values, where left out."""
+    """Return the family with an argument taken from the item's values, if it lacks one."""
     kind = ITEM_TYPES.get(word)
     if kind is None or not kind.argument_source:
         return word
     values = observations.column(item)
     distinct = np.unique(values)
     if len(distinct) == 2 and np.array_equal(distinct, (0, 1)):
-        # Two grades are a yes/no answer: the same model under another name.
+        # With two grades both families are the same model.
         return BINARY
     own = None if weights is None else weights[observations.observed[:, item]]
     found = kind.name_from_values(values, own)
     if found is not None:
         return found
-    shown = ", ".join(f"{value:g}" for value in distinct[:_SHOWN_VALUES])
-    more = ", ..." if len(distinct) > _SHOWN_VALUES else ""
+    shown = ", ".join(f"{value:g}" for value in distinct[:_MAX_VALUES])
+    more = ", ..." if len(distinct) > _MAX_VALUES else ""
     example = Setting("family", f"{word}({kind.example_argument})")
     advice = Advice(
         "family-argument", "recode the item, or set what can occur: {example}", {"example": example}
@@ -245,11 +243,11 @@ def _with_brackets(
     )
 
 
-def _listed() -> str:
+def _list_families() -> str:
     return ", ".join(repr(name) for name in (*family_names(), _AUTO))
 
 
-def _per_item(
+def _families_per_item(
     names: tuple[str, ...], family: str | Sequence[str] | Mapping[Any, str]
 ) -> tuple[str, ...]:
     """Return one word per item: a family or "auto"."""
@@ -261,54 +259,76 @@ def _per_item(
             item = _position(key, names)
             if item in words:
                 raise SettingError(
-                    f"family must name each item once, but item {names[item]!r} occurs by name "
-                    "and by position"
+                    "item-named-twice",
+                    "{family} must name each item once, but item {name!r} occurs by name and by "
+                    "position",
+                    family=Setting("family"),
+                    name=names[item],
                 )
             words[item] = word
-        return _families_named([words.get(item, _AUTO) for item in range(len(names))], names)
+        return _family_names([words.get(item, _AUTO) for item in range(len(names))], names)
     try:
         listed = list(family)
     except TypeError:
-        raise SettingError(
-            f"family must be a name, one name per item, or a mapping, but got {family!r}"
-        ) from None
+        expected = "a name, one name per item, or a mapping"
+        raise invalid_setting("family", expected, family) from None
     if len(listed) != len(names):
         raise SettingError(
-            "family must have one entry per item, but got "
-            f"{plural(len(listed), 'entry', 'entries')} for {plural(len(names), 'item')}"
+            "wrong-number-of-families",
+            "{family} must have one entry per item, but got {entries} for {items}",
+            family=Setting("family"),
+            entries=plural(len(listed), "entry", "entries"),
+            items=plural(len(names), "item"),
         )
-    return _families_named(listed, names)
+    return _family_names(listed, names)
 
 
-def _families_named(words: list[Any], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the family of each item; an error says for which items it holds."""
+def _family_names(words: list[Any], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the family of each item; an error names the items that it is about."""
     families: list[str] = []
-    wrong: dict[str, list[str]] = {}
+    errors: dict[str, tuple[SettingError, list[str]]] = {}
     for word, name in zip(words, names, strict=True):
         try:
             families.append(family_name(word))
         except SettingError as error:
-            wrong.setdefault(str(error), []).append(name)
-    if wrong:
-        sentence, items = next(iter(wrong.items()))
-        raise SettingError(f"item {items[0]!r} ({len(items)} of {len(names)} items): {sentence}")
+            errors.setdefault(str(error), (error, []))[1].append(name)
+    if errors:
+        first, items = next(iter(errors.values()))
+        raise SettingError(
+            "invalid-family-of-item",
+            "item {name!r} ({n} of {n_items} items): {error}",
+            name=items[0],
+            n=len(items),
+            n_items=len(names),
+            error=first.message,
+        )
     return tuple(families)
 
 
 def _position(key: Any, names: tuple[str, ...]) -> int:
-    """Return the position of the item that a key of the mapping means."""
+    """Return the position of the item with this name or position."""
     if isinstance(key, str):
         if key in names:
             return names.index(key)
         near = difflib.get_close_matches(key, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the first item is {names[0]!r}"
-        raise SettingError(f"family names the item {key!r}, which the table does not have; {hint}")
+        raise SettingError(
+            "family-of-unknown-item",
+            "{family} names the item {name!r}, which the table does not have",
+            advice="did you mean {similar!r}?" if near else "the first item is {similar!r}",
+            family=Setting("family"),
+            name=key,
+            similar=near[0] if near else names[0],
+        )
     try:
         return int(range(len(names))[key])
     except (TypeError, IndexError):
         raise SettingError(
-            f"family must name items of the table, but got {key!r}; use a column name or a "
-            f"position from 0 to {len(names) - 1}"
+            "family-of-unknown-item",
+            "{family} must name items of the table, but got {name!r}",
+            advice="use a column name or a position from 0 to {last}",
+            family=Setting("family"),
+            name=key,
+            last=len(names) - 1,
         ) from None
 
 

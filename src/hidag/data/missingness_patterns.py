@@ -1,10 +1,8 @@
-"""Which cells the rows of a fit had, in a few patterns: what a fit knows of its table later on.
+"""Missingness patterns of a table, and an order of rows and columns by their contents.
 
-How surely a model is known depends on what was seen together and on how unequal rows count, not on
-the share of missing cells: where two latents' items were answered by different people, few rows
-tell how the two go together, however many there are. So a result keeps the patterns of its rows.
-Which ones, where there are too many, goes by what the table holds: the order of its rows and
-columns has no say.
+The precision of a fit depends on which items were observed together and on the row weights, not
+only on the share of missing cells. A result therefore stores the patterns of observed cells of its
+table. If there are too many, a sample is stored that does not depend on the order of the table.
 """
 
 from __future__ import annotations
@@ -16,8 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# --- An order of rows and columns that depends on their contents alone
+Floats = NDArray[np.float64]
 
+#: Patterns that are stored; of more, so many are sampled evenly from all rows.
+MAX_PATTERNS = 1024
 _ROUNDS = 3
 
 
@@ -33,46 +33,51 @@ def canonical_order(
     weights: NDArray[np.float64] | None = None,
     ties: NDArray[np.integer] | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the orders of rows and of columns in which a table is worked on.
+    """Return orders of rows and columns that depend on the contents of a table only.
 
     Parameters
     ----------
     values : ndarray, shape (N, J)
-        NaN in missing cells.
+        NaN for missing cells.
     labels : sequence of str, length J
-        What tells columns apart besides their contents: the family, the given row of Q.
+        Attributes of the columns besides their contents: the family, the given row of Q.
     weights : ndarray, shape (N,), or None
-        What tells rows apart besides theirs.
+        Attributes of the rows.
     ties : ndarray of int, shape (J,), or None
-        What columns go by that nothing else tells apart, as all of a kind in a table of one row.
+        Order of columns that are otherwise equal.
+
+    Returns
+    -------
+    rows : ndarray of int, shape (N,)
+    columns : ndarray of int, shape (J,)
 
     Notes
     -----
-    Rows and columns are coloured in turn: a row by the multiset of its cells with their columns'
-    colours, a column by that of its cells with their rows' colours. Rows or columns that still
-    share a colour after three rounds are interchangeable for every purpose here.
+    Colour refinement: rows and columns are coloured in turn, a row by the multiset of its cells
+    with the colours of their columns, a column by that of its cells with the colours of their rows.
+    Rows or columns with the same colour after three rounds are interchangeable here.
 
-    Copies of a row are scattered: what is estimated from the first few thousand rows would
-    otherwise see a handful of patterns of a table that has few, and most of its copies of those.
+    Copies of a row are scattered, so that estimates from the first few thousand rows represent a
+    table with few distinct rows.
     """
     seeds = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in labels]
     column = np.array(seeds, dtype=np.uint64)
-    row = np.zeros(len(values), dtype=np.uint64) if weights is None else _words(weights)
+    row = np.zeros(len(values), dtype=np.uint64) if weights is None else _as_bits(weights)
     for _ in range(_ROUNDS):
         # Column by column, so that no array of the table's size is made.
         total = np.zeros(len(values), dtype=np.uint64)
         for j in range(len(column)):
-            total += _mix(_mix(_words(values[:, j]) ^ column[j]) ^ row)
+            total += _mix(_mix(_as_bits(values[:, j]) ^ column[j]) ^ row)
         row = _mix(row ^ total)
         for j in range(len(column)):
-            keyed = _mix(_mix(_words(values[:, j]) ^ row) ^ column[j])
+            keyed = _mix(_mix(_as_bits(values[:, j]) ^ row) ^ column[j])
             column[j] = _mix(column[j : j + 1] ^ keyed.sum(dtype=np.uint64))[0]
     last = np.zeros(len(column), dtype=np.intp) if ties is None else ties
-    return np.argsort(_scattered(row), kind="stable"), np.lexsort((last, column))
+    return np.argsort(_scatter_copies(row), kind="stable"), np.lexsort((last, column))
 
 
-def _scattered(colours: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return colours in which every copy but the first has one of its own."""
+def _scatter_copies(colours: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return colours in which every copy except the first has a colour of its own."""
     order = np.argsort(colours, kind="stable")
     arranged = colours[order]
     places = np.arange(len(colours))
@@ -83,33 +88,25 @@ def _scattered(colours: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return out
 
 
-def _words(cells: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return the bits of the cells; minus zero looks like zero, every missing cell alike."""
+def _as_bits(cells: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return the bits of the cells, the same for both zeros and for every missing cell."""
     bits = (np.ascontiguousarray(cells) + 0.0).view(np.uint64)
     return np.where(np.isnan(cells), np.uint64(0x7FF8000000000000), bits)
 
 
-# ---
-
-Floats = NDArray[np.float64]
-
-#: Patterns that are kept; of more, so many are taken evenly from all rows.
-MOST_PATTERNS = 1024
-
-
 @dataclass(frozen=True)
-class SeenRows:
-    """Patterns of observed cells, M of them over J items, and how much their rows count.
+class MissingnessPatterns:
+    """Patterns of observed cells, M of them over J items, with the weights of their rows.
 
     Attributes
     ----------
     bits : ndarray of uint8, shape (M, ceil(J / 8))
-        Which cells were observed, eight items in a number.
+        Observed cells, eight items in a byte.
     n_items : int
     counted : ndarray, shape (M,)
-        How many rows have the pattern, or the sum of their weights.
+        Number of rows with the pattern, or the sum of their weights.
     squares : ndarray, shape (M,)
-        Sum of the rows' squared weights.
+        Sum of the squared weights of these rows.
     """
 
     bits: NDArray[np.uint8]
@@ -118,25 +115,25 @@ class SeenRows:
     squares: Floats
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None = None) -> SeenRows:
-        """Return the patterns of a table (N, J), NaN where a cell is missing, with weights (N,)."""
+    def of(cls, values: Floats, weights: Floats | None = None) -> MissingnessPatterns:
+        """Return the patterns of a table (N, J), NaN for missing cells, with weights (N,)."""
         counts = np.ones(len(values)) if weights is None else weights
         seen = ~np.isnan(values)
         if seen.all():
-            # The least first, so that the order of rows has no say in how their sum rounds.
+            # Sorted, so that the rounding of the sum does not depend on the order of rows.
             ranked = np.sort(counts)
             sums = [np.array([float(w.sum())]) for w in (ranked, ranked**2)]
             return cls(np.packbits(seen[:1], axis=1), seen.shape[1], sums[0], sums[1])
         every = cls._of_cells(seen, counts)
-        if len(every.bits) <= MOST_PATTERNS:
+        if len(every.bits) <= MAX_PATTERNS:
             return every
         _, columns = canonical_order(values, ("",) * seen.shape[1])
-        chosen = cls._of_cells(seen[:, columns], counts)._evenly_chosen()
+        chosen = cls._of_cells(seen[:, columns], counts)._sample_evenly()
         return chosen.with_items_in_order(np.argsort(columns))
 
     @classmethod
-    def _of_cells(cls, seen: NDArray[np.bool_], counts: Floats) -> SeenRows:
-        """Return the patterns of observed cells (N, J) in their own order, rows counted (N,)."""
+    def _of_cells(cls, seen: NDArray[np.bool_], counts: Floats) -> MissingnessPatterns:
+        """Return the sorted patterns of observed cells (N, J) with row weights (N,)."""
         bits, place = np.unique(np.packbits(seen, axis=1), axis=0, return_inverse=True)
         place = place.ravel()
         ranked = np.lexsort((counts, place))
@@ -146,23 +143,27 @@ class SeenRows:
         )
         return cls(bits, seen.shape[1], counted, squares)
 
-    def _evenly_chosen(self) -> SeenRows:
-        """Return so many of the patterns as are kept, each for as many rows."""
-        # Patterns lie in the order of their cells, so that an even choice has all kinds of them.
-        each = float(self.counted.sum()) / MOST_PATTERNS
-        at = (np.arange(MOST_PATTERNS) + 0.5) * each
+    def _sample_evenly(self) -> MissingnessPatterns:
+        """Return `MAX_PATTERNS` patterns of equal weight."""
+        # Patterns are sorted, so that an even sample represents all kinds of them.
+        each = float(self.counted.sum()) / MAX_PATTERNS
+        at = (np.arange(MAX_PATTERNS) + 0.5) * each
         chosen = np.minimum(np.searchsorted(np.cumsum(self.counted), at), len(self.bits) - 1)
         unequal = (self.squares / self.counted)[chosen]
         unequal *= float(self.squares.sum()) / float(unequal.sum())
-        return SeenRows(self.bits[chosen], self.n_items, np.full(MOST_PATTERNS, each), unequal)
+        return MissingnessPatterns(
+            self.bits[chosen], self.n_items, np.full(MAX_PATTERNS, each), unequal
+        )
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """Which cells were observed in each pattern, shape (M, J)."""
+        """Observed cells of each pattern, shape (M, J)."""
         return np.unpackbits(self.bits, axis=1, count=self.n_items).astype(bool)
 
-    def with_items_in_order(self, order: NDArray[np.intp]) -> SeenRows:
-        """Return the patterns with items in an order (J,), sorted by their cells in that order."""
+    def with_items_in_order(self, order: NDArray[np.intp]) -> MissingnessPatterns:
+        """Return the patterns with reordered items (J,), sorted again."""
         bits = np.packbits(self.seen[:, order], axis=1)
         ranked = np.lexsort((self.squares, self.counted, *bits.T[::-1]))
-        return SeenRows(bits[ranked], self.n_items, self.counted[ranked], self.squares[ranked])
+        return MissingnessPatterns(
+            bits[ranked], self.n_items, self.counted[ranked], self.squares[ranked]
+        )

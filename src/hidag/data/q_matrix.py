@@ -1,4 +1,4 @@
-"""Which latent may influence which item: the Q-matrix, known, partly known or to be estimated."""
+"""The Q-matrix: which latents each item measures, known, partly known or to be estimated."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.table import frame_labels, open_frame, read_table, refuse_duplicates
+from hidag.data.table import check_unique_names, frame_labels, open_frame, read_table
 from hidag.exceptions import DataError
 
 UNKNOWN = -1
-"""The entry that asks for the estimate; NaN and empty cells mean the same."""
+"""The code of an entry to be estimated; NaN and empty cells mean the same."""
 
 _ITEM_COLUMN = "item"
 
 
 @dataclass(frozen=True, eq=False)
 class QSpec:
-    """What is known about the Q-matrix before the fit.
+    """A Q-matrix with entries that are known or to be estimated.
 
     Attributes
     ----------
     entries : ndarray of int8, shape (J, K)
-        1 the latent influences the item, 0 it does not, -1 to be estimated. Read-only. A row of
-        zeros is allowed: that item then measures nothing and stays out of the latents.
+        1 if the item measures the latent, 0 if not, -1 to be estimated. Read-only. An item whose
+        row is zero measures no latent.
     latent_names : tuple of str, length K
     named : bool
-        True if the names came from the user's table, False if they were made up.
+        Whether the names came from the user's table.
     """
 
     entries: NDArray[np.int8]
@@ -49,7 +49,7 @@ class QSpec:
 
     @property
     def fully_known(self) -> bool:
-        """Whether no entry is left to be estimated."""
+        """Whether no entry has to be estimated."""
         return not bool((self.entries == UNKNOWN).any())
 
 
@@ -59,10 +59,10 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     Parameters
     ----------
     q : array-like or data frame, shape (J, K)
-        Entries 1, 0, and -1 or missing for "estimate this". The rows of an array are in the order
-        of the items. A data frame whose first column is called 'item', or a pandas frame whose
-        index holds names, is matched to the items by name, in any order; its other columns are
-        the latents.
+        Entries 1, 0, and -1 or missing for an entry to be estimated. The rows of an array are in
+        the order of the items. The rows of a data frame whose first column is called 'item', or
+        of a pandas frame with an index of names, are matched by name; its other columns are the
+        latents.
     item_names : sequence of str, length J
     n_latents : int, optional
         Checked against the number of columns if given.
@@ -70,34 +70,40 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     Returns
     -------
     QSpec
-        An item whose row holds only zeros is kept; it measures nothing.
 
     Raises
     ------
     DataError
-        If the shape is wrong, a latent has no item, an item is missing, unknown or given twice,
-        or an entry is something else than 1, 0, -1 or missing.
+        If the shape is wrong, a latent has no item, an item is missing, unknown or repeated, or
+        an entry is not 1, 0, -1 or missing.
     """
     items = tuple(item_names)
     row_names, cells, latent_names, named = _split(q)
     try:
         rows = read_table(cells, names=latent_names if named else None, allow_empty_items=True)
     except DataError as error:
-        sentence = f"in the Q-matrix, whose columns are read like items: {error}"
-        raise DataError(sentence) from error
+        raise DataError(
+            "unreadable-q",
+            "in the Q-matrix, whose columns are read like items: {error}",
+            error=error.message,
+        ) from error
     entries = rows.values
     if row_names is not None:
         entries = entries[_match_rows(row_names, items)]
-    _refuse_wrong_shape(entries.shape, len(items), n_latents)
+    _check_shape(entries.shape, len(items), n_latents)
     names = rows.names if named else tuple(f"latent_{k}" for k in range(entries.shape[1]))
     filled = np.where(np.isnan(entries), UNKNOWN, entries)
-    _refuse_other_entries(filled, items, names)
+    _check_entries(filled, items, names)
     empty = np.flatnonzero((filled == 0).all(axis=0))
     if len(empty):
         raise DataError(
-            f"each latent needs at least one item, but latent {names[int(empty[0])]!r} has only "
-            f"zeros in the Q-matrix ({len(empty)} of {len(names)} latents); drop the column or "
-            "mark the entries to be estimated with -1"
+            "latent-without-items",
+            "each latent needs at least one item, but latent {latent!r} has only zeros in the "
+            "Q-matrix ({n} of {n_latents} latents)",
+            advice="drop the column or mark the entries to be estimated with -1",
+            latent=names[int(empty[0])],
+            n=len(empty),
+            n_latents=len(names),
         )
     result = np.ascontiguousarray(filled, dtype=np.int8)
     result.setflags(write=False)
@@ -105,19 +111,19 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
 
 
 def _split(q: Any) -> tuple[tuple[str, ...] | None, Any, tuple[str, ...], bool]:
-    """Return row names (None when rows come in the items' order), cells, latent names, named."""
+    """Return row names (None if rows are in the order of the items), cells, latent names, named."""
     labels = frame_labels(q)
     if labels is None:
         return None, q, (), False
     names = tuple(str(label) for label in labels)
-    refuse_duplicates(names)
+    check_unique_names(names)
     frame = open_frame(q)
     if names and names[0].strip().lower() == _ITEM_COLUMN:
         row_names = tuple(str(cell) for cell in frame[frame.columns[0]].to_list())
         return row_names, frame.select(frame.columns[1:]).to_native(), names[1:], True
     named = list(labels) != list(range(len(labels)))
     index = getattr(q, "index", None)
-    # A pandas index of whole numbers is only a row count; an index of text names the items.
+    # A pandas index of integers only counts rows; an index of text names the items.
     if index is not None and len(index) and all(isinstance(label, str) for label in index):
         return tuple(index), q, names, named
     return None, q, names, named
@@ -128,50 +134,69 @@ def _match_rows(row_names: tuple[str, ...], items: tuple[str, ...]) -> list[int]
     position: dict[str, int] = {}
     for row, name in enumerate(row_names):
         if name in position:
-            count = row_names.count(name)
             raise DataError(
-                f"each item must have one row in the Q-matrix, but item {name!r} has {count}; "
-                "drop the others"
+                "repeated-q-row",
+                "each item must have one row in the Q-matrix, but item {item!r} has {count}",
+                advice="remove the others",
+                item=name,
+                count=row_names.count(name),
             )
         position[name] = row
     unknown = [name for name in row_names if name not in set(items)]
     if unknown:
         near = difflib.get_close_matches(unknown[0], items, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "drop the row or rename the item"
         raise DataError(
-            f"the rows of the Q-matrix must be items of the table, but {unknown[0]!r} is none "
-            f"({len(unknown)} of {len(row_names)} rows); {hint}"
+            "unknown-q-row",
+            "the rows of the Q-matrix must be items of the table, but {item!r} is not one ({n} of "
+            "{n_rows} rows)",
+            advice="did you mean {similar!r}?" if near else "remove the row or rename the item",
+            item=unknown[0],
+            n=len(unknown),
+            n_rows=len(row_names),
+            similar=near[0] if near else None,
         )
     absent = [name for name in items if name not in position]
     if absent:
         raise DataError(
-            f"each item must have a row in the Q-matrix, but item {absent[0]!r} has none "
-            f"({len(absent)} of {len(items)} items); add a row, with -1 where you do not know"
+            "missing-q-row",
+            "each item must have a row in the Q-matrix, but item {item!r} has none ({n} of "
+            "{n_items} items)",
+            advice="add a row, with -1 for unknown entries",
+            item=absent[0],
+            n=len(absent),
+            n_items=len(items),
         )
     return [position[name] for name in items]
 
 
-def _refuse_wrong_shape(shape: tuple[int, ...], n_items: int, n_latents: int | None) -> None:
+def _check_shape(shape: tuple[int, ...], n_items: int, n_latents: int | None) -> None:
     if shape[0] == n_items and n_latents in (None, shape[1]):
         return
-    expected = f"({n_items}, {'K' if n_latents is None else n_latents})"
-    turned = ""
-    if shape[1] == n_items and n_latents in (None, shape[0]):
-        turned = "; it seems to be turned round, use its transpose"
+    transposed = shape[1] == n_items and n_latents in (None, shape[0])
     raise DataError(
-        f"the Q-matrix must have shape {expected}, one row per item and one column per latent, "
-        f"but it has shape {shape}{turned}"
+        "wrong-q-shape",
+        "the Q-matrix must have shape ({n_items}, {n_latents}), one row per item and one column "
+        "per latent, but it has shape {shape}",
+        advice="it seems to be transposed" if transposed else None,
+        n_items=n_items,
+        n_latents="K" if n_latents is None else n_latents,
+        shape=shape,
     )
 
 
-def _refuse_other_entries(
+def _check_entries(
     entries: NDArray[np.float64], items: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
     other = ~np.isin(entries, (0.0, 1.0, float(UNKNOWN)))
     if other.any():
         row, column = (int(index) for index in np.argwhere(other)[0])
         raise DataError(
-            "the entries of the Q-matrix must be 1, 0 or -1 (estimate), but item "
-            f"{items[row]!r} has {entries[row, column]:g} for latent {names[column]!r} "
-            f"({np.count_nonzero(other)} of {entries.size} entries)"
+            "invalid-q-entry",
+            "the entries of the Q-matrix must be 1, 0 or -1 (estimate), but item {item!r} has "
+            "{entry:g} for latent {latent!r} ({n} of {n_entries} entries)",
+            item=items[row],
+            entry=entries[row, column],
+            latent=names[column],
+            n=np.count_nonzero(other),
+            n_entries=entries.size,
         )

@@ -1,4 +1,4 @@
-"""Tables from files: CSV and Parquet, all of one or some of its columns."""
+"""Read tables from CSV and Parquet files, and folders with types and a Q-matrix beside a table."""
 
 from __future__ import annotations
 
@@ -12,137 +12,166 @@ from typing import Any
 
 import numpy as np
 
-from hidag.data.csv_text import (
+from hidag.data.cells import (
     LEADING_ZEROS,
-    WINDOWS,
     BadCells,
-    delimiter_of,
-    encoding_of,
-    holds_truth_words,
+    CategoryLabels,
+    convert_cells,
+    convert_decimal_commas,
+    encode_labels,
     import_arrow,
-    line_of_row,
-    numbers_from_cells,
+    is_boolean_column,
+    remove_missing_codes,
+)
+from hidag.data.csv_text import (
+    WINDOWS,
+    bad_cell_error,
+    check_unique,
+    detect_encoding,
+    empty_file_error,
+    find_line,
+    make_unique,
     read_header,
     read_text_columns,
-    refuse_alike,
-    told_apart,
 )
-from hidag.data.nonnumeric_cells import (
-    AnswerWords,
-    CommaNumbers,
-    bad_cell_error,
-    read_decimal_commas,
-    with_numbers,
-)
-from hidag.data.value_checks import without_codes
 from hidag.exceptions import DataError, FileError
 
-# --- Names of files with tables: which endings are known, which file of a folder is meant
+TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+BINARY_SUFFIXES = (".parquet",)
+_ITEM, _TYPE = "item", "type"
+_MAX_NAMES = 5
 
-TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-BINARY_ENDINGS = (".parquet",)
+
+# Names of files.
 
 
 def find_part(folder: Path, stem: str) -> Path | None:
-    """Return the one file in the folder with this name and a known ending, or None."""
-    found = [
-        file
-        for ending in (*TEXT_ENDINGS, *BINARY_ENDINGS)
-        if (file := folder / f"{stem}{ending}").is_file()
-    ]
+    """Return the one file in the folder with this name and a known suffix, or None."""
+    files = [folder / f"{stem}{suffix}" for suffix in (*TEXT_SUFFIXES, *BINARY_SUFFIXES)]
+    found = [file for file in files if file.is_file()]
     if len(found) > 1:
         raise FileError(
-            f"the folder {folder} must hold {stem} once, but it holds "
-            f"{' and '.join(file.name for file in found)}; remove all but one"
+            "ambiguous-file",
+            "the folder {folder} must hold {stem} once, but it holds {files}",
+            advice="remove all but one",
+            folder=folder,
+            stem=stem,
+            files=" and ".join(file.name for file in found),
         )
     return found[0] if found else None
 
 
-def existing_file(path: Path) -> Path:
-    """Return the path if it is a file of a known format."""
+def check_file_exists(path: Path) -> Path:
+    """Return the path of a file of a known format that is not empty."""
     if path.is_dir():
-        raise FileError(f"{path} is a folder, expected a file; use read_folder for a folder")
-    if not path.exists():
-        raise FileError(f"there is no file {path}{near_names(path)}")
-    if not ending_of(path):
-        known = ", ".join((*TEXT_ENDINGS, *BINARY_ENDINGS))
-        raise FileError(f"{path} must end in one of {known}; convert it to CSV or Parquet")
-    if path.stat().st_size == 0:
         raise FileError(
-            f"{path} is empty; expected a line with the names of the items and one line per sample"
+            "folder-instead-of-file",
+            "{path} is a folder, expected a file",
+            advice="use read_folder for a folder",
+            path=path,
         )
+    if not path.exists():
+        raise _missing_path_error("file", path)
+    if not suffix_of(path):
+        raise FileError(
+            "unknown-format",
+            "{path} must end in one of {known}",
+            advice="convert it to CSV or Parquet",
+            path=path,
+            known=", ".join((*TEXT_SUFFIXES, *BINARY_SUFFIXES)),
+        )
+    if path.stat().st_size == 0:
+        raise empty_file_error(path)
     return path
 
 
-def ending_of(path: Path) -> str:
-    """Return the known ending of a file name, '' if it has none."""
+def suffix_of(path: Path) -> str:
+    """Return the known suffix of a file name, '' if it has none."""
     name = path.name.lower()
-    return next((end for end in (*TEXT_ENDINGS, *BINARY_ENDINGS) if name.endswith(end)), "")
+    return next((end for end in (*TEXT_SUFFIXES, *BINARY_SUFFIXES) if name.endswith(end)), "")
 
 
-def near_names(path: Path) -> str:
-    """Return a hint at the names in the same folder that look alike."""
-    if not path.parent.is_dir():
-        return f"; the folder {path.parent} does not exist either"
-    names = [entry.name for entry in path.parent.iterdir()]
-    near = difflib.get_close_matches(path.name, names, n=2)
-    return f"; did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
+def _missing_path_error(kind: str, path: Path) -> FileError:
+    """Return the error about a file or folder that does not exist, with similar names."""
+    there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else None
+    near = difflib.get_close_matches(path.name, there or (), n=2)
+    advice = "did you mean {similar}?" if near else None
+    if there is None:
+        advice = "the folder {parent} does not exist either"
+    return FileError(
+        "missing-path",
+        "there is no {kind} {path}",
+        advice=advice,
+        kind=kind,
+        path=path,
+        parent=path.parent,
+        similar=" or ".join(map(repr, near)),
+    )
 
 
-# --- Parquet files, with the index that pandas keeps among their columns told apart
+def _is_binary(file: Path) -> bool:
+    return suffix_of(file) in BINARY_SUFFIXES
+
+
+def _table_file(path: str | PathLike[str]) -> Path:
+    """Return the file of a table: the path itself, or the responses in a folder."""
+    given = Path(path)
+    if given.is_file() or (not given.exists() and suffix_of(given)):
+        return check_file_exists(given)
+    if not given.exists():
+        raise _missing_path_error("folder", given)
+    file = find_part(given, "responses")
+    if file is None:
+        held = sorted(one.name for one in given.iterdir())
+        raise FileError(
+            "no-table",
+            "the folder {folder} must hold a table named responses.csv or responses.parquet, but "
+            "it holds {found}",
+            folder=given,
+            found=", ".join(held[:_MAX_NAMES]) + (", ..." if held[_MAX_NAMES:] else "")
+            or "nothing",
+        )
+    return file
+
+
+# Parquet files.
 
 
 def read_parquet(file: Path) -> Any:
-    """Return all columns of the file as a pyarrow Table; those named alike are told apart.
+    """Return all columns of the file as a pyarrow Table with unique column names.
 
-    Row numbers that have a name are a column, too.
+    A named range index of pandas, which Parquet stores without a column, becomes a column.
     """
-    # Unlike read_table, this takes names that come twice.
+    # Unlike read_table, this accepts names that occur twice.
     open_file = import_arrow("pyarrow.parquet").ParquetFile
-    table = _read(file, lambda path: open_file(path).read())
-    # Renaming forgets what pandas wrote about the index.
-    told = table.rename_columns(told_apart(table.column_names))
-    told = told.replace_schema_metadata(table.schema.metadata)
-    for name, numbers in _named_row_numbers(told.schema, told.num_rows).items():
-        told = told.append_column(name, import_arrow("pyarrow").array(numbers, type="int64"))
-    return told
-
-
-def parquet_names(file: Path) -> list[str]:
-    """Return the names of the columns, those of an index included."""
-    opened = _read(file, import_arrow("pyarrow.parquet").ParquetFile)
-    schema = opened.schema_arrow
-    return [*schema.names, *_named_row_numbers(schema, opened.metadata.num_rows)]
+    table = _open_parquet(file, lambda path: open_file(path).read())
+    # Renaming discards the metadata that pandas wrote about the index.
+    renamed = table.rename_columns(make_unique(table.column_names))
+    renamed = renamed.replace_schema_metadata(table.schema.metadata)
+    for name, numbers in _range_indexes(renamed.schema, renamed.num_rows).items():
+        renamed = renamed.append_column(name, import_arrow("pyarrow").array(numbers, type="int64"))
+    return renamed
 
 
 def index_columns(table: Any) -> list[str]:
-    """Return the columns that pandas would take for the index of a frame, and for no items.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        pandas writes into its schema where the index is; row numbers without a name have no column.
-    """
-    told = _told_by_pandas(table.schema)
-    names = [name.get("name") if isinstance(name, dict) else name for name in told]
-    return [name for name in table.column_names if name in names]
+    """Return the columns of a pyarrow Table that are the index of a pandas frame."""
+    index = [one.get("name") if isinstance(one, dict) else one for one in _indexes(table.schema)]
+    return [name for name in table.column_names if name in index]
 
 
-def _told_by_pandas(schema: Any) -> list[Any]:
-    """Return the columns of an index; row numbers are a dictionary of start, stop and step."""
+def _indexes(schema: Any) -> list[Any]:
+    """Return the pandas indexes: column names, or dictionaries for ranges."""
     return list((schema.pandas_metadata or {}).get("index_columns", []))
 
 
-def _named_row_numbers(schema: Any, n_rows: int) -> dict[str, range]:
-    """Return the row numbers that pandas keeps as a range and not as a column, if they are named.
-
-    A table that has lost rows since has lost its row numbers, too.
-    """
-    ranges = [told for told in _told_by_pandas(schema) if isinstance(told, dict)]
+def _range_indexes(schema: Any, n_rows: int) -> dict[str, range]:
+    """Return the named range indexes; a table that has lost rows since has lost them."""
     named = {
-        told["name"]: range(told["start"], told["stop"], told["step"])
-        for told in ranges
-        if told.get("kind") == "range" and isinstance(told.get("name"), str)
+        index["name"]: range(index["start"], index["stop"], index["step"])
+        for index in _indexes(schema)
+        if isinstance(index, dict)
+        and index.get("kind") == "range"
+        and isinstance(index.get("name"), str)
     }
     return {
         name: numbers
@@ -151,17 +180,19 @@ def _named_row_numbers(schema: Any, n_rows: int) -> dict[str, range]:
     }
 
 
-def _read(file: Path, read: Callable[[str], Any]) -> Any:
+def _open_parquet(file: Path, read: Callable[[str], Any]) -> Any:
     arrow = import_arrow("pyarrow")
     try:
         return read(str(file))
     except (arrow.ArrowInvalid, OSError) as error:
         raise FileError(
-            f"{file} cannot be read as a Parquet file; it may be cut off or of another format"
+            "unreadable-parquet",
+            "{file} cannot be read as a Parquet file; it may be truncated or of another format",
+            file=file,
         ) from error
 
 
-# ---
+# Tables.
 
 
 def read_file(
@@ -169,7 +200,7 @@ def read_file(
     *,
     leave_out: Sequence[str] = (),
     missing: Mapping[str, Sequence[str]] | None = None,
-    words: Mapping[str, AnswerWords] | None = None,
+    labels: Mapping[str, CategoryLabels] | None = None,
 ) -> Any:
     """Return the table of numbers in a file, ready for `read_table`.
 
@@ -180,263 +211,228 @@ def read_file(
         UTF-8, UTF-16 or Windows-1252, has the names of the items in its first line; its cells are
         separated by commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone
         point are missing. Decimals are marked by points, or by commas where these can mean nothing
-        else and do not separate the cells. The index that pandas keeps in a Parquet file is left
+        else and do not separate the cells. The index that pandas stores in a Parquet file is left
         out.
     leave_out : sequence of str
-        Columns that are no items, such as names of the rows; they need not be numbers. The second
-        of columns that are named alike is 'score#2'.
+        Columns that are not items, such as row identifiers; they need not be numbers. The second
+        of two columns named 'score' is 'score#2'.
     missing : mapping from column to codes, optional
-        What stands for a missing answer there, as it would be typed: "99", "refused".
-    words : mapping from column to AnswerWords, optional
-        Answers that stand there in words.
+        Codes for missing answers, as text: "99", "refused".
+    labels : mapping from column to CategoryLabels, optional
+        Columns that hold labels instead of numbers.
 
     Returns
     -------
     pyarrow.Table
-        For a text file all columns are float64, or bool where they hold yes and no or so (in any
-        of `hidag.data.csv_text.TRUTH_WORDS`); numbers with leading zeros stay text, so that
-        `read_table` sees that they may be names. Null where the answer is missing.
+        The columns of a text file are float64, or bool if they hold yes and no (or another of
+        `hidag.data.cells.BOOLEAN_WORDS`). Numbers with leading zeros stay text, so that
+        `read_table` can recognise identifiers. Null for missing answers.
 
     Raises
     ------
     FileError
-        If the file is missing, empty, cut off, of an unknown format or in a wrong encoding.
+        If the file is missing, empty, truncated, of an unknown format or encoding.
     DataError
-        If a cell is not a number; the sentence says in which line.
+        If a cell is not a number; the message names the line.
     """
-    return read_with_notes(Path(path), leave_out, missing or {}, words or {})[0]
+    return _read_with_notes(Path(path), leave_out, missing or {}, labels or {})[0]
 
 
-def read_with_notes(
+def _read_with_notes(
     path: Path,
     leave_out: Sequence[str],
     missing: Mapping[str, Sequence[str]],
-    words: Mapping[str, AnswerWords],
+    labels: Mapping[str, CategoryLabels],
 ) -> tuple[Any, tuple[str, ...]]:
-    """Return the table as `read_file` does, and what was read otherwise than it stands there."""
-    file = existing_file(path)
-    table = read_cells(file, leave_out)
-    for name in leave_out:
-        _refuse_unknown_column(file, name, table.column_names)
+    """Return the table as `read_file` does, and notes about conversions."""
+    file = check_file_exists(path)
+    table = _read_cells(file, leave_out)
+    _check_columns(file, leave_out, table.column_names)
     index = [name for name in index_columns(table) if name not in leave_out]
-    notes = [f"{name} is the index of a pandas frame, and no item" for name in index]
     columns = [name for name in table.column_names if name not in (*leave_out, *index)]
-    table, commas = _read_commas(file, table, columns)
-    notes += [] if commas is None else [commas.in_words()]
-    if ending_of(file) not in BINARY_ENDINGS and encoding_of(file) == WINDOWS:
-        notes.append(f"{file.name} is read as Windows-1252 text, as it is no UTF-8")
-    table = with_numbers(without_codes(table, missing), words)
-    return numbers_of(file, table, columns), tuple(notes)
+    table, about_commas = _convert_commas(file, table, columns)
+    notes = [f"{name} is the index of a pandas frame and not an item" for name in index]
+    notes += [about_commas] if about_commas else []
+    if not _is_binary(file) and detect_encoding(file) == WINDOWS:
+        notes.append(f"{file.name} is not UTF-8 and is read as Windows-1252 text")
+    table = encode_labels(remove_missing_codes(table, missing), labels)
+    return _convert_columns(file, table, columns), tuple(notes)
 
 
 def read_columns(
     path: str | PathLike[str],
     items: Sequence[str],
-    labels: Sequence[str] = (),
+    others: Sequence[str] = (),
     *,
     missing: Mapping[str, Sequence[str]] | None = None,
-    words: Mapping[str, AnswerWords] | None = None,
+    labels: Mapping[str, CategoryLabels] | None = None,
     leave_out: Sequence[str] = (),
 ) -> tuple[Any, dict[str, list[Any]]]:
-    """Return some columns of a table as numbers, and others as they stand.
+    """Return some columns of a table as numbers, and others unchanged.
 
     Parameters
     ----------
     path : str or path
         A file as for `read_file`, or a folder with responses.csv.
     items : sequence of str
-        Columns of numbers; others need not be numbers, and are left out.
-    labels : sequence of str
-        Columns of anything, such as names of the rows. Decimal commas are points then, where each
-        column for itself shows them.
-    missing : mapping from column to codes, optional
-    words : mapping from column to AnswerWords, optional
+        Columns of numbers.
+    others : sequence of str
+        Columns of anything, such as row identifiers or weights.
+    missing, labels : mapping, optional
         As in `read_file`.
     leave_out : sequence of str
-        Columns that are not asked for on purpose: of those named alike, all but one.
+        Columns that are not needed: of those with the same name, all but one.
 
     Returns
     -------
     table : pyarrow.Table
-    labels : dict from column to its cells
+    others : dict from column to its cells
+        With points in place of decimal commas, if the column has any.
 
     Raises
     ------
     FileError, DataError
-        As `read_folder` does, and if a column is not there.
+        As `read_folder` does, and if a column is missing.
     """
     file = _table_file(path)
-    table = read_cells(file, leave_out)
-    for name in (*items, *labels):
-        _refuse_unknown_column(file, name, table.column_names)
-    table = _read_commas(file, table, items)[0]
-    cells = _labels(file, table, labels)[0]
-    table = with_numbers(without_codes(table, missing or {}), words or {})
-    return numbers_of(file, table, items), cells
+    table = _read_cells(file, leave_out)
+    _check_columns(file, (*items, *others), table.column_names)
+    table = _convert_commas(file, table, items)[0]
+    cells = _other_cells(file, table, others)[0]
+    table = encode_labels(remove_missing_codes(table, missing or {}), labels or {})
+    return _convert_columns(file, table, items), cells
 
 
-def read_labels(
-    path: str | PathLike[str], labels: Sequence[str], leave_out: Sequence[str] = ()
+def read_other_columns(
+    path: str | PathLike[str], others: Sequence[str], leave_out: Sequence[str] = ()
 ) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
-    """Return some columns as `read_columns` does, and what was read otherwise than it stands there.
-
-    Parameters
-    ----------
-    path : str or path
-    labels, leave_out : sequence of str
-        As in `read_columns`.
-    """
+    """Return columns that are not items as `read_columns` does, and notes about conversions."""
     file = _table_file(path)
-    table = read_cells(file, leave_out)
-    for name in labels:
-        _refuse_unknown_column(file, name, table.column_names)
-    return _labels(file, table, labels)
+    table = _read_cells(file, leave_out)
+    _check_columns(file, others, table.column_names)
+    return _other_cells(file, table, others)
 
 
-def _labels(
-    file: Path, table: Any, labels: Sequence[str]
+def _other_cells(
+    file: Path, table: Any, others: Sequence[str]
 ) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     cells, notes = {}, []
-    for name in labels:
-        read, commas = _read_commas(file, table, [name])
-        cells[name] = read.column(name).to_pylist()
-        notes += [] if commas is None else [commas.in_words()]
+    for name in others:
+        converted, note = _convert_commas(file, table, [name])
+        cells[name] = converted.column(name).to_pylist()
+        notes += [note] if note else []
     return cells, tuple(notes)
 
 
 def column_names(path: str | PathLike[str]) -> list[str]:
-    """Return the names of the columns of a file, or of the table in a folder, with any index."""
-    return told_apart(_names_in(_table_file(path)))
+    """Return unique names of all columns of a file, or of the table in a folder."""
+    return make_unique(_names_in_file(_table_file(path)))
 
 
-def _names_in(file: Path) -> list[str]:
-    """Return the names of the columns as they stand in a file."""
-    return parquet_names(file) if ending_of(file) in BINARY_ENDINGS else read_header(file)[0]
+def _names_in_file(file: Path) -> list[str]:
+    """Return the column names in a file, which may occur twice."""
+    if not _is_binary(file):
+        return read_header(file)[0]
+    opened = _open_parquet(file, import_arrow("pyarrow.parquet").ParquetFile)
+    schema = opened.schema_arrow
+    return [*schema.names, *_range_indexes(schema, opened.metadata.num_rows)]
 
 
-def _table_file(path: str | PathLike[str]) -> Path:
-    """Return the file of a table: the path itself, or the responses in a folder."""
-    given = Path(path)
-    if given.is_file() or (not given.exists() and ending_of(given)):
-        return existing_file(given)
-    if not given.exists():
-        raise FileError(f"there is no folder {given}{near_names(given)}")
-    file = find_part(given, "responses")
-    if file is None:
-        held = sorted(one.name for one in given.iterdir())
-        raise FileError(
-            "no-table",
-            "the folder {folder} must hold a table named responses.csv or responses.parquet, but "
-            "it holds {found}",
-            folder=given,
-            found=", ".join(held[:5]) + (", ..." if len(held) > 5 else "") or "nothing",
-        )
-    return file
+def _check_columns(file: Path, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise DataError(
+                "missing-column",
+                "{file} has no column {name!r}",
+                advice="did you mean {similar!r}?" if near else None,
+                file=file,
+                name=name,
+                similar=near[0] if near else None,
+            )
 
 
-def _refuse_unknown_column(file: Path, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise DataError(f"{file} has no column {name!r}{hint}")
+def _read_cells(file: Path, leave_out: Sequence[str] | None = None) -> Any:
+    """Return a table whose columns may be text, after checking that their names are unique."""
+    check_unique(file, _names_in_file(file), leave_out)
+    return read_parquet(file) if _is_binary(file) else read_text_columns(file)
 
 
-def read_cells(file: Path, leave_out: Sequence[str] | None = None) -> Any:
-    """Return a table whose columns may be text; of those named alike all but one are left out."""
-    refuse_alike(file, _names_in(file), leave_out)
-    if ending_of(file) in BINARY_ENDINGS:
-        return read_parquet(file)
-    return read_text_columns(file)
+def _convert_commas(file: Path, table: Any, columns: Sequence[str]) -> tuple[Any, str]:
+    """Return the table with decimal points, unless commas separate the cells, and a note."""
+    if _is_binary(file) or read_header(file)[1] == ",":
+        return table, ""
+    return convert_decimal_commas(table, columns)
 
 
-def _read_commas(file: Path, table: Any, columns: Sequence[str]) -> tuple[Any, CommaNumbers | None]:
-    """Return the table with points for decimal commas, where commas do not separate the cells."""
-    if ending_of(file) in BINARY_ENDINGS or delimiter_of(file) == ",":
-        return table, None
-    return read_decimal_commas(table, columns)
-
-
-def numbers_of(file: Path, table: Any, columns: Sequence[str]) -> Any:
-    """Return some columns of a file's table as numbers; those of a binary file are as they are."""
+def _convert_columns(file: Path, table: Any, columns: Sequence[str]) -> Any:
+    """Return some columns of a file's table as numbers; those of a binary file unchanged."""
     chosen = table.select(list(columns))
-    if ending_of(file) in BINARY_ENDINGS:
+    if _is_binary(file):
         return chosen
-    return _numbers(chosen, file, n_columns=table.num_columns)
-
-
-def _numbers(table: Any, file: Path, n_columns: int) -> Any:
-    """Return the table of text as a table of numbers, or the sentence about a bad cell."""
-    arrow = import_arrow("pyarrow")
-    columns = []
+    arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
+    converted = []
     bad: dict[str, BadCells] = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    for name, column in zip(chosen.column_names, chosen.columns, strict=True):
         try:
             numbers, found = column.cast(arrow.float64()), None
         except arrow.ArrowInvalid:
-            numbers, found = _numbers_from_words(column)
+            cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+            values, found = convert_cells(cells)
+            # Booleans stay booleans, so that notes can say which columns held them.
+            boolean = found is None and is_boolean_column(cells)
+            numbers = arrow.array(values == 1 if boolean else values, mask=np.isnan(values))
         if found is not None:
             bad[name] = found
-        # Zeros that numbers do not need are a sign of names, which only the text shows.
-        columns.append(column if _has_leading_zeros(column) else numbers)
+        # Only the text shows leading zeros, a sign of identifiers.
+        padded = compute.any(compute.match_substring_regex(column, f"^{LEADING_ZEROS}$")).as_py()
+        converted.append(column if padded else numbers)
     if bad:
-        raise bad_cell_error(bad, table, file, n_columns)
-    _refuse_infinite(columns, table, file, n_columns)
-    return arrow.table(columns, names=table.column_names)
+        raise bad_cell_error(bad, chosen, file, table.num_columns)
+    _check_finite(converted, chosen, file, table.num_columns)
+    return arrow.table(converted, names=chosen.column_names)
 
 
-def _numbers_from_words(column: Any) -> tuple[Any, BadCells | None]:
-    """Return a column of text as numbers or truth values, and the cells that are neither."""
-    cells = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
-    values, found = numbers_from_cells(cells)
-    truth = found is None and holds_truth_words(cells)
-    # Truth values stay what they are, so that it can be told that words were read as them.
-    plain = values == 1 if truth else values
-    return import_arrow("pyarrow").array(plain, mask=np.isnan(values)), found
-
-
-def _has_leading_zeros(column: Any) -> bool:
-    """Return whether some cell of a text column is a whole number with needless zeros."""
-    compute = import_arrow("pyarrow.compute")
-    found = compute.match_substring_regex(column, f"^{LEADING_ZEROS}$")
-    return bool(compute.any(found).as_py())
-
-
-def _refuse_infinite(columns: Sequence[Any], table: Any, file: Path, n_columns: int) -> None:
-    """Raise the sentence about the first number that is not finite, where the file has it."""
+def _check_finite(columns: Sequence[Any], table: Any, file: Path, n_columns: int) -> None:
+    """Raise an error about the first infinite number and its line in the file."""
     for name, column in zip(table.column_names, columns, strict=True):
         if str(column.type) == "string":  # digits only
             continue
         rows = np.flatnonzero(np.isinf(np.asarray(column, dtype=np.float64)))
         if len(rows):
-            line = line_of_row(file, int(rows[0]), n_columns, delimiter_of(file))
             raise DataError(
-                f"numbers must be finite, but {file} has {table.column(name)[int(rows[0])]} in "
-                f"column {name!r}, line {line} ({len(rows)} of {table.num_rows} cells of this "
-                "column); leave the cell empty if the answer is missing"
+                "infinite-cell",
+                "numbers must be finite, but {file} has {content} in column {item!r}, line {line} "
+                "({n} of {n_rows} cells of this column)",
+                advice="leave the cell empty if the answer is missing",
+                file=file,
+                content=str(table.column(name)[int(rows[0])]),
+                item=name,
+                line=find_line(file, int(rows[0]), n_columns, read_header(file)[1]),
+                n=len(rows),
+                n_rows=table.num_rows,
             )
 
 
-# --- Folders with a table, and with the items' types and the Q-matrix beside it
-
-_ITEM, _TYPE = "item", "type"
+# Folders.
 
 
 @dataclass(frozen=True, eq=False)
 class TableSource:
-    """What a file or a folder says about a study.
+    """The table in a file or a folder, with its types and Q-matrix.
 
     Attributes
     ----------
     table : pyarrow.Table, N rows and J columns
         For `read_table`.
-    types : mapping from item to the word in types.csv, or None
+    types : mapping from item to the type in types.csv, or None
         For `resolve_families`.
     q : pyarrow.Table or None
         First column 'item', then one column per latent; for `read_q_matrix`.
     title : str
-        The name of the folder, or of the file without its ending.
+        The name of the folder, or of the file without its suffix.
     notes : tuple of str
-        What was read otherwise than it stands in the table.
+        Conversions made while reading.
     """
 
     table: Any
@@ -451,7 +447,7 @@ def read_folder(
     *,
     leave_out: Sequence[str] = (),
     missing: Mapping[str, Sequence[str]] | None = None,
-    words: Mapping[str, AnswerWords] | None = None,
+    labels: Mapping[str, CategoryLabels] | None = None,
     with_q: bool = True,
 ) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
@@ -459,16 +455,15 @@ def read_folder(
     Parameters
     ----------
     path : str or path
-        A folder with responses.csv (or any other ending that `read_file` knows), and perhaps
+        A folder with responses.csv (or another suffix that `read_file` knows), and perhaps
         types.csv (columns item, type) and q.csv (column item, then one column per latent). A
-        file in place of a folder is read as a table without types and Q-matrix.
+        file is read as a table without types and Q-matrix.
     leave_out : sequence of str
-        Columns that are no items; types.csv and q.csv may name them.
-    missing : mapping from column to codes, optional
-    words : mapping from column to AnswerWords, optional
+        Columns that are not items; types.csv and q.csv may name them.
+    missing, labels : mapping, optional
         As in `read_file`.
     with_q : bool, default=True
-        Whether q.csv is read; without it, it may hold anything.
+        Whether to read q.csv.
 
     Returns
     -------
@@ -479,14 +474,15 @@ def read_folder(
     FileError
         If the folder or its table is missing, or a file cannot be read.
     DataError
-        If a cell is not a number, or types.csv names an item twice or one that is not there.
+        If a cell is not a number, or types.csv names an item twice or an unknown item.
     """
     folder = Path(path)
     if folder.is_file():
-        title = folder.name[: -len(ending_of(folder))] if ending_of(folder) else folder.name
-        table, notes = read_with_notes(folder, leave_out, missing or {}, words or {})
+        suffix = suffix_of(folder)
+        title = folder.name[: -len(suffix)] if suffix else folder.name
+        table, notes = _read_with_notes(folder, leave_out, missing or {}, labels or {})
         return TableSource(table=table, types=None, q=None, title=title, notes=notes)
-    table, notes = read_with_notes(_table_file(folder), leave_out, missing or {}, words or {})
+    table, notes = _read_with_notes(_table_file(folder), leave_out, missing or {}, labels or {})
     types_file, q_file = find_part(folder, "types"), find_part(folder, "q") if with_q else None
     items = tuple(table.column_names)
     types = None if types_file is None else read_types(types_file, items, leave_out)
@@ -497,63 +493,79 @@ def read_folder(
 def read_types(
     file: Path, items: tuple[str, ...], leave_out: Sequence[str] = ()
 ) -> Mapping[str, str]:
-    """Return item -> type, after checking that the items are those of the table.
-
-    Lines about columns that are left out are, too.
-    """
-    table = read_cells(file)
+    """Return the type of each item in a types.csv, without columns that are left out."""
+    table = _read_cells(file)
     names = [name.strip().lower() for name in table.column_names]
     if not {_ITEM, _TYPE} <= set(names):
         raise FileError(
-            f"{file} must have the columns item and type, but it has "
-            f"{', '.join(table.column_names)}"
+            "wrong-columns-of-types",
+            "{file} must have the columns item and type, but it has {columns}",
+            file=file,
+            columns=", ".join(table.column_names),
         )
     types: dict[str, str] = {}
     known = set(items)
-    for item, word in zip(
+    for item, kind in zip(
         _item_names(table.column(names.index(_ITEM))),
         table.column(names.index(_TYPE)).to_pylist(),
         strict=True,
     ):
-        if item is None or word is None:
+        if item is None or kind is None:
             raise DataError(
-                f"each line of {file} must have an item and a type, but the line of item {item!r} "
-                f"has type {word!r}"
+                "incomplete-type",
+                "each line of {file} must have an item and a type, but the line of item {item!r} "
+                "has type {type!r}",
+                file=file,
+                item=item,
+                type=kind,
             )
         if item in types:
-            raise DataError(f"{file} must name each item once, but item {item!r} occurs twice")
+            raise DataError(
+                "repeated-type",
+                "{file} must name each item once, but item {item!r} occurs twice",
+                file=file,
+                item=item,
+            )
         if item in leave_out:
             continue
         if item not in known:
             near = difflib.get_close_matches(item, items, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "drop the line"
             raise DataError(
-                f"{file} gives a type for item {item!r}, which the table does not have; {hint}"
+                "type-of-unknown-item",
+                "{file} gives a type for item {item!r}, which the table does not have",
+                advice="did you mean {similar!r}?" if near else "remove the line",
+                file=file,
+                item=item,
+                similar=near[0] if near else None,
             )
-        types[item] = word
+        types[item] = kind
     return MappingProxyType(types)
 
 
 def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
     """Return the Q-matrix as a table: item names as text, then numbers; some items left out."""
-    table = read_cells(file)
+    table = _read_cells(file)
     table = table.drop_columns(index_columns(table))
-    if table.column_names[0].strip().lower() != _ITEM:
+    first, *latents = table.column_names
+    if first.strip().lower() != _ITEM:
         raise FileError(
-            f"the first column of {file} must be called item and hold the names of the items, but "
-            f"it is called {table.column_names[0]!r}"
+            "no-items-in-q",
+            "the first column of {file} must be called item and hold the names of the items, but "
+            "it is called {name!r}",
+            file=file,
+            name=first,
         )
-    latents = table.column_names[1:]
     if not latents:
         raise FileError(
-            f"{file} must have a column per latent beside the column {table.column_names[0]}, but "
-            "it has none"
+            "no-latents-in-q",
+            "{file} must have a column per latent beside the column {name}, but it has none",
+            file=file,
+            name=first,
         )
     names = _item_names(table.column(0))
-    if ending_of(file) not in BINARY_ENDINGS:
-        arrow = import_arrow("pyarrow")
+    if not _is_binary(file):
         try:
-            numbers = numbers_of(file, table, latents)
+            numbers = _convert_columns(file, table, latents)
         except DataError as error:
             if error.code != "cell-not-a-number":
                 raise
@@ -561,11 +573,11 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
             raise error.with_advice(
                 "recode the text as numbers, or leave the cell empty to have the entry estimated"
             ) from error
-        table = numbers.add_column(0, table.column_names[0], arrow.array(names))
+        table = numbers.add_column(0, first, import_arrow("pyarrow").array(names))
     return table.take([row for row, name in enumerate(names) if name not in leave_out])
 
 
 def _item_names(column: Any) -> list[Any]:
-    """Return names as tables have them in their first line: blanks at the ends are none of it."""
+    """Return the names in a column without blanks at their ends, as in the header of a table."""
     cells = column.to_pylist()
     return [cell.strip() if isinstance(cell, str) else cell for cell in cells]

@@ -1,36 +1,37 @@
-"""The type of one item, guessed from its values; ambiguous values are not guessed.
+"""Infer the family of an item from its values, or report that they are ambiguous.
 
 The rules, in order, for the observed values of one item:
 
 1. Only 0 and 1: bernoulli.
-2. Whole numbers that are all days of the calendar, as 20210131: not guessed. Two other whole
-   numbers (1 and 2, -1 and 1): a two-valued answer that has to be recoded.
-3. Whole numbers of which the largest is 9, 99, 999 or 9999 and stands apart from the rest (twice
-   the next one; among many values, also more frequent than it; beyond a gap above few grades), or
-   the only negative one is -9, -99, -999 or -9999, or -1 beside 0 and 1: a code for missing
-   answers, perhaps; not guessed.
-4. Whole numbers from 0 up that repeat less than answers could, or that would be taken for counts
-   or scores but are written with leading zeros: names of the rows, perhaps; not guessed.
+2. Whole numbers that are all dates, such as 20210131: ambiguous. Two other whole numbers (1 and 2,
+   -1 and 1): ambiguous, because the item has to be recoded or declared categorical.
+3. Whole numbers of which the largest is 9, 99, 999 or 9999 and at least twice the next one (among
+   many values also more frequent; above a few grades after a gap), or the only negative one is -9,
+   -99, -999 or -9999, or -1 beside 0 and 1: ambiguous, a possible code for missing answers.
+4. Whole numbers from 0 up that repeat less often than responses could, or counts and scores that
+   are written with leading zeros: ambiguous, possible row identifiers.
 5. Any fraction: gaussian, unless all values are positive, their skewness exceeds 2 and that of
-   their logarithms is within 1: then gaussian and lognormal are both plausible; not guessed.
+   their logarithms is within 1: ambiguous, because lognormal is plausible as well.
 6. Whole numbers with a negative one: gaussian.
-7. Whole numbers from 0 up with 20 different ones or more: gaussian if they look like scores, within
-   100 (test scores, shares in percent, ages); not guessed if they reach beyond, are very skewed, or
-   hardly alike, or if it is a near thing. See `hidag.data.type_inference`.
-8. Other whole numbers from 0 up: poisson if they look like counts, else not guessed, because grades
-   of an ordered scale and rounded measurements are written in the same way.
+7. Whole numbers from 0 up with at least 20 distinct ones: gaussian if they are distributed like
+   scores up to 100 (test scores, percentages, ages); ambiguous if they exceed 100, are very skewed,
+   hardly repeat, or if the evidence is weak.
+8. Other whole numbers from 0 up: poisson if they are distributed like counts, else ambiguous,
+   because ordinal scales and rounded measurements look alike.
 
-What looks like counts: counts whose mean depends on the latents are a mixture of Poisson laws,
-``p_k = E[exp(-m) m^k] / k!``. Such a mixture cannot stop at a top value, nor have a variance below
-its mean, as the grades of a scale usually do. So the best mixture of Poisson laws is fitted to the
-column (Simar 1976, by EM on a grid of means) and compared with the observed frequencies by the
-likelihood ratio. A column looks like counts if this test does not reject the mixture and the
-column has enough distinct values for the test to notice a scale of grades: at least 6 from 0 up,
-11 if it starts elsewhere, or just 0 to 4 if a single Poisson law fits. From 20 distinct values on,
-this test is not made, because capped and heaped counts (days of a month) are still counts.
+Scores and counts are compared by BIC: mixtures of rounded normal distributions or a stretched beta
+distribution against mixtures of Poisson distributions or a negative binomial.
+
+Counts whose mean depends on the latents have a mixture of Poisson distributions, ``p_k = E[exp(-m)
+m^k] / k!``. Such a mixture has no maximum, and its variance is at least its mean, unlike most
+scales. So the best mixture (Simar 1976, by EM on a grid of means) is tested against the observed
+frequencies by the likelihood ratio. A column is called counts if the test does not reject and the
+column has enough distinct values for the test to have power: at least 6 from 0 up, 11 if it starts
+elsewhere, or just 0 to 4 if a single Poisson distribution fits. From 20 distinct values on there is
+no test, because capped and heaped counts (days of a month) are still counts.
 
 In simulations with 1000 rows, more than 98 % of Poisson columns with means from 1 to 10, plain or
-mixed, were inferred, and at most 1 % of columns of 4 to 11 grades were taken for counts; with 200
+mixed, were inferred, and at most 1 % of columns of 4 to 11 grades were called counts; with 200
 rows, up to about 8 % of the columns of grades were.
 """
 
@@ -43,227 +44,90 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from hidag.data.column_checks import are_dates, dates_in_words, hardly_alike, seem_to_name_rows
+from hidag.data.column_checks import are_dates, describe_dates, looks_like_row_ids, rarely_repeat
 from hidag.data.value_checks import (
     COUNT_DISTINCT,
     RATING_DISTINCT,
-    code_beside_scale,
     describe_code,
-    suspected_code,
+    find_code,
+    find_code_beside_scale,
 )
 from hidag.formatting import format_value
 from hidag.measurement.families import ITEM_TYPES, default_family
 
-# --- Scores, shares in percent and ages told from counts: whole numbers that fill a range
-
 Array = NDArray[np.float64]
-#: Chances of the values, shape (d, parts), from the means, shape (parts,), and the deviation.
-Laws = Callable[[Array, float], Array]
-
-MOST_ZEROS = 0.05
-"""Counts often are 0; even scores that fill a scale of 20 steps are so in no larger share."""
-_MOST_PARTS = 4
-"""Two binary latents give four means; those of more lie so close that fewer describe them."""
-_STEPS = 200
-#: EM ends when a step gains less: BICs that differ by so little leave the question open anyway.
-_GAIN = 0.01
-_SMALLEST_LIKELIHOOD = 1e-200
-#: Between a law that is nearly all at 0 and one that is Poisson in all but name.
-_LOG_SIZES = (-5.0, 15.0)
-
-
-def evidence_for_scores(values: Array) -> float:
-    """Return by how much the BIC of scores is better than that of counts; below 0, it is worse.
-
-    Parameters
-    ----------
-    values : ndarray of whole numbers from 0 up, shape (n,)
-    """
-    if np.mean(values == 0) > MOST_ZEROS:
-        return -np.inf
-    points, often = np.unique(values, return_counts=True)
-    observed = often.astype(np.float64)
-    return _best_count_law(points, observed) - _best_score_law(points, observed)
-
-
-def _best_count_law(points: Array, observed: Array) -> float:
-    """Return the smallest BIC of a law of counts.
-
-    Parameters
-    ----------
-    points : ndarray, shape (d,)
-        The different values, ascending.
-    observed : ndarray, shape (d,)
-        How often each comes up.
-    """
-    factorials = special.gammaln(points + 1)[:, None]
-
-    def poisson(means: Array, spread: float) -> Array:
-        means = np.maximum(means, _SMALLEST_LIKELIHOOD)
-        return np.asarray(np.exp(points[:, None] * np.log(means) - means - factorials))
-
-    tail = _bic(_negative_binomial(points, observed), observed, 2)
-    return min(tail, _best_mixture(points, observed, poisson, n_shared=0))
-
-
-def _best_score_law(points: Array, observed: Array) -> float:
-    """Return the smallest BIC of a law of scores."""
-
-    def normal(means: Array, spread: float) -> Array:
-        # Rounding puts all between two halves on a number.
-        below = special.ndtr((points[:, None] - 0.5 - means) / spread)
-        return np.asarray(special.ndtr((points[:, None] + 0.5 - means) / spread) - below)
-
-    # The ends of the range are taken from the column, too.
-    filled = _bic(_stretched_beta(points, observed), observed, 4)
-    return min(filled, _best_mixture(points, observed, normal, n_shared=1))
-
-
-def _bic(law: Array, observed: Array, n_parameters: int) -> float:
-    """Return the BIC of the chances of the values, shape (d,)."""
-    log_likelihood = float(observed @ np.log(np.maximum(law, _SMALLEST_LIKELIHOOD)))
-    return n_parameters * float(np.log(observed.sum())) - 2 * log_likelihood
-
-
-def _moments(points: Array, observed: Array) -> tuple[float, float]:
-    """Return mean and standard deviation."""
-    mean = float(np.average(points, weights=observed))
-    return mean, float(np.sqrt(np.average((points - mean) ** 2, weights=observed)))
-
-
-def _best_mixture(points: Array, observed: Array, laws: Laws, *, n_shared: int) -> float:
-    """Return the smallest BIC of mixtures of laws that have `n_shared` parameters in common."""
-    best = np.inf
-    for n_parts in range(1, _MOST_PARTS + 1):
-        law = _mixture(points, observed, n_parts, laws)
-        found = _bic(law, observed, 2 * n_parts - 1 + n_shared)
-        if found > best:
-            break
-        best = found
-    return best
-
-
-def _mixture(points: Array, observed: Array, n_parts: int, laws: Laws) -> Array:
-    """Return the chances of the values, shape (d,), under the best mixture of a few laws, by EM."""
-    n_cells = observed.sum()
-    # As many cells to each part at the beginning.
-    places = (np.arange(n_parts) + 0.5) / n_parts
-    means = points[np.searchsorted(np.cumsum(observed) / n_cells, places)]
-    weights = np.full(n_parts, 1 / n_parts)
-    spread = _moments(points, observed)[1] / n_parts**0.5
-    law, last = np.empty(0), -np.inf
-    for _ in range(_STEPS):
-        parts = weights * laws(means, spread)
-        law = np.maximum(parts.sum(axis=1), _SMALLEST_LIKELIHOOD)
-        fit = float(observed @ np.log(law))
-        if fit - last < _GAIN:
-            break
-        last = fit
-        shares = parts * (observed / law)[:, None]
-        totals = np.maximum(shares.sum(axis=0), _SMALLEST_LIKELIHOOD)
-        means, weights = points @ shares / totals, totals / n_cells
-        away = (points[:, None] - means) ** 2
-        # A part on a single number would be narrower than rounding lets anything be.
-        spread = max(float(np.sqrt((shares * away).sum() / n_cells)), 0.5)
-    return law
-
-
-def _negative_binomial(points: Array, observed: Array) -> Array:
-    """Return the chances of the values under the best negative binomial law."""
-    mean = _moments(points, observed)[0]
-    factorials = special.gammaln(points + 1)
-
-    def chances(log_size: float) -> Array:
-        size = np.exp(log_size)
-        ways = special.gammaln(points + size) - special.gammaln(size) - factorials
-        powers = points * np.log(mean / (size + mean)) - size * np.log1p(mean / size)
-        return np.asarray(np.exp(ways + powers))
-
-    best = optimize.minimize_scalar(
-        lambda log_size: _bic(chances(log_size), observed, 0), bounds=_LOG_SIZES, method="bounded"
-    )
-    return chances(float(best.x))
-
-
-def _stretched_beta(points: Array, observed: Array) -> Array:
-    """Return the chances of the values under the beta law of their moments, over their range."""
-    width = points[-1] - points[0] + 1
-    # In the middle of its step, a density is near the average over the step.
-    places = (points - points[0] + 0.5) / width
-    mean, deviation = _moments(places, observed)
-    total = mean * (1 - mean) / deviation**2 - 1
-    a, b = mean * total, (1 - mean) * total
-    logs = (a - 1) * np.log(places) + (b - 1) * np.log1p(-places)
-    return np.asarray(np.exp(logs - special.betaln(a, b)) / width)
-
-
-# ---
+#: Probabilities of the values, shape (d, parts), from the means (parts,) and standard deviation.
+Components = Callable[[Array, float], Array]
 
 #: Default families by kind of values.
 BINARY, COUNT, GRADES = map(default_family, ("binary", "count", "grades"))
 REAL, POSITIVE = map(default_family, ("real", "positive"))
 
 RAW_SKEWNESS = 2.0
-"""An exponential law has skewness 2; few items that are meant as normal are more skewed."""
+"""An exponential distribution has skewness 2; few items with a normal model are more skewed."""
 LOG_SKEWNESS = 1.0
-"""A logarithm that leaves less skewness than this has explained the long tail."""
+"""If the logarithms have less skewness than this, they explain the long tail."""
 SCALE_DISTINCT = 20
-"""No scale of grades in use has as many steps; from here on the top value may be a cap."""
+"""No scale in use has as many grades; from here on the maximum may be a cap."""
 COUNT_START = 20.0
 """Whole numbers of which 99 % lie above this are as likely a rounded measurement."""
-SCORE_TOP = 100.0
-"""Test scores, shares in percent and ages end here; beyond, there are years and codes as well."""
+SCORE_MAX = 100.0
+"""Test scores, percentages and ages end here; larger numbers can be years and codes."""
 SCORE_SKEWNESS = 1.0
-"""A normal law is no description of what is more skewed than this, be it scores or counts."""
-SURE_SCORES = 6.0
-"""Difference of BICs from which on the evidence is called strong (Kass and Raftery 1995)."""
-AS_SCORES = "spread as scores are, not as counts"
-"""Sign of the reason for whole numbers that are taken for gaussian without a word of the user."""
+"""A normal distribution does not describe more skewed values, be they scores or counts."""
+STRONG_EVIDENCE = 6.0
+"""Difference of BICs that is called strong evidence (Kass and Raftery 1995)."""
+AS_SCORES = "distributed like scores, not like counts"
+"""Part of the reason for whole numbers that are inferred to be gaussian."""
 MIXTURE_LEVEL = 1e-4
-"""Level of the test of a mixture; low, because a table has many columns of counts to be tested."""
-PLAIN_LEVEL = 0.01
-"""Level of the test of a single Poisson law, for columns that hold just 0 to 4."""
-PLAIN_ROWS = 200
-"""Rows below which the test of a plain Poisson law would not notice a scale of grades."""
+"""Level of the test of a mixture; low, because a table has many columns of counts."""
+POISSON_LEVEL = 0.01
+"""Level of the test of a single Poisson distribution, for columns that hold just 0 to 4."""
+POISSON_ROWS = 200
+"""Rows below which the test of a single Poisson distribution has no power against grades."""
+MAX_ZEROS = 0.05
+"""Share of zeros above which values are counts; scores on a scale of 20 steps have fewer."""
 _GRID_SIZE = 60
-#: Steps of EM between two looks at whether more of them could change the answer.
-_STEPS_BETWEEN = 100
-#: Enough for a million rows; columns that still hang in the balance are asked about.
-_MOST_STEPS = 30_000
-#: Chances below this count as this: their inverses would overflow.
-_SMALLEST_CHANCE = 1e-200
+#: EM iterations between two bounds on the final statistic, and at most.
+_CHECK_EVERY, _MAX_ITER = 100, 30_000
+#: Smaller probabilities are replaced by this: their inverses would overflow.
+_TINY = 1e-200
+#: Components of a mixture: two binary latents have four means, and more are hardly distinguishable.
+_MAX_COMPONENTS = 4
+#: EM for scores ends after so many iterations or when the log-likelihood gains less.
+_SCORE_ITER, _SCORE_GAIN = 200, 0.01
+#: Log of the negative binomial size, from nearly all zeros to nearly Poisson.
+_LOG_SIZES = (-5.0, 15.0)
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What one item seems to be.
+    """The inferred family of an item.
 
     Attributes
     ----------
     family : str or None
         None if the values are ambiguous.
     reason : str
-        Why, in words that follow the name of the item.
+        Completes a sentence that begins with the item's name.
     suggestion : str
-        The family to try first when the values are ambiguous; else the same as `family`.
+        The family to try first if the values are ambiguous; else the same as `family`.
     code : float or None
-        What may stand for missing answers, where that is why the values are ambiguous.
-    names_rows : bool
-        Whether the column seems to name the rows, and to be no item.
-    is_date : bool
-        Whether all values are days of the calendar.
+        Possible code for missing answers that makes the values ambiguous.
+    is_row_id, is_date : bool
+        Whether the column may identify the rows, or holds dates.
     """
 
     family: str | None
     reason: str
     suggestion: str
     code: float | None = None
-    names_rows: bool = False
+    is_row_id: bool = False
     is_date: bool = False
 
 
-def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
-    """Return the type that the observed values of one item show.
+def infer_family(values: Array, *, padded: bool = False) -> Guess:
+    """Return the family of the observed values of one item.
 
     Parameters
     ----------
@@ -276,30 +140,26 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         if reason is not None:
             return Guess(kind.name_from_values(values) or name, reason, name)
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= 1:
-        # Refused when the values are checked; here it only has to stay out of the way.
+    if len(distinct) <= 1:  # `check_values` raises an error about it.
         family = BINARY if np.isin(distinct, (0, 1)).all() else REAL
-        return Guess(family, "holds one value only", family)
-    whole = bool(np.all(distinct == np.floor(distinct)))
-    if not whole:
+        return Guess(family, "holds only one value", family)
+    if not np.all(distinct == np.floor(distinct)):
         return _infer_real(values)
     if np.array_equal(distinct, (0, 1)):
         return Guess(BINARY, "holds only 0 and 1", BINARY)
     if are_dates(distinct):
-        return Guess(None, f"holds {dates_in_words(distinct)}", REAL, is_date=True)
+        return Guess(None, f"holds {describe_dates(distinct)}", REAL, is_date=True)
     if len(distinct) == 2:
-        low, high = distinct
+        low, high = map(format_value, distinct)
         return Guess(
             None,
-            f"holds only {format_value(low)} and {format_value(high)}: recode it as 0 and 1 for a "
-            "binary item, or take it as two categories",
-            # What can be said without recoding; other families refuse such values.
-            default_family("categories"),
+            f"holds only {low} and {high}: recode it as 0 and 1 for a binary item, or use two "
+            "categories",
+            default_family("categories"),  # The only family that admits the values as they are.
         )
-    code = suspected_code(values)
+    code = find_code(values)
     if code is None:
-        # So few values are not guessed anyway; what stands beside a scale is worth a word.
-        code = code_beside_scale(values)
+        code = find_code_beside_scale(values)
     if code is not None:
         suggestion = infer_family(values[values != code]).suggestion
         where = "{code} in {n} of {n_cells} cells, apart from the other values ({low} to {high})"
@@ -307,31 +167,26 @@ def infer_family(values: NDArray[np.float64], *, padded: bool = False) -> Guess:
         return Guess(None, f"holds {found}", suggestion, code)
     if distinct[0] < 0:
         return Guess(REAL, f"holds whole numbers down to {format_value(distinct[0])}", REAL)
-    if seem_to_name_rows(distinct, len(values)):
+    if looks_like_row_ids(distinct, len(values)):
         return Guess(
             None,
             f"holds whole numbers from {distinct[0]:.0f} to {distinct[-1]:.0f} ({len(distinct)} "
-            f"different in {len(values)} cells), which repeat less than answers do: names of the "
-            "rows?",
+            f"different in {len(values)} cells), which repeat less often than responses do: row "
+            "identifiers?",
             REAL,
-            names_rows=True,
+            is_row_id=True,
         )
     guess = _infer_counts(values, distinct, counts)
     if padded and guess.family is not None:
-        return Guess(
-            None,
-            "holds whole numbers with leading zeros: names of the rows, or codes?",
-            REAL,
-            names_rows=True,
-        )
+        reason = "holds whole numbers with leading zeros: row identifiers or codes?"
+        return Guess(None, reason, REAL, is_row_id=True)
     return guess
 
 
-def _infer_real(values: NDArray[np.float64]) -> Guess:
-    """Return gaussian, or a refusal when lognormal is as plausible."""
+def _infer_real(values: Array) -> Guess:
+    """Return the real-valued family, or that the positive one is plausible as well."""
     if values.min() > 0:
-        raw = _skewness(values)
-        logged = _skewness(np.log(values))
+        raw, logged = _skewness(values), _skewness(np.log(values))
         if raw > RAW_SKEWNESS and abs(logged) < LOG_SKEWNESS:
             return Guess(
                 None,
@@ -342,13 +197,13 @@ def _infer_real(values: NDArray[np.float64]) -> Guess:
     return Guess(REAL, "holds numbers with fractions", REAL)
 
 
-def _infer_counts(
-    values: NDArray[np.float64], distinct: NDArray[np.float64], counts: NDArray[np.int64]
-) -> Guess:
-    """Return poisson, or a refusal when grades or rounded measurements are as plausible."""
+def _infer_counts(values: Array, distinct: Array, counts: NDArray[np.int64]) -> Guess:
+    """Return the count family, or that grades or rounded measurements are plausible as well."""
     low, top = distinct[0], distinct[-1]
-    ends = f"{format_value(low)} to {format_value(top)}"
-    span = f"holds whole numbers from {ends} ({len(distinct)} different)"
+    span = (
+        f"holds whole numbers from {format_value(low)} to {format_value(top)} ({len(distinct)} "
+        "different)"
+    )
     step = int(np.gcd.reduce(distinct.astype(np.int64))) if top < 2**53 else 1
     if step > 1:
         return Guess(None, f"{span}, all multiples of {step}: {REAL}, or counts of {step}?", REAL)
@@ -356,90 +211,92 @@ def _infer_counts(
         scores = _infer_scores(values, span)
         if scores is not None:
             return scores
-    # A low quantile, because a few zeros that stand for "not measured" would hide a measurement.
+    # A low quantile, because a few zeros may mean "not measured".
     if np.quantile(values, 0.01, method="lower") > COUNT_START:
-        return Guess(None, f"{span}, hardly any near 0: {_kinds(values)}", REAL)
-    # Grades that nobody gave would have to be named: then numbers are easier to begin with.
-    graded = GRADES if top - low == len(distinct) - 1 else REAL
-    # What is suggested must be among what is asked.
-    measured = "a rounded measurement, " if graded == REAL else ""
-    grades = f"{measured}grades of a scale or a count?"
+        return Guess(None, f"{span}, few near 0: {_measurement_or_count(values)}", REAL)
+    # Grades that do not occur would have to be declared, so that numbers are the simpler start.
+    suggestion = GRADES if top - low == len(distinct) - 1 else REAL
+    measured = "a rounded measurement, " if suggestion == REAL else ""
+    question = f"{measured}grades of a scale or a count?"
     if len(distinct) < COUNT_DISTINCT:
-        if low == 0 and len(distinct) == COUNT_DISTINCT - 1 and _fits_plain_poisson(values):
-            return Guess(COUNT, f"{span}, as a Poisson law would", COUNT)
-        return Guess(None, f"{span}: {grades}", graded)
+        if low == 0 and len(distinct) == COUNT_DISTINCT - 1 and _fits_poisson(values):
+            return Guess(COUNT, f"{span}, consistent with a Poisson distribution", COUNT)
+        return Guess(None, f"{span}: {question}", suggestion)
     if low > 0 and len(distinct) < RATING_DISTINCT:
-        return Guess(None, f"{span}: {grades}", graded)
+        return Guess(None, f"{span}: {question}", suggestion)
     if len(distinct) < SCALE_DISTINCT and not _fits_poisson_mixture(values):
-        return Guess(
-            None,
-            f"{span}, {counts[-1]} of {len(values)} at the top, not spread as counts are: {grades}",
-            graded,
-        )
-    return Guess(COUNT, f"{span}, spread as counts are", COUNT)
+        at_top = f"{counts[-1]} of {len(values)} at the maximum"
+        reason = f"{span}, {at_top}, not distributed like counts: {question}"
+        return Guess(None, reason, suggestion)
+    return Guess(COUNT, f"{span}, distributed like counts", COUNT)
 
 
-def _infer_scores(values: NDArray[np.float64], span: str) -> Guess | None:
-    """Return gaussian for scores, a refusal where they may be counts, None where they look so."""
+def _infer_scores(values: Array, span: str) -> Guess | None:
+    """Return the real-valued family for scores, or that they may be counts; None for counts."""
     skewness = _skewness(values)
-    # So long a tail is one of counts; and columns of them need not wait for the comparison of laws.
+    # So long a tail belongs to counts, without a comparison of models.
     if skewness > SCORE_SKEWNESS:
         return None
     evidence = evidence_for_scores(values)
     if evidence <= 0:
         return None
-    sure = evidence > SURE_SCORES and abs(skewness) <= SCORE_SKEWNESS
-    if sure and values.max() <= SCORE_TOP and not hardly_alike(values):
+    strong = evidence > STRONG_EVIDENCE and abs(skewness) <= SCORE_SKEWNESS
+    if strong and values.max() <= SCORE_MAX and not rarely_repeat(values):
         return Guess(REAL, f"{span}, {AS_SCORES}", REAL)
-    return Guess(None, f"{span}, spread as scores are: {_kinds(values)}", REAL)
+    return Guess(None, f"{span}, distributed like scores: {_measurement_or_count(values)}", REAL)
 
 
-def _kinds(values: NDArray[np.float64]) -> str:
-    """Return what whole numbers may be if they are no grades, as a question."""
-    if hardly_alike(values):
-        return "a rounded measurement, a count or names of the rows?"
+def _measurement_or_count(values: Array) -> str:
+    if rarely_repeat(values):
+        return "a rounded measurement, a count or row identifiers?"
     return "a rounded measurement or a count?"
 
 
-def _fits_plain_poisson(values: NDArray[np.float64]) -> bool:
-    """Return whether a single Poisson law is likely to have made the values."""
-    if len(values) < PLAIN_ROWS:
+def _skewness(values: Array) -> float:
+    """Return the third standardised moment."""
+    centred = values - values.mean()
+    scale = np.sqrt(np.mean(centred**2))
+    return 0.0 if scale == 0 else float(np.mean((centred / scale) ** 3))
+
+
+# Likelihood-ratio tests of Poisson distributions.
+
+
+def _fits_poisson(values: Array) -> bool:
+    """Return whether a single Poisson distribution fits."""
+    if len(values) < POISSON_ROWS:
         return False
-    return _passes_poisson_test(values, np.array([values.mean()]), PLAIN_LEVEL)
+    return _passes_poisson_test(values, np.array([values.mean()]), POISSON_LEVEL)
 
 
-def _fits_poisson_mixture(values: NDArray[np.float64]) -> bool:
-    """Return whether some mixture of Poisson laws may have made the values."""
-    # Square roots spread the grid evenly in units of the standard deviation of a count.
+def _fits_poisson_mixture(values: Array) -> bool:
+    """Return whether a mixture of Poisson distributions fits."""
+    # Square roots make the grid even in units of the standard deviation of a count.
     grid = np.linspace(0.05, np.sqrt(values.max()), _GRID_SIZE) ** 2
-    # The mean itself, so that a plain Poisson law does not wait for EM to sharpen the grid.
-    plain = _passes_poisson_test(values, np.array([values.mean()]), MIXTURE_LEVEL)
-    return plain or _passes_poisson_test(values, grid, MIXTURE_LEVEL)
+    # The mean alone first, because EM on the grid is slow for a single Poisson distribution.
+    single = _passes_poisson_test(values, np.array([values.mean()]), MIXTURE_LEVEL)
+    return single or _passes_poisson_test(values, grid, MIXTURE_LEVEL)
 
 
-def _passes_poisson_test(
-    values: NDArray[np.float64], means: NDArray[np.float64], level: float
-) -> bool:
-    """Return whether the best mixture of Poisson laws with these means passes at a level.
+def _passes_poisson_test(values: Array, means: Array, level: float) -> bool:
+    """Return whether the best mixture of Poisson distributions with these means is not rejected.
 
-    The likelihood ratio against free frequencies, with as many degrees of freedom as the mean
-    alone would leave; a mixture uses up more, so the test is on the careful side.
-
-    EM comes close to the best mixture soon and then creeps, and what it has left to gain counts
-    once for each row. Logarithms are concave, so that the largest weight that the next step would
-    multiply bounds it: steps go on until a mixture passes, or none can.
+    The likelihood ratio against the observed frequencies has as many degrees of freedom as one
+    estimated mean would leave, which is conservative for a mixture. EM converges slowly, but the
+    log-likelihood is concave in the weights, so that the largest gradient bounds the remaining
+    gain: the iterations end when a mixture passes or when none can.
     """
-    # Counts may be large and few: a list of all numbers up to them may not fit into memory.
+    # Counts may be large and few: an array of all numbers up to them may not fit into memory.
     points, often = np.unique(values, return_counts=True)
     observed = often.astype(np.float64)
-    law = np.asarray(stats.poisson.pmf(points[:, None], means))
+    components = np.asarray(stats.poisson.pmf(points[:, None], means))
     weights = np.full(len(means), 1 / len(means))
     bound = float(stats.chi2.isf(level, max(1, len(points) - 2)))
-    for step in range(_MOST_STEPS + 1):
-        chances = _positive(law @ weights)
-        growth = law.T @ (observed / chances) / len(values)
-        if step % _STEPS_BETWEEN == 0:
-            statistic = 2 * float(observed @ np.log(observed / (len(values) * chances)))
+    for step in range(_MAX_ITER + 1):
+        probabilities = np.maximum(components @ weights, _TINY)
+        growth = components.T @ (observed / probabilities) / len(values)
+        if step % _CHECK_EVERY == 0:
+            statistic = 2 * float(observed @ np.log(observed / (len(values) * probabilities)))
             if statistic < bound:
                 return True
             if statistic - 2 * len(values) * (growth.max() - 1) >= bound:
@@ -448,13 +305,116 @@ def _passes_poisson_test(
     return False
 
 
-def _positive(chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return chances none of which is zero: far from all means they are beyond small numbers."""
-    return np.maximum(chances, _SMALLEST_CHANCE)
+# Scores against counts. In the functions below, ``points`` (d,) are the distinct values, ascending,
+# and ``observed`` (d,) their frequencies.
 
 
-def _skewness(values: NDArray[np.float64]) -> float:
-    """Return the third standardised moment."""
-    centred = values - values.mean()
-    scale = np.sqrt(np.mean(centred**2))
-    return 0.0 if scale == 0 else float(np.mean((centred / scale) ** 3))
+def evidence_for_scores(values: Array) -> float:
+    """Return the BIC of counts minus that of scores: positive if values (n,) look like scores."""
+    if np.mean(values == 0) > MAX_ZEROS:
+        return -np.inf
+    points, often = np.unique(values, return_counts=True)
+    observed = often.astype(np.float64)
+    factorials = special.gammaln(points + 1)[:, None]
+
+    def poisson(means: Array, deviation: float) -> Array:
+        means = np.maximum(means, _TINY)
+        return np.asarray(np.exp(points[:, None] * np.log(means) - means - factorials))
+
+    def rounded_normal(means: Array, deviation: float) -> Array:
+        below = special.ndtr((points[:, None] - 0.5 - means) / deviation)
+        return np.asarray(special.ndtr((points[:, None] + 0.5 - means) / deviation) - below)
+
+    counts = min(
+        _bic(_negative_binomial(points, observed), observed, 2),
+        _best_mixture(points, observed, poisson, n_shared=0),
+    )
+    scores = min(
+        # The ends of the range are estimated, too.
+        _bic(_stretched_beta(points, observed), observed, 4),
+        _best_mixture(points, observed, rounded_normal, n_shared=1),
+    )
+    return counts - scores
+
+
+def _bic(probabilities: Array, observed: Array, n_parameters: int) -> float:
+    log_likelihood = float(observed @ np.log(np.maximum(probabilities, _TINY)))
+    return n_parameters * float(np.log(observed.sum())) - 2 * log_likelihood
+
+
+def _moments(points: Array, observed: Array) -> tuple[float, float]:
+    """Return mean and standard deviation."""
+    mean = float(np.average(points, weights=observed))
+    return mean, float(np.sqrt(np.average((points - mean) ** 2, weights=observed)))
+
+
+def _best_mixture(
+    points: Array, observed: Array, components: Components, *, n_shared: int
+) -> float:
+    """Return the smallest BIC of mixtures whose components share `n_shared` parameters."""
+    best = np.inf
+    for n_components in range(1, _MAX_COMPONENTS + 1):
+        probabilities = _fit_mixture(points, observed, n_components, components)
+        bic = _bic(probabilities, observed, 2 * n_components - 1 + n_shared)
+        if bic > best:
+            break
+        best = bic
+    return best
+
+
+def _fit_mixture(
+    points: Array, observed: Array, n_components: int, components: Components
+) -> Array:
+    """Return the probabilities of the values, shape (d,), under a mixture fitted by EM."""
+    n_cells = observed.sum()
+    # Start from quantiles, with as many cells for each component.
+    quantiles = (np.arange(n_components) + 0.5) / n_components
+    means = points[np.searchsorted(np.cumsum(observed) / n_cells, quantiles)]
+    weights = np.full(n_components, 1 / n_components)
+    deviation = _moments(points, observed)[1] / n_components**0.5
+    probabilities, last = np.empty(0), -np.inf
+    for _ in range(_SCORE_ITER):
+        joint = weights * components(means, deviation)
+        probabilities = np.maximum(joint.sum(axis=1), _TINY)
+        log_likelihood = float(observed @ np.log(probabilities))
+        if log_likelihood - last < _SCORE_GAIN:
+            break
+        last = log_likelihood
+        shares = joint * (observed / probabilities)[:, None]
+        totals = np.maximum(shares.sum(axis=0), _TINY)
+        means, weights = points @ shares / totals, totals / n_cells
+        squares = (points[:, None] - means) ** 2
+        # Rounding limits how narrow a component can be.
+        deviation = max(float(np.sqrt((shares * squares).sum() / n_cells)), 0.5)
+    return probabilities
+
+
+def _negative_binomial(points: Array, observed: Array) -> Array:
+    """Return the probabilities of the values under the best negative binomial distribution."""
+    mean = _moments(points, observed)[0]
+    factorials = special.gammaln(points + 1)
+
+    def probabilities(log_size: float) -> Array:
+        size = np.exp(log_size)
+        ways = special.gammaln(points + size) - special.gammaln(size) - factorials
+        powers = points * np.log(mean / (size + mean)) - size * np.log1p(mean / size)
+        return np.asarray(np.exp(ways + powers))
+
+    best = optimize.minimize_scalar(
+        lambda log_size: _bic(probabilities(log_size), observed, 0),
+        bounds=_LOG_SIZES,
+        method="bounded",
+    )
+    return probabilities(float(best.x))
+
+
+def _stretched_beta(points: Array, observed: Array) -> Array:
+    """Return the probabilities of the values under a beta distribution over their range."""
+    width = points[-1] - points[0] + 1
+    # The density in the middle of a step is near its average over the step.
+    middles = (points - points[0] + 0.5) / width
+    mean, deviation = _moments(middles, observed)
+    total = mean * (1 - mean) / deviation**2 - 1
+    a, b = mean * total, (1 - mean) * total
+    logs = (a - 1) * np.log(middles) + (b - 1) * np.log1p(-middles)
+    return np.asarray(np.exp(logs - special.betaln(a, b)) / width)

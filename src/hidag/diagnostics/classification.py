@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from hidag.data.sample_weights import rows_with_answers, unanswered_in_words
+from hidag.data.sample_weights import describe_empty_rows, nonempty_rows
 from hidag.diagnostics.fit_statistics import largest_doubt
 from hidag.em.posterior import state_posteriors
 from hidag.exceptions import DataError
@@ -456,7 +456,7 @@ def classify(
             f"ids must have one entry for each row, but there are {len(names)} for {len(values)} "
             "rows"
         )
-    answered = rows_with_answers(values)
+    answered = nonempty_rows(values)
     notes: list[str] = []
     placed = placements(fitted, values[answered])
     probabilities, profiles, top = placed.probabilities, placed.profiles, placed.top
@@ -471,7 +471,7 @@ def classify(
         top = _spread(top, empty.top, answered)
         n_empty = int((~answered).sum())
         notes.append(
-            f"{unanswered_in_words(n_empty, len(values))}: such a row is placed by the law alone, "
+            f"{describe_empty_rows(n_empty, len(values))}: such a row is placed by the law alone, "
             "as anybody would be of whom nothing is known (n_answers 0)"
         )
     if placed.n_drawn:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.sample_weights import effective_number, rows_in_words
+from hidag.data.sample_weights import describe_rows, effective_sample_size
 from hidag.diagnostics.item_fit import item_fit
 from hidag.diagnostics.limited_information import LimitedInformation, limited_information
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, column_names
@@ -178,7 +178,7 @@ class FitStatistics:
             c = self.criteria
             edge = f" ({c.n_at_edge} at the edge)" if c.n_at_edge else ""
             lines += [
-                f"{rows_in_words(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells, "
+                f"{describe_rows(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells, "
                 f"{plural(c.n_parameters, 'parameter')}{edge}",
                 f"log-likelihood {c.log_likelihood:,.2f}, AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC "
                 f"{c.ebic:,.2f}, entropy {c.entropy:.3f}",
@@ -323,7 +323,7 @@ def _computed(
 
     Sums round as their terms come, so that no other order could give the same bits.
     """
-    n_effective = float(len(values)) if weights is None else effective_number(weights)
+    n_effective = float(len(values)) if weights is None else effective_sample_size(weights)
     checks = predictive_checks(result, values, weights, n_tables=n_tables, seed=seed)
     if not can_sum_states(result):
         note = str(too_many_states(result, "each of likelihood, M2, pairs and item fit"))

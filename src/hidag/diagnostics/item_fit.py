@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f
 
-from hidag.data.sample_weights import effective_number, mean_and_spread
+from hidag.data.sample_weights import effective_sample_size, weighted_mean_std
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, chi_square
 from hidag.diagnostics.pair_residuals import FEWEST_DEPARTURES, LEAST_FOURTH
 from hidag.em.design_data import WorkingData
@@ -202,8 +202,8 @@ def item_fit(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) 
         value, degrees = chi_square(
             scores.of_item(item), free.data.weighted(moments), LEAST_SPREAD, LEAST_LEFT
         )
-        mean, spread = mean_and_spread(x, counted)
-        worth.append(effective_number(counted))
+        mean, spread = weighted_mean_std(x, counted)
+        worth.append(effective_sample_size(counted))
         rows.append(
             (
                 columns.names[g],

@@ -16,7 +16,7 @@ from scipy.linalg import svd
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
-from hidag.data.sample_weights import rows_in_words
+from hidag.data.sample_weights import describe_rows
 from hidag.diagnostics.moment_tests import (
     ScoredColumns,
     item_means,
@@ -197,7 +197,7 @@ class LimitedInformation:
     def summary(self) -> str:
         """Return the numbers in a sentence."""
         low, high = self.interval
-        rows = rows_in_words(self.n_rows, self.n_effective)
+        rows = describe_rows(self.n_rows, self.n_effective)
         return (
             f"M2 {self.m2:.2f} on {plural(self.degrees, 'degree')} of freedom "
             f"(p {self.p_value:.3g}), RMSEA2 {self.rmsea:.4f} (90 % interval {low:.4f} to "

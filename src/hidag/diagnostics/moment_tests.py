@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import svd
 
-from hidag.data.sample_weights import effective_number
+from hidag.data.sample_weights import effective_sample_size
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import broadcast_auxiliary, response_auxiliary
 from hidag.inference.information.posterior_tables import ListedTables, StateFunctions
@@ -303,7 +303,7 @@ class LocalScores:
         With weights they are directions of the scores times the weights: what rows add to sums.
         """
         weights = free.data.row_weights
-        n_means, n_known = effective_number(weights), effective_number(weights**2)
+        n_means, n_known = effective_sample_size(weights), effective_sample_size(weights**2)
         return cls._of(free, free.data.weighted(scores), n_means, n_known, None)
 
     @classmethod

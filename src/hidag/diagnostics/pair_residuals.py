@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
-from hidag.data.sample_weights import mean_and_spread
+from hidag.data.sample_weights import weighted_mean_std
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import StateFunctions
@@ -312,7 +312,7 @@ def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalSc
     x = np.where(seen, root * (columns.values - means), 0.0)
     spread = np.nan_to_num(
         [
-            mean_and_spread(columns.values[here, g], weights[here])[1]
+            weighted_mean_std(columns.values[here, g], weights[here])[1]
             for g, here in enumerate(seen.T)
         ]
     )

@@ -45,7 +45,7 @@ FEWEST_ALIKE = 4_000
 #: Draws in all that patterns get beyond their share, so that many patterns do not take for ever.
 MOST_EXTRA = 80_000
 #: Patterns that are drawn for at most; those of other rows are compared with the nearest of these.
-MOST_PATTERNS = 2_000
+MAX_PATTERNS = 2_000
 #: Patterns whose distances from all that are drawn for are worked on at once.
 BLOCK = 1_000
 
@@ -82,9 +82,9 @@ class Patterns:
         patterns = np.empty_like(ordered)
         patterns[:, columns] = ordered
         drawn = np.arange(len(counts))
-        if len(counts) > MOST_PATTERNS:
+        if len(counts) > MAX_PATTERNS:
             # Those of rows evenly apart: frequent patterns are there, of rare ones a selection.
-            middles = (np.arange(MOST_PATTERNS) + 0.5) * len(missing) / MOST_PATTERNS
+            middles = (np.arange(MAX_PATTERNS) + 0.5) * len(missing) / MAX_PATTERNS
             drawn = np.unique(np.searchsorted(np.cumsum(counts), middles, side="right"))
         own = -(-min(FEWEST_ALIKE, MOST_EXTRA // len(drawn)) // n_tables)
         n_draws = np.maximum(counts[drawn], own)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.sample_weights import effective_number, mean_and_spread
+from hidag.data.sample_weights import effective_sample_size, weighted_mean_std
 from hidag.inference.fitted_rows import canonical_rows, draw_tables
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
@@ -68,8 +68,10 @@ def predictive_checks(
     found = Table.of(COLUMNS, out)
     if counted is None:
         return found
-    worth = {n: effective_number(counted[~missing[:, j]]) for j, n in enumerate(result.item_names)}
-    everything = effective_number(counted)
+    worth = {
+        n: effective_sample_size(counted[~missing[:, j]]) for j, n in enumerate(result.item_names)
+    }
+    everything = effective_sample_size(counted)
     return found.with_column(N_EFFECTIVE, (worth.get(item, everything) for item, _ in names))
 
 
@@ -90,7 +92,7 @@ def _statistics(
         x, own = values[seen, j], counted[seen]
         if not len(x):
             continue
-        mean, spread = mean_and_spread(x, own)
+        mean, spread = weighted_mean_std(x, own)
         nominal = nominal_item(result.families[j])
         if nominal is not None:
             for category in nominal.order:
@@ -121,7 +123,7 @@ def _statistics(
 
 
 def _share(is_so: NDArray[np.bool_], weights: Array) -> float:
-    return mean_and_spread(is_so.astype(np.float64), weights)[0]
+    return weighted_mean_std(is_so.astype(np.float64), weights)[0]
 
 
 def _standard(values: Array, weights: Array) -> Array:
@@ -138,7 +140,7 @@ def _standard(values: Array, weights: Array) -> Array:
 def _spread_of_rows(values: Array, weights: Array) -> float:
     number = (~np.isnan(values)).sum(axis=1)
     means = _standard(values, weights).sum(axis=1)[number > 0] / number[number > 0]
-    return mean_and_spread(means, weights[number > 0])[1]
+    return weighted_mean_std(means, weights[number > 0])[1]
 
 
 def _mean_correlation(values: Array, weights: Array) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from hidag.data.q_matrix import QSpec, read_q_matrix
-from hidag.data.sample_weights import weighted_rows
+from hidag.data.sample_weights import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.diagnostics.q_entry_tests import (
     NOT_JUDGED,
@@ -370,7 +370,7 @@ def validate_q(
         estimated = fit
     if not can_sum_states(result):
         raise too_many_states(result, "judging entries of Q")
-    counted, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
+    counted, weights = select_weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     values = counted.values
     model = given_q(result, values, weights)
     glance = screened_entries(model)
@@ -467,8 +467,8 @@ def _most_doubtful(model: GivenQ, glance: Sequence[Screened]) -> list[Screened]:
         gain = told.statistic - price(model, told.degrees)
         return gain if told.action == "add" else -gain
 
-    told_apart = [told for told in glance if told.action != NOT_JUDGED]
-    ranked = sorted(told_apart, key=lambda told: (-excess(told), told.item, told.latent))
+    make_unique = [told for told in glance if told.action != NOT_JUDGED]
+    ranked = sorted(make_unique, key=lambda told: (-excess(told), told.item, told.latent))
     if model.effects.conjunctive:
         return ranked
     # What is far from its price at a glance needs no refit.

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from hidag.data.missingness_patterns import SeenRows
-from hidag.data.sample_weights import scaled_to_effective, weighted_rows
+from hidag.data.missingness_patterns import MissingnessPatterns
+from hidag.data.sample_weights import scale_to_effective_size, select_weighted_rows
 from hidag.data.table import Observations
 from hidag.em.m_step import at_dispersion_floor
 from hidag.em.problem import Schedule
@@ -174,7 +174,7 @@ def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> d
         found.law,
         responses.expand(task.counted.values),
         # What is chance goes by how many rows of equal weight there are.
-        None if weights is None else scaled_to_effective(weights),
+        None if weights is None else scale_to_effective_size(weights),
         seed=task.seed,
         n_threads=task.n_threads,
     )
@@ -241,7 +241,7 @@ def _result(
         graph_by_likelihood=found.by_likelihood,
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,
-        seen_rows=SeenRows.of(task.counted.values, task.weights),
+        seen_rows=MissingnessPatterns.of(task.counted.values, task.weights),
     )
 
 
@@ -273,7 +273,7 @@ def fit_chosen_number(
     tell : callable
         Takes a sentence on what was chosen.
     """
-    counted, weights = weighted_rows(table, sample_weight)
+    counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     fits: dict[int, tuple[FitResult, list[warnings.WarningMessage]]] = {}
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.column_checks import warn_of_dates, warn_of_row_names, warn_of_twins
+from hidag.data.column_checks import warn_of_dates, warn_of_duplicate_columns, warn_of_row_ids
 from hidag.data.item_types import FamilyChoice, resolve_families
 from hidag.data.q_matrix import QSpec, read_q_matrix
-from hidag.data.sample_weights import rows_with_answers, warn_of_unanswered, weighted_rows
+from hidag.data.sample_weights import nonempty_rows, select_weighted_rows, warn_of_empty_rows
 from hidag.data.table import Observations
 from hidag.data.value_checks import check_values, warn_of_codes, warn_of_values
 from hidag.em.problem import Schedule
@@ -116,7 +116,7 @@ class FitTask:
     @property
     def n_unanswered(self) -> int:
         """Number of rows without any answer."""
-        return int((~rows_with_answers(self.table.values)).sum())
+        return int((~nonempty_rows(self.table.values)).sum())
 
     @property
     def enough_items(self) -> bool:
@@ -131,21 +131,21 @@ def least_items(n_latents: int) -> int:
 
 def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, Any]) -> FitTask:
     """Return what the estimator's settings ask of a table, or refuse it in a sentence."""
-    counted, weights = weighted_rows(table, sample_weight)
+    counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     n_latents = checked_count("n_latents", settings["n_latents"])
     levels = checked_levels(settings["levels"], n_latents)
     effects = Effects.of(settings["effects"])
     _check_number(n_latents, table.n_items)
     _check_stages(settings, counted.n_samples)
-    warn_of_unanswered(table, stacklevel=_STACK)
+    warn_of_empty_rows(table, stacklevel=_STACK)
     families = resolve_families(counted, settings["family"], weights)
     check_values(counted, families.families)
     warn_of_values(counted, families.families)
     warn_of_codes(counted, families.families)
-    warn_of_row_names(counted, families.families, families.inferred)
+    warn_of_row_ids(counted, families.families, families.inferred)
     warn_of_dates(counted)
-    warn_of_twins(counted, stacklevel=_STACK)
+    warn_of_duplicate_columns(counted, stacklevel=_STACK)
     q_spec = None
     if settings["q_matrix"] is not None:
         q_spec = read_q_matrix(settings["q_matrix"], table.names, n_latents)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.q_matrix import QSpec
-from hidag.data.table import frame_labels, open_frame, read_table, refuse_duplicates
+from hidag.data.table import check_unique_names, frame_labels, open_frame, read_table
 from hidag.exceptions import DataError, Setting, SettingError, invalid_setting
 from hidag.measurement.families.registry import canonical_name
 from hidag.measurement.terms import ALL_ORDERS, Effects
@@ -134,7 +134,7 @@ def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
     cells, names = q_matrix, None
     if labels is not None:
         words = tuple(str(label) for label in labels)
-        refuse_duplicates(words)
+        check_unique_names(words)
         if words and words[0].strip().lower() == _ITEM_COLUMN:
             frame = open_frame(q_matrix)
             items = tuple(str(cell) for cell in frame[frame.columns[0]].to_list())

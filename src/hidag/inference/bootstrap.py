@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.data.sample_weights import rows_with_answers
+from hidag.data.sample_weights import nonempty_rows
 from hidag.data.table import Observations, frame_labels
 from hidag.estimator import DCRL
 from hidag.exceptions import (
@@ -278,7 +278,7 @@ def _make_task(
             shape=weights.shape,
         )
     # The fit ignores empty rows; resampling them would change the number of rows used.
-    answered = rows_with_answers(table)
+    answered = nonempty_rows(table)
     settings = fit.get_params() if isinstance(fit, DCRL) else _stored_settings(result)
     settings |= {
         # Choices made from the whole table are not made again from a resample.

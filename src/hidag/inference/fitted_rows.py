@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.missingness_patterns import canonical_order
-from hidag.data.sample_weights import checked_weights, rows_with_answers, scaled_to_effective
+from hidag.data.sample_weights import check_weights, nonempty_rows, scale_to_effective_size
 from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.inference.information.item_derivatives import response_auxiliary
 from hidag.inference.information.posterior_tables import MAX_STATES, state_tables
@@ -31,7 +31,7 @@ def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
     Weights are scaled to sum to the effective sample size (Kish), so that only their ratios
     matter; None if all are equal.
     """
-    answered = rows_with_answers(values)
+    answered = nonempty_rows(values)
     if not answered.any():
         raise DataError(
             "no-answers",
@@ -41,10 +41,10 @@ def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
         )
     if given is None:
         return (values if answered.all() else values[answered]), None
-    weights = checked_weights(given, len(values), answered)
+    weights = check_weights(given, len(values), answered)
     used = weights > 0
     values, weights = values[used], weights[used]
-    return values, None if (weights == weights[0]).all() else scaled_to_effective(weights)
+    return values, None if (weights == weights[0]).all() else scale_to_effective_size(weights)
 
 
 def observable_values(result: FitResult, X: Any) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, logsumexp
 from scipy.stats import norm
 
-from hidag.data.sample_weights import weighted_rows
+from hidag.data.sample_weights import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import Choices, invalid_setting
@@ -303,7 +303,7 @@ def standard_errors(
     check_level(level)
     result = as_result(result, "standard errors need")
     require_weights(result, sample_weight, "standard errors")
-    rows, weights = weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
+    rows, weights = select_weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     free = FreeParameters.of(result, rows.values, weights)
     known = estimate_uncertainty(free, kind)
     covariance, absent = known.covariance.copy(), known.not_estimated

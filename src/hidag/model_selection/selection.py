@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hidag.data.column_checks import warn_of_twins
+from hidag.data.column_checks import warn_of_duplicate_columns
 from hidag.data.item_types import resolve_families
-from hidag.data.sample_weights import warn_of_unanswered, weighted_rows
+from hidag.data.sample_weights import select_weighted_rows, warn_of_empty_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import Choices, SettingError, invalid_setting
 from hidag.fitting.number_of_latents import (
@@ -376,10 +376,10 @@ def select(
         raise invalid_setting("folds", "a whole number of at least 0", folds)
     table = read_table(X, min_rows=2)
     numbers = _checked_latents(latents, table)
-    counted, weights = weighted_rows(table, sample_weight)
+    counted, weights = select_weighted_rows(table, sample_weight)
     # The line that called: the warning function, this one, the caller.
-    warn_of_unanswered(table, stacklevel=3)
-    warn_of_twins(counted, stacklevel=3)
+    warn_of_empty_rows(table, stacklevel=3)
+    warn_of_duplicate_columns(counted, stacklevel=3)
     # Correlations are asked without regard to what may be chosen: they may say more than that.
     largest = max(numbers[-1], largest_count(table.n_items))
     count = count_in_table(counted, family, weights, largest=largest)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from hidag.config import CONFIG
-from hidag.data.nonnumeric_cells import numbered
-from hidag.data.sample_weights import unanswered_in_words
+from hidag.data.cells import describe_coding
+from hidag.data.sample_weights import describe_empty_rows
 from hidag.exceptions import Advice, HidagWarning, Message, Setting
 from hidag.fitting.fit_warnings import (
     knowledge_conflicts,
@@ -57,7 +57,7 @@ def describe_fit(result: FitResult) -> list[str]:
     return [
         f"The data have {result.n_samples:,} rows and {plural(len(result.item_names), 'item')}"
         f"{missing}. The model has {describe_latents(result)}.",
-        *([f"{unanswered_in_words(n_empty, result.n_samples)}."] if n_empty else []),
+        *([f"{describe_empty_rows(n_empty, result.n_samples)}."] if n_empty else []),
         *_describe_answer_codes(result),
         *([f"The number of latents was selected from the data: {reason}."] if reason else []),
         *(["Sample weights were used."] if was_weighted(result) else []),
@@ -110,7 +110,7 @@ def _describe_answer_codes(result: FitResult) -> list[str]:
     for item, words in result.answer_words.items():
         items_by_words.setdefault(tuple(words), []).append(item)
     codes = [
-        f"{numbered(words)} ({join_names(items, limit=_MAX_NAMES)})"
+        f"{describe_coding(words)} ({join_names(items, limit=_MAX_NAMES)})"
         for words, items in items_by_words.items()
     ]
     return [f"Answers in words were coded as numbers: {'; '.join(codes)}."] if codes else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hidag.causal.causal_effects import AverageEffects, average_effects
 from hidag.causal.item_outcomes import effect_sizes
 from hidag.causal.probability_queries import WeightedSample, condition_law
-from hidag.data.sample_weights import rows_in_words
+from hidag.data.sample_weights import describe_rows
 from hidag.diagnostics.fit_statistics import LEVEL, FitStatistics, where_true
 from hidag.exceptions import Advice, Message, SettingError
 from hidag.formatting import plural
@@ -89,7 +89,7 @@ def goodness_of_fit_panel(statistics: FitStatistics, *, judged: bool = True) -> 
         paragraphs.append(
             f"Log-likelihood {c.log_likelihood:,.2f} with {plural(c.n_parameters, 'parameter')}: "
             f"AIC {c.aic:,.2f}, BIC {c.bic:,.2f}, EBIC {c.ebic:,.2f} "
-            f"({rows_in_words(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells)."
+            f"({describe_rows(c.n_rows, c.n_effective)}, {c.n_cells:,} observed cells)."
         )
     if statistics.absolute is not None:
         a = statistics.absolute
@@ -98,7 +98,7 @@ def goodness_of_fit_panel(statistics: FitStatistics, *, judged: bool = True) -> 
             f"Limited-information fit of the {a.n_items} categorical items: RMSEA2 {a.rmsea:.4f} "
             f"(90 % interval {a.interval[0]:.4f} to {a.interval[1]:.4f}), conventionally called "
             f"{verdict}; SRMSR {a.srmsr:.4f}; M2 {a.m2:,.1f}, df {a.degrees:,}, p {a.p_value:.3g} "
-            f"({rows_in_words(a.n_rows, a.n_effective)} without missing cells)."
+            f"({describe_rows(a.n_rows, a.n_effective)} without missing cells)."
         )
     tables = []
     for name, noun, caption, part, limit in (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import SeenRows
+from hidag.data.missingness_patterns import MissingnessPatterns
 from hidag.data.value_checks import read_known_items
 from hidag.exceptions import Advice, SettingError
 from hidag.identifiability.certificate import Certificate
@@ -79,7 +79,7 @@ class FitResult:
     item_families : tuple of str
         Families of the items if some are nominal, so that ``parameters`` has several rows for
         them; empty otherwise.
-    seen_rows : SeenRows or None
+    seen_rows : MissingnessPatterns or None
         Patterns of observed cells with their weights; None in files of early versions.
     seed : int
         Root of all random numbers of the fit.
@@ -130,7 +130,7 @@ class FitResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     item_families: tuple[str, ...] = ()
-    seen_rows: SeenRows | None = None
+    seen_rows: MissingnessPatterns | None = None
     seed: int = 0
     penalty_strength_used: float = np.nan
     penalty_threshold_used: float = np.nan

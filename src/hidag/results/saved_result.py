@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import SeenRows
+from hidag.data.missingness_patterns import MissingnessPatterns
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
@@ -157,11 +157,13 @@ def _law(
     return NetworkLaw(space, parents, tables)
 
 
-def _seen_rows(n_items: int, arrays: Mapping[str, NDArray[Any]]) -> SeenRows | None:
+def _seen_rows(n_items: int, arrays: Mapping[str, NDArray[Any]]) -> MissingnessPatterns | None:
     """Return the patterns of observed cells; None in files of early versions."""
     if "seen_bits" not in arrays:
         return None
-    return SeenRows(arrays["seen_bits"], n_items, arrays["seen_counted"], arrays["seen_squares"])
+    return MissingnessPatterns(
+        arrays["seen_bits"], n_items, arrays["seen_counted"], arrays["seen_squares"]
+    )
 
 
 def _start(record: Mapping[str, Any]) -> StartRecord:

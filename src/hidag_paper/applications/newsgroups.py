@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.readers import existing_file, read_file
+from hidag.data.readers import check_file_exists, read_file
 from hidag.data.table import read_table
 from hidag.exceptions import DataError, FileError
 from hidag.model_selection.candidates import Table as DataTable
@@ -72,7 +72,7 @@ def input_files(folder: Path) -> list[Path]:
 def read_counts(folder: Path) -> DataTable:
     """Return the counts of all words that occur, shape (N, J), with the Poisson family."""
     words = [row["word"] for row in _read_rows(folder / WORDS, ("col", "word"))]
-    triplets = read_table(read_file(existing_file(folder / COUNTS)))
+    triplets = read_table(read_file(check_file_exists(folder / COUNTS)))
     if tuple(triplets.names) != ("row", "col", "count"):
         raise DataError(
             "column-names",
@@ -133,7 +133,7 @@ def read_labels(folder: Path, n_rows: int) -> Labels:
 def _read_rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     """Return the rows of a small CSV file with text columns."""
     try:
-        with existing_file(path).open(encoding="utf-8", newline="") as stream:
+        with check_file_exists(path).open(encoding="utf-8", newline="") as stream:
             rows = list(csv.DictReader(stream))
     except FileError:
         raise

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.item_types import resolve_families
-from hidag.data.readers import existing_file, read_file, read_folder
-from hidag.data.sample_weights import effective_number, weighted_rows
+from hidag.data.readers import check_file_exists, read_file, read_folder
+from hidag.data.sample_weights import effective_sample_size, select_weighted_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, FileError
 from hidag.model_selection.candidates import Table as DataTable
@@ -80,7 +80,7 @@ class Survey:
 
     def to_table(self, families: Mapping[str, str]) -> DataTable:
         """Return the weighted rows with given families of the items."""
-        rows, weights = weighted_rows(self.observations, self.weights)
+        rows, weights = select_weighted_rows(self.observations, self.weights)
         return DataTable(rows, resolve_families(rows, families, weights).families, weights)
 
 
@@ -99,7 +99,7 @@ def read_survey(folder: Path) -> Survey:
             folder=folder,
         )
     table = read_table(source.table)
-    covariates = read_table(read_file(existing_file(folder / "covariates.csv")))
+    covariates = read_table(read_file(check_file_exists(folder / "covariates.csv")))
     if WEIGHT not in covariates.names:
         raise DataError(
             "missing-column",
@@ -130,7 +130,7 @@ def read_survey(folder: Path) -> Survey:
     return Survey(
         replace(table, values=values[known]),
         dict(source.types),
-        weights * (effective_number(weights) / weights.sum()),
+        weights * (effective_sample_size(weights) / weights.sum()),
         {
             name: covariates.values[known, c]
             for c, name in enumerate(covariates.names)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.q_matrix import read_q_matrix
-from hidag.data.readers import existing_file, read_folder, read_q
+from hidag.data.readers import check_file_exists, read_folder, read_q
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import DataError, FileError, Setting, SettingError
@@ -124,7 +124,7 @@ def read_times(folder: Path, q: str) -> TimssTable:
     place = inside if inside.is_dir() else folder
     responses, file = read_folder(place).table, place / Q_FILES[q]
     has_file = q == "official" or file.exists()
-    matrix = read_q(existing_file(file)) if has_file else printed_q()
+    matrix = read_q(check_file_exists(file)) if has_file else printed_q()
     table = _make_table(responses, "lognormal", matrix, place)
     if (table.values <= 0).any():
         raise DataError(

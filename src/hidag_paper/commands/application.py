@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, steps_told
+from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, status_line
 from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
 from hidag.cli.messages import join_command
 from hidag.cli.output_files import number, write_csv
@@ -69,7 +69,7 @@ def run_on_folder(
     **settings: Any,
 ) -> None:
     """Run an application on a folder of data, and print its steps."""
-    with steps_told() as observer:
+    with status_line() as observer:
         run_application(lambda: run(folder, observer=observer, **settings), out, inputs)
 
 

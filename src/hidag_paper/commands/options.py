@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hidag.cli.options import Seed, range_of
+from hidag.cli.options import Seed, parse_range
 
 #: Studies of the catalogue with a description and options for a first run; repeated here so that
 #: `--help` does not import them.
@@ -274,7 +274,7 @@ def nhanes(
     from hidag_paper.applications.nhanes import NUMBERS, input_files, run_nhanes
     from hidag_paper.commands.application import run_on_folder
 
-    numbers = range_of(latents) or NUMBERS
+    numbers = parse_range(latents) or NUMBERS
     run_on_folder(run_nhanes, folder, out, input_files(folder), seed=seed, numbers=numbers)
 
 
@@ -299,7 +299,7 @@ def newsgroups(
     from hidag_paper.applications.newsgroups import NUMBERS, input_files, run_newsgroups
     from hidag_paper.commands.application import run_on_folder
 
-    numbers = range_of(latents) or NUMBERS
+    numbers = parse_range(latents) or NUMBERS
     run_on_folder(run_newsgroups, folder, out, input_files(folder), seed=seed, numbers=numbers)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hidag.data.csv_text import import_arrow
+from hidag.data.cells import import_arrow
 from hidag.exceptions import Advice, FileError
 from hidag.results import versions_used
 

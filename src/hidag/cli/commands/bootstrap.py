@@ -9,11 +9,11 @@ from pathlib import Path
 
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, counting_bar, say
-from hidag.cli.data_source import weights_beside
+from hidag.cli.data_source import read_weights
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.messages import render
 from hidag.cli.output_files import BOOTSTRAP_FILES, RESAMPLES, files_read, number, write_csv
-from hidag.cli.read_options import read_again
+from hidag.cli.read_options import read_items
 from hidag.exceptions import HidagError
 from hidag.inference.bootstrap import BootstrapProgress, bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
@@ -44,8 +44,8 @@ def run_bootstrap(order: BootstrapOrder) -> None:
     result = load_result(order.fit)
     folder = order.fit if order.fit.is_dir() else order.fit.parent
     beside = () if order.weights is None else (order.weights,)
-    rows, labels = read_again(result, order.table, beside, order.missing)
-    weights = weights_beside(labels, order.weights, rows)
+    rows, labels = read_items(result, order.table, beside, order.missing)
+    weights = read_weights(labels, order.weights, rows)
     check_folder(folder, BOOTSTRAP_FILES, files_read(order.table), sign=BOOTSTRAP_FILES[-1])
     with collected_warnings(), counting_bar() as draw:
         found = bootstrap(

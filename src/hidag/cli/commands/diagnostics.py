@@ -12,11 +12,11 @@ from typing import Any
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.data_source import (
-    chosen_families,
-    kind_of_errors,
-    names_for_all,
+    choose_families,
+    choose_kind_of_errors,
+    families_for_all,
     read_source,
-    weights_beside,
+    read_weights,
 )
 from hidag.cli.folders import check_folder, fill_folder
 from hidag.cli.messages import render
@@ -28,7 +28,7 @@ from hidag.cli.output_files import (
     number,
     write_csv,
 )
-from hidag.cli.read_options import Reading, id_column_of, read_again, show_doubtful_names
+from hidag.cli.read_options import ReadOptions, find_id_column, read_items, warn_of_ids
 from hidag.diagnostics.classification import classify
 from hidag.diagnostics.fit_statistics import fit_statistics
 from hidag.diagnostics.person_fit import person_fit
@@ -59,9 +59,9 @@ def run_errors(
     if out is not None and patterns is not None and out.resolve() == patterns.resolve():
         raise SettingError(f"--out and --patterns both name {out}; they are two tables")
     result = load_result(fit)
-    rows, labels = read_again(result, table, [] if weights is None else [weights], missing)
-    counts = weights_beside(labels, weights, rows)
-    chosen = kind_of_errors(counts) if kind is None else kind
+    rows, labels = read_items(result, table, [] if weights is None else [weights], missing)
+    counts = read_weights(labels, weights, rows)
+    chosen = choose_kind_of_errors(counts) if kind is None else kind
     found = standard_errors(result, rows, sample_weight=counts, kind=chosen, level=level)
     _answer(found.table, out, found.to_rows() if as_json else found.summary())
     if patterns is not None:
@@ -89,7 +89,7 @@ def run_goodness(
     result = load_result(fit)
     beside = [] if weights is None else [weights]
     rows, names, labels = _rows_and_names(result, table, ids, missing, beside)
-    counts = weights_beside(labels, weights, rows)
+    counts = read_weights(labels, weights, rows)
     found = fit_statistics(result, rows, sample_weight=counts, n_tables=n_tables, random_state=seed)
     found = replace(found, notes=tuple(render(note) for note in found.notes))
     persons = person_fit(result, rows, ids=names, random_state=seed)
@@ -136,7 +136,7 @@ class ValidationOrder:
     Attributes
     ----------
     table, q, types, out : Path or None
-    reading : Reading
+    reading : ReadOptions
     family : tuple of str
     levels, effects : as `DCRL` takes them
     resamples, changes, seed : int
@@ -146,7 +146,7 @@ class ValidationOrder:
     table: Path
     q: Path | None
     types: Path | None
-    reading: Reading
+    reading: ReadOptions
     family: tuple[str, ...]
     levels: int | list[int]
     effects: str | int
@@ -165,7 +165,7 @@ def run_validate_q(order: ValidationOrder) -> None:
         order.table,
         order.types,
         order.q,
-        use_folder_types=not names_for_all(order.family),
+        use_folder_types=not families_for_all(order.family),
         optional_q=False,
         reading=order.reading,
     )
@@ -174,7 +174,7 @@ def run_validate_q(order: ValidationOrder) -> None:
             "say which Q-matrix is to be validated with --q, or give a folder that holds q.csv"
         )
     settings: dict[str, Any] = {
-        "family": chosen_families(order.family, source.types, tuple(source.table.column_names)),
+        "family": choose_families(order.family, source.types, tuple(source.table.column_names)),
         "effects": order.effects,
         "levels": order.levels,
         "random_state": order.seed,
@@ -213,12 +213,12 @@ def _rows_and_names(
 ) -> tuple[Any, list[Any] | None, dict[str, list[Any]]]:
     """Return the columns of a fit's items in a table, the rows' names if a column has them, and
     other columns as they stand."""
-    column = id_column_of(result, table, ids)
+    column = find_id_column(result, table, ids)
     named = [] if column is None else [column]
-    rows, labels = read_again(result, table, [*named, *beside], missing)
+    rows, labels = read_items(result, table, [*named, *beside], missing)
     if column is None:
         return rows, None, labels
-    show_doubtful_names(labels[column], column)
+    warn_of_ids(labels[column], column)
     return rows, labels[column], labels
 
 

@@ -12,10 +12,16 @@ from typing import Any
 import typer
 
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
-from hidag.cli.data_source import Source, chosen_families, names_for_all, read_source, truth_columns
+from hidag.cli.data_source import (
+    Source,
+    boolean_columns,
+    choose_families,
+    families_for_all,
+    read_source,
+)
 from hidag.cli.folders import FIT_SIGN, check_folder, fill_folder
 from hidag.cli.messages import join_command, render
-from hidag.cli.options import read_arrows, split_known
+from hidag.cli.options import parse_arrows, split_known
 from hidag.cli.output_files import (
     FIT_FILES,
     fit_files,
@@ -23,10 +29,10 @@ from hidag.cli.output_files import (
     remove_bootstrap,
     remove_goodness,
 )
-from hidag.cli.read_options import Reading, show_doubtful_names, with_reading
+from hidag.cli.read_options import ReadOptions, store_options, warn_of_ids
 from hidag.cli.result_text import say_result
 from hidag.data.readers import find_part
-from hidag.data.sample_weights import MANY_UNANSWERED, unanswered_in_words
+from hidag.data.sample_weights import MANY_EMPTY_ROWS, describe_empty_rows
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import FileError, HidagWarning, SettingError
@@ -69,10 +75,10 @@ def read_knowledge(
     if levels and told.tiers:
         raise SettingError(f"tiers are in {file} and in --tiers; say them once")
     whole = Knowledge(
-        (*told.required, *read_arrows(required, "--require", names)),
-        (*told.forbidden, *read_arrows(forbidden, "--forbid", names)),
+        (*told.required, *parse_arrows(required, "--require", names)),
+        (*told.forbidden, *parse_arrows(forbidden, "--forbid", names)),
         tuple(levels) or told.tiers,
-        (*told.hierarchy, *read_arrows(hierarchy, "--hierarchy", names)),
+        (*told.hierarchy, *parse_arrows(hierarchy, "--hierarchy", names)),
     )
     return whole if whole.to_dict() else None
 
@@ -105,13 +111,13 @@ class FitOrder:
         None where a Q-matrix or a list of levels tells; "auto" is chosen from the table.
     levels : int or list of int
     family : tuple of str
-        As `chosen_families` takes them.
+        As `choose_families` takes them.
     use_folder_q, plots : bool
     statistics : bool or None
         Whether the report says how well the model fits; None where that is quick.
     settings : mapping
         Of the estimator.
-    reading : Reading
+    reading : ReadOptions
         What is said about the columns.
     knowledge : function of the latents' names
         Gives what is known beforehand; without names where no Q-matrix has them.
@@ -128,7 +134,7 @@ class FitOrder:
     plots: bool
     statistics: bool | None
     settings: Mapping[str, Any]
-    reading: Reading
+    reading: ReadOptions
     knowledge: Callable[[Collection[str]], Knowledge | None]
 
 
@@ -138,7 +144,7 @@ def run_fit(order: FitOrder) -> None:
         order.table,
         order.types,
         order.q,
-        use_folder_types=not names_for_all(order.family),
+        use_folder_types=not families_for_all(order.family),
         use_folder_q=order.use_folder_q,
         reading=order.reading,
     )
@@ -149,19 +155,19 @@ def run_fit(order: FitOrder) -> None:
     for note in source.notes:
         say(note)
     if source.ids is not None and order.reading.id_column is not None:
-        show_doubtful_names(source.ids, order.reading.id_column)
+        warn_of_ids(source.ids, order.reading.id_column)
     known = order.knowledge(() if source.q is None else source.q.column_names)
     settings = {**order.settings, "levels": order.levels, "knowledge": known}
     result, values, warnings = fit_source(source, n_latents, order.family, settings)
-    result = with_reading(result, order.reading)
+    result = store_options(result, order.reading)
     say(
         f"{order.table}: {result.n_samples:,} rows, {plural(len(result.item_names), 'item')}, "
         f"{result.missing_share:.1%} of the cells missing"
     )
     n_empty = result.n_unanswered
     # Where they are many a warning says it.
-    if 0 < n_empty <= MANY_UNANSWERED * result.n_samples:
-        say(unanswered_in_words(n_empty, result.n_samples))
+    if 0 < n_empty <= MANY_EMPTY_ROWS * result.n_samples:
+        say(describe_empty_rows(n_empty, result.n_samples))
     if result.n_latents_reason:
         say(f"number of latents: {len(result.latent_names)}, as {result.n_latents_reason}")
     say()
@@ -238,7 +244,7 @@ def fit_source(
     source: Source, n_latents: int | str, family: tuple[str, ...], settings: Mapping[str, Any]
 ) -> tuple[FitResult, Any, list[HidagWarning]]:
     """Return the fit of a source, its values, shape (N, J), and the warnings it gave."""
-    families = chosen_families(family, source.types, tuple(source.table.column_names))
+    families = choose_families(family, source.types, tuple(source.table.column_names))
     with collected_warnings() as warnings, progress_bar() as observer:
         model = DCRL(
             n_latents,
@@ -247,7 +253,7 @@ def fit_source(
             observer=observer,
             **settings,
         ).fit(source.table, sample_weight=source.weights)
-    result = _with_truths(model.result_, truth_columns(source.table))
+    result = _with_truths(model.result_, boolean_columns(source.table))
     return result, read_table(source.table).values, warnings
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hidag.cli.console import columns, say, show_warning
 from hidag.cli.folders import FIT_SIGN
-from hidag.data.readers import existing_file, find_part, read_q, read_types
+from hidag.data.readers import check_file_exists, find_part, read_q, read_types
 from hidag.exceptions import DataError, FileError
 from hidag.identifiability.certificate import check_identifiability
 from hidag.measurement.families import family_names
@@ -96,7 +96,7 @@ def run_check(
 
 def _q_file(path: Path) -> Path:
     if not path.is_dir():
-        return existing_file(path)
+        return check_file_exists(path)
     found = find_part(path, "q")
     if found is None:
         raise FileError(f"the folder {path} holds no q.csv; name the file with the Q-matrix")
@@ -108,7 +108,7 @@ def _families(text: str | None, matrix: Any) -> str | list[str] | dict[str, str]
         return None
     if text.lower().endswith((".csv", ".tsv", ".parquet")):
         items = tuple(str(name) for name in matrix.column(0).to_pylist())
-        return dict(read_types(existing_file(Path(text)), items))
+        return dict(read_types(check_file_exists(Path(text)), items))
     names = [name.strip() for name in _BETWEEN_FAMILIES.split(text)]
     return names[0] if len(names) == 1 else names
 

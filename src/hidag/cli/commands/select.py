@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import collected_warnings, columns, say
-from hidag.cli.data_source import chosen_families, names_for_all, read_source
+from hidag.cli.data_source import choose_families, families_for_all, read_source
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.output_files import number, write_csv
-from hidag.cli.read_options import Reading
+from hidag.cli.read_options import ReadOptions
 from hidag.formatting import plural
 from hidag.model_selection.selection import COLUMNS, Selection
 from hidag.model_selection.selection import select as select_latents
@@ -48,10 +48,10 @@ class SelectOrder:
     table, types, out : Path or None
     latents : sequence of int or None
         Numbers to choose from.
-    reading : Reading
+    reading : ReadOptions
         What is said about the columns.
     family : tuple of str
-        As `chosen_families` takes them.
+        As `choose_families` takes them.
     plots, as_json : bool
     settings : mapping
         Of `hidag.select`.
@@ -59,7 +59,7 @@ class SelectOrder:
 
     table: Path
     latents: tuple[int, ...] | None
-    reading: Reading
+    reading: ReadOptions
     types: Path | None
     family: tuple[str, ...]
     out: Path | None
@@ -74,13 +74,13 @@ def run_select(order: SelectOrder) -> None:
         order.table,
         order.types,
         None,
-        use_folder_types=not names_for_all(order.family),
+        use_folder_types=not families_for_all(order.family),
         use_folder_q=False,
         reading=order.reading,
     )
     if order.out is not None:
         check_folder(order.out, SELECT_FILES, source.files, sign=SELECT_FILES[-1])
-    families = chosen_families(order.family, source.types, tuple(source.table.column_names))
+    families = choose_families(order.family, source.types, tuple(source.table.column_names))
     if not order.as_json:
         for note in source.notes:
             say(note)

@@ -21,10 +21,10 @@ from hidag.causal.item_outcomes import (
 from hidag.cli.commands.inspection import load_result
 from hidag.cli.console import collected_warnings, columns, say, show_warning
 from hidag.cli.messages import render
-from hidag.cli.options import read_pairs
+from hidag.cli.options import parse_pairs
 from hidag.cli.output_files import check_file, jsonable, number, write_csv
 from hidag.cli.result_text import cut_apart
-from hidag.data.csv_text import TRUTH_WORDS
+from hidag.data.cells import BOOLEAN_WORDS
 from hidag.exceptions import Advice, FileError, SettingError
 from hidag.formatting import format_number, format_range, format_row
 from hidag.identifiability.findings import join_names
@@ -66,9 +66,9 @@ def run_whatif(
         _run_effects(result, draws, out, as_json)
         return
     names = {*result.latent_names, *result.item_names}
-    typed = read_pairs(given, "--given", names)
+    typed = parse_pairs(given, "--given", names)
     known = _in_numbers(typed, result)
-    answer = what_if(result, read_pairs(do, "--do", names), known)
+    answer = what_if(result, parse_pairs(do, "--do", names), known)
     rows = answer.rows()
     if out is not None:
         _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
@@ -100,7 +100,7 @@ def _in_numbers(given: Mapping[str, str], result: FitResult) -> dict[str, str]:
         if value.casefold() in words:
             out[name] = f"{words.index(value.casefold())}"
             continue
-        truth = TRUTH_WORDS.get(value.lower())
+        truth = BOOLEAN_WORDS.get(value.lower())
         yes_or_no = (
             name not in result.latent_names and name in family and item_type(family[name]).is_binary
         )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from hidag.data.missingness_patterns import SeenRows
+from hidag.data.missingness_patterns import MissingnessPatterns
 from hidag.fitting.information_criteria import item_designs
 from hidag.formatting import plural
 from hidag.identifiability.information import ResponseModel
@@ -190,14 +190,14 @@ def _covariance_root(score: Array, shares: Array, squares: Array) -> Array:
     return np.asarray(root / scale[:, None])
 
 
-def observed_patterns(result: FitResult) -> SeenRows:
+def observed_patterns(result: FitResult) -> MissingnessPatterns:
     """Return the missingness patterns of a fit; complete rows if it stores none."""
     if result.seen_rows is not None:
         return result.seen_rows
     n_items = len(result.item_names)
     complete = np.packbits(np.ones((1, n_items), dtype=bool), axis=1)
     n_rows = np.array([result.n_counted])
-    return SeenRows(complete, n_items, n_rows, n_rows)
+    return MissingnessPatterns(complete, n_items, n_rows, n_rows)
 
 
 def _draw_responses(

@@ -3,23 +3,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.cli.data_source import survey_weights, weights_beside
-from hidag.data.csv_text import import_arrow
+from hidag.cli.data_source import read_weights, scale_survey_weights
+from hidag.data.cells import import_arrow
 from hidag.exceptions import DataError
 
 
 def test_rows_without_an_answer_have_no_weight_in_a_survey():
     table = import_arrow("pyarrow").table({"a": [1.0, None, 0.0, None], "b": [0.0, None, 1.0, 1.0]})
-    found = weights_beside({"w": ["1", "50", "2", "3"]}, "w", table)
+    found = read_weights({"w": ["1", "50", "2", "3"]}, "w", table)
     # Kish's number of the three rows that hold an answer, whatever the other one weighs.
     np.testing.assert_allclose(found, np.array([1, 0, 2, 3]) * 6 / 14)
 
 
 def test_weights_that_leave_one_row_name_it():
     with pytest.raises(DataError) as refused:
-        survey_weights([1, 1, 1e9, 1], "w", np.ones(4, dtype=bool))
+        scale_survey_weights([1, 1, 1e9, 1], "w", np.ones(4, dtype=bool))
     assert str(refused.value) == (
-        "the weights in column 'w' let the table tell less than 2 rows of equal weight would: row "
-        "3 below the names carries 1e+09 of 1e+09, nearly all of the weight; look at the weight "
-        "of that row"
+        "the weights in column 'w' have an effective sample size below 2: row 3 below the names "
+        "has 1e+09 of 1e+09, nearly all of the weight; check the weight of that row"
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, select
-from hidag.data.sample_weights import unanswered_in_words
+from hidag.data.sample_weights import describe_empty_rows
 from hidag.diagnostics import classify, fit_statistics, person_fit, validate_q
 from hidag.exceptions import DataError, HidagWarning
 from hidag.fitting.information_criteria import information_criteria
@@ -41,7 +41,7 @@ def both_fits(tables, weights=None, **settings):
     if weights is not None:
         wide = np.full(len(padded), 7.0)
         wide[places] = weights
-    with pytest.warns(HidagWarning, match="500 of 800 rows have no answer and count for nothing"):
+    with pytest.warns(HidagWarning, match="500 of 800 rows have no response and are ignored"):
         longer = fitted(padded, wide, **settings)
     return fitted(values, weights, **settings), longer, wide
 
@@ -91,7 +91,7 @@ def test_empty_rows_are_placed_by_the_law_and_marked(tables):
     assert (ours.n_answers[empty] == 0).all()
     assert ours.people().column("n_answers")[int(empty[0])] == 0
     assert ours.notes == (
-        "500 of 800 rows have no answer and count for nothing: such a row is placed by the law "
+        "500 of 800 rows have no response and are ignored: such a row is placed by the law "
         "alone, as anybody would be of whom nothing is known (n_answers 0)",
         *theirs.notes,
     )
@@ -126,9 +126,9 @@ def test_few_empty_rows_are_told_with_the_fit_only(tables):
     values = tables[0]
     result = fitted(np.vstack([values, np.full((3, 8), np.nan)]), q_matrix=Q)
     n = len(values)
-    assert f"3 of {n + 3} rows have no answer and count for nothing." in describe_fit(result)
+    assert f"3 of {n + 3} rows have no response and are ignored." in describe_fit(result)
     assert result.n_samples == n + 3
-    assert unanswered_in_words(1, 20) == "1 of 20 rows has no answer and counts for nothing"
+    assert describe_empty_rows(1, 20) == "1 of 20 rows has no response and is ignored"
 
 
 def test_tables_with_too_few_rows_that_have_an_answer_are_refused(tables):
@@ -141,7 +141,7 @@ def test_tables_with_too_few_rows_that_have_an_answer_are_refused(tables):
     with pytest.raises(DataError) as refused:
         DCRL(2).fit(tables[1], sample_weight=weights)
     assert str(refused.value) == (
-        "sample_weight must be above zero for at least 2 rows that have an answer"
+        "sample_weight must be above zero for at least 2 rows that have a response"
     )
 
 
@@ -152,8 +152,8 @@ def test_one_row_that_carries_all_the_weight_is_named():
     with pytest.raises(DataError) as refused:
         DCRL(1).fit(x, sample_weight=weights)
     assert str(refused.value) == (
-        "sample_weight must let more than one row count, but row 4 (counting from 0) carries 1 of "
-        "1, nearly all of the weight; look at the weight of that row"
+        "sample_weight must let more than one row count, but row 4 (counting from 0) has 1 of 1, "
+        "nearly all of the weight; check the weight of that row"
     )
 
 

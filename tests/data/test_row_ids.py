@@ -12,7 +12,7 @@ import pytest
 
 from hidag import DCRL
 from hidag.data import read_file, read_table, resolve_families
-from hidag.data.column_checks import seem_to_name_rows, warn_of_row_names
+from hidag.data.column_checks import looks_like_row_ids, warn_of_row_ids
 from hidag.data.type_inference import infer_family
 from hidag.exceptions import DataError, HidagWarning
 
@@ -34,15 +34,16 @@ REMEDY = "drop a column that identifies the rows, or set its family to use it as
 def test_numbers_that_were_handed_out_are_no_counts(names: np.ndarray, reason: str) -> None:
     guess = infer_family(names.astype(float))
     assert guess.family is None
-    assert guess.names_rows
+    assert guess.is_row_id
     assert guess.reason == (
-        f"holds whole numbers from {reason}, which repeat less than answers do: names of the rows?"
+        f"holds whole numbers from {reason}, which repeat less often than responses do: row "
+        "identifiers?"
     )
 
 
 def test_some_numbers_of_a_long_list_are_known_as_names() -> None:
     sample = np.random.default_rng(2).permutation(50_000)[:1800].astype(float)
-    assert infer_family(sample).names_rows
+    assert infer_family(sample).is_row_id
 
 
 LAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
@@ -63,7 +64,7 @@ def test_answers_are_not_taken_for_names_of_rows(law: str, n_rows: int) -> None:
     rng = np.random.default_rng(3)
     for _ in range(100):
         values = LAWS[law](rng, n_rows).astype(float)
-        assert not seem_to_name_rows(np.unique(values), n_rows)
+        assert not looks_like_row_ids(np.unique(values), n_rows)
 
 
 def test_a_column_of_row_numbers_is_refused_with_what_to_do() -> None:
@@ -73,7 +74,7 @@ def test_a_column_of_row_numbers_is_refused_with_what_to_do() -> None:
     assert str(caught.value) == (
         "family='auto' cannot infer the type of 2 of 3 items:\n"
         "  'id': holds whole numbers from 1 to 40 (40 different in 40 cells), which repeat less "
-        "than answers do: names of the rows?\n"
+        "often than responses do: row identifiers?\n"
         "  'mood': holds whole numbers from 1 to 3 (3 different): grades of a scale or a count?\n"
         f"{REMEDY}; set the types of the others, for instance family={{'mood': 'ordinal'}}; the "
         "other items stay 'auto'"
@@ -83,7 +84,7 @@ def test_a_column_of_row_numbers_is_refused_with_what_to_do() -> None:
     assert str(caught.value) == (
         "family='auto' cannot infer the type of 1 of 3 items:\n"
         "  'id': holds whole numbers from 1 to 40 (40 different in 40 cells), which repeat less "
-        "than answers do: names of the rows?\n"
+        "often than responses do: row identifiers?\n"
         f"{REMEDY}"
     )
     kept = resolve_families(read_table(data), {"mood": "ordinal", "id": "poisson"})
@@ -113,7 +114,7 @@ def test_text_with_leading_zeros_is_no_count(column: object) -> None:
         resolve_families(table, "auto")
     assert str(caught.value) == (
         "family='auto' cannot infer the type of 1 of 1 items:\n"
-        "  'item_0': holds whole numbers with leading zeros: names of the rows, or codes?\n"
+        "  'item_0': holds whole numbers with leading zeros: row identifiers or codes?\n"
         f"{REMEDY}"
     )
     assert resolve_families(table, "poisson").families == ("poisson",)
@@ -142,18 +143,18 @@ def test_counts_that_hardly_repeat_are_fitted_with_a_warning() -> None:
     choice = resolve_families(table, {"count": "poisson"})
     assert choice.families == ("poisson", "poisson")
     with pytest.warns(HidagWarning) as caught:
-        warn_of_row_names(table, choice.families, choice.inferred)
+        warn_of_row_ids(table, choice.families, choice.inferred)
     assert [str(one.message) for one in caught] == [
         "item 'wide' is modelled as counts, but 100 of its 100 cells are different, as row "
         f"identifiers are (1 of 2 items); {REMEDY}"
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_row_names(table, choice.families, (False, True))
+        warn_of_row_ids(table, choice.families, (False, True))
 
 
 def test_fits_refuse_row_numbers() -> None:
     X = pd.DataFrame({f"q{j}": RNG.integers(0, 2, 60) for j in range(5)})
     X["id"] = range(60)
-    with pytest.raises(DataError, match="names of the rows"):
+    with pytest.raises(DataError, match="row identifiers"):
         DCRL(1).fit(X)

@@ -105,7 +105,7 @@ def test_commands_after_the_fit_read_and_speak_the_words(fitted, survey, run, tm
 def test_a_table_of_words_is_told_which_options_to_type(survey, refused) -> None:
     sentence = refused("fit", survey, "--latents", "2", "--id", "person")
     assert sentence.endswith(
-        "or list the answers with --words 'q*=always,at times,never,often' --words "
+        "or list the labels with --words 'q*=always,at times,never,often' --words "
         "region=East,north,south, separated by < from low to high if they are ordered; leave out a "
         "column that is not an item with --drop q1, or with --id q1 if it identifies rows"
     )
@@ -114,7 +114,7 @@ def test_a_table_of_words_is_told_which_options_to_type(survey, refused) -> None
 @pytest.mark.parametrize("text", ["region", "=a,b", "region=north", "region="])
 def test_half_an_option_is_refused(survey, refused, text: str) -> None:
     assert refused("fit", survey, "--latents", "2", "--words", text) == (
-        "--words takes COLUMN=WORDS with commas between them, or < where they have an order, such "
+        "--words takes COLUMN=LABELS, separated by commas, or by < if they are ordered, such "
         f"as 'mood=low<middle<high', got {text!r}"
     )
 
@@ -141,7 +141,7 @@ def test_parquet_is_read_like_text(survey, run, refused, tmp_path) -> None:
         == (run("fit", survey, *about, *WORDS).split("log-likelihood")[1])
     )
     sentence = refused("fit", table, *about)
-    assert "recode the text as numbers, list its answers with --words q1=WORDS" in sentence
+    assert "recode the text as numbers, list its labels with --words q1=LABELS" in sentence
 
 
 def test_a_family_with_more_values_than_words_has_numbers_for_the_rest(survey, run, tmp_path):

@@ -1,0 +1,393 @@
+"""Convert the cells of a column, Python objects or text, to numbers."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import numbers
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.exceptions import DataError, SettingError, import_extra
+from hidag.measurement.families import default_family
+
+MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "null", "None", "."})
+"""Text that stands for a missing answer, in files as well as in text columns of a table."""
+
+BOOLEAN_WORDS = {
+    "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0,
+}  # fmt: skip
+"""Text (in any case) that is read as 1 and 0 if a column holds nothing else."""
+
+# float() alone would also read '1_000' and digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)\Z")
+# Row identifiers and codes are written with leading zeros, counts are not.
+LEADING_ZEROS = r"\s*0[0-9]+\s*"
+_PADDED = re.compile(LEADING_ZEROS)
+_PLAIN_TYPES = frozenset({float, int, bool, type(None), np.float64, np.int64, np.bool_})
+_DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+#: A column with more different texts has no categories.
+_MAX_LABELS = 12
+#: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+#: Numbers with a decimal comma, perhaps with points between thousands.
+_DECIMAL_COMMA = re.compile(
+    r"[+-]?(?:[0-9]*|[1-9][0-9]{0,2}(?:\.[0-9]{3})+),[0-9]+(?:[eE][+-]?[0-9]+)?"
+)
+
+CellKind = Literal["text", "date", "object", "complex"]
+
+
+@dataclass(frozen=True)
+class BadCells:
+    """The cells of a column that are not numbers.
+
+    Attributes
+    ----------
+    kind : {"text", "date", "object", "complex"}
+        Kind of the first bad cell.
+    row : int
+        Position of the first bad cell, counting from 0.
+    content : str
+        The first bad cell as Python writes it, shortened.
+    type_name : str
+    count : int
+    among_booleans : bool
+        Whether most cells are yes or no (or similar), which are then not counted as bad.
+    """
+
+    kind: CellKind
+    row: int
+    content: str
+    type_name: str
+    count: int
+    among_booleans: bool = False
+
+
+def convert_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64], BadCells | None]:
+    """Return a column as float64 with NaN for missing cells, and the cells that are not numbers.
+
+    Parameters
+    ----------
+    cells : ndarray of object, shape (N,)
+        Numbers, text that reads as a number, booleans, and markers of a missing answer: None,
+        NaN, pandas' NA and NaT, or one of `MISSING_WORDS`.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (N,)
+        Bad cells are NaN.
+    bad : BadCells or None
+    """
+    listed = cells.tolist()
+    # Most object columns hold plain numbers and None only; numpy reads those at C speed.
+    if set(map(type, listed)) <= _PLAIN_TYPES:
+        try:
+            return cells.astype(np.float64), None
+        except OverflowError:  # An integer beyond float64 becomes an infinity below.
+            pass
+    pandas = sys.modules.get("pandas")  # If pandas is not loaded, no cell holds its markers.
+    markers = () if pandas is None else (pandas.NA, pandas.NaT)
+    read = [_read_cell(cell, markers) for cell in listed]
+    values = np.array([number for number, _ in read])
+    bad_rows = [row for row, (_, kind) in enumerate(read) if kind is not None]
+    if not bad_rows:
+        return values, None
+    words = [cell.strip().lower() if isinstance(cell, str) else None for cell in listed]
+    if np.isnan(values).all() and all(words[row] in BOOLEAN_WORDS for row in bad_rows):
+        values[bad_rows] = [BOOLEAN_WORDS[str(words[row])] for row in bad_rows]
+        return values, None
+    answers = sorted({*bad_rows, *np.flatnonzero(~np.isnan(values)).tolist()})
+    others = [row for row in answers if words[row] not in BOOLEAN_WORDS]
+    # Both values must occur: F beside M does not mean false.
+    both = {BOOLEAN_WORDS[word] for word in words if word in BOOLEAN_WORDS} == {0.0, 1.0}
+    among_booleans = bool(others) and both and 2 * len(others) < len(answers)
+    rows = others if among_booleans else bad_rows
+    first = listed[rows[0]]
+    bad = BadCells(
+        kind=read[rows[0]][1] or "text",
+        row=rows[0],
+        content=shorten(first),
+        type_name=type(first).__name__,
+        count=len(rows),
+        among_booleans=among_booleans,
+    )
+    return values, bad
+
+
+def _read_cell(cell: Any, markers: tuple[Any, ...]) -> tuple[float, CellKind | None]:
+    """Return the number in a cell (NaN for missing), and its kind if it is not a number."""
+    nan = float("nan")
+    if cell is None or cell is np.ma.masked or any(cell is marker for marker in markers):
+        return nan, None
+    if isinstance(cell, bytes):
+        cell = cell.decode("latin-1")
+    if isinstance(cell, str):
+        number = read_number(cell)
+        return (nan, "text") if number is None else (number, None)
+    if isinstance(cell, _DATE_TYPES):
+        return nan, "date"
+    if isinstance(cell, decimal.Decimal):
+        return (nan if cell.is_nan() else float(cell)), None
+    if isinstance(cell, numbers.Real | np.bool_):
+        try:
+            return float(cell), None
+        except OverflowError:
+            return float("inf"), None
+    return nan, ("complex" if isinstance(cell, numbers.Complex) else "object")
+
+
+def read_number(text: str) -> float | None:
+    """Return the number in a text, NaN for a missing answer, None if it is neither."""
+    text = text.strip()
+    if text in MISSING_WORDS:
+        return float("nan")
+    return float(text) if _NUMBER.match(text.lower()) else None
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell of text or numbers is a missing answer."""
+    if isinstance(cell, str):
+        cell = read_number(cell) or 0.0  # Text that is not a number is an answer.
+    return cell is None or bool(cell != cell)
+
+
+def has_leading_zeros(cells: NDArray[np.object_]) -> bool:
+    """Return whether some cell is text such as '007'."""
+    return any(isinstance(cell, str) and _PADDED.fullmatch(cell) for cell in cells.tolist())
+
+
+def is_boolean_column(cells: NDArray[np.object_]) -> bool:
+    """Return whether a column holds yes and no (or similar) and missing answers only."""
+    words = any(isinstance(c, str) and c.strip().lower() in BOOLEAN_WORDS for c in cells.tolist())
+    return words and convert_cells(cells)[1] is None
+
+
+def shorten(cell: Any, width: int = 40) -> str:
+    """Return a cell as Python writes it, cut to `width` characters."""
+    plain = isinstance(cell, datetime.date | datetime.timedelta | datetime.time | np.generic)
+    written = str(cell) if plain else repr(cell)
+    return written if len(written) <= width else written[: width - 3] + "..."
+
+
+def import_arrow(module: str) -> Any:
+    """Return a module of pyarrow."""
+    return import_extra(module, "reading files", "io")
+
+
+def replace_column(table: Any, name: str, cells: Sequence[Any], kind: Any = "string") -> Any:
+    """Return a pyarrow table with other cells in one column."""
+    column = import_arrow("pyarrow").array(cells, type=kind)
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def remove_missing_codes(table: Any, codes: Mapping[str, Sequence[str]]) -> Any:
+    """Return a pyarrow table with null in place of codes for missing answers.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Of text or numbers.
+    codes : mapping from column to codes
+        As text; a number matches however it is written.
+    """
+    for name, words in codes.items():
+        matching = {n for n in map(read_number, words) if n is not None and n == n}
+        kind = table.column(name).type
+        if import_arrow("pyarrow").types.is_dictionary(kind):
+            kind = kind.value_type
+        cells = table.column(name).to_pylist()
+        kept = [None if _is_code(cell, words, matching) else cell for cell in cells]
+        table = replace_column(table, name, kept, kind)
+    return table
+
+
+def _is_code(cell: Any, words: Sequence[str], matching: set[float]) -> bool:
+    if isinstance(cell, str):
+        return cell.strip() in words or read_number(cell) in matching
+    return cell in matching
+
+
+# Category labels.
+
+
+@dataclass(frozen=True)
+class CategoryLabels:
+    """The labels of a column's categories; the first is coded 0, the next 1.
+
+    Attributes
+    ----------
+    labels : tuple of str
+    ordered : bool
+    """
+
+    labels: tuple[str, ...]
+    ordered: bool
+
+    def __post_init__(self) -> None:
+        distinct = {label.casefold() for label in self.labels}
+        if len(self.labels) < 2 or len(distinct) < len(self.labels) or "" in distinct:
+            raise SettingError(
+                "invalid-labels",
+                "a column needs at least two labels that differ by more than upper and lower "
+                "case, got {labels}",
+                labels=", ".join(map(repr, self.labels)),
+            )
+
+    @property
+    def family(self) -> str:
+        """The family of such items: binary for two labels, ordinal or categorical for more."""
+        if len(self.labels) == 2:
+            return default_family("binary")
+        if not self.ordered:
+            return default_family("categories")
+        return f"{default_family('grades')}({len(self.labels)})"
+
+
+def describe_coding(labels: Sequence[str]) -> str:
+    """Return which number codes which label: "0 never, 1 often"."""
+    return ", ".join(f"{number} {label}" for number, label in enumerate(labels))
+
+
+def encode_labels(table: Any, labels: Mapping[str, CategoryLabels]) -> Any:
+    """Return a pyarrow table with codes, as text, in place of labels; case does not matter.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Of text, perhaps dictionary-encoded.
+    labels : mapping from column to CategoryLabels
+
+    Raises
+    ------
+    DataError
+        If a cell is not one of the labels.
+    """
+    for name, known in labels.items():
+        codes = {label.casefold(): f"{code}" for code, label in enumerate(known.labels)}
+        cells = [None if is_missing(cell) else cell for cell in table.column(name).to_pylist()]
+        keys = [None if cell is None else str(cell).strip().casefold() for cell in cells]
+        other = [row for row, key in enumerate(keys) if key is not None and key not in codes]
+        if other:
+            raise DataError(
+                "unknown-label",
+                "column {item!r} must hold one of {labels}, but has {content} in row {row} below "
+                "the names ({n} of {n_rows} cells)",
+                advice="list all of its labels, or leave the cell empty if the answer is missing",
+                item=name,
+                labels=", ".join(map(repr, known.labels)),
+                content=shorten(cells[other[0]]),
+                row=other[0] + 1,
+                n=len(other),
+                n_rows=table.num_rows,
+            )
+        table = replace_column(table, name, [None if key is None else codes[key] for key in keys])
+    return table
+
+
+def find_labels(cells: Sequence[Any]) -> tuple[str, ...]:
+    """Return the different texts of a column, sorted; none if they are many or seldom repeat."""
+    texts = [str(cell).strip() for cell in cells if not is_missing(cell)]
+    found = {text.casefold(): text for text in reversed(texts)}
+    if not 2 <= len(found) <= min(_MAX_LABELS, len(texts) // 2):
+        return ()
+    return tuple(sorted(found.values()))
+
+
+# Decimal commas. A comma marks decimals or separates thousands. Some cells cannot be of the other
+# kind: 0,5 and 1,25 have decimals; 1,234,567 and 1,234.5 have thousands. 1,016 may be either and is
+# read like the others of the file. A file with decimal points as well is not converted.
+
+
+def convert_decimal_commas(table: Any, columns: Sequence[str]) -> tuple[Any, str]:
+    """Return a table with points in place of decimal commas, and a note about the conversion.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Of text.
+    columns : sequence of str
+        Columns that are written alike.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        Unchanged if no comma certainly marks decimals, or if the file uses another notation too.
+    note : str
+        Empty if the table is unchanged.
+    """
+    cells = list(_cells_with(",", table, columns))
+    certain = [(name, c) for name, c in cells if _is_decimal(c) and not _THOUSANDS.fullmatch(c)]
+    thousands = any(_THOUSANDS.fullmatch(c) and not _is_decimal(c) for _, c in cells)
+    if not certain or thousands or find_decimal_point(table, columns) is not None:
+        return table, ""
+    converted = list(dict.fromkeys(name for name, cell in cells if _is_decimal(cell)))
+    for name in converted:
+        texts = [None if c is None else c.strip() for c in table.column(name).to_pylist()]
+        table = replace_column(
+            table, name, [_with_point(c) if c and _is_decimal(c) else c for c in texts]
+        )
+    where, cell = certain[0]
+    noun = "column" if len(converted) == 1 else "columns"
+    return table, (
+        f"a comma marks decimals in {len(converted)} {noun}: {cell!r} in {where} is read as "
+        f"{_with_point(cell)}"
+    )
+
+
+def find_decimal_point(table: Any, columns: Sequence[str]) -> tuple[str, str] | None:
+    """Return column and text of a number with a decimal point, or None."""
+    cells = _cells_with(".", table, columns)
+    return next(((name, text) for name, text in cells if read_number(text) is not None), None)
+
+
+def advise_on_commas(cell: str, cells: Sequence[Any], point: tuple[str, str] | None = None) -> str:
+    """Return how to write a number with commas; nothing if the cell is not one.
+
+    Parameters
+    ----------
+    cell : str
+    cells : sequence
+        Of the column.
+    point : tuple of str, optional
+        Column and text of a number with a decimal point, if that is why commas are not read.
+    """
+    if _THOUSANDS.fullmatch(cell):
+        texts = [one.strip() for one in cells if isinstance(one, str)]
+        others = [one for one in texts if _is_decimal(one) and not _THOUSANDS.fullmatch(one)]
+        advice = f"write {cell.replace(',', '')} if its commas separate thousands"
+        if _is_decimal(cell):
+            like = f", as in {shorten(others[0])}" if others else ""
+            advice += f", {_with_point(cell)} if they mark decimals{like}"
+        return advice
+    if not _is_decimal(cell):
+        return ""
+    if point is None:
+        return "write decimals with a point"
+    return (
+        f"write decimals with a point, and thousands without any: there is {shorten(point[1])} in "
+        f"column {point[0]!r}"
+    )
+
+
+def _is_decimal(text: str) -> bool:
+    return _DECIMAL_COMMA.fullmatch(text) is not None
+
+
+def _with_point(text: str) -> str:
+    return text.replace(".", "").replace(",", ".")
+
+
+def _cells_with(mark: str, table: Any, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield column and stripped text of the different cells that contain a mark."""
+    compute = import_arrow("pyarrow.compute")
+    for name in columns:
+        column = table.column(name)
+        for text in column.filter(compute.match_substring(column, mark)).unique().to_pylist():
+            yield name, text.strip()
