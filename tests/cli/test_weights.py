@@ -40,8 +40,8 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     out, said = fitted
     worth = weights.sum() ** 2 / (weights**2).sum()
     assert (
-        f"weights from column stands_for: {len(answers)} rows tell as much as {worth:.0f} of equal "
-        "weight" in said
+        f"weights from column stands_for: {len(answers)} rows, effective sample size {worth:.0f}"
+        in said
     )
     result = library.load(out / "result.npz")
     assert result.item_names == tuple(ITEMS)
@@ -53,7 +53,7 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     page = (out / "report.html").read_text("utf-8")
     assert "Sample weights were used." in page
     assert "these statistics count every row once" not in page
-    assert f"400 rows (worth {worth:.1f} of equal weight)" in page
+    assert f"400 rows (effective sample size {worth:.1f})" in page
     assert "Q-matrix validation" in page
     assert "averages over the rows of the table, each counted once" in page
 
@@ -114,8 +114,8 @@ def test_goodness_counts_rows_by_the_weights_of_the_fit(hidag, fitted, survey, a
     ran = hidag(*order)
     assert ran.exit_code == 0, ran.stderr
     worth = weights.sum() ** 2 / (weights**2).sum()
-    assert f"400 rows (worth {worth:.1f} of equal weight), 3,200 observed cells" in ran.stdout
-    assert "of equal weight) without a missing cell" in ran.stdout
+    assert f"400 rows (effective sample size {worth:.1f}), 3,200 observed cells" in ran.stdout
+    assert ") without a missing cell" in ran.stdout
     assert "every row once" not in ran.stdout
     assert f"person fit (lz) of {len(answers)} rows" in ran.stdout
     found = json.loads(hidag(*order, "--json").stdout)
@@ -151,7 +151,7 @@ def test_standard_errors_are_those_for_weights_whatever_the_unit_of_the_weights(
 
 def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, survey, weights):
     worth = weights.sum() ** 2 / (weights**2).sum()
-    words = f"tell as much as {worth:.0f} of equal weight"
+    words = f"effective sample size {worth:.0f}"
     chosen = hidag("select", survey, "--weights", "stands_for", "--fits", "none")
     assert chosen.exit_code == 0, chosen.stderr
     assert words in chosen.stdout
@@ -170,17 +170,17 @@ def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, sur
         (
             "-1",
             "weights must be finite numbers >= 0, but column 'w' has -1 in row 2 "
-            "below the names (1 of 3 rows); use 0 to leave a row out",
+            "below the names (1 of 3 rows); use 0 to exclude a row",
         ),
         (
             "",
             "column 'w' must hold a number in every row, but it has nothing in row 2 below the "
-            "names (1 of 3 rows); fill it in, or use 0 to leave a row out",
+            "names (1 of 3 rows); fill it in, or use 0 to exclude a row",
         ),
         (
             "much",
             "column 'w' must hold a number in every row, but it has 'much' in row 2 below the "
-            "names (1 of 3 rows); fill it in, or use 0 to leave a row out",
+            "names (1 of 3 rows); fill it in, or use 0 to exclude a row",
         ),
         (
             "1,016",
@@ -215,6 +215,6 @@ def test_resamples_of_another_bootstrap_can_be_got_rid_of(hidag, fitted, survey)
     shutil.rmtree(out / "resamples", ignore_errors=True)
     assert hidag(*order, "--start", "fitted").exit_code == 0
     assert hidag(*order, "--start", "fitted", "--seed", 5).stderr == (
-        f"hidag: {out / 'resamples'} holds resamples of another bootstrap (different seed); "
-        "repeat the command with the former settings to resume, or remove that folder\n"
+        f"hidag: {out / 'resamples'} holds resamples of another bootstrap (different seed); repeat "
+        "the command with the former settings to resume, or remove that folder\n"
     )
