@@ -63,7 +63,12 @@ from hidag.initialization.start_points import spread_law
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.responses import Responses
 from hidag.results import FitResult
-from hidag.strategy.moves.split_moves import FEWEST_ITEMS, HALVES_AGREE, beyond_the_fit, two_sides
+from hidag.strategy.moves.split_moves import (
+    FEWEST_ITEMS,
+    SPLIT_AGREEMENT,
+    residual_correlation,
+    split_sides,
+)
 
 #: Differences of BIC up to this are a near tie: odds of 150 to 1, as BIC approximates them.
 NEAR_TIE = 10.0
@@ -261,12 +266,12 @@ def taken_apart(result: FitResult, values: Array, weights: Array | None = None) 
     x = result.responses.expand(values)
     means = result.item_means(result.law.space.states()).T
     law = np.asarray(result.law.probabilities)
-    excess = beyond_the_fit(x, (~np.isnan(x)).astype(np.float64), weights, means, law)
+    excess = residual_correlation(x, (~np.isnan(x)).astype(np.float64), weights, means, law)
     found = []
     for latent in range(result.law.space.n_latents):
         own = np.flatnonzero(result.parameters.loadings[:, latent])
         if len(own) >= FEWEST_ITEMS:
-            leaving, size = two_sides(excess, own)
+            leaving, size = split_sides(excess, own)
             found.append((-size, latent, leaving))
     for _, latent, leaving in sorted(found, key=lambda one: one[:2])[:MOST_TRIED]:
         yield _halved(result, latent, leaving)
@@ -289,7 +294,7 @@ def _halved(result: FitResult, latent: int, leaving: NDArray[np.intp]) -> Place:
     wider = np.column_stack([loadings, new])
     wider[leaving, latent] = 0.0
     is_high = result.law.space.states()[:, latent] == 1
-    high = np.where(is_high, HALVES_AGREE, 1.0 - HALVES_AGREE)
+    high = np.where(is_high, SPLIT_AGREEMENT, 1.0 - SPLIT_AGREEMENT)
     law = np.asarray(result.law.probabilities)[:, None] * np.column_stack([1.0 - high, high])
     return _moved(result, wider, law.ravel())
 

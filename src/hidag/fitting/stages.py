@@ -47,7 +47,7 @@ from hidag.formatting import plural
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.overdispersion import count_dispersion
 from hidag.results import FitResult, versions_used
-from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
 
@@ -135,21 +135,23 @@ def _measure(
     return estimate_measurement(
         responses.expand(task.counted.values),
         responses.families,
-        task.levels,
-        q_entries=None if task.q_spec is None else responses.of_items(task.q_spec.entries),
-        penalty=task.penalty,
-        schedule=task.schedule,
-        method=task.method,
-        seed=task.seed,
-        adapt=task.adapt,
-        n_starts=task.n_starts,
-        law=task.law,
-        effects=task.effects,
-        begin=begin,
-        knowledge=None if task.knowledge is None else task.knowledge.reindex(task.latent_names),
+        StageOneSettings(
+            task.levels,
+            task.penalty,
+            task.schedule,
+            q_entries=None if task.q_spec is None else responses.of_items(task.q_spec.entries),
+            effects=task.effects,
+            method=task.method,
+            law=task.law,
+            knowledge=None if task.knowledge is None else task.knowledge.reindex(task.latent_names),
+            adapt=task.adapt,
+            n_starts=task.n_starts,
+            seed=task.seed,
+            n_threads=task.n_threads,
+            progress=progress,
+        ),
         weights=task.weights,
-        n_threads=task.n_threads,
-        progress=progress,
+        start=begin,
     )
 
 

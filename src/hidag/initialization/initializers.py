@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import run_saem
 from hidag.initialization.common_factors import KEPT_SHARE, anchored_start, network_start
 from hidag.initialization.spectral import mostly_binary, predictors, spectral_start
-from hidag.initialization.start_points import StartPoint, confirmatory_start, spread_law
+from hidag.initialization.start_points import StartPoint, spread_law
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
@@ -53,32 +54,28 @@ def further_anchored(
     return None
 
 
-def points_for_saturated(
+def saturated_start_points(
     data: WorkingData,
     space: StateSpace,
     basis: Basis,
     q_entries: NDArray[np.int8],
     generators: list[np.random.Generator],
 ) -> list[StartPoint]:
-    """Return start points under a saturated law: scores, by anchors, or what a given Q says."""
-    known = bool((q_entries >= 0).all())
-    centred = None if known else predictors(data, space.n_latents)
+    """Return start points for SAEM under a saturated law: spectral scores and anchors."""
+    centred = predictors(data, space.n_latents)
+    even = np.full(space.n_states, 1.0 / space.n_states)
     points = []
     for index, generator in enumerate(generators):
-        rng = None if index == 0 else generator
-        if centred is None:
-            points.append(confirmatory_start(data, space, q_entries, rng=rng))
-            continue
         anchored = further_anchored(data, space, q_entries, index, generator)
         if anchored is not None:
-            even = np.full(space.n_states, 1.0 / space.n_states)
             points.append(StartPoint(anchored, even, "factors, by anchors"))
         else:
+            rng = None if index == 0 else generator
             points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
     return points
 
 
-def points_under_graph(
+def start_points(
     data: WorkingData,
     space: StateSpace,
     basis: Basis,
@@ -112,46 +109,29 @@ def points_under_graph(
             yield StartPoint(found, even, label + (", rotated" if rng is not None else ""))
 
 
-def warm_start(
-    point: StartPoint,
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    rng: np.random.Generator,
-    n_threads: int,
-) -> tuple[MeasurementParameters, Array]:
-    """Return a start whose coefficients a few SAEM steps have settled on its own support.
+def _restricted(problem: Problem, items: MeasurementParameters) -> Problem:
+    """Return the problem with only the loadings that the items have, not penalised."""
+    own = np.hstack([np.ones((problem.data.n_items, 1)), items.loadings != 0]).astype(np.uint8)
+    return replace(problem, allowed=own, penalty=NO_SPARSITY)
 
-    While posteriors are still poor they make false loadings look useful, and a loading once let in
-    is slow to leave. So no loading is let in before the given ones have found their size. A few
-    sampled steps do that at a fraction of the cost of exact ones, and leave the law less sharp.
+
+def warm_start(
+    problem: Problem, point: StartPoint, rng: np.random.Generator
+) -> tuple[MeasurementParameters, Array]:
+    """Return a start whose coefficients a few SAEM steps have adjusted on its own support.
+
+    Poor posteriors make false loadings look useful, and a loading once included is slow to leave.
+    So no loading enters before the given ones have found their size. A few SAEM steps do that at a
+    fraction of the cost of exact ones, and leave the law less concentrated.
     """
-    support = np.hstack([np.ones((data.n_items, 1)), point.parameters.loadings != 0])
-    problem = Problem(data, space, basis, support.astype(np.uint8), NO_SPARSITY, WARM_UP, n_threads)
-    found = run_saem(problem, point.parameters, point.probabilities, rng, final_e_step=False)
+    own = replace(_restricted(problem, point.parameters), schedule=WARM_UP, observer=None)
+    found = run_saem(own, point.parameters, point.probabilities, rng, final_e_step=False)
     return found.parameters, spread_law(found.probabilities)
 
 
-def levels_are_guessed(space: StateSpace, q_entries: NDArray[np.int8]) -> bool:
-    """Return whether nothing but the table says which latent has how many levels."""
-    return len(set(space.levels)) > 1 and bool((q_entries < 0).all())
-
-
-def on_own_support(
-    items: MeasurementParameters,
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    schedule: Schedule,
-    n_threads: int,
-    *,
-    law_step: LawStep = normalise_counts,
+def fit_own_support(
+    problem: Problem, items: MeasurementParameters, *, law_step: LawStep = normalise_counts
 ) -> Estimate:
-    """Return EM's estimate from an even law with just the loadings that the items have.
-
-    As in :func:`warmed_up` coefficients find their sizes before loadings may come and go.
-    """
-    own = np.hstack([np.ones((data.n_items, 1)), items.loadings != 0]).astype(np.uint8)
-    even = np.full(space.n_states, 1.0 / space.n_states)
-    problem = Problem(data, space, basis, own, NO_SPARSITY, schedule, n_threads)
-    return run_em(problem, items, even, law_step=law_step)
+    """Return the EM estimate from an even law with only the loadings that the items have."""
+    even = np.full(problem.space.n_states, 1.0 / problem.space.n_states)
+    return run_em(_restricted(problem, items), items, even, law_step=law_step)

@@ -27,8 +27,8 @@ from hidag.network_em.posterior import (
     row_log_densities,
     upper_level_probabilities,
 )
-from hidag.strategy.multistart import StartRecord
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
+from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
 

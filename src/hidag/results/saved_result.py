@@ -18,8 +18,8 @@ from hidag.measurement.responses import Responses
 from hidag.measurement.terms import Terms
 from hidag.results.archive import number, read_archive, write_archive
 from hidag.results.fit_result import FitResult
-from hidag.strategy.multistart import StartRecord
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
+from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
 
 #: Name of a saved fit in the folder that ``hidag fit --out`` writes.

@@ -1,31 +1,34 @@
-"""Stage I as one function: items' coefficients and the latent law from a table of responses."""
+"""Stage I in one function: items' coefficients and the latent law from a table of responses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.missingness_patterns import canonical_order
 from hidag.em.design_data import WorkingData
+from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Schedule
+from hidag.em.saem import run_saem
 from hidag.exceptions import Advice, Setting, SettingError
-from hidag.initialization.start_points import StartPoint, main_effects_only
+from hidag.initialization.initializers import generators_of, saturated_start_points
+from hidag.initialization.start_points import StartPoint, confirmatory_start, main_effects_only
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.penalties import Penalty
-from hidag.measurement.terms import MAIN_EFFECTS, Effects
+from hidag.measurement.penalties import NO_SPARSITY, Penalty
+from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
 from hidag.strategy.algorithm_choice import (
     LARGEST_EXACT_STATES,
     LARGEST_STATES,
-    PRICE_WITH_GIVEN_Q,
     choose_method,
-    estimate_with_law,
 )
-from hidag.strategy.hierarchy import lost_by_hierarchy, under_hierarchy
-from hidag.strategy.interactions import with_interactions
+from hidag.strategy.confirmatory import choose_n_starts, estimate_confirmatory
+from hidag.strategy.exploratory import estimate_by_saturated_saem, estimate_exploratory
+from hidag.strategy.hierarchy import estimate_under_hierarchy
+from hidag.strategy.interactions import add_interactions
 from hidag.strategy.measurement import (
     Measurement,
     exact_measurement,
@@ -33,86 +36,135 @@ from hidag.strategy.measurement import (
     parents_of_draws,
     sampled_measurement,
 )
-from hidag.strategy.multistart import StartProgress
-from hidag.strategy.saem_network import SampledStageOne, estimate_by_sampling
+from hidag.strategy.problem import SearchProblem, StageOne, StartProgress
+from hidag.strategy.saem_network import SampledStageOne, SamplingTask, estimate_by_sampling
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
 
 Array = NDArray[np.float64]
 
-#: With so many joint states a start by sampling costs less than the first steps with all of them.
+#: From this many joint states on a start by sampling costs less than the first exact steps.
 STATES_FOR_SAMPLED_START = 1 << 12
-#: Starts with interactions, when the user does not say.
-STARTS_WITH_INTERACTIONS = 6
+#: Starts of SAEM under a saturated law, unless the user sets n_starts.
+SAEM_STARTS = 4
 LAWS = ("auto", "network", "saturated")
+
+
+@dataclass(frozen=True)
+class StageOneSettings:
+    """The model of Stage I and how it is estimated.
+
+    Attributes
+    ----------
+    levels : tuple of int, length K
+    penalty : Penalty
+        Its initial strength.
+    schedule : Schedule
+    q_entries : ndarray of int8, shape (J, K), or None
+        1, 0, or -1 where Q is to be estimated; None estimates all of it.
+    effects : Effects
+    method : {"auto", "em", "saem"}
+    law : {"auto", "network", "saturated"}
+        "auto" decides by an information criterion, unless knowledge forbids edges.
+    knowledge : Knowledge or None
+        About the latents by their numbers in Q; used only with ``q_entries``, because otherwise
+        labels of latents are arbitrary during the fit.
+    adapt : bool
+        Whether the penalty's strength is estimated from the data.
+    n_starts : int or "auto"
+    seed, n_threads : int
+    progress : callable or None
+    """
+
+    levels: tuple[int, ...]
+    penalty: Penalty
+    schedule: Schedule
+    q_entries: NDArray[np.int8] | None = None
+    effects: Effects = MAIN_EFFECTS
+    method: str = "auto"
+    law: str = "auto"
+    knowledge: Knowledge | None = None
+    adapt: bool = True
+    n_starts: int | str = "auto"
+    seed: int = 0
+    n_threads: int = 1
+    progress: StartProgress | None = None
+
+    @property
+    def latent_numbers(self) -> tuple[str, ...]:
+        """Names of the latents in ``knowledge``."""
+        return tuple(f"{k}" for k in range(len(self.levels)))
+
+    @property
+    def has_hierarchy(self) -> bool:
+        """Whether there is a hierarchy of latents."""
+        return self.knowledge is not None and bool(self.knowledge.hierarchy)
+
+    def resolved(self, n_samples: int, n_items: int) -> StageOneSettings:
+        """Return the settings with "auto" replaced for a table, or raise what cannot be fitted."""
+        if self.law not in LAWS:
+            raise SettingError(
+                "law",
+                "{law} must be 'auto', 'network' or 'saturated', got {value!r}",
+                law=Setting("law"),
+                value=self.law,
+            )
+        space = StateSpace(self.levels)
+        if self.has_hierarchy:
+            _refuse_hierarchy(self.q_entries is None, space)
+        law, known = self.law, None if self.q_entries is None else self.knowledge
+        if (
+            law == "auto"
+            and known is not None
+            and not admits_complete_dag(known, self.latent_numbers)
+        ):
+            law = "network"
+        method = choose_method(self.method, n_samples, n_items, space, saturated=law == "saturated")
+        if not self.effects.main_only:
+            if space.n_states > LARGEST_EXACT_STATES:
+                raise SettingError(
+                    "interactions-too-large",
+                    "interactions need an enumeration of the joint states, at most {most}, but "
+                    "there are {states}",
+                    advice="use {effects} or fewer latents",
+                    most=LARGEST_EXACT_STATES,
+                    states=space.n_states_text(),
+                    effects=Setting("effects", "main"),
+                )
+            if law != "saturated":
+                method = "em"
+        if self.has_hierarchy and method == "saem":
+            _refuse_sampled_hierarchy(space)
+        return replace(self, law=law, knowledge=known, method=method)
 
 
 def estimate_measurement(
     values: Array,
     families: Sequence[str],
-    levels: tuple[int, ...],
+    settings: StageOneSettings,
     *,
-    q_entries: NDArray[np.int8] | None = None,
-    penalty: Penalty,
-    schedule: Schedule,
-    method: str = "auto",
-    seed: int = 0,
-    adapt: bool = True,
-    n_starts: int | str = "auto",
-    law: str = "auto",
-    effects: Effects = MAIN_EFFECTS,
-    knowledge: Knowledge | None = None,
-    begin: tuple[MeasurementParameters, Array] | None = None,
     weights: Array | None = None,
-    n_threads: int = 1,
-    progress: StartProgress | None = None,
+    start: tuple[MeasurementParameters, Array] | None = None,
 ) -> Measurement:
-    """Return Stage I's answer: items' coefficients and the latent law.
+    """Return the estimate of Stage I in the user's order of items.
 
     Parameters
     ----------
     values : ndarray, shape (N, J)
         Responses on the user's scale; NaN in missing cells.
     families : sequence of str, length J
-    levels : tuple of int, length K
-        How many levels each latent has.
-    q_entries : ndarray of int8, shape (J, K), optional
-        1, 0, or -1 where Q is to be estimated; None estimates all of it.
-    n_starts : int or "auto"
-        "auto" takes as many as are worth their cost.
-    law : {"auto", "network", "saturated"}
-        Whether the law is restricted to a graph, which is learned along with it; "auto" decides by
-        the Bayesian information criterion, unless knowledge keeps latents apart: a law over no
-        graph would contradict it.
-    effects : Effects
-        Interactions that items may have beside main effects.
-    knowledge : Knowledge, optional
-        About the latents by their numbers in Q; only with ``q_entries``, because before the end
-        nobody else knows which latent is which. The law's graph obeys it, and states that its
-        hierarchy rules out have probability zero.
-    begin : (MeasurementParameters, ndarray of shape (S,)), optional
-        Items, in the user's order and units, and a law to begin from instead of any start. Items
-        with interactions begin at their main effects where these are estimated first.
+    settings : StageOneSettings
     weights : ndarray, shape (N,), optional
-        How many rows each row counts for, all positive.
-    penalty, schedule, method, seed, adapt, n_threads, progress
-        As in ``hidag.strategy.multistart.estimate_from_starts``.
+        Positive weights of rows.
+    start : (MeasurementParameters, ndarray of shape (S,)), optional
+        Starting point in the user's order and units, instead of all other starts.
     """
-    if law not in LAWS:
-        raise SettingError(f"law must be 'auto', 'network' or 'saturated', got {law!r}")
-    space, n_latents = StateSpace(levels), len(levels)
-    hierarchy = knowledge is not None and bool(knowledge.hierarchy)
-    if q_entries is None:
-        knowledge = None
-    numbers = tuple(f"{k}" for k in range(n_latents))
-    if law == "auto" and knowledge is not None and not admits_complete_dag(knowledge, numbers):
-        law = "network"
     n_samples, n_items = values.shape
-    entries = q_entries
+    estimated = settings.q_entries is None
+    chosen = settings.resolved(n_samples, n_items)
+    space = StateSpace(chosen.levels)
+    entries = chosen.q_entries
     if entries is None:
-        entries = np.full((n_items, n_latents), -1, dtype=np.int8)
-    if hierarchy:
-        _refuse_hierarchy(q_entries is None, space)
-    chosen = choose_method(method, n_samples, n_items, space, saturated=law == "saturated")
+        entries = np.full((n_items, space.n_latents), -1, dtype=np.int8)
     labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
     rows, columns = canonical_order(values, labels, weights)
     data = WorkingData.from_values(
@@ -120,108 +172,141 @@ def estimate_measurement(
         tuple(families[j] for j in columns),
         weights=None if weights is None else weights[rows],
     )
-    entries = np.ascontiguousarray(entries[columns])
-    point = place = None
-    if begin is not None:
-        place = StartPoint(data.to_working(begin[0].reordered(items=columns)), begin[1], "given")
-        point = replace(place, parameters=main_effects_only(place.parameters, begin[1]))
-
-    def sampled_stage(*, to_maximum: bool) -> SampledStageOne:
-        def told(iteration: int, last: int) -> None:
-            if progress is not None:
-                progress(0, 1, iteration, last, float("nan"))
-
-        return estimate_by_sampling(
-            data,
-            space.levels,
-            entries,
-            penalty,
-            schedule,
-            learn_parents=parents_of_draws("ges", space.levels, data.weights, knowledge),
-            final_parents=parents_of_draws("xges", space.levels, data.weights, knowledge),
-            seed=seed,
-            begin=None if point is None else point.parameters,
-            adapt=adapt,
-            to_maximum=to_maximum,
-            n_threads=n_threads,
-            progress=told,
-        )
-
-    if not effects.main_only and space.n_states > LARGEST_EXACT_STATES:
-        raise SettingError(
-            f"interactions need the latents' joint states one by one: {space.n_states_text()} are "
-            f"more than {LARGEST_EXACT_STATES}; use effects='main' or ask for fewer latents"
-        )
-    if not effects.main_only and chosen == "saem" and law != "saturated":
-        chosen = "em"
-    if hierarchy and chosen == "saem":
-        _refuse_sampled_hierarchy(space)
-    if law != "saturated" and chosen == "saem":
-        return sampled_measurement(
-            sampled_stage(to_maximum=True), data, columns, reorder=q_entries is None
-        )
-    dear = space.n_states >= STATES_FOR_SAMPLED_START and bool((entries < 0).any())
-    if law != "saturated" and dear and point is None and n_starts == "auto":
-        found = sampled_stage(to_maximum=False)
-        point = StartPoint(found.parameters, np.asarray(found.law.probabilities), "sampled")
-    stage_one = estimate_with_law(
-        data,
-        space,
-        entries,
-        penalty,
-        schedule,
-        law=law,
-        method=chosen,
-        seed=seed,
-        learn_parents=parents_by_search(space, knowledge),
-        adapt=adapt,
-        n_starts=n_starts,
-        begin=point,
-        n_threads=n_threads,
-        progress=progress,
-    )
-    if not effects.main_only:
-        stage_one = with_interactions(
-            stage_one,
-            data,
-            space,
-            entries,
-            effects,
-            schedule,
-            law=law,
-            learn_parents=parents_by_search(space, knowledge),
-            seed=seed,
-            n_starts=0 if begin is not None else _starts_with_interactions(n_starts),
-            begin=place if place is not None and place.parameters.terms.interactions else None,
-            n_threads=n_threads,
-        )
-    possible = None
-    if knowledge is not None and hierarchy:
-        possible = knowledge.possible_states(numbers, levels).ravel()
-        free = stage_one
-        stage_one = under_hierarchy(
-            free,
-            data,
-            space,
-            possible,
-            schedule,
-            law=law,
-            learn_parents=parents_by_search(space, knowledge, possible),
-            price=PRICE_WITH_GIVEN_Q if (entries >= 0).all() else None,
-            effects=effects,
-            n_threads=n_threads,
-        )
-        stage_one = replace(stage_one, hierarchy_loss=lost_by_hierarchy(free, stage_one))
+    chosen = replace(chosen, q_entries=np.ascontiguousarray(entries[columns]))
+    point = None
+    if start is not None:
+        point = StartPoint(data.to_working(start[0].reordered(items=columns)), start[1], "given")
+    if chosen.law != "saturated" and chosen.method == "saem":
+        found = _estimate_by_sampling(data, chosen, point, to_maximum=True)
+        return sampled_measurement(found, data, columns, reorder=estimated)
+    stage_one, possible = _estimate_exact(data, chosen, point)
     return exact_measurement(
         stage_one,
         data,
         space,
         columns,
-        reorder=q_entries is None,
-        relevel=not effects.conjunctive and not hierarchy,
+        reorder=estimated,
+        relevel=not chosen.effects.conjunctive and not chosen.has_hierarchy,
         possible=possible,
-        n_threads=n_threads,
+        n_threads=chosen.n_threads,
     )
+
+
+def _estimate_exact(
+    data: WorkingData, settings: StageOneSettings, start: StartPoint | None
+) -> tuple[StageOne, NDArray[np.bool_] | None]:
+    """Return the estimate with enumerated states, and the states that a hierarchy allows (S,)."""
+    space, knowledge = StateSpace(settings.levels), settings.knowledge
+    terms = Terms.main(space.levels)
+    assert settings.q_entries is not None
+    problem = SearchProblem(
+        data,
+        space,
+        Basis.over(space, terms),
+        allowed_coefficients(settings.q_entries, terms),
+        settings.penalty,
+        settings.schedule,
+        settings.n_threads,
+        terms=terms,
+        q_entries=settings.q_entries,
+        learn_parents=parents_by_search(space, knowledge),
+        effects=settings.effects,
+        adapt=settings.adapt,
+        seed=settings.seed,
+        n_starts=settings.n_starts,
+        law=settings.law,
+        progress=settings.progress,
+    )
+    if settings.method == "saem":
+        found = _estimate_by_saturated_saem(problem, start)
+    elif problem.q_given:
+        found = estimate_confirmatory(problem, start)
+    else:
+        first = start
+        if start is not None:
+            items = main_effects_only(start.parameters, start.probabilities)
+            first = replace(start, parameters=items)
+        elif (
+            space.n_states >= STATES_FOR_SAMPLED_START
+            and settings.law != "saturated"
+            and settings.n_starts == "auto"
+        ):
+            sampled = _estimate_by_sampling(data, settings, None, to_maximum=False)
+            law = np.asarray(sampled.law.probabilities)
+            first = StartPoint(sampled.parameters, law, "sampled")
+        found = estimate_exploratory(problem, first)
+        if not settings.effects.main_only:
+            found = add_interactions(problem, found, start)
+    if knowledge is None or not settings.has_hierarchy:
+        return found, None
+    possible = knowledge.possible_states(settings.latent_numbers, space.levels).ravel()
+    obeying = replace(problem, learn_parents=parents_by_search(space, knowledge, possible))
+    return estimate_under_hierarchy(obeying, found, possible), possible
+
+
+def _estimate_by_saturated_saem(problem: SearchProblem, start: StartPoint | None) -> StageOne:
+    """Return the best of several SAEM runs under a saturated law, the paper's Algorithm S.2."""
+    if problem.q_given:
+        problem = replace(problem, penalty=NO_SPARSITY)
+        count = choose_n_starts(problem)
+    else:
+        count = SAEM_STARTS if isinstance(problem.n_starts, str) else problem.n_starts
+    count = 1 if start is not None else count
+    generators = generators_of(problem.seed, count)
+    if start is not None:
+        points = [start]
+    elif problem.q_given:
+        points = [
+            confirmatory_start(
+                problem.data, problem.space, problem.q_entries, rng=rng if index else None
+            )
+            for index, rng in enumerate(generators)
+        ]
+    else:
+        points = saturated_start_points(
+            problem.data, problem.space, problem.basis, problem.q_entries, generators
+        )
+    return estimate_by_saturated_saem(
+        problem,
+        lambda index, point: run_saem(
+            replace(problem, observer=problem.observer_of(index, count)),
+            point.parameters,
+            point.probabilities,
+            generators[index],
+        ),
+        points,
+    )
+
+
+def _estimate_by_sampling(
+    data: WorkingData, settings: StageOneSettings, start: StartPoint | None, *, to_maximum: bool
+) -> SampledStageOne:
+    """Return the estimate with sampled latents, whose joint states are not enumerated."""
+    progress = settings.progress
+
+    def report(iteration: int, last: int) -> None:
+        if progress is not None:
+            progress(0, 1, iteration, last, float("nan"))
+
+    assert settings.q_entries is not None
+    levels, knowledge = settings.levels, settings.knowledge
+    first = None
+    if start is not None:
+        first = main_effects_only(start.parameters, start.probabilities)
+    task = SamplingTask(
+        data,
+        levels,
+        settings.q_entries,
+        settings.penalty,
+        settings.schedule,
+        learn_parents=parents_of_draws("ges", levels, data.weights, knowledge),
+        final_parents=parents_of_draws("xges", levels, data.weights, knowledge),
+        seed=settings.seed,
+        adapt=settings.adapt,
+        n_threads=settings.n_threads,
+        progress=report,
+    )
+    return estimate_by_sampling(task, first, to_maximum=to_maximum)
 
 
 def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
@@ -256,8 +341,3 @@ def _refuse_sampled_hierarchy(space: StateSpace) -> None:
         "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
         f"{space.n_states_text()} states; use method='em', which takes longer the more there are"
     )
-
-
-def _starts_with_interactions(n_starts: int | str) -> int:
-    """Return how many starts are tried beside the answer with main effects."""
-    return STARTS_WITH_INTERACTIONS if isinstance(n_starts, str) else n_starts

@@ -15,7 +15,7 @@ from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters, order_levels
-from hidag.strategy.multistart import StageOne
+from hidag.strategy.problem import StageOne
 from hidag.structure.graphs import CPDAG, DAG
 
 # --- Which of a latent's two levels is the higher one, by what is expected of its items
@@ -201,25 +201,22 @@ def same_class(graph: CPDAG, law: NetworkLaw) -> bool:
 # --- Which way round latents are, where that changes the model: items that need all their
 
 
-def latest(stage_one: StageOne) -> Estimate:
-    """Return the estimate that counts: under the law over a graph, where there is one."""
-    return stage_one.best if stage_one.network is None else stage_one.network.estimate
-
-
-def levels_rising(stage_one: StageOne, data: WorkingData, space: StateSpace) -> StageOne:
+def orient_levels(stage_one: StageOne, data: WorkingData, space: StateSpace) -> StageOne:
     """Return the same answer with latents' levels going up with the items on the whole."""
-    now = latest(stage_one)
+    now = stage_one.estimate
     shares = shares_of_law(now.probabilities.reshape(space.levels))
     _, orders, _ = settle_labels(now.parameters, data, shares, reorder=False)
-    return turned(stage_one, space, orders)
+    return relabel_levels(stage_one, space, orders)
 
 
-def all_turned(stage_one: StageOne, space: StateSpace) -> StageOne:
+def reverse_levels(stage_one: StageOne, space: StateSpace) -> StageOne:
     """Return the same answer with all latents' levels reversed."""
-    return turned(stage_one, space, [np.arange(m)[::-1] for m in space.levels])
+    return relabel_levels(stage_one, space, [np.arange(m)[::-1] for m in space.levels])
 
 
-def turned(stage_one: StageOne, space: StateSpace, orders: Sequence[NDArray[np.intp]]) -> StageOne:
+def relabel_levels(
+    stage_one: StageOne, space: StateSpace, orders: Sequence[NDArray[np.intp]]
+) -> StageOne:
     """Return the same answer when level ``orders[k][v]`` of latent k is called level v."""
 
     def law(probabilities: Array) -> Array:
@@ -235,5 +232,9 @@ def turned(stage_one: StageOne, space: StateSpace, orders: Sequence[NDArray[np.i
 
     network = stage_one.network
     if network is not None:
-        network = replace(network, estimate=both(network.estimate), freed=law(network.freed))
+        network = replace(
+            network,
+            estimate=both(network.estimate),
+            unconstrained=law(network.unconstrained),
+        )
     return replace(stage_one, best=both(stage_one.best), network=network)

@@ -29,20 +29,20 @@ from hidag.network_em.em import law_from_draws, run_network_em
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.strategy.algorithm_choice import LARGEST_EXACT_STATES
 from hidag.strategy.labels import same_class, settle_labels, shares_of_draws, shares_of_law
-from hidag.strategy.multistart import StageOne, StartRecord
 from hidag.strategy.observed_likelihood.likelihood_search import (
     LikelihoodSearch,
     ObservedFit,
     SingleChanges,
     use_likelihood_search,
 )
+from hidag.strategy.problem import LearnParents, StageOne, StartRecord
 from hidag.strategy.saem_network import (
     ParentsOfDraws,
     SampledStageOne,
     rows_for_graph,
     sampled_information_ratio,
 )
-from hidag.strategy.structural_em import STEPS_FREE, LearnParents
+from hidag.strategy.structural_em import UNCONSTRAINED_STEPS
 from hidag.structure.graph_search import search_graph
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
@@ -177,8 +177,7 @@ class ExactMeasurement:
     @property
     def estimate(self) -> Estimate:
         """Where Stage I ended."""
-        network = self.stage_one.network
-        return self.stage_one.best if network is None else network.estimate
+        return self.stage_one.estimate
 
     @property
     def record(self) -> StageOneRecord:
@@ -208,7 +207,7 @@ class ExactMeasurement:
 
     def effective_sample_ratio(self, ratio: float) -> float:
         """Return how many rows a row of the table is worth to the graph search."""
-        steps = STEPS_FREE if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
+        steps = UNCONSTRAINED_STEPS if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
         return effective_sample_ratio(ratio, max(steps, 1))
 
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
@@ -304,7 +303,7 @@ def exact_measurement(
     working, cube = best.parameters, best.probabilities.reshape(space.levels)
     shown = cube
     if network is not None and parents is not None:
-        shown = network.freed.reshape(space.levels)
+        shown = network.unconstrained.reshape(space.levels)
     working, levels, order = settle_labels(
         working, data, shares_of_law(cube), reorder=reorder, relevel=relevel
     )

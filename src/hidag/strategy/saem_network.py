@@ -24,7 +24,7 @@ from hidag.measurement.penalties import NO_SPARSITY, Penalty
 from hidag.network_em.em import law_from_draws, run_network_em, run_network_saem
 from hidag.network_em.gibbs import NetworkModel, NetworkSampler
 from hidag.network_em.support import adapt_network_penalty, score_loadings, select_loadings
-from hidag.strategy.moves.split_moves import Agreement, Witness
+from hidag.strategy.moves.split_moves import Agreement, CorrelationCheck
 
 # --- How much of the latents' dependence the items show, and how many rows a graph may count
 
@@ -86,7 +86,7 @@ def sampled_information_ratio(draws: NDArray[np.uint8], weights: Array | None = 
     return float(shares[pairs].mean()) if len(pairs[0]) else 1.0
 
 
-# --- Parameters, law and states on the sampled road: steps, draws, and graphs learned from
+# --- Parameters, law and states on the sampled run: steps, draws, and graphs learned from
 
 #: From draws of the latents (n, K) and the number of rows they count for to each latent's parents.
 ParentsOfDraws = Callable[[NDArray[np.uint8], float], Parents]
@@ -104,7 +104,7 @@ BETWEEN = 10
 THICKEST = 16.0
 
 
-class Road:
+class SamplingRun:
     """Parameters, law and states on their way; every method takes them further."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Road:
         self.schedule = schedule
         self.progress = progress
         self.penalty = penalty
-        self.settled = False
+        self.support_converged = False
         self.moves: list[Array] = []
         self.ratio = 1.0
         self.n_iter = 0
@@ -154,7 +154,7 @@ class Road:
         self.moves.append(found.changes)
         return found.converged
 
-    def continue_from(self, before: Road) -> None:
+    def continue_from(self, before: SamplingRun) -> None:
         """Count the steps that led here."""
         self.n_iter += before.n_iter
         self.moves = [*before.moves, *self.moves]
@@ -273,125 +273,134 @@ class SampledStageOne:
     trace: Array
 
 
-def estimate_by_sampling(
-    data: WorkingData,
-    levels: tuple[int, ...],
-    q_entries: NDArray[np.int8],
-    penalty: Penalty,
-    schedule: Schedule,
-    *,
-    learn_parents: ParentsOfDraws,
-    seed: int,
-    final_parents: ParentsOfDraws | None = None,
-    begin: MeasurementParameters | None = None,
-    adapt: bool = True,
-    to_maximum: bool = True,
-    n_threads: int = 1,
-    progress: SamplingProgress | None = None,
-) -> SampledStageOne:
-    """Return Stage I's estimate for any number of latents: no joint states are listed.
+@dataclass(frozen=True)
+class SamplingTask:
+    """A fit with sampled latents.
 
-    Parameters
+    Attributes
     ----------
     data : WorkingData
     levels : tuple of int, length K
     q_entries : ndarray of int8, shape (J, K)
-        1 (loads), 0 (does not), -1 (estimate this). With no -1 the fit is confirmatory: no penalty.
+        1 (loads), 0 (does not load), -1 (to be estimated). Without -1 there is no penalty.
     penalty : Penalty
-        Its strength is what a loading has to be worth in observed-data log-likelihood. Without a
-        penalty nothing is chosen: the support stays that of the start.
     schedule : Schedule
-        ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last choice.
+        ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last
+        support selection.
     learn_parents : callable
-        Called with draws of the latents, shape (n, K), and the number of rows that they count
-        for; returns each latent's parents. It should be quick: it is called often.
-    seed : int
+        Structure learning from draws of the latents, shape (n, K), and an effective sample size.
     final_parents : callable or None
-        The same for the last graph; None takes ``learn_parents``.
-    begin : MeasurementParameters or None
-        Where to begin, on the working scale; None takes the spectral start.
+        The same for the last graph; ``learn_parents`` by default.
+    seed : int
     adapt : bool
-        Whether the penalty's strength is learned from the table.
-    to_maximum : bool
-        Whether EM takes the estimate the rest of the way, where that costs little; a start for
-        another search need not be there.
+        Whether the penalty's strength is estimated from the data.
     n_threads : int
-        Changes the time, never the bits.
     progress : callable or None
-        Called with (iteration, most iterations).
+        Called with (iteration, max_iter).
     """
+
+    data: WorkingData
+    levels: tuple[int, ...]
+    q_entries: NDArray[np.int8]
+    penalty: Penalty
+    schedule: Schedule
+    learn_parents: ParentsOfDraws
+    final_parents: ParentsOfDraws | None = None
+    seed: int = 0
+    adapt: bool = True
+    n_threads: int = 1
+    progress: SamplingProgress | None = None
+
+
+def estimate_by_sampling(
+    task: SamplingTask, begin: MeasurementParameters | None = None, *, to_maximum: bool = True
+) -> SampledStageOne:
+    """Return the estimate of Stage I for any number of latents; no joint states are enumerated.
+
+    Parameters
+    ----------
+    task : SamplingTask
+    begin : MeasurementParameters or None
+        Starting point on the working scale; the spectral start by default.
+    to_maximum : bool
+        Whether EM over a junction tree finishes the fit where that is cheap.
+    """
+    data, levels, q_entries = task.data, task.levels, task.q_entries
+    penalty, schedule, learn_parents = task.penalty, task.schedule, task.learn_parents
+    n_threads, progress, adapt, seed = task.n_threads, task.progress, task.adapt, task.seed
+    final_parents = task.final_parents
     if (q_entries >= 0).all():
         penalty = NO_SPARSITY
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     parameters = network_start(data, q_entries, levels) if begin is None else begin
     allowed, scale = allowed_coefficients(q_entries, parameters.terms), coefficient_scales(data)
 
-    def settle(begin: MeasurementParameters) -> Road:
+    def estimate(begin: MeasurementParameters) -> SamplingRun:
         states = independent_law(levels).sample(data.n_samples, rng)
         sampler = NetworkSampler(data, states, int(rng.integers(1 << 62)), n_threads=n_threads)
-        road = Road(sampler, begin, schedule, progress, penalty)
-        road.draws(1, FIRST_SWEEPS)
-        road.steps(WARM_UP, WARM_UP // 2)
-        road.thicken(learn_parents, FIRST_GRAPHS)
-        road.settled = penalty.name is None
-        for _ in range(0 if road.settled else MOST_CHOICES):
-            draws = road.draws(N_DRAWS)
-            judged = score_loadings(road.parameters, draws, data, allowed, n_threads=n_threads)
+        run = SamplingRun(sampler, begin, schedule, progress, penalty)
+        run.draws(1, FIRST_SWEEPS)
+        run.steps(WARM_UP, WARM_UP // 2)
+        run.thicken(learn_parents, FIRST_GRAPHS)
+        run.support_converged = penalty.name is None
+        for _ in range(0 if run.support_converged else MOST_CHOICES):
+            draws = run.draws(N_DRAWS)
+            judged = score_loadings(run.parameters, draws, data, allowed, n_threads=n_threads)
             if adapt:
-                road.penalty = adapt_network_penalty(
-                    judged, parameters.terms.n_terms, data.n_counted, road.penalty
+                run.penalty = adapt_network_penalty(
+                    judged, parameters.terms.n_terms, data.n_counted, run.penalty
                 )
-            chosen = select_loadings(road.parameters, judged, allowed, road.penalty, scale)
-            road.settled = np.array_equal(chosen.support, road.parameters.support)
-            if road.settled:
+            chosen = select_loadings(run.parameters, judged, allowed, run.penalty, scale)
+            run.support_converged = np.array_equal(chosen.support, run.parameters.support)
+            if run.support_converged:
                 break
-            road.parameters = chosen
-            road.steps(BETWEEN, BETWEEN // 2)
-            road.thicken(learn_parents, LATER_GRAPHS)
-        return road
+            run.parameters = chosen
+            run.steps(BETWEEN, BETWEEN // 2)
+            run.thicken(learn_parents, LATER_GRAPHS)
+        return run
 
-    road = settle(parameters)
+    run = estimate(parameters)
     if begin is None:
-        road = _better_when_split(road, settle, allowed)
-    draws = road.thin(learn_parents if final_parents is None else final_parents)
-    last = max(FEWEST_LAST, schedule.max_iter - road.n_iter)
-    converged = road.steps(last, min(schedule.burn_in, last // 2))
+        run = _try_splits(run, estimate, allowed)
+    draws = run.thin(learn_parents if final_parents is None else final_parents)
+    last = max(FEWEST_LAST, schedule.max_iter - run.n_iter)
+    converged = run.steps(last, min(schedule.burn_in, last // 2))
     if to_maximum:
-        converged |= road.to_maximum()
+        converged |= run.to_maximum()
     return SampledStageOne(
-        road.parameters,
-        road.law,
+        run.parameters,
+        run.law,
         draws,
-        road.ratio,
-        road.penalty,
-        road.n_iter,
-        converged and road.settled,
-        np.concatenate(road.moves),
+        run.ratio,
+        run.penalty,
+        run.n_iter,
+        converged and run.support_converged,
+        np.concatenate(run.moves),
     )
 
 
-def _better_when_split(
-    road: Road,
-    settle: Callable[[MeasurementParameters], Road],
+def _try_splits(
+    run: SamplingRun,
+    estimate: Callable[[MeasurementParameters], SamplingRun],
     allowed: NDArray[np.uint8],
-) -> Road:
-    """Return the road after latents that stood for two were taken apart, where that fits better."""
-    if max(road.levels) > 2 or road.penalty.name is None:
-        return road
-    witness = Witness(road.sampler.data)
+) -> SamplingRun:
+    """Return the run after latents that stood for two were taken apart, where that fits better."""
+    if max(run.levels) > 2 or run.penalty.name is None:
+        return run
+    check = CorrelationCheck(run.sampler.data)
 
-    def agreement(one: Road) -> Agreement:
-        return witness.agreement(one.parameters, one.draws(DRAWS_COMPARED), allowed)
+    def agreement(one: SamplingRun) -> Agreement:
+        return check.agreement(one.parameters, one.draws(DRAWS_COMPARED), allowed)
 
-    now = agreement(road)
+    now = agreement(run)
     for _ in range(MOST_SPLITS):
         for place in now.places:
-            other = settle(place)
+            other = estimate(place)
             then = agreement(other)
             if then.criterion < now.criterion:
-                other.continue_from(road)
-                road, now = other, then
+                other.continue_from(run)
+                run, now = other, then
                 break
         else:
             break
-    return road
+    return run

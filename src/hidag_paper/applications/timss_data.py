@@ -20,7 +20,7 @@ from hidag.inference.refit import make_warm_started
 from hidag.results import FitResult
 from hidag.simulation.generators import random_law
 from hidag.simulation.truth import Truth, simulate
-from hidag.strategy.moves.recombination import SAME_PLACE, loading_similarity
+from hidag.strategy.moves.recombination import SAME_OPTIMUM_COSINE, loading_similarity
 from hidag.structure.graphs import CPDAG, DAG
 
 Notify = Callable[[str], None]
@@ -308,4 +308,4 @@ def _candidates(
 
 
 def _same(one: FitResult, other: FitResult) -> bool:
-    return loading_similarity(one.parameters, other.parameters) >= SAME_PLACE
+    return loading_similarity(one.parameters, other.parameters) >= SAME_OPTIMUM_COSINE

@@ -24,7 +24,7 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import default_penalty
 from hidag.metrics.model_parts import Parts
 from hidag.simulation.truth import Truth
-from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.structure.graph_search import discover
 from hidag.structure.graphs import CPDAG
 from hidag_paper.baselines.research_code import STAGE_THREE, stage_one, threshold_loadings
@@ -135,10 +135,12 @@ def truth_started_fit(truth: Truth, X: NDArray[np.float64]) -> TruthStartedFit:
         measured = estimate_measurement(
             np.array(X),
             truth.families,
-            truth.law.space.levels,
-            penalty=default_penalty("tlp", n_samples, truth.n_latents),
-            schedule=Schedule(),
-            begin=(truth.items, np.asarray(truth.law.probabilities)),
+            StageOneSettings(
+                truth.law.space.levels,
+                default_penalty("tlp", n_samples, truth.n_latents),
+                Schedule(),
+            ),
+            start=(truth.items, np.asarray(truth.law.probabilities)),
         )
         found = latent_graph(measured, truth.latent_names)
     user = measured.parameters

@@ -22,7 +22,7 @@ from hidag.metrics.evaluation import evaluate, evaluate_graph
 from hidag.metrics.model_parts import Parts
 from hidag.simulation.designs import ITEM_VARIANTS, Design, design
 from hidag.simulation.truth import Simulation, Truth, simulate
-from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.strategy.measurement import Measurement
 from hidag_paper.baselines import BASELINES
 from hidag_paper.studies.cells import Cell, RunSeeds
@@ -272,22 +272,24 @@ def _stage_one(data: Simulation, seed: int, settings: Mapping[str, Any]) -> Meas
     return estimate_measurement(
         np.array(data.X),
         truth.families,
-        truth.law.space.levels,
-        penalty=chosen_penalty(
-            chosen["penalty"],
-            len(data.X),
-            truth.n_latents,
-            chosen["penalty_strength"],
-            chosen["penalty_threshold"],
+        StageOneSettings(
+            truth.law.space.levels,
+            chosen_penalty(
+                chosen["penalty"],
+                len(data.X),
+                truth.n_latents,
+                chosen["penalty_strength"],
+                chosen["penalty_threshold"],
+            ),
+            Schedule(
+                max_iter=chosen["max_iter"], tolerance=chosen["tol"], n_sweeps=chosen["n_sweeps"]
+            ),
+            method=chosen["method"],
+            law=chosen["law"],
+            adapt=chosen["penalty_strength"] is None,
+            n_starts=chosen["n_starts"],
+            seed=seed,
         ),
-        schedule=Schedule(
-            max_iter=chosen["max_iter"], tolerance=chosen["tol"], n_sweeps=chosen["n_sweeps"]
-        ),
-        method=chosen["method"],
-        seed=seed,
-        adapt=chosen["penalty_strength"] is None,
-        n_starts=chosen["n_starts"],
-        law=chosen["law"],
     )
 
 

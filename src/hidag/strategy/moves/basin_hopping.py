@@ -37,47 +37,49 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.moves.recombination import (
     LEAST_GAIN,
-    SAME_PLACE,
-    Problem,
+    SAME_OPTIMUM_COSINE,
     loading_similarity,
-    taken_to_its_end,
-    with_loadings,
+    replace_loadings,
+    run_to_convergence,
 )
-from hidag.strategy.structural_em import FirstLook
+from hidag.strategy.problem import SearchProblem
+from hidag.strategy.structural_em import Candidate
 
 #: Where a hop from an end leads.
-Hop = Callable[[FirstLook, Problem, Observer], FirstLook]
+Hop = Callable[[Candidate, SearchProblem, Observer], Candidate]
 
 #: EM steps without penalty: it creeps, and with fewer latents are still on their way.
-STEPS_LIFTED = 60
+UNPENALISED_STEPS = 60
 #: Loadings that are kept after them have at least this share of their item's largest; if the first
 #: gains nothing the next is tried.
-KEPT_SHARES = (0.45, 0.3)
+LOADING_SHARES = (0.45, 0.3)
 #: EM steps on just these loadings before others may come and go.
 STEPS_ON_SUPPORT = 8
 #: EM steps of a law that began again, before a graph is learned from it.
-STEPS_OF_LAW = 16
+LAW_STEPS = 16
 #: Hops from an end at the most.
 MOST_HOPS = 10
 #: Ends that hops begin from, until two of them lead to the same place.
-MOST_HOPPING = 4
+MOST_HOPPING_STARTS = 4
 
 
-def best_after_hops(ends: Sequence[FirstLook], problem: Problem, observer: Observer) -> FirstLook:
+def hop_between_optima(
+    ends: Sequence[Candidate], problem: SearchProblem, observer: Observer
+) -> Candidate:
     """Return the best end that hops lead to from several ends.
 
     Where hops from two ends lead to one place, and it is the best, others would lead there too.
 
     Parameters
     ----------
-    ends : sequence of FirstLook
+    ends : sequence of Candidate
         The best first.
-    problem, observer : Problem, callable
-        As in :func:`after_hops`.
+    problem, observer : SearchProblem, callable
+        As in :func:`hop_from`.
     """
-    found: list[FirstLook] = []
-    for end in ends[:MOST_HOPPING]:
-        found.append(after_hops(end, problem, observer))
+    found: list[Candidate] = []
+    for end in ends[:MOST_HOPPING_STARTS]:
+        found.append(hop_from(end, problem, observer))
         best = max(found, key=lambda one: one.criterion)
         places = [one for one in found if _same_place(one, best)]
         if len(places) > 1:
@@ -85,20 +87,20 @@ def best_after_hops(ends: Sequence[FirstLook], problem: Problem, observer: Obser
     return best
 
 
-def after_hops(end: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return the end that hops lead to, each from the best end so far, or the end as it was.
 
     The two kinds take turns until neither gains anything.
 
     Parameters
     ----------
-    end : FirstLook
+    end : Candidate
         On all rows, with the criterion that ends are compared by.
-    problem : Problem
+    problem : SearchProblem
     observer : callable
         Told of the steps.
     """
-    kinds: tuple[Hop, ...] = (with_law_begun_again, with_penalty_lifted)
+    kinds: tuple[Hop, ...] = (restart_law, lift_penalty)
     if problem.penalty.name is None:
         kinds = kinds[:1]
     failed = 0
@@ -113,10 +115,10 @@ def after_hops(end: FirstLook, problem: Problem, observer: Observer) -> FirstLoo
     return end
 
 
-def with_law_begun_again(end: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+def restart_law(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return where it leads to begin with the end's items and a law in which all is possible."""
     n_states = problem.space.n_states
-    brief = so_many_steps(problem.schedule, STEPS_OF_LAW)
+    brief = fixed_steps(problem.schedule, LAW_STEPS)
     free = run_em(
         replace(problem, schedule=brief, observer=observer),
         end.estimate.parameters,
@@ -126,10 +128,10 @@ def with_law_begun_again(end: FirstLook, problem: Problem, observer: Observer) -
         free.parameters, free.probabilities, problem.data, max(free.n_iter, 1)
     )
     begun = replace(end, estimate=append_run(end.estimate, free), parents=parents)
-    return taken_to_its_end(begun, problem, observer)
+    return run_to_convergence(begun, problem, observer)
 
 
-def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+def lift_penalty(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return where it leads to lift the penalty for a while, with the end's graph.
 
     Where that gains nothing more loadings are kept, and then the law is begun again as well: it was
@@ -138,25 +140,25 @@ def with_penalty_lifted(end: FirstLook, problem: Problem, observer: Observer) ->
     law_step = partial(factorise_counts, parents=end.parents, space=problem.space)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
     lifted = run_em(
-        replace(unpenalised, schedule=so_many_steps(problem.schedule, STEPS_LIFTED)),
+        replace(unpenalised, schedule=fixed_steps(problem.schedule, UNPENALISED_STEPS)),
         end.estimate.parameters,
         law_step(spread_law(end.estimate.probabilities)),
         law_step=law_step,
     )
-    found: list[FirstLook] = []
-    for share in KEPT_SHARES:
-        settled = on_largest_loadings(lifted, share, unpenalised, law_step)
+    found: list[Candidate] = []
+    for share in LOADING_SHARES:
+        settled = refit_largest_loadings(lifted, share, unpenalised, law_step)
         steps = append_run(append_run(end.estimate, lifted), settled)
-        found.append(taken_to_its_end(replace(end, estimate=steps), problem, observer))
+        found.append(run_to_convergence(replace(end, estimate=steps), problem, observer))
         if found[-1].criterion > end.criterion + LEAST_GAIN:
             return found[-1]
     best = max(found, key=lambda one: one.criterion)
-    again = with_law_begun_again(best, problem, observer)
+    again = restart_law(best, problem, observer)
     return max(best, again, key=lambda one: one.criterion)
 
 
-def on_largest_loadings(
-    lifted: Estimate, share: float, problem: Problem, law_step: LawStep = normalise_counts
+def refit_largest_loadings(
+    lifted: Estimate, share: float, problem: SearchProblem, law_step: LawStep = normalise_counts
 ) -> Estimate:
     """Return a few steps later, with the largest loadings of each item only.
 
@@ -166,7 +168,7 @@ def on_largest_loadings(
         Without penalty.
     share : float
         What a loading has at least of its item's largest.
-    problem : Problem
+    problem : SearchProblem
         Without penalty.
     law_step : callable
         As in ``run_em``.
@@ -174,7 +176,7 @@ def on_largest_loadings(
     items = lifted.parameters
     means = lifted.probabilities @ problem.basis.features
     kept = np.where(largest_loadings(items, problem.allowed, share), items.loadings, 0.0)
-    items = with_loadings(items, kept, means, means)
+    items = replace_loadings(items, kept, means, means)
     own = problem.allowed.copy()
     own[:, 1:] *= items.loadings != 0
     brief = min(STEPS_ON_SUPPORT, problem.schedule.max_iter)
@@ -204,10 +206,13 @@ def largest_loadings(
     return np.asarray(keep.T[:, terms.main_latents] | (allowed[:, 1:] == FREE))
 
 
-def _same_place(one: FirstLook, other: FirstLook) -> bool:
-    return loading_similarity(one.estimate.parameters, other.estimate.parameters) >= SAME_PLACE
+def _same_place(one: Candidate, other: Candidate) -> bool:
+    return (
+        loading_similarity(one.estimate.parameters, other.estimate.parameters)
+        >= SAME_OPTIMUM_COSINE
+    )
 
 
-def so_many_steps(schedule: Schedule, count: int) -> Schedule:
+def fixed_steps(schedule: Schedule, count: int) -> Schedule:
     """Return a plan of so many steps, however little they gain."""
     return replace(schedule, max_iter=min(count, schedule.max_iter), tolerance=0.0)

@@ -26,13 +26,18 @@ from hidag.measurement.families.base import MeanFamily
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.moves.basin_hopping import (
-    KEPT_SHARES,
-    after_hops,
-    on_largest_loadings,
-    so_many_steps,
+    LOADING_SHARES,
+    fixed_steps,
+    hop_from,
+    refit_largest_loadings,
 )
-from hidag.strategy.moves.recombination import LEAST_GAIN, Problem, taken_to_its_end, with_loadings
-from hidag.strategy.structural_em import FirstLook
+from hidag.strategy.moves.recombination import (
+    LEAST_GAIN,
+    replace_loadings,
+    run_to_convergence,
+)
+from hidag.strategy.problem import SearchProblem
+from hidag.strategy.structural_em import Candidate
 
 # --- What shows that one latent stands for two: items that have more in common than a fit says
 
@@ -41,7 +46,7 @@ Array = NDArray[np.float64]
 #: A latent with fewer items than this has nothing to take apart.
 FEWEST_ITEMS = 3
 #: How often the halves of a latent are in the same state at first.
-HALVES_AGREE = 0.7
+SPLIT_AGREEMENT = 0.7
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class Split:
     excess: float
 
 
-def two_sides(residual: Array, own: NDArray[np.intp]) -> tuple[NDArray[np.intp], float]:
+def split_sides(residual: Array, own: NDArray[np.intp]) -> tuple[NDArray[np.intp], float]:
     """Return which of a latent's items would go to its other half, and what speaks for two halves.
 
     Parameters
@@ -87,7 +92,9 @@ def two_sides(residual: Array, own: NDArray[np.intp]) -> tuple[NDArray[np.intp],
     return own[apart], float(values[-1])
 
 
-def beyond_the_fit(x: Array, seen: Array, weights: Array | None, means: Array, law: Array) -> Array:
+def residual_correlation(
+    x: Array, seen: Array, weights: Array | None, means: Array, law: Array
+) -> Array:
     """Return what responses' correlations are beyond those that a law gives them, shape (R, R).
 
     Parameters
@@ -143,13 +150,13 @@ def residual_correlations(
             x[:, members] = data.x[:, data.columns.of(family, members)]
             judged[members] = True
     seen = np.ones(x.shape) if data.observed is None else data.observed.astype(np.float64)
-    out = beyond_the_fit(x, seen, data.weights, means, law)
+    out = residual_correlation(x, seen, data.weights, means, law)
     out[~judged] = out[:, ~judged] = 0.0
     np.fill_diagonal(out, np.where(judged, 0.0, np.nan))
     return out
 
 
-def idlest_and_splits(
+def least_used_and_splits(
     items: MeasurementParameters, data: WorkingData, residual: Array, free: NDArray[np.bool_]
 ) -> tuple[int, list[Split]]:
     """Return the idlest latent, and how each other one would come apart, the most excess first.
@@ -175,12 +182,12 @@ def idlest_and_splits(
         own = np.flatnonzero((items.loadings[:, latent] != 0) & judged)
         if latent == idle or len(own) < FEWEST_ITEMS:
             continue
-        leaving, excess = two_sides(residual, own)
+        leaving, excess = split_sides(residual, own)
         out.append(Split(int(latent), leaving, excess))
     return idle, sorted(out, key=lambda one: -one.excess)
 
 
-def halved_loadings(loadings: Array, split: Split, idle: int) -> Array:
+def split_loadings(loadings: Array, split: Split, idle: int) -> Array:
     """Return loadings (J, K) of binary latents with the idle latent as one half of another one."""
     out = loadings.copy()
     out[:, idle] = 0.0
@@ -196,17 +203,17 @@ MOST_SPLITS = 3
 #: Times that the best of them is kept and others are tried from there.
 MOST_ROUNDS = 3
 #: EM steps without penalty, in which items find their side.
-STEPS_APART = 40
+SPLIT_STEPS = 40
 
 
-def better_when_split(end: FirstLook, problem: Problem, observer: Observer) -> FirstLook:
+def try_splits(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return the best end that splits of latents lead to, or the end as it was.
 
     Parameters
     ----------
-    end : FirstLook
+    end : Candidate
         On all rows, with the criterion that ends are compared by.
-    problem : Problem
+    problem : SearchProblem
         With more than two levels, or a penalty that is off, nothing is tried.
     observer : callable
         Told of the steps.
@@ -215,18 +222,18 @@ def better_when_split(end: FirstLook, problem: Problem, observer: Observer) -> F
         return end
     for _ in range(MOST_ROUNDS):
         idle, splits = promising_splits(end.estimate, problem)
-        found = [_taken_apart(end, s, idle, problem, observer) for s in splits[:MOST_SPLITS]]
+        found = [_split(end, s, idle, problem, observer) for s in splits[:MOST_SPLITS]]
         if not found:
             break
         # Hops cost several times what a split does: only the best of them goes on.
-        best = after_hops(max(found, key=lambda one: one.criterion), problem, observer)
+        best = hop_from(max(found, key=lambda one: one.criterion), problem, observer)
         if best.criterion <= end.criterion + LEAST_GAIN:
             break
         end = best
     return end
 
 
-def promising_splits(estimate: Estimate, problem: Problem) -> tuple[int, list[Split]]:
+def promising_splits(estimate: Estimate, problem: SearchProblem) -> tuple[int, list[Split]]:
     """Return the idlest latent, and how each other one would come apart, the most excess first.
 
     Latents whose items are known in part stay as they are.
@@ -234,42 +241,42 @@ def promising_splits(estimate: Estimate, problem: Problem) -> tuple[int, list[Sp
     items, law = estimate.parameters, estimate.probabilities / estimate.probabilities.sum()
     free: NDArray[np.bool_] = np.asarray(is_penalised(problem.allowed[:, 1:]).all(axis=0))
     residual = residual_correlations(items, problem.data, problem.basis.design, law)
-    return idlest_and_splits(items, problem.data, residual, free)
+    return least_used_and_splits(items, problem.data, residual, free)
 
 
-def begun_as_half(
-    estimate: Estimate, split: Split, idle: int, problem: Problem
+def start_of_split(
+    estimate: Estimate, split: Split, idle: int, problem: SearchProblem
 ) -> tuple[MeasurementParameters, Array]:
     """Return items and law in which the idle latent is one half of another one.
 
     The idle latent's own items lose it, their predictors' means as they were.
     """
     items, law = estimate.parameters, estimate.probabilities / estimate.probabilities.sum()
-    loadings = halved_loadings(items.loadings, split, idle)
+    loadings = split_loadings(items.loadings, split, idle)
     cube = law.reshape(problem.space.levels)
     shape = [1] * cube.ndim
     shape[idle] = shape[split.latent] = 2
-    alike = np.where(np.eye(2, dtype=bool), HALVES_AGREE, 1.0 - HALVES_AGREE).reshape(shape)
+    alike = np.where(np.eye(2, dtype=bool), SPLIT_AGREEMENT, 1.0 - SPLIT_AGREEMENT).reshape(shape)
     halves = np.ascontiguousarray(cube.sum(axis=idle, keepdims=True) * alike).ravel()
     before, after = (one @ problem.basis.features for one in (law, halves))
-    return with_loadings(items, loadings, before, after), spread_law(halves)
+    return replace_loadings(items, loadings, before, after), spread_law(halves)
 
 
-def _taken_apart(
-    end: FirstLook, split: Split, idle: int, problem: Problem, observer: Observer
-) -> FirstLook:
+def _split(
+    end: Candidate, split: Split, idle: int, problem: SearchProblem, observer: Observer
+) -> Candidate:
     """Return where it leads to take a latent apart."""
-    items, law = begun_as_half(end.estimate, split, idle, problem)
+    items, law = start_of_split(end.estimate, split, idle, problem)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
-    plan = so_many_steps(problem.schedule, STEPS_APART)
+    plan = fixed_steps(problem.schedule, SPLIT_STEPS)
     lifted = run_em(replace(unpenalised, schedule=plan), items, law)
-    settled = on_largest_loadings(lifted, KEPT_SHARES[0], unpenalised)
+    settled = refit_largest_loadings(lifted, LOADING_SHARES[0], unpenalised)
     steps = append_run(lifted, settled)
     parents = problem.learn_parents(
         steps.parameters, steps.probabilities, problem.data, max(steps.n_iter, 1)
     )
     begun = replace(end, estimate=append_run(end.estimate, steps), parents=parents)
-    return taken_to_its_end(begun, problem, observer)
+    return run_to_convergence(begun, problem, observer)
 
 
 # --- How well a support explains the items' correlations, whatever the latents' law is
@@ -344,7 +351,7 @@ BEYOND_CHANCE, SMALLEST_EXCESS = 0.7, 0.1
 #: Places at the most to begin again from one fit.
 MOST_PLACES = 2
 #: Two latents with more than this share of their items in common are mixtures of one another.
-TWINS_SHARE = 0.5
+SHARED_ITEMS = 0.5
 #: Variances of standardised columns below this are none.
 SMALLEST_SPREAD = 1e-9
 
@@ -365,7 +372,7 @@ class Agreement:
     places: tuple[MeasurementParameters, ...]
 
 
-class Witness:
+class CorrelationCheck:
     """Items' correlations, which fits are held against.
 
     Items of any family have a part: each has a number per response in which latents act about
@@ -437,18 +444,18 @@ class Witness:
         among = (states * law[:, None]).T @ states
         residual = np.where(self.rows > 0, self.correlations - slopes @ among @ slopes.T, 0.0)
         free: NDArray[np.bool_] = np.asarray(is_penalised(allowed[:, 1:]).all(axis=0))
-        idle, splits = idlest_and_splits(items, self.data, residual, free)
+        idle, splits = least_used_and_splits(items, self.data, residual, free)
         clear = [one for one in splits if one.excess > self._by_chance(support, one)]
         places = []
         for split in clear[:MOST_PLACES]:
-            other = _twin(support, split.latent, free)
+            other = _most_similar_latent(support, split.latent, free)
             if other is None:
-                loadings, other = halved_loadings(items.loadings, split, idle), idle
+                loadings, other = split_loadings(items.loadings, split, idle), idle
             else:
-                loadings = self._told_apart(items.loadings, split.latent, other)
+                loadings = self._separate(items.loadings, split.latent, other)
             after = means.copy()
             after[other] = means[split.latent]
-            places.append(with_loadings(items, loadings, means, after))
+            places.append(replace_loadings(items, loadings, means, after))
         spread = np.sqrt(np.maximum(np.diag(among), 1e-12))
         # Items without a latent are judged with the one they go with most: otherwise an item more
         # or less that the penalty has not let in yet would decide.
@@ -471,7 +478,7 @@ class Witness:
         chance = 2.0 * float(np.sqrt(n_items / self.data.n_counted))
         return max(BEYOND_CHANCE * chance, SMALLEST_EXCESS)
 
-    def _told_apart(self, loadings: Array, one: int, other: int) -> Array:
+    def _separate(self, loadings: Array, one: int, other: int) -> Array:
         """Return loadings (J, K) in which two latents with the same items have different ones.
 
         Their items' correlations have two large directions; signs in the second tell the sides.
@@ -506,10 +513,12 @@ def _pairwise(x: Array, seen: NDArray[np.bool_], weights: Array) -> tuple[Array,
     return np.where(useful, together / scale, 0.0), np.where(useful, rows, 0.0)
 
 
-def _twin(support: NDArray[np.bool_], latent: int, free: NDArray[np.bool_]) -> int | None:
+def _most_similar_latent(
+    support: NDArray[np.bool_], latent: int, free: NDArray[np.bool_]
+) -> int | None:
     """Return the latent that has most of its items in common with this one, if there is one."""
     own = support[:, [latent]]
     alike = (support & own).sum(axis=0) / np.maximum((support | own).sum(axis=0), 1)
     alike[~free] = alike[latent] = 0.0
     best = int(np.argmax(alike))
-    return best if alike[best] > TWINS_SHARE else None
+    return best if alike[best] > SHARED_ITEMS else None

@@ -1,0 +1,244 @@
+"""Exploratory estimation: Q, coefficients, latent law and graph are all unknown.
+
+One search for any number of latents. Candidates from different initializers are fitted to a sample
+of rows and compared; the best few are run to convergence on all rows and recombined; moves (law
+restart, unpenalised steps, monotone loadings, splits, exchanged levels) are kept if they raise the
+criterion; structural EM on all rows finishes the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.config import CONFIG
+from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.information import information_ratio
+from hidag.em.problem import Observer
+from hidag.em.support import select_support
+from hidag.initialization.initializers import (
+    WARM_UP,
+    fit_own_support,
+    generators_of,
+    start_points,
+    warm_start,
+)
+from hidag.initialization.levels import with_better_levels
+from hidag.initialization.spectral import mostly_binary
+from hidag.initialization.start_points import StartPoint, spread_law
+from hidag.latent.laws import SaturatedLaw, factorise_counts
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.strategy.moves.basin_hopping import hop_between_optima
+from hidag.strategy.moves.recombination import (
+    converge_and_recombine,
+    loading_similarity,
+    try_monotone_loadings,
+)
+from hidag.strategy.moves.split_moves import try_splits
+from hidag.strategy.problem import SearchProblem, StageOne, StartRecord
+from hidag.strategy.structural_em import Candidate, initial_structure_step, structural_em
+
+Array = NDArray[np.float64]
+
+#: Candidates are first fitted to a sample of this many rows.
+ROWS_FOR_FIRST_STEPS = 2500
+#: Rows for candidates of weakly informative items, whose graph is learned first.
+ROWS_FOR_WEAK_ITEMS = 10_000
+#: EM steps under independent latents before that graph is learned.
+STEPS_UNDER_INDEPENDENCE = 15
+#: Tolerances of preparatory EM runs, as multiples of the final one.
+BRIEF_TOLERANCE, ROUGH_TOLERANCE = 200.0, 30.0
+#: Two starts agree if matched latents' loadings have at least this cosine.
+SAME_DIRECTIONS = 0.92
+#: Number of starts when the first two do not agree.
+STARTS_ON_DISAGREEMENT = 8
+#: Objectives this close to the best, per row, count as the same optimum.
+SAME_OPTIMUM = 1e-3
+
+
+def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None) -> StageOne:
+    """Return the best estimate over several starts, for a Q-matrix with unknown entries.
+
+    Parameters
+    ----------
+    problem : SearchProblem
+        With ``n_starts="auto"``, one start is used if two of different kinds agree and the items
+        are informative, and several otherwise.
+    start : StartPoint or None
+        Starting point that replaces all initializers.
+    """
+    looks, points = _first_candidates(problem, start)
+    count = len(points)
+    observers = [problem.observer_of(index, count) for index in range(count)]
+    best = max(range(count), key=lambda i: looks[i].criterion)
+    watched = replace(problem, observer=observers[best])
+    ends = converge_and_recombine(looks, problem, observers)
+    several_optima = len(ends) > 1
+    ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
+    watched = replace(watched, allowed=monotone.allowed)
+    chosen = ends[0]
+    if several_optima:
+        chosen = hop_between_optima(ends, monotone, observers[best])
+        chosen = try_splits(chosen, monotone, observers[best])
+    if start is None and problem.levels_unassigned:
+        chosen = _exchange_levels(chosen, monotone, observers[best])
+    network = structural_em(watched, chosen)
+    records = tuple(
+        StartRecord.of(
+            point.label, one.estimate, 0 if one.data is problem.data else one.data.n_samples
+        )
+        for point, one in zip(points, looks, strict=True)
+    )
+    near = SAME_OPTIMUM * min(problem.data.n_counted, CONFIG.em.max_tolerance_rows)
+    reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
+    found = StageOne(chosen.saturated, records, reached, "em", network.penalty, network)
+    if problem.law == "network" or (problem.law == "auto" and network.preferred):
+        return found
+    return _under_saturated_law(watched, found)
+
+
+def _first_candidates(
+    problem: SearchProblem, start: StartPoint | None
+) -> tuple[list[Candidate], list[StartPoint]]:
+    """Return candidates on a sample of rows, and the points they started from."""
+    some = problem.data.first_rows(ROWS_FOR_FIRST_STEPS)
+    wanted = STARTS_ON_DISAGREEMENT if isinstance(problem.n_starts, str) else problem.n_starts
+    generators = generators_of(problem.seed, wanted)
+    warm_up = start is None
+    second: list[StartPoint] = []
+    others: Iterator[StartPoint] = iter(())
+    if start is not None:
+        points = [start]
+    else:
+        others = start_points(
+            problem.data, problem.space, problem.basis, problem.q_entries, generators
+        )
+        points = list(islice(others, min(2, wanted)))
+        agree = (
+            len(points) == 2
+            and isinstance(problem.n_starts, str)
+            and loading_similarity(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS
+        )
+        if agree and max(problem.space.levels) == 2:
+            points, second = points[:1], points[1:]
+            # Coefficients regressed on scores that another start confirms need no warm-up.
+            warm_up = mostly_binary(problem.data)
+        elif not agree:
+            points.extend(others)
+
+    def first_candidate(index: int) -> Candidate:
+        point = points[index]
+        parameters, law = point.parameters, point.probabilities
+        sample = replace(problem, data=some, observer=problem.observer_of(index, len(points)))
+        if warm_up:
+            parameters, law = warm_start(sample, point, generators[index])
+        brief = replace(sample, schedule=problem.tolerating(BRIEF_TOLERANCE), observer=None)
+        saturated = run_em(brief, parameters, law)
+        rough = sample
+        if some is not problem.data:
+            rough = replace(sample, schedule=problem.tolerating(ROUGH_TOLERANCE))
+        # Scores show at least as much of the latents' dependence as a warm-up does.
+        n_steps = (WARM_UP.max_iter // 2 if start is None else 0) + max(saturated.n_iter, 1)
+        return initial_structure_step(rough, saturated, n_steps=n_steps)
+
+    looks = [first_candidate(0)]
+    weak = start is None and _weakly_informative(looks[0], problem)
+    if weak and second:
+        # Both starts come from the same correlations, and agree about the noise in them too.
+        points, warm_up = [*points, *second, *others], True
+    if weak and max(problem.space.levels) == 2:
+        looks = _graph_first(points, problem) or looks
+    looks += [first_candidate(index) for index in range(len(looks), len(points))]
+    return looks, points
+
+
+def _weakly_informative(look: Candidate, problem: SearchProblem) -> bool:
+    """Return whether the information ratio of a first candidate is low."""
+    law = look.estimate.probabilities
+    seen = SaturatedLaw(problem.space, law / law.sum())
+    return (
+        information_ratio(look.estimate.parameters, seen, look.data) < CONFIG.information.low_ratio
+    )
+
+
+def _graph_first(points: list[StartPoint], problem: SearchProblem) -> list[Candidate]:
+    """Return a candidate from each start whose graph is learned with coefficients fixed.
+
+    Empty if the first of them has no edge: a saturated law may then show more.
+    """
+    looks: list[Candidate] = []
+    for index, point in enumerate(points):
+        looks.append(graph_first(problem, point, problem.observer_of(index, len(points))))
+        if not any(looks[0].parents):
+            return []
+    return looks
+
+
+def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -> Candidate:
+    """Return the candidate whose graph is learned from independent latents, items fixed."""
+    space, schedule = problem.space, problem.schedule
+    brief = min(STEPS_UNDER_INDEPENDENCE, schedule.max_iter)
+    sample = replace(
+        problem,
+        data=problem.data.first_rows(ROWS_FOR_WEAK_ITEMS),
+        schedule=replace(schedule, max_iter=brief, tolerance=0.0),
+        observer=None,
+    )
+    independent = fit_own_support(
+        sample,
+        point.parameters,
+        law_step=partial(factorise_counts, parents=((),) * space.n_latents, space=space),
+    )
+    rough = replace(sample, schedule=problem.tolerating(ROUGH_TOLERANCE), observer=observer)
+    # The law has never been unconstrained: its counts show no dependence that it lacks.
+    return initial_structure_step(rough, independent, n_steps=1)
+
+
+def _exchange_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
+    """Return the candidate after exchanges of levels between latents that raise the criterion."""
+    rough = replace(problem, schedule=problem.tolerating(ROUGH_TOLERANCE), observer=observer)
+    brief = replace(problem, schedule=problem.tolerating(BRIEF_TOLERANCE), observer=None)
+
+    def evaluate(parameters: MeasurementParameters, law: Array) -> Candidate:
+        saturated = run_em(brief, parameters, law)
+        return initial_structure_step(rough, saturated, n_steps=max(saturated.n_iter, 1))
+
+    def refit(items: MeasurementParameters) -> Candidate:
+        warm = fit_own_support(replace(rough, observer=None), items)
+        return evaluate(warm.parameters, warm.probabilities)
+
+    # All are compared on the same rows and after the same steps.
+    here = evaluate(now.estimate.parameters, now.estimate.probabilities)
+    found = with_better_levels(
+        here,
+        lambda one: one.estimate.parameters,
+        lambda one: one.criterion,
+        refit,
+        lambda one: evaluate(one.estimate.parameters, one.estimate.probabilities),
+    )
+    return now if found is here else found
+
+
+def _under_saturated_law(problem: SearchProblem, found: StageOne) -> StageOne:
+    """Return the estimate under a saturated law, from the one under a network law."""
+    now = found.estimate
+    fitted = run_em(problem, now.parameters, spread_law(now.probabilities))
+    best, penalty = select_support(problem, fitted, adapt=problem.adapt)
+    return replace(found, best=append_run(now, best), penalty=penalty, network=None)
+
+
+def estimate_by_saturated_saem(
+    problem: SearchProblem, run: Callable[[int, StartPoint], Estimate], points: list[StartPoint]
+) -> StageOne:
+    """Return the best of several SAEM runs under a saturated law, the paper's Algorithm S.2."""
+    ends = [run(index, point) for index, point in enumerate(points)]
+    best = max(ends, key=lambda one: one.objective)
+    near = SAME_OPTIMUM * min(problem.data.n_counted, CONFIG.em.max_tolerance_rows)
+    records = tuple(StartRecord.of(p.label, e) for p, e in zip(points, ends, strict=True))
+    reached = sum(best.objective - one.objective <= near for one in ends)
+    return StageOne(best, records, reached, "saem", problem.penalty)

@@ -1,0 +1,177 @@
+"""The search problem of Stage I, and the records that its algorithms leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Estimate
+from hidag.em.problem import Observer, Problem, Schedule
+from hidag.latent.laws import Parents
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.penalties import Penalty
+from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
+
+Array = NDArray[np.float64]
+#: Called with (start, n_starts, iteration, max_iter, objective) after every EM step.
+StartProgress = Callable[[int, int, int, int, float], None]
+#: (parameters, unconstrained law, data, EM steps since the law was unconstrained) -> parents.
+LearnParents = Callable[[MeasurementParameters, Array, WorkingData, int], Parents]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchProblem(Problem):
+    """A penalised likelihood to maximise over Q, coefficients, latent law and its graph.
+
+    Attributes
+    ----------
+    terms : Terms
+        The terms that ``basis`` has the values of.
+    q_entries : ndarray of int8, shape (J, K)
+        1 (loads), 0 (does not load), -1 (to be estimated).
+    learn_parents : callable
+        Structure learning step of structural EM.
+    effects : Effects
+        Interactions that items may have.
+    adapt : bool
+        Whether the penalty's strength is estimated from the data.
+    seed : int
+        Start ``i`` draws from ``SeedSequence(seed, spawn_key=(i,))``.
+    n_starts : int or "auto"
+    law : {"auto", "network", "saturated"}
+    progress : callable or None
+    """
+
+    terms: Terms
+    q_entries: NDArray[np.int8]
+    learn_parents: LearnParents
+    effects: Effects = MAIN_EFFECTS
+    adapt: bool = True
+    seed: int = 0
+    n_starts: int | str = "auto"
+    law: str = "auto"
+    progress: StartProgress | None = None
+
+    @property
+    def q_given(self) -> bool:
+        """Whether all of Q is given."""
+        return bool((self.q_entries >= 0).all())
+
+    @property
+    def levels_unassigned(self) -> bool:
+        """Whether the data alone say which latent has which number of levels."""
+        return len(set(self.space.levels)) > 1 and bool((self.q_entries < 0).all())
+
+    def tolerating(self, factor: float, max_iter: int | None = None) -> Schedule:
+        """Return the schedule with a tolerance of so many times its own, at most ``max_iter``."""
+        last = self.schedule.max_iter
+        return replace(
+            self.schedule,
+            tolerance=factor * self.schedule.tolerance,
+            max_iter=last if max_iter is None else min(max_iter, last),
+        )
+
+    def observer_of(self, index: int, count: int) -> Observer:
+        """Return the observer of one of several starts."""
+
+        def observer(iteration: int, last: int, value: float) -> None:
+            if self.progress is not None:
+                self.progress(index, count, iteration, last, value)
+
+        return observer
+
+
+@dataclass(frozen=True)
+class StartRecord:
+    """The end of one start; a start that was dropped early has not converged.
+
+    Attributes
+    ----------
+    label : str
+    objective, log_likelihood : float
+    n_iter : int
+    converged : bool
+    n_rows : int
+        Number of rows on which starts were compared, 0 for all of them.
+    """
+
+    label: str
+    objective: float
+    log_likelihood: float
+    n_iter: int
+    converged: bool
+    n_rows: int = 0
+
+    @classmethod
+    def of(cls, label: str, estimate: Estimate, n_rows: int = 0) -> StartRecord:
+        """Return the record of a start that ended at an estimate."""
+        return cls(
+            label,
+            estimate.objective,
+            estimate.log_likelihood,
+            estimate.n_iter,
+            estimate.converged,
+            n_rows,
+        )
+
+
+@dataclass(frozen=True)
+class NetworkEstimate:
+    """An estimate under a network law.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        Its probabilities factorise over ``parents``.
+    parents : tuple of tuples of int
+    unconstrained : ndarray, shape (S,)
+        The law after a few unconstrained updates, for the graph search.
+    penalty : Penalty
+    preferred : bool
+        Whether its information criterion is better than that of the saturated law.
+    """
+
+    estimate: Estimate
+    parents: Parents
+    unconstrained: Array
+    penalty: Penalty
+    preferred: bool
+
+
+@dataclass(frozen=True)
+class StageOne:
+    """The best estimate of Stage I and the records of all starts.
+
+    Attributes
+    ----------
+    best : Estimate
+        Under the saturated law.
+    records : tuple of StartRecord
+    n_reached : int
+        Starts that reached the best objective.
+    method : {"em", "saem"}
+    penalty : Penalty
+        Of the final support selection.
+    network : NetworkEstimate or None
+        The estimate under a network law, if that is the one to report.
+    hierarchy_loss : float
+        Log-likelihood lost by excluding states; NaN without a hierarchy.
+    """
+
+    best: Estimate
+    records: tuple[StartRecord, ...]
+    n_reached: int
+    method: str
+    penalty: Penalty
+    network: NetworkEstimate | None = None
+    hierarchy_loss: float = math.nan
+
+    @property
+    def estimate(self) -> Estimate:
+        """The estimate to report."""
+        return self.best if self.network is None else self.network.estimate
