@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hidag.strategy.structural_multistart import estimate_under_graph, look_graph_first
 
 from hidag.config import CONFIG
 from hidag.em.information import information_ratio
@@ -15,7 +16,6 @@ from hidag.latent.laws import are_equivalent, factorise_counts
 from hidag.measurement import default_penalty
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
 from hidag.strategy import structural_multistart
-from hidag.strategy.structural_multistart import estimate_under_graph, look_graph_first
 
 from .problems import open_problem, silent
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hidag.strategy.multistart import (
+    best_with_law_begun_again,
+    fresh_starts,
+    law_without,
+    starts_renewed,
+)
 
 from hidag.em.design_data import WorkingData
 from hidag.em.em import run_em
@@ -13,12 +19,6 @@ from hidag.initialization.initializers import generators_of
 from hidag.initialization.start_points import confirmatory_start
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms
-from hidag.strategy.multistart import (
-    best_with_law_begun_again,
-    fresh_starts,
-    law_without,
-    starts_renewed,
-)
 
 SPACE = StateSpace((2,) * 4)
 TERMS = Terms.main(SPACE.levels)

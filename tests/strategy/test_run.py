@@ -15,7 +15,7 @@ from hidag.latent.laws import factorise_counts
 from hidag.measurement import default_penalty
 from hidag.metrics import Parts, evaluate
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
-from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.strategy.measurement import ExactMeasurement, SampledMeasurement
 from hidag.structure import CPDAG, DAG
 
@@ -32,17 +32,19 @@ def problem():
     return truth, np.array(simulate(truth, N, rng=rng, missing=0.05).X)
 
 
-def measure(values, method, **settings):
+def measure(values, method, n_latents=K, **options):
     return estimate_measurement(
         values,
         ("gaussian",) * values.shape[1],
-        (2,) * settings.pop("n_latents", K),
-        penalty=default_penalty("tlp", len(values), K),
-        schedule=Schedule(max_iter=80),
-        method=method,
-        law="network",
-        seed=1,
-        **settings,
+        StageOneSettings(
+            (2,) * n_latents,
+            default_penalty("tlp", len(values), K),
+            Schedule(max_iter=80),
+            method=method,
+            law="network",
+            seed=1,
+        ),
+        **options,
     )
 
 

@@ -49,7 +49,7 @@ SUBMODEL_SHARE = 6
 #: Length and tolerance of the short runs, and tolerance of the final run, relative to the schedule.
 SHORT_STEPS, SHORT_TOLERANCE, FINAL_TOLERANCE = 40, 30.0, 0.01
 #: Models with interactions converge slowly near the boundary: their final run is finer and longer.
-INTERACTION_TOLERANCE, INTERACTION_STEPS = 1e-4, 10
+INTERACTION_TOLERANCE, INTERACTION_STEPS = 1e-6, 10
 #: Objectives this close to the best, per row, count as the same optimum.
 SAME_OPTIMUM = 1e-3
 
@@ -126,9 +126,12 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     ends: list[Estimate] = []
     if start is not None:
         # Other rows may need states that were empty where the law comes from.
-        items = started_in(problem, start.parameters)
+        items, law = start.parameters, start.probabilities
+        if problem.effects.reversed:
+            items = items.flipped(np.ones(problem.space.n_latents, dtype=bool))
+            law = law[::-1]
         labels.append(start.label)
-        ends.append(run(short, 0, items, spread_law(start.probabilities)))
+        ends.append(run(short, 0, started_in(problem, items), spread_law(law)))
     else:
         for label, submodel in _submodel_estimates(problem):
             labels.append(label)

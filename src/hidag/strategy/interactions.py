@@ -33,7 +33,7 @@ ROWS_FOR_STARTS = 4000
 #: Starts with interactions, unless the user sets n_starts.
 STARTS_WITH_INTERACTIONS = 6
 #: Tolerance and length of the final run of conjunctive items, relative to the schedule.
-FINAL_TOLERANCE, FINAL_STEPS = 1e-4, 10
+FINAL_TOLERANCE, FINAL_STEPS = 1e-6, 10
 
 
 def add_interactions(
