@@ -7,6 +7,7 @@ A message is written once, with the names of settings as :class:`Setting` and wh
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,6 +90,14 @@ class Advice:
 def join_advice(*parts: Advice) -> Advice:
     """Return several pieces of advice as one; interfaces render each by its own code."""
     return parts[0] if len(parts) == 1 else Advice("several", "{parts}", {"parts": parts})
+
+
+def suggest_name(name: str, known: Sequence[str], otherwise: str = "") -> Advice:
+    """Return the advice to use the most similar known name, or else other advice."""
+    similar = difflib.get_close_matches(name, known, n=1)
+    if not similar:
+        return Advice("", otherwise)
+    return Advice("similar-name", "did you mean {similar!r}?", {"similar": similar[0]})
 
 
 class Style:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hidag.cli.messages import render
 from hidag.exceptions import HidagError, HidagWarning, Message
@@ -72,26 +72,31 @@ def collected_warnings() -> Iterator[list[HidagWarning]]:
             messages += [one for one in unique.values() if isinstance(one, HidagWarning)]
 
 
-@contextmanager
-def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """Yield an observer that draws a progress bar; None if standard error is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
+def _make_bar(counter: str) -> Any:
+    """Return a progress bar on standard error with a column for a counter."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    bar = Bar(
+    return Bar(
         TextColumn("{task.description}"),
         BarColumn(bar_width=12),
-        TextColumn("{task.fields[value]}"),
+        TextColumn(counter),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         TextColumn("left"),
         console=Console(stderr=True),
         transient=True,
     )
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """Yield an observer that draws a progress bar; None if standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _make_bar("{task.fields[value]}")
     task = bar.add_task("starting", total=None, value="")
     started = time.monotonic()
     running = False
@@ -116,6 +121,21 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
     finally:
         if running:
             bar.stop()
+
+
+@contextmanager
+def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yield a function of (text, done, total) that draws a bar; None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with _make_bar("{task.completed:.0f}/{task.total:.0f}") as bar:
+        task = bar.add_task("", total=1)
+
+        def draw(text: str, n_done: int, n_all: int) -> None:
+            bar.update(task, description=text, total=n_all, completed=n_done)
+
+        yield draw
 
 
 @contextmanager
@@ -149,30 +169,3 @@ def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
         ).rstrip()
         for row in cells
     ]
-
-
-@contextmanager
-def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield a function of (text, done, total) that draws a bar; None without a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=None)
-
-        def draw(text: str, n_done: int, n_all: int) -> None:
-            bar.update(task, description=text, total=n_all, completed=n_done)
-
-        yield draw

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +14,7 @@ from hidag.cli.messages import set_message_context
 from hidag.cli.options import split_known
 from hidag.data.cells import CategoryLabels
 from hidag.data.readers import column_names, read_columns
-from hidag.exceptions import Message, SettingError
+from hidag.exceptions import Message, SettingError, suggest_name
 from hidag.results import FitResult
 
 
@@ -149,15 +148,14 @@ def match_names(pattern: str, names: Sequence[str], option: str, what: str = "it
     """Return the names that equal or match a pattern, at least one."""
     found = [name for name in names if _matches(name, pattern)]
     if not found:
-        near = difflib.get_close_matches(pattern, names, n=1)
         raise SettingError(
             "unknown-name",
             "{option} names the {what} {pattern!r}, which the table does not have",
-            advice="did you mean {similar!r}?" if near else "the first {what} is {similar!r}",
+            advice=suggest_name(pattern, names, "the first {what} is {first!r}"),
             option=option,
             what=what,
             pattern=pattern,
-            similar=near[0] if near else names[0],
+            first=names[0],
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Data in: one door for arrays, frames and files; column types; missing cells as a mask."""
+"""Read and check tables: arrays, data frames and files, item types, Q-matrices and weights."""
 
 from hidag.data.item_types import FamilyChoice, resolve_families
 from hidag.data.q_matrix import QSpec, read_q_matrix

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from hidag.exceptions import (
     SettingError,
     invalid_setting,
     join_advice,
+    suggest_name,
 )
 from hidag.formatting import plural
 from hidag.measurement.families import ITEM_TYPES, item_type
@@ -197,13 +197,11 @@ def family_name(word: str) -> str:
         if number is None and ITEM_TYPES[key].argument_source:
             return key
         return item_type(key if number is None else f"{key}({number})").name
-    near = difflib.get_close_matches(key, [*ITEM_TYPES, *aliases(), _AUTO], n=1)
     raise SettingError(
         "unknown-family",
         "{family} is unknown",
-        advice="did you mean {similar!r}?" if near else "use one of {known}",
+        advice=suggest_name(key, [*ITEM_TYPES, *aliases(), _AUTO], "use one of {known}"),
         family=Setting("family", word),
-        similar=near[0] if near else None,
         known=_list_families(),
     )
 
@@ -310,14 +308,13 @@ def _position(key: Any, names: tuple[str, ...]) -> int:
     if isinstance(key, str):
         if key in names:
             return names.index(key)
-        near = difflib.get_close_matches(key, names, n=1)
         raise SettingError(
             "family-of-unknown-item",
             "{family} names the item {name!r}, which the table does not have",
-            advice="did you mean {similar!r}?" if near else "the first item is {similar!r}",
+            advice=suggest_name(key, names, "the first item is {first!r}"),
             family=Setting("family"),
             name=key,
-            similar=near[0] if near else names[0],
+            first=names[0],
         )
     try:
         return int(range(len(names))[key])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.table import check_unique_names, frame_labels, open_frame, read_table
-from hidag.exceptions import DataError
+from hidag.exceptions import DataError, suggest_name
 
 UNKNOWN = -1
 """The code of an entry to be estimated; NaN and empty cells mean the same."""
@@ -144,16 +143,14 @@ def _match_rows(row_names: tuple[str, ...], items: tuple[str, ...]) -> list[int]
         position[name] = row
     unknown = [name for name in row_names if name not in set(items)]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], items, n=1)
         raise DataError(
             "unknown-q-row",
             "the rows of the Q-matrix must be items of the table, but {item!r} is not one ({n} of "
             "{n_rows} rows)",
-            advice="did you mean {similar!r}?" if near else "remove the row or rename the item",
+            advice=suggest_name(unknown[0], items, "remove the row or rename the item"),
             item=unknown[0],
             n=len(unknown),
             n_rows=len(row_names),
-            similar=near[0] if near else None,
         )
     absent = [name for name in items if name not in position]
     if absent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -34,7 +33,7 @@ from hidag.data.csv_text import (
     read_header,
     read_text_columns,
 )
-from hidag.exceptions import DataError, FileError
+from hidag.exceptions import Advice, DataError, FileError, suggest_name
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 BINARY_SUFFIXES = (".parquet",)
@@ -93,11 +92,9 @@ def suffix_of(path: Path) -> str:
 
 def _missing_path_error(kind: str, path: Path) -> FileError:
     """Return the error about a file or folder that does not exist, with similar names."""
-    there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else None
-    near = difflib.get_close_matches(path.name, there or (), n=2)
-    advice = "did you mean {similar}?" if near else None
-    if there is None:
-        advice = "the folder {parent} does not exist either"
+    advice = Advice("", "the folder {parent} does not exist either")
+    if path.parent.is_dir():
+        advice = suggest_name(path.name, [file.name for file in path.parent.iterdir()])
     return FileError(
         "missing-path",
         "there is no {kind} {path}",
@@ -105,7 +102,6 @@ def _missing_path_error(kind: str, path: Path) -> FileError:
         kind=kind,
         path=path,
         parent=path.parent,
-        similar=" or ".join(map(repr, near)),
     )
 
 
@@ -341,14 +337,12 @@ def _names_in_file(file: Path) -> list[str]:
 def _check_columns(file: Path, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
             raise DataError(
                 "missing-column",
                 "{file} has no column {name!r}",
-                advice="did you mean {similar!r}?" if near else None,
+                advice=suggest_name(name, known),
                 file=file,
                 name=name,
-                similar=near[0] if near else None,
             )
 
 
@@ -529,14 +523,12 @@ def read_types(
         if item in leave_out:
             continue
         if item not in known:
-            near = difflib.get_close_matches(item, items, n=1)
             raise DataError(
                 "type-of-unknown-item",
                 "{file} gives a type for item {item!r}, which the table does not have",
-                advice="did you mean {similar!r}?" if near else "remove the line",
+                advice=suggest_name(item, items, "remove the line"),
                 file=file,
                 item=item,
-                similar=near[0] if near else None,
             )
         types[item] = kind
     return MappingProxyType(types)
