@@ -91,7 +91,7 @@ def test_constant_and_empty_columns(hidag, tmp_path, answers):
     )
 
 
-def test_a_row_without_answers_is_no_error(hidag, tmp_path, answers):
+def test_an_empty_row_is_not_an_error(hidag, tmp_path, answers):
     rows = answers.tolist()
     rows[0] = [""] * 8
     path = write_rows(tmp_path / "row.csv", ITEMS, rows)
@@ -188,7 +188,7 @@ def test_a_folder_without_a_table(hidag, tmp_path):
     )
 
 
-def test_binomial_items_are_told_what_is_missing(hidag, table, tmp_path):
+def test_binomial_items_without_trials_are_an_error(hidag, table, tmp_path):
     types = write_rows(tmp_path / "types.csv", ["item", "type"], [["item2", "binomial"]])
     _refused(
         hidag("fit", table, "-k", 2, "--types", types),
@@ -228,7 +228,7 @@ def test_a_file_that_no_fit_wrote_is_not_overwritten(hidag, table, tmp_path):
     assert (study / "q.csv").read_text() == "item,skill\nx,1\n"
 
 
-def test_a_cell_of_q_is_no_missing_answer(hidag, tmp_path, answers):
+def test_an_empty_cell_of_q_is_an_entry_to_estimate(hidag, tmp_path, answers):
     study = tmp_path / "study"
     study.mkdir()
     write_rows(study / "responses.csv", ITEMS, answers[:80].tolist())
@@ -250,7 +250,7 @@ def test_a_q_file_without_latents(hidag, table, tmp_path):
     assert "must have a column per latent beside the column item" in ran.stderr
 
 
-def test_times_above_the_limit_are_told(hidag, tmp_path, answers):
+def test_times_above_the_limit_cause_a_warning(hidag, tmp_path, answers):
     times = np.exp(answers[:, 0] + np.random.default_rng(4).normal(0, 0.5, len(answers)))
     path = _changed(tmp_path, "times.csv", answers, 0, times.round(2).tolist())
     ran = hidag("fit", path, "-k", 2, "--family", "item0=censored-lognormal(2)")

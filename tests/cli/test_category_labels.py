@@ -1,4 +1,4 @@
-"""A survey with answers in words goes from CSV to report in one command."""
+"""A survey with labels instead of numbers is fitted and reported by one command."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fitted(survey, run, tmp_path_factory):
     return out, run("fit", survey, "--latents", 2, "--id", "person", *WORDS, "--out", out)
 
 
-def test_the_fit_has_numbers_and_keeps_the_words(fitted) -> None:
+def test_a_fit_stores_the_labels(fitted) -> None:
     out, said = fitted
     assert "0 never, 1 at times, 2 often, 3 always in q1, q2, q3 and 3 more" in said
     result = load(out / "result.npz")
@@ -83,7 +83,7 @@ def test_the_fit_has_numbers_and_keeps_the_words(fitted) -> None:
     assert "region=south" in page
 
 
-def test_commands_after_the_fit_read_and_speak_the_words(fitted, survey, run, tmp_path) -> None:
+def test_later_commands_read_and_print_labels(fitted, survey, run, tmp_path) -> None:
     out, _ = fitted
     people = tmp_path / "people.csv"
     run("classify", out, survey, "--out", people)
@@ -102,7 +102,7 @@ def test_commands_after_the_fit_read_and_speak_the_words(fitted, survey, run, tm
     assert any("share of east" in file.read_text() for file in files)
 
 
-def test_a_table_of_words_is_told_which_options_to_type(survey, refused) -> None:
+def test_a_table_of_labels_is_an_error_that_names_the_options(survey, refused) -> None:
     sentence = refused("fit", survey, "--latents", "2", "--id", "person")
     assert sentence.endswith(
         "or list the labels with --words 'q*=always,at times,never,often' --words "
@@ -112,14 +112,14 @@ def test_a_table_of_words_is_told_which_options_to_type(survey, refused) -> None
 
 
 @pytest.mark.parametrize("text", ["region", "=a,b", "region=north", "region="])
-def test_half_an_option_is_refused(survey, refused, text: str) -> None:
+def test_an_incomplete_option_is_an_error(survey, refused, text: str) -> None:
     assert refused("fit", survey, "--latents", "2", "--words", text) == (
         "--words takes COLUMN=LABELS, separated by commas, or by < if they are ordered, such "
         f"as 'mood=low<middle<high', got {text!r}"
     )
 
 
-def test_columns_that_are_not_there_and_words_left_out_are_refused(survey, refused) -> None:
+def test_unknown_columns_and_unlisted_labels_are_errors(survey, refused) -> None:
     sentence = refused("fit", survey, "--latents", "2", "--words", "regin=north,south")
     assert "did you mean 'region'?" in sentence
     sentence = refused(
@@ -144,7 +144,7 @@ def test_parquet_is_read_like_text(survey, run, refused, tmp_path) -> None:
     assert "recode the text as numbers, list its labels with --words q1=LABELS" in sentence
 
 
-def test_a_family_with_more_values_than_words_has_numbers_for_the_rest(survey, run, tmp_path):
+def test_values_without_a_label_are_printed_as_numbers(survey, run, tmp_path):
     out = tmp_path / "fit"
     about = ["--latents", 2, "--id", "person", "--no-plots", "--family", "q1=ordinal(5)"]
     run("fit", survey, *about, *WORDS, "--out", out)

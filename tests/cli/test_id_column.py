@@ -14,7 +14,7 @@ def named(tmp_path, answers):
     return write_rows(tmp_path / "named.csv", ["who", *ITEMS], rows)
 
 
-def test_names_that_occur_twice_are_told(hidag, tmp_path, answers):
+def test_repeated_ids_cause_a_warning(hidag, tmp_path, answers):
     rows = [[f"pupil {i // 2}", *row] for i, row in enumerate(answers[:100].tolist())]
     table = write_rows(tmp_path / "twice.csv", ["who", *ITEMS], rows)
     said = (
@@ -40,13 +40,13 @@ def test_names_that_occur_twice_are_told(hidag, tmp_path, answers):
         (["a", "b", "b", "a"], "'a' in rows 1 and 4 (2 of 2 identifiers occur more than once)"),
     ],
 )
-def test_the_sentence_about_names_that_occur_twice(capsys, names, said):
+def test_the_warning_about_repeated_ids(capsys, names, said):
     warn_of_ids(names, "who")
     start = "hidag: warning: column 'who' does not identify all rows: it has "
     assert capsys.readouterr().err == f"{start}{said}\n"
 
 
-def test_rows_without_a_name_are_told(hidag, tmp_path, answers):
+def test_missing_ids_cause_a_warning(hidag, tmp_path, answers):
     rows = [["" if i in (3, 7, 9) else i, *row] for i, row in enumerate(answers[:100].tolist())]
     table = write_rows(tmp_path / "blank.csv", ["who", *ITEMS], rows)
     assert (
@@ -55,7 +55,7 @@ def test_rows_without_a_name_are_told(hidag, tmp_path, answers):
     )
 
 
-def test_goodness_and_classify_know_the_names_of_the_fit(hidag, tmp_path, answers):
+def test_goodness_and_classify_use_the_id_column_of_the_fit(hidag, tmp_path, answers):
     table = named(tmp_path, answers[:100])
     fit = tmp_path / "fit"
     words = ("--latents", 1, "--id", "who", "--no-plots", "--no-statistics", "--out", fit)
@@ -78,7 +78,7 @@ def test_goodness_and_classify_know_the_names_of_the_fit(hidag, tmp_path, answer
     assert read_rows(tmp_path / "nicks" / "persons.csv")[1][0] == "nick 0"
 
 
-def test_a_folder_without_a_fit_is_told_as_such(hidag, tmp_path):
+def test_a_folder_without_a_fit_is_an_error(hidag, tmp_path):
     assert hidag("report", tmp_path).stderr == (
         f"hidag: the folder {tmp_path} holds no fit (result.npz); give one that hidag fit --out "
         "wrote\n"
@@ -101,7 +101,7 @@ def test_every_command_that_advises_an_id_column_takes_one(hidag, tmp_path, answ
         assert ran.exit_code == 0, ran.stderr
 
 
-def test_row_numbers_that_nobody_named_are_refused_with_the_options(hidag, tmp_path, answers):
+def test_row_numbers_are_an_error_that_names_the_options(hidag, tmp_path, answers):
     rows = [[i + 1, *row] for i, row in enumerate(answers.tolist())]
     table = write_rows(tmp_path / "numbered.csv", ["nr", *ITEMS], rows)
     ran = hidag("fit", table, "--latents", 1)
@@ -118,7 +118,7 @@ def test_row_numbers_that_nobody_named_are_refused_with_the_options(hidag, tmp_p
     assert (kept.exit_code, "identifiers" in kept.stderr) == (0, False)
 
 
-def test_counts_that_hardly_repeat_are_warned_of(hidag, tmp_path, answers):
+def test_counts_that_rarely_repeat_cause_a_warning_on_the_command_line(hidag, tmp_path, answers):
     wide = [n + n**4 // 1000 for n in range(98)]
     rows = [[n, *row] for n, row in zip(wide, answers.tolist(), strict=False)]
     table = write_rows(tmp_path / "wide.csv", ["nr", *ITEMS], rows)

@@ -19,7 +19,7 @@ def test_the_longest_known_name_wins():
     assert split_known("d,a", known) == ["d", "a"]
 
 
-def test_pairs_may_name_what_has_commas():
+def test_names_in_pairs_may_contain_commas():
     names = {"visits, 12 months", "Z1", "x=y"}
     assert parse_pairs(["visits, 12 months=3,Z1=1"], "--given", names) == {
         "visits, 12 months": "3",
@@ -31,7 +31,7 @@ def test_pairs_may_name_what_has_commas():
     assert str(caught.value) == "--given takes NAME=VALUE, such as Z1=1, got 'visits'"
 
 
-def test_arrows_and_tiers_may_name_what_has_commas():
+def test_names_in_arrows_and_tiers_may_contain_commas():
     names = ["Fractions", "Decimals", LONG]
     text = f"Fractions->{LONG},Fractions->Decimals"
     pairs = [("Fractions", LONG), ("Fractions", "Decimals")]

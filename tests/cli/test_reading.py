@@ -30,7 +30,7 @@ def coded(tmp_path, answers):
     return table, write_rows(tmp_path / "empty.csv", ITEMS, empty)
 
 
-def test_codes_are_missing_answers_in_the_fit_and_ever_after(hidag, coded, tmp_path):
+def test_missing_codes_are_stored_with_the_fit(hidag, coded, tmp_path):
     table, empty = coded
     said = ("--missing", "99,-9", "--missing", "item2=refused", "--drop", "rem*")
     ran = hidag("fit", table, *QUICK, *said, "--out", tmp_path / "fit")
@@ -68,7 +68,7 @@ def test_other_commands_take_the_same_options(hidag, coded, q_file):
         assert ran.exit_code == 0, ran.stderr
 
 
-def test_types_and_q_may_speak_of_what_is_left_out(hidag, tmp_path, answers):
+def test_types_and_q_may_name_dropped_columns(hidag, tmp_path, answers):
     write_rows(tmp_path / "responses.csv", ITEMS, answers[:120].tolist())
     write_rows(tmp_path / "types.csv", ["item", "type"], [[name, "binary"] for name in ITEMS])
     rows = [[name, int(j < 4), int(j >= 4)] for j, name in enumerate(ITEMS)]
@@ -78,7 +78,7 @@ def test_types_and_q_may_speak_of_what_is_left_out(hidag, tmp_path, answers):
     assert "120 rows, 6 items" in ran.stdout
 
 
-def test_sentences_name_the_options(hidag, coded, tmp_path, answers):
+def test_messages_name_the_options(hidag, coded, tmp_path, answers):
     table, _ = coded
     assert hidag("fit", table, *QUICK).stderr == (
         f"hidag: cells must be numbers, but {table} has the text '?' in column 'remark', line 2 "
@@ -121,7 +121,7 @@ def test_sentences_name_the_options(hidag, coded, tmp_path, answers):
         ("9", "'9'", "9"),
     ],
 )
-def test_following_the_advice_on_another_word_keeps_every_yes(
+def test_the_advice_about_a_text_among_yes_and_no_works(
     hidag, tmp_path, answers, first, other, shown, typed
 ):
     rows = [["yes" if row[0] else "no", *row[1:]] for row in answers[:120].tolist()]
@@ -155,7 +155,7 @@ def test_following_the_advice_on_another_word_keeps_every_yes(
         ),
     ],
 )
-def test_words_in_binary_files_are_advised_alike(hidag, tmp_path, answers, other, expected):
+def test_texts_in_parquet_files_get_the_same_advice(hidag, tmp_path, answers, other, expected):
     columns = dict(zip(ITEMS, answers[:120].T.tolist(), strict=True))
     columns["item0"] = ["yes" if one else "no" for one in columns["item0"]]
     columns["item0"][6] = columns["item0"][7] = other
@@ -167,7 +167,7 @@ def test_words_in_binary_files_are_advised_alike(hidag, tmp_path, answers, other
         assert hidag("fit", tmp_path / "words.parquet", *QUICK, "--missing", other).exit_code == 0
 
 
-def test_words_that_most_answers_are_made_of_are_not_called_missing(hidag, tmp_path, answers):
+def test_texts_of_most_cells_are_not_called_missing(hidag, tmp_path, answers):
     rows = [["often" if row[0] else "never", *row[1:]] for row in answers[:120].tolist()]
     rows[0][0] = "NA"
     table = write_rows(tmp_path / "words.csv", ITEMS, rows)
@@ -209,7 +209,7 @@ def test_yes_and_no_are_read_as_1_and_0_throughout(hidag, tmp_path, answers):
     assert placed[0] == pytest.approx(placed[1])
 
 
-def test_yes_and_no_in_parquet_are_told_as_well(hidag, tmp_path, answers):
+def test_yes_and_no_in_parquet_are_noted(hidag, tmp_path, answers):
     columns = {name: answers[:120, j].tolist() for j, name in enumerate(ITEMS)}
     columns["item0"] = [None, *("Yes" if answer else "no" for answer in columns["item0"][1:])]
     columns["item1"] = pa.array(["T" if answer else "F" for answer in columns["item1"]])
@@ -245,14 +245,14 @@ def test_codes_are_read_item_by_item():
     )
 
 
-def test_some_columns_must_be_left(hidag, table):
+def test_dropping_all_columns_is_an_error(hidag, table):
     assert hidag("fit", table, *QUICK, "--drop", "*").stderr == (
         f"hidag: {table} must have columns that are items, but all 8 of its columns are left out; "
         "name fewer columns with --drop, --id and --weights\n"
     )
 
 
-def test_the_index_of_a_parquet_file_names_the_rows_when_asked(hidag, tmp_path, answers):
+def test_the_index_of_a_parquet_file_can_be_the_id_column(hidag, tmp_path, answers):
     people = pd.Index([f"p{i}" for i in range(120)], name="who")
     table = tmp_path / "indexed.parquet"
     pd.DataFrame(answers[:120], columns=ITEMS, index=people).to_parquet(table)
@@ -273,7 +273,7 @@ def test_the_index_of_a_parquet_file_names_the_rows_when_asked(hidag, tmp_path, 
     assert hidag("classify", tmp_path / "numbered", table).exit_code == 0
 
 
-def test_decimal_commas_are_read_in_items_and_weights_alike(hidag, tmp_path, answers):
+def test_decimal_commas_are_read_in_items_and_weights(hidag, tmp_path, answers):
     rng = np.random.default_rng(6)
     values = (answers[:120] + rng.normal(0, 0.5, (120, 8))).round(3)
     weights = rng.uniform(1, 2, 120).round(3)
@@ -302,7 +302,7 @@ def test_decimal_commas_are_read_in_items_and_weights_alike(hidag, tmp_path, ans
     assert hidag("classify", tmp_path / "commas", commas, *out).exit_code == 0
 
 
-def test_one_of_two_columns_named_alike_can_be_left_out(hidag, tmp_path, answers):
+def test_one_of_two_columns_with_the_same_name_can_be_dropped(hidag, tmp_path, answers):
     rows = [["x", *row] for row in answers[:120].tolist()]
     table = write_rows(tmp_path / "twice.csv", ["item1", *ITEMS], rows)
     once = write_rows(tmp_path / "once.csv", ITEMS, answers[:120].tolist())
@@ -325,7 +325,7 @@ def test_one_of_two_columns_named_alike_can_be_left_out(hidag, tmp_path, answers
     )
 
 
-def test_a_column_beside_the_items_must_be_the_only_one_of_its_name(hidag, tmp_path, answers):
+def test_the_id_column_must_have_a_unique_name(hidag, tmp_path, answers):
     rows = [["x", *row, i] for i, row in enumerate(answers[:120].tolist())]
     table = write_rows(tmp_path / "who.csv", ["who", *ITEMS, "who"], rows)
     assert hidag("fit", table, *QUICK, "--id", "who").stderr == (

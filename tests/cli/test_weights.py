@@ -34,9 +34,7 @@ def fitted(hidag, survey):
     return out, ran.stdout
 
 
-def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_are(
-    fitted, answers, weights
-):
+def test_a_weighted_fit_uses_the_effective_sample_size(fitted, answers, weights):
     out, said = fitted
     worth = weights.sum() ** 2 / (weights**2).sum()
     assert (
@@ -58,7 +56,7 @@ def test_a_fit_counts_rows_by_their_weights_and_believes_in_no_more_than_there_a
     assert "averages over the rows of the table, each counted once" in page
 
 
-def test_statistics_of_weighted_rows_judge_a_weighted_fit(hidag, tmp_path, answers, monkeypatch):
+def test_a_weighted_fit_has_weighted_fit_statistics(hidag, tmp_path, answers, monkeypatch):
     told = []
 
     def misfits(found):
@@ -86,7 +84,7 @@ def test_statistics_of_weighted_rows_judge_a_weighted_fit(hidag, tmp_path, answe
     assert '<div class="good"' not in page
 
 
-def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
+def test_commands_that_need_the_weights_require_them(hidag, fitted, survey):
     out, _ = fitted
     for command, what in (("bootstrap", "a bootstrap"), ("errors", "standard errors")):
         refused = hidag(command, out, survey)
@@ -108,7 +106,7 @@ def test_what_needs_the_weights_asks_for_them(hidag, fitted, survey):
     ) in told
 
 
-def test_goodness_counts_rows_by_the_weights_of_the_fit(hidag, fitted, survey, answers, weights):
+def test_goodness_uses_the_weights_of_the_fit(hidag, fitted, survey, answers, weights):
     out, _ = fitted
     order = ("goodness", out, survey, "--weights", "stands_for", "--tables", 5)
     ran = hidag(*order)
@@ -133,7 +131,7 @@ def test_goodness_counts_rows_by_the_weights_of_the_fit(hidag, fitted, survey, a
     assert "n_effective" not in (files / "persons.csv").read_text("utf-8")
 
 
-def test_standard_errors_are_those_for_weights_whatever_the_unit_of_the_weights(
+def test_standard_errors_do_not_depend_on_the_scale_of_weights(
     hidag, fitted, survey, answers, weights
 ):
     out, _ = fitted
@@ -149,7 +147,7 @@ def test_standard_errors_are_those_for_weights_whatever_the_unit_of_the_weights(
     assert f"by the observed information: {worth:.6g} rows" in chosen.stdout
 
 
-def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, survey, weights):
+def test_selection_and_q_validation_use_weights(hidag, fitted, survey, weights):
     worth = weights.sum() ** 2 / (weights**2).sum()
     words = f"effective sample size {worth:.0f}"
     chosen = hidag("select", survey, "--weights", "stands_for", "--fits", "none")
@@ -195,7 +193,7 @@ def test_numbers_of_latents_and_q_are_judged_by_weighted_rows(hidag, fitted, sur
         ),
     ],
 )
-def test_weights_that_are_none_are_refused_in_words(hidag, tmp_path, cell, sentence):
+def test_invalid_weights_in_a_column_are_an_error(hidag, tmp_path, cell, sentence):
     rows = [["1", 0, 1], [cell, 1, 0], ["0", 1, 1]]
     table = write_rows(tmp_path / "t.csv", ["w", "a", "b"], rows)
     refused = hidag("fit", table, "--latents", 1, "--weights", "w")
@@ -203,13 +201,13 @@ def test_weights_that_are_none_are_refused_in_words(hidag, tmp_path, cell, sente
     assert refused.stderr == f"hidag: {sentence}\n"
 
 
-def test_settings_are_named_as_options(hidag, fitted, survey):
+def test_settings_are_rendered_as_options_by_bootstrap(hidag, fitted, survey):
     out, _ = fitted
     refused = hidag("bootstrap", out, survey, "--weights", "stands_for", "-r", 0)
     assert refused.stderr == "hidag: --resamples must be a whole number of at least 1, got 0\n"
 
 
-def test_resamples_of_another_bootstrap_can_be_got_rid_of(hidag, fitted, survey):
+def test_resamples_of_another_bootstrap_are_an_error(hidag, fitted, survey):
     out, _ = fitted
     order = ("bootstrap", out, survey, "--weights", "stands_for", "-r", 2, "--jobs", 1)
     shutil.rmtree(out / "resamples", ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Answers that stand in words become numbers in the order that the user says."""
+"""Labels of categories are encoded in the order that the user gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hidag.exceptions import DataError, SettingError
 MOOD = CategoryLabels(("low", "middle", "high"), ordered=True)
 
 
-def test_words_become_their_places_whatever_their_letters_and_gaps_stay() -> None:
+def test_labels_are_encoded_without_regard_to_case() -> None:
     table = pyarrow.table({"mood": [" High", "low", None, "NA", "MIDDLE"], "age": ["1"] * 5})
     found = encode_labels(table, {"mood": MOOD})
     assert found.column("mood").to_pylist() == ["2", "0", None, None, "1"]
@@ -20,7 +20,7 @@ def test_words_become_their_places_whatever_their_letters_and_gaps_stay() -> Non
     assert encode_labels(encoded, {"mood": MOOD}).column("mood").to_pylist() == ["0", "2"]
 
 
-def test_a_word_that_nobody_named_is_refused() -> None:
+def test_an_unlisted_label_is_an_error() -> None:
     table = pyarrow.table({"mood": ["low", "so so", "high", "so so"]})
     with pytest.raises(DataError) as caught:
         encode_labels(table, {"mood": MOOD})
@@ -32,19 +32,19 @@ def test_a_word_that_nobody_named_is_refused() -> None:
 
 
 @pytest.mark.parametrize("words", [("a",), ("a", "A"), ("a", "")])
-def test_words_have_to_differ(words: tuple[str, ...]) -> None:
+def test_labels_must_differ(words: tuple[str, ...]) -> None:
     with pytest.raises(SettingError, match="at least two labels that differ"):
         CategoryLabels(words, ordered=False)
 
 
-def test_order_makes_grades_and_two_words_a_yes_or_no() -> None:
+def test_family_of_ordered_unordered_and_two_labels() -> None:
     assert MOOD.family == "ordinal(3)"
     assert CategoryLabels(("north", "south", "west"), ordered=False).family == "categorical"
     assert CategoryLabels(("no", "sometimes"), ordered=True).family == "bernoulli"
     assert describe_coding(MOOD.labels) == "0 low, 1 middle, 2 high"
 
 
-def test_few_words_that_come_again_are_answers_and_names_are_none() -> None:
+def test_repeated_texts_are_labels_and_unique_ones_are_not() -> None:
     assert find_labels(["b", "a", "B ", "a", None, "NA"]) == ("a", "b")
     assert find_labels(["Ann", "Bob", "Cid", "Dan"]) == ()
     assert find_labels(["yes"] * 10) == ()

@@ -29,14 +29,14 @@ def write(tmp_path: Path, text: str, name: str = "t.csv") -> Path:
         ("a;b\n1.234,5;0,1\n1.234.567,25;2\n", [[1234.5, 0.1], [1234567.25, 2]]),
     ],
 )
-def test_commas_that_can_only_mark_decimals_are_read(
+def test_unambiguous_decimal_commas_are_converted(
     tmp_path: Path, text: str, values: list[list[float]]
 ) -> None:
     table = read_table(read_file(write(tmp_path, text)))
     np.testing.assert_array_equal(table.values, values)
 
 
-def test_a_note_says_what_was_read(tmp_path: Path) -> None:
+def test_a_note_names_the_converted_columns(tmp_path: Path) -> None:
     two = write(tmp_path, "a;b;c\n1,016;1;0,50\n")
     assert read_folder(two).notes == (
         "a comma marks decimals in 2 columns: '0,50' in c is read as 0.50",
@@ -82,14 +82,16 @@ def test_a_note_says_what_was_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_other_commas_are_refused_with_what_to_do(tmp_path: Path, text: str, sentence: str) -> None:
+def test_ambiguous_commas_are_an_error_with_advice(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
     path = write(tmp_path, text)
     with pytest.raises(DataError) as caught:
         read_file(path)
     assert str(caught.value) == f"cells must be numbers, but {path} has the text {sentence}"
 
 
-def test_columns_that_are_left_out_have_no_say(tmp_path: Path) -> None:
+def test_columns_left_out_do_not_affect_decimal_commas(tmp_path: Path) -> None:
     path = write(tmp_path, "time;a;w\n12.30;2,5;1,5\n08.15;1;2\n")
     table = read_table(read_file(path, leave_out=["time", "w"]))
     np.testing.assert_array_equal(table.values, [[2.5], [1]])

@@ -31,7 +31,7 @@ def test_copies_of_any_numbers_are_found_but_only_yes_and_no_are_opposite():
     assert find_duplicate_columns(x) == [(0, 3, False, 50)]
 
 
-def test_what_may_be_alike_by_chance_is_no_copy():
+def test_columns_that_may_agree_by_chance_are_not_duplicates():
     # Hardly anybody says yes: the columns agree in what nobody says.
     x = np.zeros((1000, 2))
     x[: MIN_ROWS - 1] = 1.0
@@ -45,14 +45,14 @@ def test_what_may_be_alike_by_chance_is_no_copy():
     assert find_duplicate_columns(halves) == []
 
 
-def test_a_fit_says_so_and_rows_in_order_change_nothing():
+def test_a_fit_warns_of_duplicates_in_sorted_rows():
     x = binary(300, 5)
     x = np.column_stack([x[np.argsort(x[:, 0])], np.zeros(300)])
     x[:, 5] = x[:, 0]
     table = read_table(x, names=list("abcdef"))
-    with pytest.warns(HidagWarning) as told:
+    with pytest.warns(HidagWarning) as caught:
         warn_of_duplicate_columns(table, stacklevel=2)
-    assert str(told[0].message) == (
+    assert str(caught[0].message) == (
         "items 'a' and 'f' are equal in all 300 rows where both are observed: two copies of one "
         "column can form a latent by themselves; drop one of the two if it is a copy"
     )

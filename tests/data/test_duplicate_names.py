@@ -20,7 +20,7 @@ from hidag.exceptions import FileError
         (["a", "a", "a#2"], ["a", "a#2'", "a#2"]),
     ],
 )
-def test_the_first_keeps_its_name(names: list[str], expected: list[str]) -> None:
+def test_only_later_duplicates_are_renamed(names: list[str], expected: list[str]) -> None:
     assert make_unique(names) == expected
 
 
@@ -42,7 +42,7 @@ def test_one_of_two_is_read_where_the_other_is_left_out(twice: Path) -> None:
     assert table.to_pydict() == {"a": [1, 4]}
 
 
-def test_both_are_refused(twice: Path) -> None:
+def test_duplicate_names_are_an_error(twice: Path) -> None:
     for read in (read_file, lambda path: read_columns(path, ["b"])):
         with pytest.raises(FileError) as caught:
             read(twice)
@@ -52,7 +52,7 @@ def test_both_are_refused(twice: Path) -> None:
         )
 
 
-def test_latents_of_a_q_matrix_are_not_told_apart(tmp_path: Path) -> None:
+def test_duplicate_latents_of_a_q_matrix_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("item,G,G\na,1,1\n")
     with pytest.raises(FileError, match="'G' occurs 2 times"):

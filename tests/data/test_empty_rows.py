@@ -1,4 +1,4 @@
-"""A row without any answer tells nothing: all numbers are those of the table without it."""
+"""Empty rows change no estimate: all numbers are those of the table without them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def both_fits(tables, weights=None, **settings):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_fit_and_its_examinations_are_those_without_empty_rows(tables, weighted):
+def test_empty_rows_change_neither_fit_nor_diagnostics(tables, weighted):
     values, padded, _ = tables
     weights = np.random.default_rng(0).uniform(0.5, 1.5, len(values)) if weighted else None
     short, long, wide = both_fits(tables, weights, q_matrix=Q)
@@ -76,7 +76,7 @@ def test_a_fit_and_its_examinations_are_those_without_empty_rows(tables, weighte
     assert ours.summary() == theirs.summary()
 
 
-def test_empty_rows_are_placed_by_the_law_and_marked(tables):
+def test_empty_rows_are_classified_by_the_latent_distribution(tables):
     values, padded, places = tables
     short, long, _ = both_fits(tables, q_matrix=Q)
     ours, theirs = classify(long, padded), classify(short, values)
@@ -103,7 +103,7 @@ def test_empty_rows_are_placed_by_the_law_and_marked(tables):
     assert len(nobody.shares()) == 0
 
 
-def test_a_bootstrap_draws_rows_with_answers(tables):
+def test_a_bootstrap_draws_nonempty_rows(tables):
     values, padded, _ = tables
     short, long, _ = both_fits(tables, q_matrix=Q)
     ours, theirs = (
@@ -122,7 +122,7 @@ def test_numbers_of_latents_are_compared_without_empty_rows(tables):
     assert repr(long.rows()) == repr(select(values, [1, 2, 3], **settings).rows())
 
 
-def test_few_empty_rows_are_told_with_the_fit_only(tables):
+def test_few_empty_rows_cause_no_warning(tables):
     values = tables[0]
     result = fitted(np.vstack([values, np.full((3, 8), np.nan)]), q_matrix=Q)
     n = len(values)
@@ -131,7 +131,7 @@ def test_few_empty_rows_are_told_with_the_fit_only(tables):
     assert describe_empty_rows(1, 20) == "1 of 20 rows has no response and is ignored"
 
 
-def test_tables_with_too_few_rows_that_have_an_answer_are_refused(tables):
+def test_too_few_nonempty_rows_are_an_error(tables):
     one = np.full((5, 3), np.nan)
     one[2] = 1.0
     with pytest.raises(DataError, match="2"):
@@ -145,7 +145,7 @@ def test_tables_with_too_few_rows_that_have_an_answer_are_refused(tables):
     )
 
 
-def test_one_row_that_carries_all_the_weight_is_named():
+def test_a_dominant_weight_is_an_error():
     x = np.random.default_rng(0).integers(0, 2, (50, 4)).astype(float)
     weights = np.full(50, 1e-12)
     weights[4] = 1.0
@@ -158,7 +158,7 @@ def test_one_row_that_carries_all_the_weight_is_named():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_score_is_the_mean_over_rows_that_have_an_answer(tables, weighted):
+def test_the_score_is_the_mean_over_nonempty_rows(tables, weighted):
     values, padded, places = tables
     model = DCRL(2, q_matrix=Q, random_state=0).fit(values)
     weights = wide = None
@@ -171,7 +171,7 @@ def test_the_score_is_the_mean_over_rows_that_have_an_answer(tables, weighted):
     assert short == np.average(model.score_samples(values), weights=weights)
 
 
-def test_rows_without_any_answer_have_no_score(tables):
+def test_empty_rows_have_no_score(tables):
     model = DCRL(2, q_matrix=Q, random_state=0).fit(tables[0])
     with pytest.raises(DataError) as caught:
         model.score(np.full((3, len(Q)), np.nan))
@@ -184,7 +184,7 @@ def test_rows_without_any_answer_have_no_score(tables):
     assert str(caught.value) == "sample_weight must have one weight for each of 3 rows, got (2,)"
 
 
-def test_person_fit_is_that_without_rows_of_too_few_answers(tables):
+def test_person_fit_excludes_rows_with_too_few_responses(tables):
     values, padded, places = tables
     model = fitted(values, q_matrix=Q)
     # One answer is too few to be judged by, and no row's reference either.

@@ -1,4 +1,4 @@
-"""Files: text and parquet read as tables, and sentences for what cannot be read."""
+"""Reading text and Parquet files, and errors about files that cannot be read."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
         ),
     ],
 )
-def test_cells_that_are_no_numbers(tmp_path: Path, content: str, sentence: str) -> None:
+def test_cells_that_are_not_numbers(tmp_path: Path, content: str, sentence: str) -> None:
     path = write(tmp_path / "t.csv", content)
     with pytest.raises(DataError) as caught:
         read_file(path)
@@ -240,7 +240,7 @@ def test_all_columns_of_text_are_named_at_once(tmp_path: Path) -> None:
         read_file(path)
 
 
-def test_a_missing_file_suggests_its_neighbours(tmp_path: Path) -> None:
+def test_a_missing_file_suggests_a_similar_name(tmp_path: Path) -> None:
     write(tmp_path / "responses.csv", "a\n1\n")
     with pytest.raises(FileError) as caught:
         read_file(tmp_path / "response.csv")
@@ -265,7 +265,7 @@ def test_without_pyarrow_the_extra_is_named(
     )
 
 
-def test_a_line_break_in_a_name_is_told(tmp_path: Path) -> None:
+def test_a_line_break_in_a_name_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", '"a\nb",c\n1,0\n')
     with pytest.raises(FileError) as error:
         read_file(path)

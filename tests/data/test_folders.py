@@ -1,4 +1,4 @@
-"""Folders: a table with its types and its Q-matrix beside it."""
+"""Folders with a table, its types and its Q-matrix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_folder(tmp_path: Path) -> None:
     np.testing.assert_array_equal(q.entries, [[0, 1], [1, -1]])
 
 
-def test_blanks_around_names_are_no_part_of_them(tmp_path: Path) -> None:
+def test_blanks_around_names_are_stripped(tmp_path: Path) -> None:
     write(tmp_path / "responses.csv", "a , b\n1,0\n0,1\n")
     write(tmp_path / "types.csv", "item,type\na ,bernoulli\n b,bernoulli\n")
     write(tmp_path / "q.csv", "item,Z\na ,1\n b,1\n")

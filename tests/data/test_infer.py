@@ -1,4 +1,4 @@
-"""Families that are guessed from the values, and doubts that are told instead."""
+"""Families inferred from values, and ambiguous values."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def test_many_counts_are_poisson_too(n_rows: int) -> None:
     assert share_inferred(draw, 10) >= 0.9
 
 
-def test_the_family_that_is_suggested_is_among_those_asked_about() -> None:
+def test_the_suggested_family_is_among_the_alternatives() -> None:
     guess = infer_family(spread(v17=2, v18=5, v19=3, v20=4, v24=2, v27=1))
     assert guess.suggestion == "gaussian"
     assert guess.reason.endswith(": a rounded measurement, grades of a scale or a count?")
 
 
 @pytest.mark.parametrize("n_grades", [4, 5, 6, 7, 10, 11])
-def test_grades_of_a_scale_are_not_guessed(n_grades: int) -> None:
+def test_grades_of_a_scale_are_ambiguous(n_grades: int) -> None:
     def draw(rng: np.random.Generator) -> np.ndarray:
         cuts = np.sort(rng.normal(0.8, 1, n_grades - 1))
         return (rng.normal(size=1000)[:, None] > cuts).sum(axis=1)
@@ -152,14 +152,16 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         ),
     ],
 )
-def test_ambiguous_values_are_not_guessed(values: np.ndarray, reason: str, suggestion: str) -> None:
+def test_ambiguous_values_are_not_inferred(
+    values: np.ndarray, reason: str, suggestion: str
+) -> None:
     guess = infer_family(values)
     assert guess.family is None
     assert guess.reason == reason
     assert guess.suggestion == suggestion
 
 
-def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
+def test_all_ambiguous_items_are_in_one_error_with_a_setting_to_paste() -> None:
     data = table(
         sex=[1, 2, 1, 2], mood=[1, 2, 3, NAN], right=[0, 1, 1, 0], pain=[3, 2, 1, 1], time=[1.5] * 4
     )
@@ -185,13 +187,13 @@ def test_all_doubts_are_in_one_error_with_a_setting_to_paste() -> None:
 
 
 @pytest.mark.parametrize("codes", [(1.0, 2.0), (-1.0, 1.0), (0.0, 100.0)])
-def test_what_is_suggested_for_items_of_two_values_suits_them(codes: tuple[float, float]) -> None:
+def test_the_suggestion_for_two_values_admits_them(codes: tuple[float, float]) -> None:
     answers = table(item=np.tile(codes, 20))
     suggestion = infer_family(answers.column(0)).suggestion
     check_values(answers, resolve_families(answers, suggestion).families)
 
 
-def test_unnamed_items_are_pasted_by_position_and_alike_ones_are_shortened() -> None:
+def test_unnamed_items_are_suggested_by_position() -> None:
     X = np.tile([[1.0], [2.0], [3.0]], 7)
     with pytest.raises(DataError) as caught:
         resolve_families(read_table(X), "auto")
@@ -207,7 +209,7 @@ def test_other_positive_items_are_mentioned_beside_a_skewed_one() -> None:
         resolve_families(data, "auto")
 
 
-def test_doubtful_items_with_the_same_code_are_told_at_once() -> None:
+def test_ambiguous_items_with_the_same_code_are_grouped() -> None:
     columns = [np.array([1, 2, 3, 4, 5] * 20 + [9] * n, dtype=float)[-100:] for n in (3, 5, 5)]
     table = read_table(np.column_stack(columns))
     with pytest.raises(DataError) as caught:

@@ -1,4 +1,4 @@
-"""Tables for the items of a fit: found by name, whatever else the table has."""
+"""Tables for the items of a fit, found by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_other_columns_may_have_one_name():
         np.testing.assert_array_equal(found.values, [[1.0, 1.5], [0.0, -0.5]])
 
 
-def test_an_item_that_occurs_twice_is_refused_in_words():
+def test_a_repeated_item_is_an_error():
     frame = pandas.DataFrame([[1.0, 0.3, 0.0]], columns=["a", "b", "a"])
     with pytest.raises(DataError) as caught:
         read_known_items(frame, ("a", "b"), FAMILIES)

@@ -23,7 +23,7 @@ def grades(code: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("code", [9.0, 99.0, -9.0])
-def test_what_stands_beside_grades_may_be_a_code(code):
+def test_a_value_apart_from_grades_may_be_a_code(code):
     found = f"{code:g} in 3 of 103 cells, apart from the other values (1 to 5)"
     guess = infer_family(grades(code))
     assert (guess.family, guess.reason, guess.suggestion) == (None, f"holds {found}", "ordinal")
@@ -41,7 +41,7 @@ def test_what_stands_beside_grades_may_be_a_code(code):
         check_values(table, ["ordinal(5)"])
 
 
-def test_a_code_among_times_or_counts_is_told():
+def test_a_code_among_times_or_counts_causes_a_warning():
     coded = np.where(np.arange(300) % 20 == 0, 9999.0, TIMES)
     counts = np.where(np.arange(300) % 20 == 0, 99.0, RNG.poisson(4, 300))
     table = read_table(np.column_stack([TIMES, coded, counts]))
@@ -58,7 +58,7 @@ def test_a_code_among_times_or_counts_is_told():
 
 
 @pytest.mark.parametrize("code", [9.0, 99.0, -9.0])
-def test_a_code_beside_grades_that_are_taken_as_measurements_is_told(code):
+def test_a_code_beside_grades_with_a_gaussian_family_causes_a_warning(code):
     with pytest.warns(HidagWarning) as caught:
         warn_of_codes(read_table(grades(code)[:, None]), ["gaussian"])
     assert [str(warning.message) for warning in caught] == [
@@ -78,17 +78,17 @@ def test_a_code_beside_grades_that_are_taken_as_measurements_is_told(code):
         (np.array([1.0, 2, 3, 9] * 50), "categorical(1, 2, 3, 9)"),
     ],
 )
-def test_ordinary_values_are_not_remarked_upon(values, family):
+def test_ordinary_values_cause_no_warning(values, family):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_codes(read_table(values[:, None]), [family])
 
 
-def test_two_values_are_no_code():
+def test_two_values_contain_no_code():
     assert find_code(np.array([0.0, 9.0])) is None
 
 
-def test_codes_are_taken_out_of_text_and_numbers(tmp_path: Path):
+def test_codes_are_removed_from_text_and_numbers(tmp_path: Path):
     table = pa.table({"a": ["99", " 99.0", "7", None], "b": [99.0, 1.0, 2.0, None]})
     found = remove_missing_codes(table, {"a": ["99", "x"], "b": ["99"]})
     assert found.to_pydict() == {"a": [None, None, "7", None], "b": [None, 1.0, 2.0, None]}

@@ -1,4 +1,4 @@
-"""Patterns of observed cells that a result keeps."""
+"""Missingness patterns stored with a result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_rows_with_the_same_cells_are_one_pattern():
     assert (whole.seen.shape, whole.counted.tolist()) == ((1, 9), [4.0])
 
 
-def test_the_order_of_rows_has_no_say():
+def test_patterns_do_not_depend_on_the_order_of_rows():
     table = holes(200, 12)
     order = np.random.default_rng(1).permutation(200)
     one, other = MissingnessPatterns.of(table), MissingnessPatterns.of(table[order])
@@ -37,7 +37,7 @@ def test_the_order_of_rows_has_no_say():
     np.testing.assert_array_equal(one.counted, other.counted)
 
 
-def test_of_many_patterns_an_even_choice_is_kept():
+def test_many_patterns_are_sampled_evenly():
     table = holes(5000, 20)
     weights = np.random.default_rng(1).exponential(size=5000)
     found = MissingnessPatterns.of(table, weights)
@@ -48,7 +48,7 @@ def test_of_many_patterns_an_even_choice_is_kept():
     np.testing.assert_allclose(shares, weights @ ~np.isnan(table) / weights.sum(), atol=0.04)
 
 
-def test_a_result_keeps_them_in_its_file(tmp_path):
+def test_a_saved_result_has_its_patterns(tmp_path):
     rng = np.random.default_rng(2)
     states = rng.integers(0, 2, 300)
     table = 3.0 * states[:, None] + rng.normal(size=(300, 5))
@@ -69,7 +69,7 @@ def as_sorted_patterns(found, columns=slice(None)):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_order_of_rows_and_columns_has_no_say_in_which_patterns_are_kept(weighted):
+def test_stored_patterns_do_not_depend_on_the_order_of_the_table(weighted):
     rng = np.random.default_rng(3)
     table = np.where(np.isnan(holes(5000, 20)), np.nan, rng.integers(0, 2, (5000, 20)))
     weights = rng.exponential(size=5000) if weighted else None

@@ -25,7 +25,7 @@ FRAME = pd.DataFrame({"a": [1, 0, 1], "b": [0, 1, 1]})
     ],
     ids=["row numbers", "unnamed", "named", "named row numbers", "two levels"],
 )  # fmt: skip
-def test_the_index_of_a_frame_is_no_item(
+def test_the_index_of_a_frame_is_not_an_item(
     tmp_path: Path, frame: pd.DataFrame, names: list[str]
 ) -> None:
     file = tmp_path / "t.parquet"
@@ -37,7 +37,7 @@ def test_the_index_of_a_frame_is_no_item(
     )
 
 
-def test_an_index_may_name_the_rows_and_needs_no_note(tmp_path: Path) -> None:
+def test_an_index_used_as_row_ids_needs_no_note(tmp_path: Path) -> None:
     file = tmp_path / "t.parquet"
     FRAME.set_index(pd.Index(["x", "y", "z"], name="who")).to_parquet(file)
     assert column_names(file) == ["a", "b", "who"]
@@ -46,7 +46,7 @@ def test_an_index_may_name_the_rows_and_needs_no_note(tmp_path: Path) -> None:
     assert (source.table.column_names, source.notes) == (["a", "b"], ())
 
 
-def test_row_numbers_that_have_a_name_may_name_the_rows(tmp_path: Path) -> None:
+def test_a_named_range_index_can_be_row_ids(tmp_path: Path) -> None:
     file = tmp_path / "t.parquet"
     FRAME.set_index(pd.RangeIndex(10, 4, -2, name="who")).to_parquet(file)
     assert column_names(file) == ["a", "b", "who"]
@@ -57,13 +57,13 @@ def test_row_numbers_that_have_a_name_may_name_the_rows(tmp_path: Path) -> None:
     assert read_folder(file).notes == ()
 
 
-def test_an_index_that_was_taken_out_of_the_file_is_no_matter(tmp_path: Path) -> None:
+def test_an_index_removed_from_the_file_is_ignored(tmp_path: Path) -> None:
     whole = pa.Table.from_pandas(FRAME.set_index(pd.Index([4, 9, 6], name="who")))
     pq.write_table(whole.drop_columns(["who"]), tmp_path / "t.parquet")
     assert read_folder(tmp_path / "t.parquet").notes == ()
 
 
-def test_the_index_of_a_q_matrix_is_no_latent(tmp_path: Path) -> None:
+def test_the_index_of_a_q_matrix_is_not_a_latent(tmp_path: Path) -> None:
     FRAME.to_parquet(tmp_path / "responses.parquet")
     q = pd.DataFrame({"item": ["a", "b"], "G": [1, 1]}, index=[3, 5])
     q.to_parquet(tmp_path / "q.parquet")

@@ -29,13 +29,13 @@ def test_an_array_is_taken_in_the_order_of_the_items() -> None:
     assert (spec.n_items, spec.n_latents) == (3, 2)
 
 
-def test_nan_and_minus_one_both_mean_estimate_this() -> None:
+def test_nan_and_minus_one_both_mark_entries_to_estimate() -> None:
     spec = read_q_matrix([[1, NAN], [NAN, -1], [1, None]], ITEMS)
     np.testing.assert_array_equal(spec.entries, [[1, -1], [-1, -1], [1, -1]])
     assert not spec.fully_known
 
 
-def test_an_item_that_measures_nothing_is_kept() -> None:
+def test_a_row_of_zeros_is_allowed() -> None:
     assert read_q_matrix([[1], [0], [1]], ITEMS).entries[1, 0] == 0
 
 
@@ -129,7 +129,7 @@ def test_the_number_of_latents_is_checked() -> None:
     )
 
 
-def test_a_name_that_is_nearly_an_item_gets_a_hint() -> None:
+def test_a_misspelt_item_gets_a_suggestion() -> None:
     q = pd.DataFrame({"item": ["time_q1", "time_Q2"], "G": [1, 1]})
     with pytest.raises(DataError, match=r"\(1 of 2 rows\); did you mean 'time_q2'\?$"):
         read_q_matrix(q, ("time_q1", "time_q2"))

@@ -31,7 +31,7 @@ REMEDY = "drop a column that identifies the rows, or set its family to use it as
         (np.arange(0, 50_000, 27), "0 to 49977 (1852 different in 1852 cells)"),
     ],
 )
-def test_numbers_that_were_handed_out_are_no_counts(names: np.ndarray, reason: str) -> None:
+def test_unique_numbers_are_row_ids(names: np.ndarray, reason: str) -> None:
     guess = infer_family(names.astype(float))
     assert guess.family is None
     assert guess.is_row_id
@@ -41,7 +41,7 @@ def test_numbers_that_were_handed_out_are_no_counts(names: np.ndarray, reason: s
     )
 
 
-def test_some_numbers_of_a_long_list_are_known_as_names() -> None:
+def test_a_sample_of_unique_numbers_is_row_ids() -> None:
     sample = np.random.default_rng(2).permutation(50_000)[:1800].astype(float)
     assert infer_family(sample).is_row_id
 
@@ -60,14 +60,14 @@ LAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("n_rows", [17, 40, 200, 1000])
-def test_answers_are_not_taken_for_names_of_rows(law: str, n_rows: int) -> None:
+def test_responses_are_not_row_ids(law: str, n_rows: int) -> None:
     rng = np.random.default_rng(3)
     for _ in range(100):
         values = LAWS[law](rng, n_rows).astype(float)
         assert not looks_like_row_ids(np.unique(values), n_rows)
 
 
-def test_a_column_of_row_numbers_is_refused_with_what_to_do() -> None:
+def test_row_numbers_are_an_error_with_advice() -> None:
     data = pd.DataFrame({"id": range(1, 41), "mood": [1, 2, 3, 2] * 10, "right": [0, 1] * 20})
     with pytest.raises(DataError) as caught:
         resolve_families(read_table(data), "auto")
@@ -106,7 +106,7 @@ POSTCODES = [f"{code:05d}" for code in np.random.default_rng(4).integers(1, 60, 
     ],
     ids=["array", "objects", "pandas", "categories", "polars", "pyarrow"],
 )
-def test_text_with_leading_zeros_is_no_count(column: object) -> None:
+def test_text_with_leading_zeros_is_not_inferred_as_counts(column: object) -> None:
     table = read_table(column)
     assert table.padded == {"item_0"}
     assert read_table(table, names=["code"]).padded == {"code"}
@@ -121,7 +121,7 @@ def test_text_with_leading_zeros_is_no_count(column: object) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " "])
-def test_leading_zeros_are_seen_in_text_files(tmp_path: Path, blank: str) -> None:
+def test_leading_zeros_in_text_files_are_detected(tmp_path: Path, blank: str) -> None:
     path = tmp_path / "t.csv"
     lines = (f"{code}{blank},{row % 3}" for row, code in enumerate(POSTCODES))
     path.write_text("code,count\n" + "\n".join(lines) + "\n", "utf-8")
@@ -136,7 +136,7 @@ def test_grades_and_answers_may_have_leading_zeros() -> None:
     assert not read_table(pd.DataFrame({"share": ["0", "0.5", "10"]})).padded
 
 
-def test_counts_that_hardly_repeat_are_fitted_with_a_warning() -> None:
+def test_counts_that_rarely_repeat_cause_a_warning() -> None:
     wide = RNG.permutation(np.arange(100) + np.arange(100) ** 4 // 1000).astype(float)
     data = pd.DataFrame({"wide": wide, "count": RNG.poisson(3, 100)})
     table = read_table(data)
@@ -153,7 +153,7 @@ def test_counts_that_hardly_repeat_are_fitted_with_a_warning() -> None:
         warn_of_row_ids(table, choice.families, (False, True))
 
 
-def test_fits_refuse_row_numbers() -> None:
+def test_fitting_row_numbers_is_an_error() -> None:
     X = pd.DataFrame({f"q{j}": RNG.integers(0, 2, 60) for j in range(5)})
     X["id"] = range(60)
     with pytest.raises(DataError, match="row identifiers"):

@@ -1,4 +1,4 @@
-"""A weight says how many rows a row counts for: in every statistic, start, score and penalty."""
+"""A weight is a number of rows in every statistic, start, score and penalty."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_weights_of_one_change_nothing_and_rows_of_weight_zero_are_left_out(tabl
     assert [model.result_.n_counted for model in (plain, ones, some)] == [500, 500, 300]
 
 
-def test_a_result_keeps_the_sum_of_the_weights(tables, tmp_path):
+def test_a_result_has_the_sum_of_the_weights(tables, tmp_path):
     values, weights, repeated = tables
     settings = {"family": FAMILIES, "q_matrix": np.tile(np.eye(K), (4, 1)), "random_state": 0}
     weighted = DCRL(K, **settings).fit(values, sample_weight=weights).result_
@@ -173,13 +173,13 @@ def test_a_result_keeps_the_sum_of_the_weights(tables, tmp_path):
         ),
     ],
 )
-def test_weights_that_cannot_be_used_are_refused(tables, weights, sentence):
+def test_invalid_weights_are_an_error(tables, weights, sentence):
     with pytest.raises(DataError) as caught:
         DCRL(K, family=FAMILIES).fit(tables[0], sample_weight=weights)
     assert str(caught.value) == sentence
 
 
-def test_weights_of_a_survey_add_up_to_what_the_rows_are_worth():
+def test_survey_weights_add_up_to_the_effective_sample_size():
     people = np.array([1000.0, 3000.0, 0.0, 500.0])
     worth = people.sum() ** 2 / (people**2).sum()
     found = survey_weights(people)
@@ -203,7 +203,7 @@ def test_weights_of_a_survey_add_up_to_what_the_rows_are_worth():
         ([0.0, 4.0], "weights must be above zero for at least 2 rows"),
     ],
 )
-def test_weights_that_no_survey_has_are_refused(weights, sentence):
+def test_invalid_survey_weights_are_an_error(weights, sentence):
     with pytest.raises(DataError) as caught:
         survey_weights(weights)
     assert str(caught.value) == sentence
@@ -226,7 +226,7 @@ def test_weights_of_a_survey_make_few_false_edges_and_weights_over_their_mean_ma
     assert n_edges[1] >= 5
 
 
-def test_categories_are_asked_in_the_order_of_their_weight(tables):
+def test_categories_are_ordered_by_weight(tables):
     rng = np.random.default_rng(3)
     states = rng.integers(0, 2, 400)
     sure = 9.0 * states[:, None] + rng.normal(size=(400, 4))
@@ -243,7 +243,7 @@ def test_categories_are_asked_in_the_order_of_their_weight(tables):
     np.testing.assert_allclose(weighted.loadings_, repeated.loadings_, atol=1e-6)
 
 
-def test_rows_of_weight_zero_have_no_say_in_what_items_are(tables):
+def test_rows_of_weight_zero_do_not_affect_inferred_types(tables):
     values = np.array(tables[0][:, :8])
     grades = np.arange(500) % 3.0
     table = np.column_stack([values, grades])
@@ -254,7 +254,7 @@ def test_rows_of_weight_zero_have_no_say_in_what_items_are(tables):
     assert fitted.families_[8] == "ordinal(3)"
 
 
-def test_items_that_no_counted_row_answers_or_varies_in_are_refused(tables):
+def test_items_without_variation_in_weighted_rows_are_an_error(tables):
     table = np.array(tables[0])
     table[5:, 0] = np.nan
     weights = (np.arange(500) >= 5) * 1.0

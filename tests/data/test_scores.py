@@ -1,4 +1,4 @@
-"""Test scores, percentages and ages, which are whole numbers as counts are."""
+"""Test scores, percentages and ages against counts."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ def test_counts_stay_poisson(name: str, n_rows: int) -> None:
     assert "gaussian" not in found
 
 
-def test_many_counts_that_start_far_from_zero_are_still_asked_about() -> None:
+def test_many_counts_far_from_zero_are_ambiguous() -> None:
     assert set(families(lambda rng, n: rng.poisson(50, n), 500)) == {None}
 
 
-def test_the_reason_says_that_it_was_a_choice() -> None:
+def test_the_reason_says_that_scores_were_preferred() -> None:
     guess = infer_family(np.repeat(np.arange(101.0), 3))
     assert guess.reason == f"holds whole numbers from 0 to 100 (101 different), {AS_SCORES}"
 
 
-def test_scores_beyond_a_hundred_and_lopsided_ones_are_asked_about() -> None:
+def test_scores_above_100_and_skewed_scores_are_ambiguous() -> None:
     rng = np.random.default_rng(0)
     for values in (rng.integers(0, 201, 500), np.minimum(np.rint(rng.normal(98, 12, 500)), 100)):
         assert evidence_for_scores(values.astype(float)) > 0
@@ -86,11 +86,11 @@ def test_scores_beyond_a_hundred_and_lopsided_ones_are_asked_about() -> None:
         assert guess.reason.endswith("distributed like scores: a rounded measurement or a count?")
 
 
-def test_columns_with_many_zeros_are_no_scores() -> None:
+def test_columns_with_many_zeros_are_not_scores() -> None:
     values = np.append(np.repeat(np.arange(1.0, 101.0), 3), np.zeros(30))
     assert evidence_for_scores(values) == -np.inf
 
 
-def test_a_column_on_few_far_numbers_does_not_upset_the_comparison() -> None:
+def test_few_distant_numbers_are_compared() -> None:
     values = np.repeat([0.0, 5.0, 900_000.0, 1_000_000.0], [1, 20, 20, 20])
     assert np.isfinite(evidence_for_scores(values))

@@ -1,4 +1,4 @@
-"""What scikit-learn's own checks ask of data validation, met by an estimator that only reads."""
+"""scikit-learn's checks of data validation, on an estimator that only reads."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_values_are_a_read_only_c_contiguous_copy() -> None:
     assert repr(table) == "Observations(2 samples, 3 items, 16.7% missing)"
 
 
-def test_rows_without_any_answer_are_kept() -> None:
+def test_empty_rows_are_kept() -> None:
     assert read_table([[NAN, NAN], [1, 2]]).n_samples == 2
 
 
@@ -305,7 +305,7 @@ def test_refusals(X: object, sentence: str) -> None:
     assert said(X) == sentence
 
 
-def test_one_row_is_refused_only_where_two_are_needed() -> None:
+def test_one_row_is_an_error_only_if_two_are_needed() -> None:
     assert read_table([[1.0, 2.0]]).n_samples == 1
     assert said([[1.0, 2.0]], min_rows=2) == (
         "Found a table with 1 sample(s) (shape=(1, 2)) while a minimum of 2 is required; "

@@ -27,7 +27,7 @@ def test_files_are_read_in_their_own_encoding(tmp_path: Path, encoding: str, end
     assert read_folder(path).notes == (told if encoding == "cp1252" else ())
 
 
-def test_umlauts_far_below_the_first_lines_are_found(tmp_path: Path) -> None:
+def test_umlauts_far_below_the_first_lines_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(("a;note\n" + "1;x\n" * 400_000 + "2;ä\n").encode("cp1252"))
     assert detect_encoding(path) == "cp1252"
@@ -41,7 +41,7 @@ def test_lines_of_bad_cells_are_counted_in_any_encoding(tmp_path: Path) -> None:
         read_file(path)
 
 
-def test_a_file_that_is_written_anew_is_looked_at_again(tmp_path: Path) -> None:
+def test_a_changed_file_is_detected_again(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for encoding, own in (("utf-16", "utf-16"), ("cp1252", "cp1252"), ("utf-8", "utf-8-sig")):
         path.write_bytes(TEXT.encode(encoding))

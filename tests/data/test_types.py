@@ -1,4 +1,4 @@
-"""Families that are said: words for them, settings of one or all items."""
+"""Families given by the user: aliases, one for all items, one per item, mappings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LISTED = (
         ("censored-lognormal(7.50)", "censored-lognormal(7.5)"),
     ],
 )
-def test_words_for_families(word: str, family: str) -> None:
+def test_aliases_of_families(word: str, family: str) -> None:
     assert family_name(word) == family
 
 
@@ -65,7 +65,7 @@ def test_grades_are_counted_from_the_values() -> None:
         ([*range(0, 20, 2)], "0, 2, 4, 6, 8, 10, 12, 14, ..."),
     ],
 )
-def test_grades_with_gaps_have_to_be_named(values: list[float], shown: str) -> None:
+def test_grades_with_gaps_need_an_argument(values: list[float], shown: str) -> None:
     with pytest.raises(DataError) as caught:
         resolve_families(table(pain=values), "ordinal")
     assert str(caught.value) == (
@@ -76,7 +76,7 @@ def test_grades_with_gaps_have_to_be_named(values: list[float], shown: str) -> N
     assert resolve_families(table(pain=[0, 1, 3]), "ordinal(4)").families == ("ordinal(4)",)
 
 
-def test_categories_are_read_off_the_values() -> None:
+def test_categories_are_taken_from_the_values() -> None:
     data = table(colour=[7, 2, 2, NAN, 4], shape=[0, 1, 1, 0, 0])
     choice = resolve_families(data, "nominal")
     assert choice.families == ("categorical(2,4,7)", "bernoulli")
@@ -161,6 +161,6 @@ def test_wrong_settings(family: object, sentence: str) -> None:
     assert str(caught.value) == sentence
 
 
-def test_a_name_that_is_nearly_an_item_gets_a_hint() -> None:
+def test_a_misspelt_item_gets_a_suggestion() -> None:
     with pytest.raises(SettingError, match="did you mean 'time_q1'"):
         resolve_families(table(time_q1=[0, 1]), {"time_Q1": "normal"})

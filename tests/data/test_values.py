@@ -1,4 +1,4 @@
-"""Values that do not suit the family that was said, and those not likely meant."""
+"""Values that are invalid or suspicious for their family."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_values_that_do_not_suit_the_family(
     assert str(caught.value) == sentence
 
 
-def test_items_that_fail_alike_are_counted() -> None:
+def test_items_with_the_same_problem_are_counted() -> None:
     with pytest.raises(DataError, match=r"item 'a' has minimum -1 \(2 of 2 items\)"):
         check_values(table(a=[0, -1], b=[-5, 2]), ["poisson", "poisson"])
 
@@ -147,7 +147,7 @@ def test_values_that_suit_the_family_pass() -> None:
     check_values(data, ["bernoulli", "poisson", "gaussian", "lognormal"])
 
 
-def test_new_samples_may_agree_on_an_item() -> None:
+def test_new_samples_may_be_constant() -> None:
     check_values(table(a=[1, 1], b=[2.5, 2.5]), ["bernoulli", "gaussian"], for_fitting=False)
     with pytest.raises(DataError, match=r"item 'b' has 2\.5 in 1 of 1 cells"):
         check_values(table(a=[1], b=[2.5]), ["bernoulli", "poisson"], for_fitting=False)
@@ -162,7 +162,7 @@ def test_as_many_families_as_items() -> None:
 @pytest.mark.parametrize(
     ("factor", "came"), [(1e200, "absolute values up to 3e+200"), (1e-150, "a range of 2e-150")]
 )
-def test_sizes_that_cannot_be_squared_are_refused(factor, came):
+def test_values_whose_squares_overflow_are_an_error(factor, came):
     table = read_table(np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]) * [1.0, factor])
     with pytest.raises(DataError) as caught:
         check_values(table, ("gaussian", "gaussian"))
@@ -188,7 +188,7 @@ def test_times_above_their_limit_are_counted_in_a_warning() -> None:
     ]
 
 
-def test_times_at_their_limit_are_as_they_should_be() -> None:
+def test_times_at_their_limit_cause_no_warning() -> None:
     times = table(minutes=[0.3, 0.1 + 0.2, 0.1, 0.2], hours=[1.0, 2.0, 72.0, 72.0])
     warn_of_values(times, ("censored-lognormal(0.3)", "censored-lognormal(72)"))
 
