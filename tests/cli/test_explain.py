@@ -25,7 +25,7 @@ def test_classify_keeps_the_names_of_the_rows(hidag, study, tmp_path):
     out = tmp_path / "people.csv"
     ran = hidag("classify", fit, table, "--id", "name", "--out", out)
     assert ran.exit_code == 0, ran.stderr
-    assert ran.stdout.startswith("400 rows placed on 2 latents\n")
+    assert ran.stdout.startswith("400 rows classified on 2 latents\n")
     assert ran.stdout.endswith(f"wrote 400 rows into {out}\n")
     rows = read_rows(out)
     assert rows[0] == [

@@ -50,10 +50,10 @@ def test_a_weighted_fit_uses_the_effective_sample_size(fitted, answers, weights)
     np.testing.assert_allclose(result.intercept, again.intercept_, atol=1e-3)
     page = (out / "report.html").read_text("utf-8")
     assert "Sample weights were used." in page
-    assert "these statistics count every row once" not in page
+    assert "used sample weights but these statistics do not" not in page
     assert f"400 rows (effective sample size {worth:.1f})" in page
     assert "Q-matrix validation" in page
-    assert "averages over the rows of the table, each counted once" in page
+    assert "shares of profiles are unweighted averages over the rows" in page
 
 
 def test_a_weighted_fit_has_weighted_fit_statistics(hidag, tmp_path, answers, monkeypatch):
@@ -100,9 +100,9 @@ def test_commands_that_need_the_weights_require_them(hidag, fitted, survey):
     assert ran.exit_code == 0, ran.stderr
     told = hidag("goodness", out, survey, "--tables", 2).stdout
     assert (
-        "the fit counted rows by weights, but these statistics count every row once: likelihood "
-        "and criteria are those of the rows as they are, and what is not fitted may be the "
-        "weights' doing; give the same weights as sample_weight"
+        "the fit used sample weights but these statistics do not: likelihood and criteria are "
+        "those of unweighted rows, and misfit may come from the weights; add --weights "
+        "stands_for, as in the fit"
     ) in told
 
 
@@ -114,7 +114,7 @@ def test_goodness_uses_the_weights_of_the_fit(hidag, fitted, survey, answers, we
     worth = weights.sum() ** 2 / (weights**2).sum()
     assert f"400 rows (effective sample size {worth:.1f}), 3,200 observed cells" in ran.stdout
     assert ") without a missing cell" in ran.stdout
-    assert "every row once" not in ran.stdout
+    assert "used sample weights but these statistics do not" not in ran.stdout
     assert f"person fit (lz) of {len(answers)} rows" in ran.stdout
     found = json.loads(hidag(*order, "--json").stdout)
     result = library.load(out / "result.npz")

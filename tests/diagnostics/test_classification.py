@@ -15,19 +15,19 @@ from hidag.measurement import MeasurementParameters, Terms
 from ..fitted_models import drawn, result_at, two_latents
 
 
-def test_accuracy_and_consistency_are_what_two_tables_show():
+def test_accuracy_and_consistency_match_two_tables():
     result = two_latents(("bernoulli", "gaussian", "poisson") * 3)
     rng = np.random.default_rng(0)
     states = result.law.sample(20_000, rng)
     first, second = (classify(result, result.sample_items(states, rng)) for _ in range(2))
     for k, name in enumerate(("Z1", "Z2")):
-        told = first.quality.where(of=name).to_dicts()[0]
+        told = first.quality.where(latent=name).to_dicts()[0]
         assert told["accuracy"] == pytest.approx(
             np.mean(first.levels[:, k] == states[:, k]), abs=0.012
         )
         agreed = first.levels[:, k] == second.levels[:, k]
         assert told["consistency"] == pytest.approx(agreed.mean(), abs=0.012)
-    whole = first.quality.where(of="(profile)").to_dicts()[0]
+    whole = first.quality.where(latent="(profile)").to_dicts()[0]
     right = (first.profiles == states).all(axis=1)
     agreed = (first.profiles == second.profiles).all(axis=1)
     assert whole["accuracy"] == pytest.approx(right.mean(), abs=0.012)
@@ -46,14 +46,14 @@ def chain_of_three(n_weak: int):
     return result_at(parameters, law, n_samples=1000)
 
 
-def test_a_latent_that_others_help_to_place_is_placed_alike_by_two_tables():
+def test_consistency_of_a_latent_informed_by_others_matches_two_tables():
     result = chain_of_three(3)
     rng = np.random.default_rng(1)
     states = result.law.sample(20_000, rng)
     first, second = (classify(result, result.sample_items(states, rng)) for _ in range(2))
     agreed = (first.levels == second.levels).mean(axis=0)
     for k, name in enumerate(result.latent_names):
-        told = first.quality.where(of=name).to_dicts()[0]
+        told = first.quality.where(latent=name).to_dicts()[0]
         assert told["consistency"] == pytest.approx(agreed[k], abs=0.008)
         share = first.levels[:, k].mean()
         by_chance = share**2 + (1 - share) ** 2
@@ -61,18 +61,18 @@ def test_a_latent_that_others_help_to_place_is_placed_alike_by_two_tables():
         assert told["kappa"] == pytest.approx(right, abs=0.016)
 
 
-def test_few_rows_do_not_agree_with_themselves():
+def test_consistency_of_few_rows_is_unbiased():
     result = chain_of_three(3)
     rng = np.random.default_rng(2)
     states = result.law.sample(20_000, rng)
     first, second = (result.classify(result.sample_items(states, rng)) for _ in range(2))
     right = (first == second).all(axis=1).mean()
     told = [
-        classify(result, drawn(result, 30, seed)[0]).quality.where(of="(profile)")
+        classify(result, drawn(result, 30, seed)[0]).quality.where(latent="(profile)")
         for seed in range(200)
     ]
     average = np.mean([one.column("consistency")[0] for one in told])
-    # 30 rows of few profiles and of many hold the right number on average: nothing systematic.
+    # No bias, although some tables have few rows per profile.
     assert average == pytest.approx(right, abs=0.015)
 
 
@@ -90,10 +90,10 @@ def chain_of(n_latents: int):
 
 @pytest.mark.parametrize("most_listed", [1 << 13, 1])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_profiles_that_outnumber_rows_are_placed_as_alike_as_two_tables_show(
+def test_consistency_with_more_profiles_than_rows_matches_two_tables(
     most_listed, missing, monkeypatch
 ):
-    monkeypatch.setattr("hidag.diagnostics.classification.MAX_STATES", most_listed)
+    monkeypatch.setattr("hidag.diagnostics.assignment.MAX_STATES", most_listed)
     result = chain_of(9)
     rng = np.random.default_rng(3)
     states = result.law.sample(4000, rng)
@@ -103,19 +103,18 @@ def test_profiles_that_outnumber_rows_are_placed_as_alike_as_two_tables_show(
     each = ((result.posterior(first) > 0.5) == (result.posterior(second) > 0.5)).mean(axis=0)
     found = classify(result, first[:200])
     told = np.array(found.quality.column("consistency"))
-    # 200 rows are placed better or worse than all people by about .01: three times as much.
+    # The consistency of 200 rows has a standard error of about .01.
     np.testing.assert_allclose(told[-1], whole, atol=0.04)
     np.testing.assert_allclose(told[:-1], each, atol=0.03)
-    assert found.notes == (
-        "rows are too few for so many joint states, so that pairs of rows do not tell how alike "
-        "those of a profile are placed: consistency is that of 10,000 rows with second tables "
-        "drawn from where the model sees them",
+    assert tuple(map(str, found.notes)) == (
+        "there are few rows for so many joint states, so consistency is estimated from 10,000 rows "
+        "of replicate tables drawn from the model instead of pairs of rows",
     )
     turned = classify(result, first[:200][::-1])
     np.testing.assert_allclose(turned.quality.column("consistency"), told, atol=1e-12)
 
 
-def test_rows_of_different_booklets_are_not_held_against_each_other():
+def test_rows_of_different_booklets_use_replicate_tables():
     result = chain_of(3)
     weak = replace(result.parameters, intercept=np.full(18, -1.0), loadings=result.loadings / 2)
     result = replace(result, parameters=weak)
@@ -131,21 +130,24 @@ def test_rows_of_different_booklets_are_not_held_against_each_other():
     each = (first.levels == second.levels).mean(axis=0)
     whole = (first.profiles == second.profiles).all(axis=1).mean()
     np.testing.assert_allclose(told, [*each, whole], atol=0.025)
-    assert first.notes[0].startswith("rows lack different cells, so that pairs of rows do not")
-    assert "of 12,000 rows with second tables" in first.notes[0]
+    assert first.notes[0].code == "consistency-from-replicates"
+    assert first.notes[0].params == {
+        "reason": "rows have different missing cells",
+        "n_drawn": 12_000,
+    }
     # One booklet alone is compared in pairs.
     assert classify(result, np.where(holes[0], np.nan, drawn(result, 600, seed=0)[0])).notes == ()
 
 
-def test_a_lone_row_has_the_consistency_of_its_own_second_tables():
+def test_consistency_of_a_single_row_comes_from_replicates():
     result = chain_of(2)
     found = classify(result, np.tile([1.0, 1, 1, 1, 1, 0], 2)[None])
     assert 0.97 < found.quality.column("consistency")[0] < 1.0
-    # All rows at one place agree by chance alone.
+    # With a single profile all agreement is by chance.
     assert np.isnan(found.quality.column("kappa")).all()
 
 
-def test_people_have_their_ids_and_all_levels():
+def test_table_has_ids_and_all_levels():
     space = StateSpace((3, 2))
     law = NetworkLaw(space, ((), ()), (np.array([0.3, 0.4, 0.3]), np.array([0.5, 0.5])))
     loadings = np.array([[2.0, 2.0, 0.0]] * 3 + [[0.0, 0.0, 2.0]] * 3)
@@ -157,7 +159,7 @@ def test_people_have_their_ids_and_all_levels():
     ids = [f"p{i}" for i in range(50)]
     frame = pd.DataFrame(X, columns=result.item_names).assign(extra="text").iloc[:, ::-1]
     found = classify(result, frame, ids=ids)
-    people = found.people()
+    people = found.to_table()
     assert people.columns == (
         "id", "profile", "profile_probability", "n_answers", "Z1: level", "Z1: expected",
         "P(Z1=1)", "P(Z1=2)", "Z2: level", "Z2: expected", "P(Z2=1)",
@@ -166,10 +168,10 @@ def test_people_have_their_ids_and_all_levels():
     np.testing.assert_allclose(found.expected, result.posterior(X), atol=1e-12)
     np.testing.assert_array_equal(found.profiles, result.classify(X))
     assert sum(found.shares().column("n_rows")) == 50
-    assert found.summary().startswith("50 rows placed on 2 latents\n")
+    assert found.summary().startswith("50 rows classified on 2 latents\n")
 
 
-def test_profiles_of_a_single_row_each_are_not_called_common():
+def test_profiles_of_single_rows_are_not_common():
     result = two_latents(("bernoulli",) * 6)
     X, _ = drawn(result, 40, seed=0)
     found = classify(result, X)
@@ -181,7 +183,7 @@ def test_profiles_of_a_single_row_each_are_not_called_common():
     profiles = np.array([[i >> k & 1 for k in range(6)] for i in range(40)])
     apart = replace(found, profiles=profiles)
     caption, common = apart.common_profiles(10)
-    assert caption == "all 40 rows have profiles of their own: none is common"
+    assert caption == "all 40 rows have different profiles"
     assert len(common) == 0
     assert f"\n{caption}" in apart.summary()
     # No table of profiles follows.
@@ -192,15 +194,15 @@ def test_profiles_of_a_single_row_each_are_not_called_common():
     once = replace(found, profiles=profiles)
     assert once.common_profiles(10)[1].rows == (("000000", 2, 0.05),)
     nobody = replace(found, n_answers=np.zeros_like(found.n_answers))
-    assert nobody.common_profiles(10)[0] == "no row has an answer to be placed by"
+    assert nobody.common_profiles(10)[0] == "no row has an answer"
 
 
-def test_ids_must_be_as_many_as_rows():
+def test_ids_need_one_entry_per_row():
     result = two_latents(("bernoulli",) * 6)
     X, _ = drawn(result, 10, seed=0)
     with pytest.raises(DataError) as error:
         classify(result, X, ids=["a"])
-    assert str(error.value) == "ids must have one entry for each row, but there are 1 for 10 rows"
+    assert str(error.value) == "ids must have one entry for each of the 10 rows, got 1"
 
 
 def test_a_table_without_an_item_is_refused():
@@ -227,29 +229,27 @@ def many_latents(n_latents):
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_many_latents_are_placed_and_sampling_is_said(sampled, configure):
+def test_sampled_posteriors_of_many_latents_are_noted(sampled, configure):
     if sampled:
         configure("network_em", max_clique_cells=1)
     result = many_latents(18)
     X, states = drawn(result, 30, seed=0)
     found = classify(result, X)
     assert np.mean(found.levels == states) > 0.95
-    whole = found.quality.where(of="(profile)")
+    whole = found.quality.where(latent="(profile)")
     assert np.isnan(whole.column("accuracy")[0]) == sampled
     assert np.isnan(whole.column("consistency")[0]) == sampled
     if sampled:
-        assert found.notes == (
-            "2^18 joint states are too many to list: posteriors are sampled, the quality of whole "
-            "profiles is not computed, and consistency is given each latent alone, which is not "
-            "what it would be given the whole profile",
+        assert tuple(map(str, found.notes)) == (
+            "2^18 joint states are too many to enumerate: posteriors are sampled, the quality of "
+            "whole profiles is not computed, and consistency is conditional on each latent alone "
+            "instead of the whole profile",
         )
     else:
-        assert [note.split(",")[0] for note in found.notes] == [
-            "rows are too few for so many joint states"
-        ]
+        assert [note.code for note in found.notes] == ["consistency-from-replicates"]
 
 
-def test_sampling_is_not_said_where_posteriors_are_sums():
+def test_exact_posteriors_have_no_sampling_note():
     result = many_latents(14)
     X, _ = drawn(result, 10, seed=0)
     found = classify(result, X)
@@ -259,14 +259,14 @@ def test_sampling_is_not_said_where_posteriors_are_sums():
     np.testing.assert_allclose(found.expected, above, atol=1e-9)
     np.testing.assert_allclose(found.profile_probability, posterior.max(axis=1), atol=1e-9)
     doubt = -(posterior * np.log(np.maximum(posterior, 1e-300))).sum(axis=1).mean()
-    whole = found.quality.where(of="(profile)")
+    whole = found.quality.where(latent="(profile)")
     assert whole.column("accuracy")[0] == pytest.approx(posterior.max(axis=1).mean())
     assert whole.column("entropy")[0] == pytest.approx(1 - doubt / (14 * np.log(2)))
-    assert not any("sampled" in note for note in found.notes)
+    assert not any("sampled" in str(note) for note in found.notes)
 
 
-def test_entropy_is_a_share_of_the_doubt_that_a_hierarchy_leaves():
-    # Rows that show nothing are as likely in each of the three states that may occur.
+def test_entropy_is_relative_to_the_states_of_a_hierarchy():
+    # Uninformative rows have a uniform posterior over the three states that may occur.
     law = SaturatedLaw(StateSpace((2, 2)), np.array([1, 0, 1, 1]) / 3)
     parameters = MeasurementParameters(
         ("bernoulli",) * 4, np.zeros(4), np.zeros((4, 2)), np.ones(4)
@@ -274,7 +274,7 @@ def test_entropy_is_a_share_of_the_doubt_that_a_hierarchy_leaves():
     told = {"effects": "main", "seed": 0, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
     result = result_at(parameters, law, n_samples=20, settings=told)
     X = np.random.default_rng(0).integers(0, 2, (20, 4)).astype(float)
-    whole = classify(result, X).quality.where(of="(profile)")
+    whole = classify(result, X).quality.where(latent="(profile)")
     assert whole.column("entropy")[0] == pytest.approx(0.0, abs=1e-9)
     q = np.array([[1, 0], [0, 1]] * 2, dtype=np.int8)
     loaded = replace(parameters, loadings=1e-9 * q)

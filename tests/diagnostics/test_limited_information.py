@@ -1,4 +1,4 @@
-"""M2 and its RMSEA: absolute fit by means and products of categorical items."""
+"""M2, RMSEA2 and SRMSR of categorical items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2, ncx2
 
 from hidag import DCRL
-from hidag.diagnostics.limited_information import limited_information
+from hidag.diagnostics.limited_information import compute_limited_information
 from hidag.diagnostics.moment_tests import ScoredColumns
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.latent import NetworkLaw, SaturatedLaw
@@ -48,11 +48,11 @@ def moments_of(families, answers: np.ndarray) -> np.ndarray:
     "families",
     [("bernoulli",) * 9, ("categorical(3)", "ordinal(3)", "bernoulli", "binomial(2)") * 2],
 )
-def test_m2_is_what_the_list_of_all_answers_says(families):
+def test_m2_agrees_with_enumerated_answers(families):
     result = two_latents(families, law="saturated")
     X, _ = drawn(result, 400, seed=2)
     free = FreeParameters.of(result, X)
-    found = limited_information(free, ScoredColumns.of(free, X))
+    found = compute_limited_information(free, ScoredColumns.of(free, X))
     answers = all_answers(families)
     chance = np.exp(result.row_log_likelihood(answers))
     assert chance.sum() == pytest.approx(1.0)
@@ -78,11 +78,11 @@ def test_m2_is_what_the_list_of_all_answers_says(families):
     assert found.n_rows == 400
 
 
-def test_rmsea_and_its_interval_come_from_the_non_central_law():
+def test_rmsea_interval_comes_from_the_noncentral_chi_square():
     result = two_latents(("bernoulli",) * 9)
     X, _ = drawn(result, 500, seed=0)
     X[:, 1] = X[:, 0]
-    found = limited_information(*columns_of(result, X))
+    found = compute_limited_information(*columns_of(result, X))
     low, high = found.interval
     assert found.p_value == pytest.approx(chi2.sf(found.m2, found.degrees))
     assert 0 < low < found.rmsea < high
@@ -93,33 +93,33 @@ def test_rmsea_and_its_interval_come_from_the_non_central_law():
 @pytest.mark.parametrize(
     ("families", "missing", "sentence"),
     [
-        (("gaussian",) * 5, 0.0, "M2 needs at least 3 categorical items, and there are 0"),
+        (("gaussian",) * 5, 0.0, "M2 needs at least 3 categorical items, but the table has 0"),
         (
             ("gaussian",) * 4 + ("bernoulli",),
             0.0,
-            "M2 needs at least 3 categorical items, and there is 1",
+            "M2 needs at least 3 categorical items, but the table has 1",
         ),
         (
             ("bernoulli",) * 3,
             0.0,
-            "M2 has no degree of freedom: 6 moments, and no fewer parameters",
+            "M2 has no degrees of freedom: 6 moments and at least as many parameters",
         ),
         (
             ("bernoulli",) * 9,
             0.6,
-            "M2 needs at least 30 rows without a missing cell, and this table has 0",
+            "M2 needs at least 30 rows without a missing cell, but the table has 0",
         ),
     ],
 )
-def test_m2_says_why_it_is_not_there(families, missing, sentence):
+def test_missing_m2_has_a_reason(families, missing, sentence):
     result = two_latents(families)
     X, _ = drawn(result, 200, seed=0, missing=missing)
-    found = limited_information(*columns_of(result, X))
-    assert found == sentence
+    found = compute_limited_information(*columns_of(result, X))
+    assert str(found) == sentence
 
 
 @pytest.mark.parametrize("law", ["saturated", "network"])
-def test_m2_tests_prerequisites_that_were_given_and_not_zeros_that_were_found(law):
+def test_m2_tests_given_prerequisites_but_not_estimated_zeros(law):
     families = ("bernoulli",) * 9
     result = two_latents(families, effects="all")
     parents = ((), (0,))
@@ -134,7 +134,7 @@ def test_m2_tests_prerequisites_that_were_given_and_not_zeros_that_were_found(la
 
     def degrees(fit) -> int:
         free = FreeParameters.of(fit, X)
-        return limited_information(free, ScoredColumns.of(free, X)).degrees
+        return compute_limited_information(free, ScoredColumns.of(free, X)).degrees
 
     def moments(numbers: np.ndarray) -> np.ndarray:
         """Return means and products of items by their chances in three profiles, and shares."""
@@ -152,14 +152,14 @@ def test_m2_tests_prerequisites_that_were_given_and_not_zeros_that_were_found(la
     middle = np.random.default_rng(0).uniform(0.2, 0.4, n_free)
     slopes = [(moments(middle + h) - moments(middle - h)) / 2e-5 for h in 1e-5 * np.eye(n_free)]
     assert degrees(given) == 45 - np.linalg.matrix_rank(np.array(slopes), tol=1e-6)
-    # A share that came out as zero might have come out otherwise.
+    # An estimated zero is a free parameter.
     assert degrees(found) < degrees(given)
 
 
 @pytest.mark.parametrize("effects", ["main", "all"])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("item", [0, -1])
-def test_m2_lets_a_chance_at_the_edge_move_as_one_near_it(effects, sign, item):
+def test_m2_degrees_are_the_same_on_and_near_the_boundary(effects, sign, item):
     result = two_latents(("bernoulli",) * 9, effects=effects)
     X, _ = drawn(result, 400, seed=3)
     own = np.flatnonzero(result.loadings[item])
@@ -172,7 +172,7 @@ def test_m2_lets_a_chance_at_the_edge_move_as_one_near_it(effects, sign, item):
         loadings[item, own] = -sign * far * np.where(own < 2, 1.0, -1.0)
         items = replace(result.parameters, intercept=intercept, loadings=loadings)
         fit = replace(result, parameters=items)
-        return limited_information(*columns_of(fit, X))
+        return compute_limited_information(*columns_of(fit, X))
 
     near, beyond = at(10.0), at(40.0)
     assert beyond.degrees == near.degrees
@@ -193,7 +193,7 @@ def mixed():
         model = DCRL(
             2, family=families, q_matrix=q, n_starts=1, random_state=0, tol=1e-8, max_iter=2000
         )
-        return limited_information(*columns_of(model.fit(X).result_, X))
+        return compute_limited_information(*columns_of(model.fit(X).result_, X))
 
     return absolute
 

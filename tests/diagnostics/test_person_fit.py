@@ -1,4 +1,4 @@
-"""Rows held against the model: lz and how rare it is."""
+"""Person fit: lz and its p-values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import beta, gamma, kstest, nbinom, norm, poisson
 
 from hidag.diagnostics import person_fit
-from hidag.diagnostics.person_fit import DensityMoments
+from hidag.diagnostics.person_fit_statistics import DensityMoments
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.results import reorder_items
@@ -34,7 +34,7 @@ def test_rows_of_the_model_fit_and_careless_ones_do_not():
     assert "drawn from the model" in found.summary()
 
 
-def test_an_absurd_row_is_rare_whatever_rows_it_comes_with():
+def test_an_extreme_row_has_a_small_p_value_in_any_table():
     result = two_latents(("poisson", "gaussian", "bernoulli") * 3)
     X, _ = drawn(result, 1200, seed=0)
     X[0, 0] = 200.0
@@ -59,7 +59,7 @@ def unequal_rows(n_rows):
     return result, X, short
 
 
-def test_a_row_is_rare_among_rows_that_lack_the_same_cells():
+def test_p_values_compare_rows_with_the_same_missing_cells():
     result, X, short = unequal_rows(2000)
     p = np.array(person_fit(result, X).table.column("p_value"))
     for part in (~short, short):
@@ -71,11 +71,11 @@ def test_a_row_is_rare_among_rows_that_lack_the_same_cells():
 
 
 @pytest.mark.parametrize("most", [2000, 60])
-def test_where_patterns_are_many_the_nearest_stand_in(most, monkeypatch):
-    module = import_module("hidag.diagnostics.person_fit")
+def test_many_patterns_use_the_nearest_reference_rows(most, monkeypatch):
+    module = import_module("hidag.diagnostics.person_fit_statistics")
     monkeypatch.setattr(module, "MAX_PATTERNS", most)
-    monkeypatch.setattr(module, "BLOCK", 64)
-    monkeypatch.setattr(module, "MOST_EXTRA", 20_000)
+    monkeypatch.setattr(module, "BLOCK_SIZE", 64)
+    monkeypatch.setattr(module, "MAX_EXTRA_ROWS", 20_000)
     result, X, short = unequal_rows(1000)
     X[np.random.default_rng(0).random(X.shape) < 0.15] = np.nan
     p = np.array(person_fit(result, X).table.column("p_value"))
@@ -87,7 +87,7 @@ def test_where_patterns_are_many_the_nearest_stand_in(most, monkeypatch):
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 40])
-def test_the_order_of_items_has_no_say_in_person_fit_even_of_one_row(mixed, n_rows):
+def test_person_fit_does_not_depend_on_the_order_of_items(mixed, n_rows):
     result, X = mixed
     order = np.random.default_rng(2).permutation(len(result.item_names))
     turned = reorder_items(result, order)
@@ -95,7 +95,7 @@ def test_the_order_of_items_has_no_say_in_person_fit_even_of_one_row(mixed, n_ro
     assert other.table == one.table
 
 
-def test_a_lone_state_has_the_textbook_lz():
+def test_lz_of_a_single_state_matches_the_formula():
     p = np.array([0.2, 0.5, 0.7, 0.9])
     parameters = MeasurementParameters(
         ("bernoulli",) * 4, np.log(p / (1 - p)), np.zeros((4, 1)), np.ones(4)
@@ -176,7 +176,7 @@ def test_log_densities_of_measures_have_exact_moments(family, own, eta):
     assert variances[0] == pytest.approx(square - right**2, rel=5e-3, abs=1e-4)
 
 
-def test_the_unit_of_censored_times_has_no_say_in_person_fit():
+def test_person_fit_does_not_depend_on_the_unit_of_times():
     found = []
     for factor in (1.0, 1000.0):
         name = f"censored-lognormal({4 * factor:g})"

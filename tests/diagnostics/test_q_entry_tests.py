@@ -23,7 +23,7 @@ def few_listed(monkeypatch):
         monkeypatch.setattr(f"hidag.inference.{place}.MAX_STATES", 2)
 
 
-def test_scores_of_loadings_are_those_over_all_states(few_listed) -> None:
+def test_scores_of_loadings_agree_with_enumeration(few_listed) -> None:
     result = four_latents(EVERY)
     X, _ = drawn(result, 150, seed=1)
     X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
@@ -53,7 +53,7 @@ def chain(n_latents: int, n_rows: int):
     return X, q, amiss
 
 
-def test_a_judgement_over_small_tables_is_that_over_all_states(few_listed, monkeypatch) -> None:
+def test_validation_by_junction_tree_agrees_with_enumeration(few_listed, monkeypatch) -> None:
     X, _, amiss = chain(4, 800)
     fit = DCRL(4, q_matrix=amiss, family="bernoulli", law="network", random_state=0).fit(X)
     small = validate_q(fit.result_, X)
@@ -71,7 +71,7 @@ def test_a_judgement_over_small_tables_is_that_over_all_states(few_listed, monke
         np.testing.assert_allclose(ours[both], theirs[both], atol=0.3, rtol=0.03)
 
 
-def test_an_entry_amiss_among_more_states_than_are_listed_is_found() -> None:
+def test_a_missing_entry_is_found_with_many_joint_states() -> None:
     X, q, amiss = chain(14, 600)
     fit = DCRL(14, q_matrix=amiss, family="bernoulli", random_state=0).fit(X)
     found = validate_q(fit.result_, X, max_changes=1)

@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 
 from hidag import DCRL
 from hidag.diagnostics import validate_q
-from hidag.diagnostics.q_entry_tests import changed, given_q, screened_entries
-from hidag.diagnostics.q_validation import QValidation, _ratio
+from hidag.diagnostics.q_entry_tests import fit_given_q, flip_entry, screen_entries
+from hidag.diagnostics.q_validation import QValidation, _likelihood_ratio
 from hidag.exceptions import DataError, SettingError
 from hidag.inference.result_tables import Table
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
@@ -50,7 +50,7 @@ def wrong_q():
     """Return Q with two entries too many and one too few."""
     q = TRUE_Q
     for item, latent in WRONG:
-        q = changed(q, item, latent)
+        q = flip_entry(q, item, latent)
     return q
 
 
@@ -81,20 +81,20 @@ def test_planted_errors_are_found_and_nothing_else(provisional):
     assert "item_10  1  +" in text
 
 
-def test_a_glance_is_near_the_likelihood_ratio(provisional):
+def test_screening_approximates_the_likelihood_ratio(provisional):
     result, X = provisional
-    model = given_q(result, X)
-    told = {(t.item, t.latent): t for t in screened_entries(model)}
+    model = fit_given_q(result, X)
+    told = {(t.item, t.latent): t for t in screen_entries(model)}
     for key in [(10, 1), (0, 1), (7, 0), (3, 1), (11, 0)]:
-        other = model.fitted(changed(model.q, *key))
+        other = model.refit(flip_entry(model.q, *key))
         ratio = abs(2 * (other.log_likelihood - model.log_likelihood))
         assert told[key].statistic == pytest.approx(ratio, rel=0.25, abs=0.7)
 
 
-def test_a_refit_is_what_a_fit_of_that_q_would_be(provisional):
+def test_a_refit_equals_a_fit_with_that_q(provisional):
     result, X = provisional
-    other = changed(wrong_q(), 10, 1)
-    ours = given_q(result, X).fitted(other)
+    other = flip_entry(wrong_q(), 10, 1)
+    ours = fit_given_q(result, X).refit(other)
     theirs = DCRL(2, q_matrix=other, family="bernoulli", law="saturated", tol=1e-7, max_iter=2000,
                   n_starts=2, random_state=0).fit(X)  # fmt: skip
     if isinstance(result.law, NetworkLaw):
@@ -122,8 +122,8 @@ def plain_em(result, X, n_steps: int) -> float:
     return float(rows.sum())
 
 
-@pytest.mark.xfail(reason="the refit rests at a saddle point, .45 below the maximum", strict=True)
-def test_a_refit_goes_on_where_single_steps_gain_little():
+@pytest.mark.xfail(reason="the refit stops at a saddle point, .45 below the maximum", strict=True)
+def test_a_refit_continues_through_slow_convergence():
     # Skills that hardly anybody has without the ones before them: EM crawls.
     rng = np.random.default_rng(1)
     pairs = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
@@ -136,7 +136,7 @@ def test_a_refit_goes_on_where_single_steps_gain_little():
     X = (rng.random(chances.shape) < chances).astype(float)
     model = DCRL(3, q_matrix=q, effects="gdina", family="bernoulli", law="saturated", n_starts=3,
                  random_state=0)  # fmt: skip
-    refitted = given_q(model.fit(X).result_, X).fitted(changed(q, 10, 0))
+    refitted = fit_given_q(model.fit(X).result_, X).refit(flip_entry(q, 10, 0))
     assert plain_em(refitted.result, X, 1500) - refitted.log_likelihood < 0.02
 
 
@@ -154,11 +154,11 @@ def left_without_mass(model, states):
 def at_its_maximum(provisional):
     result, X = provisional
     law = SaturatedLaw(result.law.space, np.array(result.law.probabilities))
-    return given_q(replace(result, law=law), X)
+    return fit_given_q(replace(result, law=law), X)
 
 
-def test_a_refit_gives_mass_back_to_states_that_the_fit_left_empty(at_its_maximum):
-    again = left_without_mass(at_its_maximum, [1, 2]).fitted(at_its_maximum.q)
+def test_a_refit_returns_mass_to_empty_states(at_its_maximum):
+    again = left_without_mass(at_its_maximum, [1, 2]).refit(at_its_maximum.q)
     assert again.log_likelihood == pytest.approx(at_its_maximum.log_likelihood, abs=0.01)
     np.testing.assert_allclose(
         again.result.law.probabilities, at_its_maximum.result.law.probabilities, atol=0.01
@@ -167,18 +167,18 @@ def test_a_refit_gives_mass_back_to_states_that_the_fit_left_empty(at_its_maximu
 
 def test_a_larger_q_never_fits_worse(at_its_maximum):
     for key in [(0, 0), (10, 1), (3, 1)]:
-        one, other = at_its_maximum, at_its_maximum.fitted(changed(at_its_maximum.q, *key))
+        one, other = at_its_maximum, at_its_maximum.refit(flip_entry(at_its_maximum.q, *key))
         small, large = sorted([one, other], key=lambda model: model.q.sum())
         assert large.log_likelihood >= small.log_likelihood - 1e-6
         # Nor where the fit was not at its maximum.
-        assert _ratio(left_without_mass(one, [1, 2]), *key).value >= -1e-6
+        assert _likelihood_ratio(left_without_mass(one, [1, 2]), *key).value >= -1e-6
 
 
 @pytest.mark.parametrize("effects", ["all", "dina", "dino"])
 def test_items_whose_latents_act_together(effects):
     start = truth(effects, size=2.5)
     X, _ = drawn(start, 1500, seed=2)
-    lacking = changed(TRUE_Q, 10, 1)
+    lacking = flip_entry(TRUE_Q, 10, 1)
     model = DCRL(2, q_matrix=lacking, effects=effects, family="bernoulli", law="saturated",
                  random_state=0, n_starts=2)  # fmt: skip
     found = validate_q(model, X, max_changes=2)
@@ -186,7 +186,7 @@ def test_items_whose_latents_act_together(effects):
     assert found.suggested_log_likelihood > found.log_likelihood + 10
 
 
-def test_a_fit_without_a_q_stands_beside(provisional):
+def test_the_estimated_q_is_shown_for_comparison(provisional):
     _, X = provisional
     free = DCRL(2, family="bernoulli", random_state=0).fit(X).result_
     q = pd.DataFrame(wrong_q(), columns=["A", "B"]).assign(item=free.item_names)
@@ -194,41 +194,41 @@ def test_a_fit_without_a_q_stands_beside(provisional):
     assert found.latent_names == ("A", "B")
     np.testing.assert_array_equal(found.estimated, TRUE_Q)
     assert len(found.steps) == 0
-    assert "in brackets: estimated without any given Q" in found.summary()
+    assert "in brackets: estimated without a given Q" in found.summary()
 
 
-def test_what_cannot_be_validated_is_refused(provisional):
+def test_invalid_input_is_refused(provisional):
     result, X = provisional
     open_fit = replace(result, q_given=None)
     with pytest.raises(DataError) as error:
         validate_q(open_fit, X)
     assert str(error.value) == (
-        "the fit was not given a Q with 1 and 0 throughout; give the provisional Q as provisional_q"
+        "the fit was not given a Q with only 1 and 0 as entries; pass it as provisional_q"
     )
     with pytest.raises(DataError) as error:
         validate_q(result, X, np.where(wrong_q() == 1, -1, 0))
     assert str(error.value) == (
-        "the provisional Q must be 1 and 0 throughout to be held against the data, but it has 15 "
-        "entries to be estimated; fit it and validate the Q that comes back"
+        "the provisional Q must have only 1 and 0 as entries, but 15 entries are to be estimated; "
+        "fit it and validate the estimated Q"
     )
     with pytest.raises(DataError) as error:
         validate_q(DCRL(2), X)
-    assert str(error.value) == "there is no Q to validate; give it as provisional_q"
+    assert str(error.value) == "there is no Q to validate; pass it as provisional_q"
     with pytest.raises(SettingError) as error:
         validate_q(result, X, n_resamples=-1)
     assert str(error.value) == "n_resamples must be a whole number of at least 0, got -1"
 
 
-def test_rows_count_by_their_weights(provisional):
+def test_weights_are_numbers_of_identical_rows(provisional):
     result, X = provisional
     weights = 1.0 + (np.arange(len(X)) % 3 == 0)
     weighted = validate_q(result, X, sample_weight=weights)
     repeated = validate_q(result, np.repeat(X, weights.astype(int), axis=0))
     assert np.array_equal(weighted.suggested, repeated.suggested)
     assert weighted.n_counted == repeated.n_rows
-    rows = f"{weighted.n_rows:,} rows that count {repeated.n_rows:,}: log-likelihood "
-    assert weighted.summary().startswith(f"provisional Q against {rows}")
-    assert f"against {repeated.n_rows:,} rows: log-likelihood " in repeated.summary()
+    rows = f"{weighted.n_rows:,} rows with weights that sum to {repeated.n_rows:,}: log-likelihood "
+    assert weighted.summary().startswith(f"provisional Q on {rows}")
+    assert f"on {repeated.n_rows:,} rows: log-likelihood " in repeated.summary()
     assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood, abs=1e-2)
     ours = np.array(weighted.entries.column("likelihood_ratio"), dtype=float)
     theirs = np.array(repeated.entries.column("likelihood_ratio"), dtype=float)
@@ -242,30 +242,29 @@ def test_rows_count_by_their_weights(provisional):
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "gaussian"])
-def test_a_glance_takes_weights_for_repeated_rows(family):
-    # Of ones and of zeros: p-values are made of both, beside likelihood ratios that do so.
+def test_screening_treats_weights_as_repeated_rows(family):
     wrong = replace(truth(family=family), q_given=wrong_q())
     X, _ = drawn(truth(family=family), 600, seed=4)
-    model = given_q(wrong, X)
+    model = fit_given_q(wrong, X)
     weights = 1.0 + np.arange(len(X)) % 3
     weighted = replace(model, weights=weights)
     repeated = replace(model, values=np.repeat(X, weights.astype(int), axis=0))
     ours, theirs = (
-        {(t.item, t.latent): t.statistic for t in screened_entries(one)}
+        {(t.item, t.latent): t.statistic for t in screen_entries(one)}
         for one in (weighted, repeated)
     )
     assert ours == pytest.approx(theirs, rel=1e-6)
     twice = {
         (t.item, t.latent): t.statistic
-        for t in screened_entries(replace(model, weights=np.full(len(X), 2.0)))
+        for t in screen_entries(replace(model, weights=np.full(len(X), 2.0)))
     }
-    for told in screened_entries(model):
+    for told in screen_entries(model):
         # Regression on scores takes as many rows' worth of spread, which are a smaller share.
         value = 2 * told.statistic
         assert twice[told.item, told.latent] == pytest.approx(value, rel=0.1)
 
 
-def test_a_weighted_fit_is_not_judged_without_its_weights(provisional):
+def test_a_weighted_fit_needs_its_weights(provisional):
     result, X = provisional
     weighted = replace(result, weighted=True)
     with pytest.raises(SettingError) as told:
@@ -276,7 +275,7 @@ def test_a_weighted_fit_is_not_judged_without_its_weights(provisional):
     )
 
 
-def test_headings_say_what_each_change_is_judged_in():
+def test_headings_state_the_q_of_each_test():
     entries = Table.of(
         [
             *("item", "latent", "provisional", "suggested", "action"),
@@ -292,5 +291,5 @@ def test_headings_say_what_each_change_is_judged_in():
         entries, nothing, added, None, steps, -10.0, -6.05, 300, 300.0, 0, ("x2",), ("Speed",)
     )
     lines = found.summary().split("\n")
-    assert "changes, one after another, each judged in the Q that those before it made" in lines
-    assert "entries in doubt, each judged as the only change to the provisional Q" in lines
+    assert "stepwise changes, each tested in the Q of the step before" in lines
+    assert "doubtful entries, each tested as the only change of the provisional Q" in lines

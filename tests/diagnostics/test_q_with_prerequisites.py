@@ -1,4 +1,4 @@
-"""A provisional Q of latents that are prerequisites of others: judged in states that occur."""
+"""Validation of Q with prerequisites: tests use states that may occur."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from hidag import DCRL, Knowledge
 from hidag.diagnostics import validate_q
-from hidag.diagnostics.q_entry_tests import changed, given_q, screened_entries
+from hidag.diagnostics.q_entry_tests import fit_given_q, flip_entry, screen_entries
 from hidag.exceptions import HidagWarning
 from hidag.reporting.panels import q_validation_panel
 
@@ -51,32 +51,32 @@ def all_effects():
     return fitted(X, "gdina"), X
 
 
-def test_a_glance_is_near_the_likelihood_ratio_where_coefficients_are_known_in_sum(all_effects):
+def test_screening_approximates_the_likelihood_ratio_of_identified_sums(all_effects):
     result, X = all_effects
-    model = given_q(result, X)
-    told = {(t.item, t.latent): t for t in screened_entries(model)}
+    model = fit_given_q(result, X)
+    told = {(t.item, t.latent): t for t in screen_entries(model)}
     for key in [(6, 0), (7, 0)]:
-        ratio = 2 * (model.log_likelihood - model.fitted(changed(model.q, *key)).log_likelihood)
+        ratio = 2 * (model.log_likelihood - model.refit(flip_entry(model.q, *key)).log_likelihood)
         assert told[key].statistic == pytest.approx(ratio, abs=0.05)
         assert told[key].degrees == 1
     assert told[6, 1].statistic > 100
 
 
-def test_a_glance_does_not_see_what_changes_no_state_that_occurs(all_effects):
+def test_screening_is_invariant_to_unidentified_coefficients(all_effects):
     result, X = all_effects
     # Z2 and Z1*Z2 are one in every state that occurs.
     loadings = result.loadings.copy()
     loadings[6:, 1] += 5.0
     loadings[6:, 2] -= 5.0
     parameters = replace(result.parameters, loadings=loadings)
-    before = given_q(result, X)
+    before = fit_given_q(result, X)
     after = replace(before, result=replace(result, parameters=parameters))
     before = replace(before, result=result)
-    for one, other in zip(screened_entries(before), screened_entries(after), strict=True):
+    for one, other in zip(screen_entries(before), screen_entries(after), strict=True):
         assert one.statistic == pytest.approx(other.statistic, rel=1e-6)
 
 
-def test_entries_that_prerequisites_make_needless_are_doubted(all_effects):
+def test_entries_made_redundant_by_prerequisites_are_dropped(all_effects):
     result, X = all_effects
     found = validate_q(result, X)
     np.testing.assert_array_equal(found.suggested[6:], [[0, 1]] * 2)
@@ -88,9 +88,7 @@ def test_entries_that_prerequisites_make_needless_are_doubted(all_effects):
     # Needing both is needing Z2, and having any of them is having Z1.
     [("dina", np.all, 0, [3, 4, 5, 6, 7]), ("dino", np.any, 1, [0, 1, 2, 6, 7])],
 )
-def test_entries_that_make_no_difference_are_left_and_told_as_not_judged(
-    effects, rule, needless, same
-):
+def test_entries_without_effect_stay_and_are_listed(effects, rule, needless, same):
     X = answers(rule)
     found = validate_q(fitted(X, effects), X)
     np.testing.assert_array_equal(found.suggested, Q)
@@ -104,15 +102,15 @@ def test_entries_that_make_no_difference_are_left_and_told_as_not_judged(
         assert np.isnan([row["likelihood_ratio"], row["price"], row["p_value"]]).all()
     named = ", ".join(f"item_{j} on Z{needless + 1}" for j in same)
     sentence = (
-        "prerequisites leave 5 entries not judged and as they were, because nobody is in a state "
-        f"in which they make a difference: {named}"
+        "5 entries cannot be tested and stay unchanged, because prerequisites rule out all states "
+        f"in which they matter: {named}"
     )
     assert sentence in found.summary().splitlines()
-    assert f"P{sentence[1:]}." in q_validation_panel(found).paragraphs
+    assert f"{sentence}." in q_validation_panel(found).paragraphs
 
 
-def test_entries_of_conjunctive_items_are_judged_where_every_state_occurs(all_effects):
+def test_conjunctive_entries_are_tested_without_prerequisites(all_effects):
     result, X = all_effects
     free = replace(result, settings={**result.settings, "effects": "dina", "knowledge": None})
-    model = given_q(free, X)
-    assert {told.action for told in screened_entries(model)} == {"add", "drop"}
+    model = fit_given_q(free, X)
+    assert {told.action for told in screen_entries(model)} == {"add", "drop"}

@@ -18,8 +18,8 @@ from hidag.inference.asymptotic_draws import try_draw_asymptotic
 from hidag.latent import NetworkLaw
 from hidag.reporting.panels import interventions_panel
 
-from ..causal.test_pattern_answers import CHANCES, saturated_items
 from ..fitted_models import two_latents
+from .test_pattern_standard_errors import CHANCES, saturated_items
 
 Q = np.array([[1, 0]] * 6 + [[0, 1]] * 6)
 

@@ -81,7 +81,7 @@ def test_residual_associations_are_found_with_many_states(many_states):
     assert GREEN not in page
     assert "a residual correlation that the model does not reproduce, most of all X1 and X6" in page
     assert {"pair_fit", "item_fit"} <= {table.name for table in content.tables}
-    assert "M2 takes 2^14 joint states listed" in text["Goodness of fit"]
+    assert "M2 enumerates 2^14 joint states" in text["Goodness of fit"]
     assert text["Q-matrix validation"] == (
         "Tests of the given Q-matrix take longer than the fit; `hidag validate-q` computes them."
     )

@@ -75,7 +75,7 @@ def test_classification_panel_has_no_table_of_profiles_if_none_is_common(fitted)
     panel = classification_panel(dataclasses.replace(found, profiles=digits))
     assert [table.name for table in panel.tables] == ["placement"]
     assert panel.section.tables == ("placement",)
-    assert panel.paragraphs[-1] == "All 400 rows have profiles of their own: none is common."
+    assert panel.paragraphs[-1] == "All 400 rows have different profiles."
 
 
 def test_standard_error_panel_has_the_latent_distribution_and_the_items(fitted):

@@ -173,6 +173,11 @@ def set_message_context(**known: Any) -> None:
     _STYLE.set(replace(_STYLE.get(), **known))
 
 
+def message_style() -> CommandLineStyle:
+    """Return the style of the running command."""
+    return _STYLE.get()
+
+
 def render(message: str | Message | HidagError | HidagWarning) -> str:
     """Return a message in the terms of the running command; text as it is."""
     return message if isinstance(message, str) else message.render(_STYLE.get())

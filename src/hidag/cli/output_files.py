@@ -18,7 +18,7 @@ from hidag.cli.messages import render
 from hidag.data.readers import find_part
 from hidag.diagnostics.item_fit import COLUMNS as ITEM_COLUMNS
 from hidag.diagnostics.pair_residuals import COLUMNS as PAIR_COLUMNS
-from hidag.diagnostics.person_fit import COLUMNS as PERSON_COLUMNS
+from hidag.diagnostics.person_fit_statistics import COLUMNS as PERSON_COLUMNS
 from hidag.diagnostics.predictive_checks import COLUMNS as CHECK_COLUMNS
 from hidag.exceptions import FileError, HidagError
 from hidag.inference.bootstrap import remove_refits

@@ -1,8 +1,8 @@
 """Goodness of fit, item and person fit, classification, and validation of a Q-matrix."""
 
 from hidag.diagnostics.classification import Classification, classify
-from hidag.diagnostics.fit_statistics import FitStatistics, fit_statistics
-from hidag.diagnostics.person_fit import PersonFit, person_fit
+from hidag.diagnostics.goodness_of_fit import FitStatistics, fit_statistics
+from hidag.diagnostics.person_fit_statistics import PersonFit, person_fit
 from hidag.diagnostics.q_validation import QValidation, validate_q
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Absolute fit of categorical items by means and products of pairs: M2, RMSEA2, SRMSR.
+"""Absolute fit of categorical items by limited information: M2, RMSEA2 and SRMSR.
 
-The full table of answers is too sparse for a chi-square test; its first and second moments are not
-(Maydeu-Olivares and Joe 2006). Ordered grades and numbers of successes enter as numbers, which
-keeps one moment per item and pair whatever the number of grades.
+The full contingency table is too sparse for a chi-square test; its first and second moments are not
+(Maydeu-Olivares and Joe 2006). Ordinal and binomial items enter as numbers, so that there is one
+moment per item and pair whatever the number of categories.
 """
 
 from __future__ import annotations
@@ -19,23 +19,152 @@ from scipy.stats import chi2, ncx2
 from hidag.data.sample_weights import describe_rows
 from hidag.diagnostics.moment_tests import (
     ScoredColumns,
+    informative_columns,
     item_means,
     item_second_moments,
-    telling_columns,
 )
+from hidag.exceptions import Message
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import NOT_LISTED
 from hidag.inference.information.free_parameters import FreeParameters, LawBlock
 from hidag.inference.information.item_derivatives import STEP
 from hidag.inference.information.observed_information import with_moved_shape
 
-# --- How many equal rows do rows with weights make, for a statistic that is a sum of squares?
-
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-#: Numbers of a block of rows and moments.
-BLOCK_NUMBERS = 1 << 22
+#: Array elements of a block of rows or of moments.
+BLOCK_SIZE = 1 << 22
+#: With more moments their covariance matrix takes too long.
+MAX_MOMENTS = 3000
+MIN_ROWS = 30
+#: Relative singular values below this are zero.
+RANK_TOLERANCE = 1e-7
+#: States in which the means of an item have less than this share of the steepest slope are treated
+#: separately; slopes below the second number are zero.
+BOUNDARY_SLOPE, ZERO_SLOPE = 1e-2, 1e-9
+#: Dividing by smaller probabilities would overflow.
+MIN_PROBABILITY = 1e-200
+#: Confidence level of the interval of RMSEA2.
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class LimitedInformation:
+    """Absolute fit by first and second moments.
+
+    Attributes
+    ----------
+    m2 : float
+        Chi-square distributed with ``degrees`` degrees of freedom under the model.
+    degrees : int
+    p_value : float
+    rmsea : float
+        RMSEA2, root mean square error of approximation per degree of freedom.
+    interval : tuple of float
+        90 % interval of RMSEA2.
+    srmsr : float
+        Root mean square of observed minus expected correlations.
+    n_rows : int
+        Rows without a missing cell among the categorical items.
+    n_items : int
+    n_effective : float
+        Number of these rows, or with weights the effective sample size of M2 and RMSEA2.
+    """
+
+    m2: float
+    degrees: int
+    p_value: float
+    rmsea: float
+    interval: tuple[float, float]
+    srmsr: float
+    n_rows: int
+    n_items: int
+    n_effective: float
+
+    def summary(self) -> str:
+        """Return the statistics as one line."""
+        low, high = self.interval
+        rows = describe_rows(self.n_rows, self.n_effective)
+        return (
+            f"M2 {self.m2:.2f} on {plural(self.degrees, 'degree')} of freedom "
+            f"(p {self.p_value:.3g}), RMSEA2 {self.rmsea:.4f} (90 % interval {low:.4f} to "
+            f"{high:.4f}), SRMSR {self.srmsr:.4f}; {self.n_items} categorical items, {rows} "
+            "without a missing cell"
+        )
+
+
+def compute_limited_information(
+    free: FreeParameters, columns: ScoredColumns
+) -> LimitedInformation | Message:
+    """Return the absolute fit of the categorical items, or the reason why there is none.
+
+    With weights the observed moments are weighted, and M2 uses the number of equally weighted rows
+    that would have the same variance on average over its degrees of freedom.
+    """
+    if not free.is_listed:
+        return Message(
+            "m2-too-many-states",
+            "M2 enumerates {n_states} joint states, and is {limit}",
+            {"n_states": free.result.law.space.n_states_text(), "limit": NOT_LISTED},
+        )
+    chosen = np.flatnonzero(columns.categorical)
+    part = columns.selected(chosen)
+    n_items = len(np.unique(part.item))
+    if n_items < 3:
+        return Message(
+            "m2-too-few-items",
+            "M2 needs at least 3 categorical items, but the table has {n_items}",
+            {"n_items": n_items},
+        )
+    left, right = part.pairs()
+    n_moments = len(chosen) + len(left)
+    if n_moments > MAX_MOMENTS:
+        return Message(
+            "m2-too-many-moments",
+            "M2 of {n_items} items needs {n_moments:,} moments, more than the limit of {limit:,}",
+            {"n_items": n_items, "n_moments": n_moments, "limit": MAX_MOMENTS},
+        )
+    whole = ~np.isnan(part.values).any(axis=1)
+    complete, weights = part.values[whole], free.data.row_weights[whole]
+    if len(complete) < MIN_ROWS:
+        return Message(
+            "m2-too-few-rows",
+            "M2 needs at least {limit} rows without a missing cell, but the table has {n_rows}",
+            {"limit": MIN_ROWS, "n_rows": len(complete)},
+        )
+    expected, covariance, second = expected_moments(free, part, left, right)
+    weighted, total = weights[:, None] * complete, weights.sum()
+    observed = np.concatenate(
+        [weighted.sum(axis=0) / total, (weighted.T @ complete)[left, right] / total]
+    )
+    residual = observed - expected
+    used = informative_columns(complete, part.item)
+    moments = np.flatnonzero(np.concatenate([used, used[left] & used[right]]))
+    complement = _orthogonal_complement(_moment_derivatives(free, part, left, right)[moments])
+    degrees = complement.shape[1]
+    if degrees == 0:
+        return Message(
+            "m2-no-degrees",
+            "M2 has no degrees of freedom: {n_moments} moments and at least as many parameters",
+            {"n_moments": len(moments)},
+        )
+    inner = complement.T @ covariance[np.ix_(moments, moments)] @ complement
+    form = np.zeros_like(covariance)
+    form[np.ix_(moments, moments)] = complement @ np.linalg.solve(inner, complement.T)
+    n_effective = effective_rows(complete, weights, (left, right), expected, form)
+    m2 = n_effective * float(residual @ form @ residual)
+    return LimitedInformation(
+        m2=m2,
+        degrees=degrees,
+        p_value=float(chi2.sf(m2, degrees)),
+        rmsea=float(np.sqrt(max(m2 - degrees, 0.0) / (n_effective * degrees))),
+        interval=_rmsea_interval(m2, degrees, n_effective),
+        srmsr=_srmsr(complete, weights, expected, second, (left, right), used),
+        n_rows=len(complete),
+        n_items=n_items,
+        n_effective=n_effective,
+    )
 
 
 def effective_rows(
@@ -45,7 +174,7 @@ def effective_rows(
     expected: Array,
     form: Array,
 ) -> float:
-    """Return the number of equal rows that a quadratic form of means and pair products rests on.
+    """Return the effective sample size of a quadratic form in means and pair products.
 
     Parameters
     ----------
@@ -57,30 +186,24 @@ def effective_rows(
     expected : ndarray, shape (M,)
         Moments under the model.
     form : ndarray, shape (M, M)
-        Of the statistic: what the moments' distances from their expectation are squared by.
+        Matrix of the quadratic form.
     """
     if (weights == weights[0]).all():
         return float(len(weights))
     left, right = pairs
     squares = np.empty(len(values))
-    step = max(1, BLOCK_NUMBERS // len(expected))
+    step = max(1, BLOCK_SIZE // len(expected))
     for start in range(0, len(values), step):
         x = values[start : start + step]
-        shown = np.hstack([x, x[:, left] * x[:, right]]) - expected
-        squares[start : start + step] = ((shown @ form) * shown).sum(axis=1)
+        deviations = np.hstack([x, x[:, left] * x[:, right]]) - expected
+        squares[start : start + step] = ((deviations @ form) * deviations).sum(axis=1)
     return float(weights.sum() * (weights @ squares) / (weights**2 @ squares))
-
-
-# --- Means and pair products of categorical items: what the model expects of them, and their
-
-#: Entries that share an item are put right so many numbers at a time.
-CHUNK_CELLS = 1 << 22
 
 
 def expected_moments(
     free: FreeParameters, part: ScoredColumns, left: IntArray, right: IntArray
 ) -> tuple[Array, Array, Array]:
-    """Return the moments, their covariance in one row, and expected squares of the columns (G,).
+    """Return moments under the model, their covariance in one row, and expected squares (G,).
 
     Parameters
     ----------
@@ -88,37 +211,37 @@ def expected_moments(
     part : ScoredColumns
         G columns of categorical items.
     left, right : ndarray of int, shape (pairs,)
-        The pairs; moments are the G means, then the pairs' products.
+        The moments are the G means, then the products of these pairs.
     """
     p, n_columns = free.probabilities, len(part.names)
-    seconds = _Seconds(free, part)
-    ones = np.full(n_columns, n_columns)
+    conditional = _ConditionalProducts(free, part)
     first = np.concatenate([np.arange(n_columns), left])
-    other = np.concatenate([ones, right])
-    given = seconds.means[first] * seconds.means[other]
+    other = np.concatenate([np.full(n_columns, n_columns), right])
+    given = conditional.means[first] * conditional.means[other]
     moments = given @ p
     products = (given * p) @ given.T
-    item = seconds.item
+    item = conditional.item
     shared = np.zeros(products.shape, dtype=bool)
     for a in (first, other):
         for b in (first, other):
             shared |= (item[a][:, None] == item[b][None, :]) & (item[a] >= 0)[:, None]
+    # Moments that share an item are not independent given the state.
     rows, columns = np.nonzero(np.triu(shared))
-    step = max(1, CHUNK_CELLS // len(p))
+    step = max(1, BLOCK_SIZE // len(p))
     for start in range(0, len(rows), step):
         i, j = rows[start : start + step], columns[start : start + step]
-        # The first column of the one may be of the item of the second of the other.
+        # The first column of one may belong to the item of the second column of the other.
         crossed = (item[first[i]] == item[other[j]]) | (item[other[i]] == item[first[j]])
         near = np.where(crossed, other[j], first[j])
         far = np.where(crossed, first[j], other[j])
-        found = (seconds.of(first[i], near) * seconds.of(other[i], far)) @ p
+        found = (conditional.of(first[i], near) * conditional.of(other[i], far)) @ p
         products[i, j] = products[j, i] = found
     places = np.arange(n_columns)
-    return moments, products - np.outer(moments, moments), seconds.of(places, places) @ p
+    return moments, products - np.outer(moments, moments), conditional.of(places, places) @ p
 
 
-class _Seconds:
-    """E[h_a h_b | state] for any two columns, the last of which is a column of ones."""
+class _ConditionalProducts:
+    """E[h_a h_b | state] of any two columns; the last column is a column of ones."""
 
     def __init__(self, free: FreeParameters, part: ScoredColumns) -> None:
         eta = free.result.parameters.predictors(free.result.law.space.states())
@@ -137,7 +260,7 @@ class _Seconds:
         self._within = np.vstack(blocks)
 
     def of(self, a: IntArray, b: IntArray) -> Array:
-        """Return them for columns taken pairwise, shape (n, S)."""
+        """Return the conditional products of columns taken pairwise, shape (n, S)."""
         out = self.means[a] * self.means[b]
         place = self._place[a, b]
         same = place >= 0
@@ -145,129 +268,9 @@ class _Seconds:
         return np.asarray(out)
 
 
-# ---
-
-#: More moments than these are not compared at once: their covariances take too long.
-MOST_MOMENTS = 3000
-FEWEST_ROWS = 30
-#: Directions of the moments' derivatives below this share of the largest are none.
-NO_DIRECTION = 1e-7
-#: States in which an item's means have less than this share of the largest slope are taken apart
-#: from the others, and slopes below this are none.
-AT_EDGE, NO_SLOPE = 1e-2, 1e-9
-#: A probability below this is zero: dividing by it would overflow.
-NOTHING = 1e-200
-#: Chance that the interval of RMSEA2 holds the true value.
-LEVEL = 0.9
-
-
-@dataclass(frozen=True)
-class LimitedInformation:
-    """Absolute fit by first and second moments.
-
-    Attributes
-    ----------
-    m2 : float
-        Chi-square distributed with ``degrees`` degrees of freedom if the model holds.
-    degrees : int
-    p_value : float
-    rmsea : float
-        RMSEA2, root mean square error of approximation per degree of freedom.
-    interval : tuple of float
-        90 % interval of RMSEA2.
-    srmsr : float
-        Root mean square of observed less expected correlations.
-    n_rows : int
-        Rows without a missing cell among the categorical items.
-    n_items : int
-    n_effective : float
-        Rows that M2 and RMSEA2 count: these, or as many equal ones as they are worth with weights.
-    """
-
-    m2: float
-    degrees: int
-    p_value: float
-    rmsea: float
-    interval: tuple[float, float]
-    srmsr: float
-    n_rows: int
-    n_items: int
-    n_effective: float
-
-    def summary(self) -> str:
-        """Return the numbers in a sentence."""
-        low, high = self.interval
-        rows = describe_rows(self.n_rows, self.n_effective)
-        return (
-            f"M2 {self.m2:.2f} on {plural(self.degrees, 'degree')} of freedom "
-            f"(p {self.p_value:.3g}), RMSEA2 {self.rmsea:.4f} (90 % interval {low:.4f} to "
-            f"{high:.4f}), SRMSR {self.srmsr:.4f}; {self.n_items} categorical items, {rows} "
-            "without a missing cell"
-        )
-
-
-def limited_information(free: FreeParameters, columns: ScoredColumns) -> LimitedInformation | str:
-    """Return the absolute fit of the categorical items, or a sentence on why there is none.
-
-    With weights, observed moments are weighted, and M2 counts as many rows as it would take of
-    equal ones to vary as much on average over its degrees of freedom.
-    """
-    if not free.is_listed:
-        return (
-            f"M2 takes {free.result.law.space.n_states_text()} joint states listed, and is "
-            f"{NOT_LISTED}"
-        )
-    chosen = np.flatnonzero(columns.categorical)
-    part = columns.selected(chosen)
-    n_items = len(np.unique(part.item))
-    if n_items < 3:
-        there = "there is 1" if n_items == 1 else f"there are {n_items}"
-        return f"M2 needs at least 3 categorical items, and {there}"
-    left, right = part.pairs()
-    n_moments = len(chosen) + len(left)
-    if n_moments > MOST_MOMENTS:
-        return (
-            f"M2 of {n_items} items would compare {n_moments:,} moments at once, more than "
-            f"{MOST_MOMENTS:,}"
-        )
-    whole = ~np.isnan(part.values).any(axis=1)
-    complete, weights = part.values[whole], free.data.row_weights[whole]
-    if len(complete) < FEWEST_ROWS:
-        return (
-            f"M2 needs at least {FEWEST_ROWS} rows without a missing cell, and this table has "
-            f"{len(complete)}"
-        )
-    expected, covariance, second = expected_moments(free, part, left, right)
-    counted, total = weights[:, None] * complete, weights.sum()
-    observed = np.concatenate(
-        [counted.sum(axis=0) / total, (counted.T @ complete)[left, right] / total]
-    )
-    residual = observed - expected
-    telling = telling_columns(complete, part.item)
-    kept = np.flatnonzero(np.concatenate([telling, telling[left] & telling[right]]))
-    outside = _complement(_slopes(free, part, left, right)[kept])
-    degrees = outside.shape[1]
-    if degrees == 0:
-        return f"M2 has no degree of freedom: {len(kept)} moments, and no fewer parameters"
-    inner = outside.T @ covariance[np.ix_(kept, kept)] @ outside
-    form = np.zeros_like(covariance)
-    form[np.ix_(kept, kept)] = outside @ np.linalg.solve(inner, outside.T)
-    n_effective = effective_rows(complete, weights, (left, right), expected, form)
-    m2 = n_effective * float(residual @ form @ residual)
-    return LimitedInformation(
-        m2=m2,
-        degrees=degrees,
-        p_value=float(chi2.sf(m2, degrees)),
-        rmsea=_rmsea(m2, degrees, n_effective),
-        interval=_interval(m2, degrees, n_effective),
-        srmsr=_srmsr(complete, weights, expected, second, left, right, telling),
-        n_rows=len(complete),
-        n_items=n_items,
-        n_effective=n_effective,
-    )
-
-
-def _slopes(free: FreeParameters, part: ScoredColumns, left: IntArray, right: IntArray) -> Array:
+def _moment_derivatives(
+    free: FreeParameters, part: ScoredColumns, left: IntArray, right: IntArray
+) -> Array:
     """Return derivatives of the moments by all parameters of items and law, shape (M, P)."""
     result, p = free.result, free.probabilities
     eta = result.parameters.predictors(result.law.space.states())
@@ -284,93 +287,89 @@ def _slopes(free: FreeParameters, part: ScoredColumns, left: IntArray, right: In
             down = item_means(result, result.parameters, item, eta - step)
             design = free.designs[c]
         else:
-            turned = [
+            moved = [
                 with_moved_shape(result.parameters, one.response, one.place, h)
                 for h in (STEP, -STEP)
             ]
-            up, down = (item_means(result, other, item, eta) for other in turned)
+            up, down = (item_means(result, other, item, eta) for other in moved)
             design = np.ones((len(p), 1))
         slope = np.zeros_like(part.means)
         slope[:, own] = ((up - down) / (2 * STEP)).T
-        for columns, own_slope in moving(design, slope, own):
+        for directions, own_slope in movable_directions(design, slope, own):
             pair = own_slope[:, left] * part.means[:, right]
             pair += part.means[:, left] * own_slope[:, right]
-            out += list((columns * p[:, None]).T @ np.hstack([own_slope, pair]))
+            out += list((directions * p[:, None]).T @ np.hstack([own_slope, pair]))
     moments = np.hstack([part.means, part.means[:, left] * part.means[:, right]])
     for block in free.blocks:
         top = int(np.argmax(block.probabilities))
-        # What prerequisites rule out has no direction: mass cannot move there.
+        # No mass can move to states that prerequisites rule out.
         for m in np.flatnonzero(block.possible):
             if m != top:
-                out.append((_towards(block, m, p) - _towards(block, top, p)) @ moments)
+                out.append((_law_slope(block, m, p) - _law_slope(block, top, p)) @ moments)
     return np.array(out).T
 
 
-def moving(design: Array, slope: Array, own: IntArray) -> Iterator[tuple[Array, Array]]:
-    """Yield what moves an item's means: columns (S, n) and the slopes (S, C) they multiply.
+def movable_directions(design: Array, slope: Array, own: IntArray) -> Iterator[tuple[Array, Array]]:
+    """Yield directions (S, n) of an item's coefficients with the slopes (S, C) of its means.
 
-    A chance that was estimated as zero or one has no slope on the scale of the predictor, and moves
-    all the same, as a share of zero does. So coefficients are taken in steps: those that states
-    with a slope feel, then combinations that leave these where they are and move only states with
-    less of it, in the end on the scale of chances.
+    A probability estimated as 0 or 1 has no slope on the scale of the predictor, but it is a free
+    parameter as a probability of zero is. Coefficients are therefore taken in stages: first those
+    that move states with a slope, then combinations that leave these unchanged and move states with
+    smaller slopes, and finally, without any slope left, on the scale of probabilities.
 
     Parameters
     ----------
     design : ndarray, shape (S, n)
-        What the item's coefficients add to its predictor in each state.
+        Multiplies the item's coefficients in the predictor of each state.
     slope : ndarray, shape (S, C)
         Of the means by that predictor.
     own : ndarray of int
         The item's columns.
     """
-    steep = np.abs(slope[:, own]).max(axis=1)
+    steepness = np.abs(slope[:, own]).max(axis=1)
     left = np.ones(len(design), dtype=bool)
     while design.shape[1] and left.any():
-        top = float(steep[left].max())
-        if top < NO_SLOPE:
-            # Of two answers one is as good as the other; of more, nothing tells which would move.
-            freed = np.zeros_like(slope)
-            freed[:, own] = float(len(own) == 1)
-            yield np.where(left[:, None], design, 0.0), freed
+        steepest = float(steepness[left].max())
+        if steepest < ZERO_SLOPE:
+            # With more than two categories it is unknown which of them would move.
+            unit = np.zeros_like(slope)
+            unit[:, own] = float(len(own) == 1)
+            yield np.where(left[:, None], design, 0.0), unit
             return
-        felt = left & (steep >= AT_EDGE * top)
-        _, sizes, turned = svd(design[felt], full_matrices=True)
-        rank = int((sizes > NO_DIRECTION * max(sizes[0], 1.0)).sum())
-        yield np.where(left[:, None], design @ turned[:rank].T, 0.0), slope
-        design, left = design @ turned[rank:].T, left & ~felt
+        steep = left & (steepness >= BOUNDARY_SLOPE * steepest)
+        _, sizes, rotation = svd(design[steep], full_matrices=True)
+        rank = int((sizes > RANK_TOLERANCE * max(sizes[0], 1.0)).sum())
+        yield np.where(left[:, None], design @ rotation[:rank].T, 0.0), slope
+        design, left = design @ rotation[rank:].T, left & ~steep
 
 
-def _towards(block: LawBlock, outcome: int | np.intp, p: Array) -> Array:
-    """Return how the law moves when an outcome's probability grows, shape (S,)."""
+def _law_slope(block: LawBlock, outcome: int | np.intp, p: Array) -> Array:
+    """Return the derivative of the law by the probability of an outcome, shape (S,)."""
     chosen = (block.outcome == outcome) & block.inside
     share = float(block.probabilities[outcome])
-    if share > NOTHING:
+    if share > MIN_PROBABILITY:
         return np.where(chosen, p / share, 0.0)
     return np.asarray(chosen / max(int(chosen.sum()), 1), dtype=np.float64)
 
 
-def _complement(slopes: Array) -> Array:
+def _orthogonal_complement(derivatives: Array) -> Array:
     """Return a basis of the directions of moments that no parameter moves, shape (M, df)."""
-    size = np.sqrt((slopes**2).sum(axis=0))
-    left, values, _ = svd(slopes[:, size > 0] / size[size > 0], full_matrices=True)
-    rank = int((values > NO_DIRECTION * values[0]).sum())
+    size = np.sqrt((derivatives**2).sum(axis=0))
+    left, values, _ = svd(derivatives[:, size > 0] / size[size > 0], full_matrices=True)
+    rank = int((values > RANK_TOLERANCE * values[0]).sum())
     return np.asarray(left[:, rank:])
 
 
-def _rmsea(m2: float, degrees: int, n_rows: float) -> float:
-    return float(np.sqrt(max(m2 - degrees, 0.0) / (n_rows * degrees)))
+def _rmsea_interval(m2: float, degrees: int, n_rows: float) -> tuple[float, float]:
+    """Return the interval of RMSEA2 from the noncentral chi-square distribution."""
 
-
-def _interval(m2: float, degrees: int, n_rows: float) -> tuple[float, float]:
-    """Return the ends of RMSEA2's interval, from the non-central chi-square law."""
-
-    def root(chance: float) -> float:
-        if chi2.cdf(m2, degrees) <= chance:
+    def noncentrality(probability: float) -> float:
+        if chi2.cdf(m2, degrees) <= probability:
             return 0.0
         top = m2 + 10.0 * np.sqrt(m2) + 100.0
-        return float(brentq(lambda shift: ncx2.cdf(m2, degrees, shift) - chance, 1e-9, top))
+        return float(brentq(lambda shift: ncx2.cdf(m2, degrees, shift) - probability, 1e-9, top))
 
-    shifts = root(0.5 + 0.5 * LEVEL), root(0.5 - 0.5 * LEVEL)
+    shifts = noncentrality(0.5 + 0.5 * LEVEL), noncentrality(0.5 - 0.5 * LEVEL)
     low, high = (float(np.sqrt(shift / (n_rows * degrees))) for shift in shifts)
     return low, high
 
@@ -380,16 +379,16 @@ def _srmsr(
     weights: Array,
     moments: Array,
     squares: Array,
-    left: IntArray,
-    right: IntArray,
-    telling: NDArray[np.bool_],
+    pairs: tuple[IntArray, IntArray],
+    used: NDArray[np.bool_],
 ) -> float:
-    """Return the root mean square of observed less expected correlations of pairs."""
+    """Return the root mean square of observed minus expected correlations of pairs."""
     means = moments[: len(squares)]
-    pairs = moments[len(squares) :][telling[left] & telling[right]]
-    left, right = (side[telling[left] & telling[right]] for side in (left, right))
+    both = used[pairs[0]] & used[pairs[1]]
+    products = moments[len(squares) :][both]
+    left, right = (side[both] for side in pairs)
     spread = np.sqrt(np.maximum(squares - means**2, 1e-300))
-    expected = (pairs - means[left] * means[right]) / (spread[left] * spread[right])
+    expected = (products - means[left] * means[right]) / (spread[left] * spread[right])
     centred = complete - weights @ complete / weights.sum()
     covariance = (weights[:, None] * centred).T @ centred / weights.sum()
     deviation = np.sqrt(np.diag(covariance))

@@ -1,8 +1,8 @@
-"""Are averages what the model says they are? Tests that know that parameters were estimated.
+"""Moment tests that account for estimated parameters (Newey 1985, Tauchen 1985).
 
-A number per row whose mean is zero under the model has, once parameters are fitted, less spread
-than it seems: what the parameters' scores explain of it has been fitted away. So its variance is
-that of what is left after regression on the scores (Newey 1985, Tauchen 1985).
+A moment with mean zero under the model varies less once parameters are fitted, because the fit
+removes the part that the parameters' scores explain. Its variance is therefore that of the
+residual of a regression on the scores.
 """
 
 from __future__ import annotations
@@ -22,15 +22,29 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.responses import category_label, nominal_item
 from hidag.results import FitResult
 
-# --- The numbers that observed and expected are compared in: one per item, one per category
-
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+#: Scores below this share of the largest are rounding errors.
+ROUNDING = 1e-12
+#: Relative singular values of the scores below this are zero.
+RANK_TOLERANCE = 1e-8
+#: Relative eigenvalues of a covariance below this are zero.
+MIN_RELATIVE_VARIANCE = 1e-6
+#: Largest number of directions shared by all moments, and rows needed for each.
+MAX_SHARED = 64
+ROWS_PER_DIRECTION = 10
+#: Scores sum to zero at a maximum. Parameters on the boundary (an answer that nobody in a state
+#: gave) leave a small direction that is constant over rows and would explain any mean. Its cosine
+#: with the constant is near 1, that of directions left by a penalty near 0.
+MAX_CONSTANT_COSINE = 0.5
+#: Parts of an item's scores below this size are explained by the shared directions.
+MIN_OWN_SCORE = 1e-5
 
 
 @dataclass(frozen=True)
 class ScoredColumns:
-    """G columns of numbers with what the model expects of them.
+    """G numeric columns with their expectations: one per item, or one per nominal category.
 
     Attributes
     ----------
@@ -38,9 +52,9 @@ class ScoredColumns:
     item : ndarray of int, shape (G,)
         Ascending.
     values : ndarray, shape (N, G)
-        NaN where nothing was observed.
-    expected : OverStates
-        What is expected in each state.
+        NaN where missing.
+    expected : StateFunctions
+        Expectations in each state.
     categorical : ndarray of bool, shape (G,)
         Whether the item takes finitely many values.
     """
@@ -53,16 +67,13 @@ class ScoredColumns:
 
     @property
     def means(self) -> Array:
-        """What is expected in each joint state, shape (S, G); only where these are listed."""
+        """Expectations in each joint state, shape (S, G); only where these are enumerated."""
         assert isinstance(self.expected.tables, ListedTables)
         return self.expected.parts[0]
 
     @classmethod
     def of(cls, free: FreeParameters, values: Array) -> ScoredColumns:
-        """Return the columns of a table (N, J) under a fit.
-
-        The table is as the families take it: :func:`hidag.inference.fitted_rows.taken_rows`.
-        """
+        """Return the columns of a table (N, J) as `fitted_rows.observable_values` gives it."""
         result, tables = free.result, free.tables
         names, item = zip(*column_names(result), strict=True)
         columns: list[Array] = []
@@ -84,14 +95,9 @@ class ScoredColumns:
             eta = result.parameters.predictors(tables.states(t))
             own = np.flatnonzero(of_item == t).tolist()
             parts[t] = np.vstack([item_means(result, result.parameters, j, eta) for j in own]).T
-        place = np.array(item, dtype=np.intp)
-        return cls(
-            names,
-            place,
-            np.column_stack(columns),
-            StateFunctions(tables, of_item[place], parts),
-            np.array(finite),
-        )
+        index = np.array(item, dtype=np.intp)
+        expected = StateFunctions(tables, of_item[index], parts)
+        return cls(names, index, np.column_stack(columns), expected, np.array(finite))
 
     def selected(self, columns: IntArray) -> ScoredColumns:
         """Return some of the columns, in their order."""
@@ -104,14 +110,14 @@ class ScoredColumns:
         )
 
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """Return the pairs of columns of different items, the first one's item before."""
+        """Return the pairs of columns of different items."""
         left, right = np.triu_indices(len(self.names), 1)
         apart = self.item[left] != self.item[right]
         return left[apart], right[apart]
 
 
 def column_names(result: FitResult) -> list[tuple[str, int]]:
-    """Return what the columns of a fit are called, with the item of each."""
+    """Return the names of the columns of a fit with the item of each."""
     out, words = [], result.answer_words
     for j, (item, name) in enumerate(zip(result.item_names, result.families, strict=True)):
         nominal = nominal_item(name)
@@ -128,35 +134,20 @@ def item_means(
     """Return the means of an item's columns given predictors (R, S) of all responses, (G_j, S)."""
     own = np.flatnonzero(result.responses.item == item)
     nominal = nominal_item(result.families[item])
-    if nominal is not None:
-        yes = family_named(parameters.families[own[0]]).response_mean(eta[own], np.ones(1))
-        return nominal.probabilities(yes.T)[:, :-1].T
     family = family_named(parameters.families[own[0]])
+    if nominal is not None:
+        return nominal.probabilities(family.response_mean(eta[own], np.ones(1)).T)[:, :-1].T
     if family.is_location_scale:
         return eta[own]
     aux = broadcast_auxiliary(family, response_auxiliary(parameters, int(own[0])))
     return np.asarray(family.response_mean(eta[own[0]], aux))[None]
 
 
-def telling_columns(complete: Array, item: IntArray) -> NDArray[np.bool_]:
-    """Return which columns (G,) vary, and not only as the others of their item do.
-
-    A category that nobody chose has next to no variance to hold its moments against, and would
-    count as degrees of freedom that cannot be missed.
-    """
-    out = np.asarray((complete != complete[0]).any(axis=0))
-    for own in (np.flatnonzero(item == j) for j in np.unique(item)):
-        if out[own].any() and len(own) > 1 and (complete[:, own].sum(axis=1) == 1.0).all():
-            # Nobody chose the category without a column: of the others, too, the last one goes.
-            out[own[np.flatnonzero(out[own])[-1]]] = False
-    return out
-
-
 def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
     """Return E[h_a h_b | state] of a categorical item's columns, shape (G_j, G_j, S)."""
     parameters = result.parameters
     if nominal_item(result.families[item]) is not None:
-        # One category at a time: products of different ones are zero.
+        # Indicators of different categories have product zero.
         means = item_means(result, parameters, item, eta)
         return np.asarray(np.einsum("ab,as->abs", np.eye(len(means)), means))
     family, own = family_named(result.families[item]), int(result.responses.starts[item])
@@ -164,220 +155,190 @@ def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
     return np.asarray(family.second_moment(eta[own], aux))[None, None]
 
 
-# ---
+def informative_columns(complete: Array, item: IntArray) -> NDArray[np.bool_]:
+    """Return which columns (G,) vary and are not determined by the others of their item.
 
-#: Scores below this share of the largest are rounding errors.
-ROUNDING = 1e-12
-#: Directions of the scores below this share of the largest are none.
-NO_DIRECTION = 1e-8
-#: Directions of a quadratic form below this share of its largest count for nothing.
-NO_SPREAD = 1e-6
-
-
-def speaking(size: Array) -> NDArray[np.bool_]:
-    """Return which parameters' scores, of these sizes (P,), say anything.
-
-    A parameter at the end of floating point's range explains nothing, nor does one whose scores are
-    rounding errors, as those of a latent without items.
+    Categories that nobody chose have almost no variance under the model; their moments would add
+    degrees of freedom that cannot show misfit.
     """
+    out = np.asarray((complete != complete[0]).any(axis=0))
+    for own in (np.flatnonzero(item == j) for j in np.unique(item)):
+        if out[own].any() and len(own) > 1 and (complete[:, own].sum(axis=1) == 1.0).all():
+            # Nobody chose the category without a column, so that the others sum to one.
+            out[own[np.flatnonzero(out[own])[-1]]] = False
+    return out
+
+
+def _orthonormal_basis(scores: Array, shared: Array | None = None) -> Array:
+    """Return a basis of the scores (N, P), or of their parts orthogonal to a basis ``shared``."""
+    size = np.sqrt((scores**2).sum(axis=0))
     finite = np.isfinite(size)
-    return np.asarray(finite & (size > ROUNDING * size[finite].max(initial=0.0)))
+    # Parameters at the end of the floating-point range, or of a latent without items, explain
+    # nothing.
+    used = finite & (size > ROUNDING * size[finite].max(initial=0.0))
+    if not used.any():
+        return np.zeros((len(scores), 0))
+    scaled = scores[:, used] / size[used]
+    if shared is not None:
+        scaled = scaled - shared @ (shared.T @ scaled)
+    left, values, _ = svd(scaled, full_matrices=False)
+    least = RANK_TOLERANCE * values[0] if shared is None else MIN_OWN_SCORE
+    return np.asarray(left[:, values > least])
 
 
 @dataclass(frozen=True)
 class ScoreSpace:
-    """What fitted parameters can explain.
+    """The space of the scores of fitted parameters.
 
     Attributes
     ----------
     basis : ndarray, shape (N, P')
         Orthonormal basis of the scores' columns.
-    n_known : float, optional
-        How many equal rows' squares tell as much as these rows' squares; all N if not said.
-    along : ndarray, shape (N,), optional
-        What rows' numbers are multiplied by in sums; ones if not said. The root of its weight for a
-        row that stands for so many like it, and brings its numbers times that root.
+    n_variance : float, optional
+        Effective number of rows of a variance; N by default.
+    sum_weights : ndarray, shape (N,), optional
+        Factors of the rows in sums; ones by default. For rows that stand for several identical
+        ones, the root of their number, and their moments are multiplied by the same root.
     """
 
     basis: Array
-    n_known: float | None = None
-    along: Array | None = None
+    n_variance: float | None = None
+    sum_weights: Array | None = None
 
     @classmethod
     def of(cls, scores: Array) -> ScoreSpace:
         """Return the space of scores, shape (N, P)."""
-        size = np.sqrt((scores**2).sum(axis=0))
-        used = speaking(size)
-        if not used.any():
-            return cls(np.zeros((len(scores), 0)))
-        left, values, _ = svd(scores[:, used] / size[used], full_matrices=False)
-        return cls(np.ascontiguousarray(left[:, values > NO_DIRECTION * values[0]]))
-
-    def left_over(self, moments: Array) -> Array:
-        """Return what the scores leave of numbers per row, shape (N, m)."""
-        return np.asarray(moments - self.basis @ (self.basis.T @ moments))
-
-    def summed(self, moments: Array) -> Array:
-        """Return the sums of numbers per row, shape (m,)."""
-        return moments.sum(axis=0) if self.along is None else np.asarray(self.along @ moments)
-
-    @property
-    def stretch(self) -> float:
-        """How much larger variances are than those of what is left.
-
-        Regression on P' columns takes P' rows' worth of spread away whatever the numbers are.
-        """
-        n_rows, n_used = self.n_rows, self.basis.shape[1]
-        return float(n_rows / max(n_rows - n_used, 1))
+        return cls(np.ascontiguousarray(_orthonormal_basis(scores)))
 
     @property
     def n_rows(self) -> float:
-        """How many rows' worth of spread there is."""
-        return float(len(self.basis)) if self.n_known is None else self.n_known
+        """Effective number of rows of a variance."""
+        return float(len(self.basis)) if self.n_variance is None else self.n_variance
+
+    @property
+    def variance_inflation(self) -> float:
+        """Correction of residual variances for the P' degrees of freedom of the regression."""
+        n_rows, n_used = self.n_rows, self.basis.shape[1]
+        return float(n_rows / max(n_rows - n_used, 1))
+
+    def residuals(self, moments: Array) -> Array:
+        """Return the residuals of moments per row on the scores, shape (N, m)."""
+        return np.asarray(moments - self.basis @ (self.basis.T @ moments))
 
 
 def chi_square(
-    space: ScoreSpace, moments: Array, least_spread: float = NO_SPREAD, least_left: float = 0.0
+    space: ScoreSpace,
+    moments: Array,
+    min_variance: float = MIN_RELATIVE_VARIANCE,
+    min_residual: float = 0.0,
 ) -> tuple[float, int]:
-    """Return the chi-square statistic that all columns' means are zero, and its degrees.
+    """Return the chi-square statistic for zero means of all columns, and its degrees of freedom.
 
-    Directions with less than a share ``least_spread`` of the largest variance are left out, and so
-    are those of which the scores leave less than ``least_left`` times what they take by chance
-    alone, their number over the number of rows; NaN and 0 if none remains. Rows with weights bring
-    their numbers and scores times these: their sum then has the variance that weights give it. Rows
-    that stand for several alike bring them times the root, and the space says so.
+    Weighted rows bring their moments and scores times the weights, so that sums have the variance
+    of weighted sums.
+
+    Parameters
+    ----------
+    space : ScoreSpace
+    moments : ndarray, shape (N, m)
+    min_variance : float
+        Directions with a smaller share of the largest variance are dropped.
+    min_residual : float
+        So are directions of which the regression leaves less than this multiple of the share that
+        it removes by chance, P' / N. Returns NaN and 0 if none remains.
     """
     size = np.sqrt((moments**2).sum(axis=0))
     moments = moments[:, size > 0] / size[size > 0]
     if moments.shape[1] == 0:
         return float("nan"), 0
-    rest = space.left_over(moments)
-    values, vectors = np.linalg.eigh(space.stretch * (rest.T @ rest))
+    rest = space.residuals(moments)
+    values, vectors = np.linalg.eigh(space.variance_inflation * (rest.T @ rest))
     n_rows, n_used = space.n_rows, space.basis.shape[1]
-    good = (values > least_spread * values[-1]) & (values >= least_left * n_used / n_rows)
+    good = (values > min_variance * values[-1]) & (values >= min_residual * n_used / n_rows)
     if not good.any():
         return float("nan"), 0
-    sums = vectors[:, good].T @ space.summed(rest)
+    totals = rest.sum(axis=0) if space.sum_weights is None else space.sum_weights @ rest
+    sums = vectors[:, good].T @ totals
     return float((sums**2 / values[good]).sum()), int(good.sum())
-
-
-# --- What fitted parameters can explain of numbers that are about one or two items
-
-#: Directions that all numbers are held against: at most so many, and one for so many rows.
-MOST_SHARED = 64
-ROWS_FOR_ONE = 10
-#: At a maximum scores add up to nothing. Parameters that ran to the edge of what they can be (an
-#: answer that nobody in a state gave) leave a direction, however faint, that is alike in all rows:
-#: it would seem to explain any mean away. Such a direction has nearly the largest sum that there
-#: could be, what a penalty leaves of the maximum a small part of it: half lies between the two.
-HELD = 0.5
-#: Of an item's scores, what the shared directions leave less of than this share is nothing.
-NOTHING_LEFT = 1e-5
 
 
 @dataclass(frozen=True)
 class LocalScores:
-    """Orthonormal directions of the scores: shared ones, and an item's own.
+    """Orthonormal directions of the scores: shared ones, and those of each item.
 
     Attributes
     ----------
     shared : ndarray, shape (N, l)
         Of all parameters if they are few, else of the law.
     own : tuple of J arrays, shape (N, p_j)
-        Of an item's parameters, at right angles to the shared ones.
-    n_known : float
-        How many equal rows' squares tell as much as these rows' squares: N without weights.
-    along : ndarray, shape (N,), optional
-        As in :class:`hidag.diagnostics.moment_tests.ScoreSpace`.
+        Of an item's parameters, orthogonal to the shared ones.
+    n_variance, sum_weights
+        As in :class:`ScoreSpace`.
     """
 
     shared: Array
     own: tuple[Array, ...]
-    n_known: float
-    along: Array | None = None
+    n_variance: float
+    sum_weights: Array | None = None
 
     @classmethod
-    def of(cls, free: FreeParameters, scores: Array) -> LocalScores:
-        """Return the directions of scores, shape (N, P), of a fit's free parameters.
-
-        With weights they are directions of the scores times the weights: what rows add to sums.
-        """
-        weights = free.data.row_weights
-        n_means, n_known = effective_sample_size(weights), effective_sample_size(weights**2)
-        return cls._of(free, free.data.weighted(scores), n_means, n_known, None)
-
-    @classmethod
-    def of_repeated(cls, free: FreeParameters, scores: Array) -> LocalScores:
-        """Return the directions of scores (N, P) of rows that stand for as many as they weigh.
-
-        They are directions of the scores times the roots of the weights, so that sums of squares
-        are those of a table in which every row stands as often as its weight says.
-        """
-        if free.data.weights is None:
-            return cls.of(free, scores)
-        roots, total = np.sqrt(free.data.row_weights), free.data.n_counted
-        return cls._of(free, roots[:, None] * scores, total, total, roots)
-
-    @classmethod
-    def _of(
-        cls,
-        free: FreeParameters,
-        scores: Array,
-        n_means: float,
-        n_known: float,
-        along: Array | None,
+    def of(
+        cls, free: FreeParameters, scores: Array, *, frequency_weights: bool = False
     ) -> LocalScores:
-        owner = items_of(free)
-        most = min(MOST_SHARED, int(n_known / ROWS_FOR_ONE))
+        """Return the directions of scores (N, P) of a fit's free parameters.
+
+        Parameters
+        ----------
+        free : FreeParameters
+        scores : ndarray, shape (N, P)
+        frequency_weights : bool
+            Whether a weight is the number of identical rows that a row stands for; else it is a
+            survey weight.
+        """
+        weights, sum_weights = free.data.row_weights, None
+        if frequency_weights and free.data.weights is not None:
+            sum_weights = np.sqrt(weights)
+            scores = sum_weights[:, None] * scores
+            n_mean = n_variance = free.data.n_counted
+        else:
+            scores = free.data.weighted(scores)
+            n_mean, n_variance = effective_sample_size(weights), effective_sample_size(weights**2)
+        owner = parameter_items(free)
+        most = min(MAX_SHARED, int(n_variance / ROWS_PER_DIRECTION))
         few = scores.shape[1] <= most
         # The strongest directions come first.
         shared = ScoreSpace.of(scores if few else scores[:, owner < 0]).basis[:, :most]
-        shared = movable(shared, n_means, along)
+        shared = drop_constant(shared, n_mean, sum_weights)
         own = (
-            _beyond(shared, scores[:, owner == j], n_means, along)
+            drop_constant(_orthonormal_basis(scores[:, owner == j], shared), n_mean, sum_weights)
             for j in range(len(free.result.item_names))
         )
-        return cls(shared, tuple(own), n_known, along)
-
-    @classmethod
-    def none(cls, n_rows: int, n_items: int) -> LocalScores:
-        """Return no directions at all: as if nothing had been fitted."""
-        nothing = np.zeros((n_rows, 0))
-        return cls(nothing, (nothing,) * n_items, float(n_rows))
+        return cls(shared, tuple(own), n_variance, sum_weights)
 
     def of_item(self, item: int) -> ScoreSpace:
-        """Return the space that numbers about one item are held against."""
-        return ScoreSpace(np.hstack([self.shared, self.own[item]]), self.n_known, self.along)
+        """Return the space for moments of one item."""
+        basis = np.hstack([self.shared, self.own[item]])
+        return ScoreSpace(basis, self.n_variance, self.sum_weights)
 
 
-def items_of(free: FreeParameters) -> IntArray:
-    """Return the item that each free parameter is of, shape (P,); -1 for those of the law."""
+def parameter_items(free: FreeParameters) -> IntArray:
+    """Return the item of each free parameter, shape (P,); -1 for those of the law."""
     item = [int(free.result.responses.item[channel.response]) for channel in free.channels]
     return np.array([*item, -1], dtype=np.intp)[free.channel]
 
 
-def movable(basis: Array, n_effective: float | None = None, along: Array | None = None) -> Array:
-    """Return an orthonormal basis, shape (N, p), without what is alike in all rows, if it is in.
+def drop_constant(
+    basis: Array, n_effective: float | None = None, sum_weights: Array | None = None
+) -> Array:
+    """Return an orthonormal basis (N, p) without the direction that is constant over rows, if any.
 
-    ``n_effective`` is how many equal rows the rows are worth, N if not said: what is alike in all
-    rows has the square of its sum, once it comes times the weights. ``along`` (N,) is what rows
-    are multiplied by in sums, ones if not said.
+    ``n_effective`` is the effective number of rows of a mean, N by default: the squared sum of the
+    weighted constant. ``sum_weights`` (N,) are factors of the rows in sums.
     """
-    sums = basis.sum(axis=0) if along is None else along @ basis
-    towards = sums / np.sqrt(len(basis) if n_effective is None else n_effective)
-    if towards @ towards <= HELD**2:
+    sums = basis.sum(axis=0) if sum_weights is None else sum_weights @ basis
+    cosines = sums / np.sqrt(len(basis) if n_effective is None else n_effective)
+    if cosines @ cosines <= MAX_CONSTANT_COSINE**2:
         return np.ascontiguousarray(basis)
-    # The first column of a full QR is the direction itself, the others are at right angles to it.
-    turned, _ = np.linalg.qr(towards[:, None], mode="complete")
-    return np.ascontiguousarray(basis @ turned[:, 1:])
-
-
-def _beyond(shared: Array, scores: Array, n_effective: float, along: Array | None) -> Array:
-    """Return an orthonormal basis of what shared directions leave of scores, shape (N, p)."""
-    size = np.sqrt((scores**2).sum(axis=0))
-    used = speaking(size)
-    if not used.any():
-        return np.zeros((len(scores), 0))
-    scaled = scores[:, used] / size[used]
-    left, values, _ = svd(scaled - shared @ (shared.T @ scaled), full_matrices=False)
-    return movable(left[:, values > NOTHING_LEFT], n_effective, along)
+    # The first column of a full QR is the direction itself, the others are orthogonal to it.
+    rotation, _ = np.linalg.qr(cosines[:, None], mode="complete")
+    return np.ascontiguousarray(basis @ rotation[:, 1:])

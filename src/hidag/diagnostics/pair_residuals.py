@@ -1,16 +1,14 @@
-"""Sums over rows for all pairs of items at once, and their z scores, from matrix products alone.
+"""Residual correlations of all pairs of items, with z scores.
 
-The number that a row has for a pair is x_a x_b less its expectation. Its products with anything
-that rows have (a direction of the scores, itself) are sums of x_a x_b times that, so that one
-matrix product serves all pairs: no pair's numbers are ever listed, and a thousand items take
-seconds.
+The moment of a pair in a row is x_a x_b minus its expectation. Its products with any column (a
+direction of the scores, or itself) are sums of x_a x_b times that column, so that one matrix
+product serves all pairs: no moments of single pairs are stored, and a thousand items take seconds.
 
-The sums of two kinds of pairs cannot be compared with a normal law. Where items hardly ever depart
-from what their state says, a handful of rows make the sum, and it is nowhere near normal. And where
-parameters were fitted to little else than the pair itself, next to nothing is left of it, and what
-is left is mostly what the fit did not quite reach: an estimate of its variance cannot be trusted.
-Such pairs have a z score only where their sum is overwhelming, as for two copies of one item: then
-Bennett's inequality bounds its chance, whatever the law of the sum.
+For two kinds of pairs the normal approximation fails. Where items almost never deviate from the
+expectation of their state, the sum depends on a handful of rows. And where the parameters fit the
+pair almost exactly, the residual variance cannot be estimated. Such pairs have a z score only if
+their sum is extreme, as for two copies of one item; its p-value is then bounded by Bennett's
+inequality, which holds for any distribution.
 """
 
 from __future__ import annotations
@@ -32,34 +30,148 @@ from hidag.inference.result_tables import N_EFFECTIVE, Table
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: Numbers of a block of pairs and directions.
-BLOCK_NUMBERS = 1 << 23
-#: A pair of which the scores leave less than this share has no spread to speak of.
-NO_SPREAD = 1e-8
-#: Rows in which both items depart from what their state says, that there should be: as many as are
-#: customary in the cells of a table of counts.
-FEWEST_DEPARTURES = 5.0
-#: Chances below this are overwhelming: in fifty items that a true model fits there is hardly one.
-OVERWHELMING = 1e-4
-#: Chances are told down to here: z scores of smaller ones would be infinite.
-SMALLEST_CHANCE = 1e-300
-#: Of what a pair varies by given the latents, the scores take about their number over the number of
-#: rows by chance alone. So many times that share has to be left: with less, the spread that is left
-#: is told too small in a few hundred rows, and true models are rejected too often.
-LEAST_LEFT = 4.0
-#: Keeps directions that two items share from being divided by.
+COLUMNS = (
+    "first", "second", "observed", "expected", "residual", "tested", "z", "p_value", "n_rows",
+)  # fmt: skip
+#: Array elements of a block of pairs and directions.
+BLOCK_SIZE = 1 << 23
+#: Pairs of which the regression on the scores leaves a smaller share have no variance left.
+MIN_RELATIVE_VARIANCE = 1e-8
+#: Expected number of rows in which both items deviate from the expectation of their state, as is
+#: customary for the cells of a contingency table.
+MIN_DEVIATIONS = 5.0
+#: Bounds on p-values above this are not reported; under a correct model hardly one in the pairs of
+#: fifty items is below.
+MAX_BOUND = 1e-4
+#: Smaller p-values would have an infinite z score.
+MIN_P_VALUE = 1e-300
+#: The regression must leave this multiple of the share that it removes by chance. With less, the
+#: residual variance is underestimated in a few hundred rows, and correct models are rejected.
+MIN_RESIDUAL_RATIO = 4.0
+#: Regularises directions that two items share.
 RIDGE = 1e-9
+#: Whole numbers have a central fourth moment of at least this share of their variance, the value
+#: of a Bernoulli variable with probability one half.
+MIN_FOURTH_MOMENT = 0.25
+
+
+def compute_pair_residuals(
+    free: FreeParameters, columns: ScoredColumns, scores: LocalScores
+) -> Table:
+    """Return the residual correlation of every pair of items with its z score.
+
+    Covariances are about the model's means and divided by the observed standard deviations, so
+    that residuals are correlations for every family. A pair uses the rows that observed both.
+    *tested* is the part of the residual that no small change of the parameters can remove, which
+    *z* tests: equal to the residual at a maximum of the likelihood, but not after a penalised fit
+    or in another table. *z* is NaN without a valid test. Sums and their variances use the weights
+    of ``free``, and allow for weights that depend on the answers.
+
+    Parameters
+    ----------
+    free : FreeParameters
+    columns : ScoredColumns
+    scores : LocalScores
+        Of the same rows.
+    """
+    means = columns.expected.means()
+    expected = columns.expected.mean_products(means)
+    seen = ~np.isnan(columns.values)
+    weights = free.data.row_weights
+    root = np.sqrt(weights)[:, None]
+    x = np.where(seen, root * (columns.values - means), 0.0)
+    spread = np.nan_to_num(
+        [
+            weighted_mean_std(columns.values[here, g], weights[here])[1]
+            for g, here in enumerate(seen.T)
+        ]
+    )
+    conditional, support = _conditional_variances(free, columns, np.where(spread > 0, spread, 1.0))
+    sums = PairSums(x, root * seen, expected, conditional, support, columns.item, scores)
+    names = np.array(columns.names, dtype=object)
+    rows: list[tuple[object, ...]] = []
+    n_effective: list[float] = []
+    for first, both, total, rest, z, p_values in sums.blocks():
+        inside = np.arange(first.start, first.stop)
+        a, b = np.nonzero(columns.item[inside][:, None] < columns.item[None])
+        count = both.total[a, b]
+        scale = spread[inside[a]] * spread[b]
+        safe = np.where((scale > 0) & (count > 0), scale, np.nan)
+        residual, tested = (
+            part[a, b] / np.where(count > 0, count, 1.0) / safe for part in (total, rest)
+        )
+        model = expected[inside[a], b] / safe
+        moments = (residual + model, model, residual, tested)
+        values = (*moments, z[a, b], p_values[a, b], both.number[a, b].astype(np.intp))
+        rows.extend(
+            zip(names[inside[a]], names[b], *(part.tolist() for part in values), strict=True)
+        )
+        n_effective += both.effective[a, b].tolist()
+    found = Table(COLUMNS, tuple(rows))
+    return found if free.data.weights is None else found.with_column(N_EFFECTIVE, n_effective)
+
+
+def _conditional_variances(
+    free: FreeParameters, columns: ScoredColumns, spread: Array
+) -> tuple[Array, Array]:
+    """Return the variances of pair moments given the latents, and the share of rows behind them.
+
+    Returns
+    -------
+    conditional : ndarray, shape (G, G)
+        Mean over states of the product of two columns' variances.
+    support : ndarray, shape (G, G)
+        Number of rows with equal deviations and the same variance, per row: small where both
+        columns deviate from the means of their states in few rows. Zero if they never do.
+    """
+    variance, fourth = _moments_given_state(free, columns, spread)
+    conditional, heavy = variance.mean_products(), fourth.mean_products()
+    support = np.where(heavy > 0, conditional**2 / np.where(heavy > 0, heavy, 1.0), 0.0)
+    return conditional * np.outer(spread, spread) ** 2, support
+
+
+def _moments_given_state(
+    free: FreeParameters, columns: ScoredColumns, spread: Array
+) -> tuple[StateFunctions, StateFunctions]:
+    """Return second and fourth central moments in each state, in units of ``spread`` (G,)."""
+    expected = columns.expected
+    seen = ~np.isnan(columns.values)
+    # Centred first against cancellation.
+    centre = expected.means()
+    x = np.where(seen, columns.values - centre, 0.0) / spread
+    sums = {table: np.zeros((5, *part.shape)) for table, part in expected.parts.items()}
+    for block in free.row_blocks():
+        power = free.data.row_weights[block.rows, None] * seen[block.rows]
+        for degree in range(5):
+            for table, total in sums.items():
+                total[degree] += block.posteriors[table].T @ power[:, expected.columns(table)]
+            power = power * x[block.rows]
+    integer = (np.where(seen, columns.values, 0.0) % 1.0 == 0.0).all(axis=0)
+    least = np.where(integer, MIN_FOURTH_MOMENT / spread**2, 0.0)
+    variances, fourths = {}, {}
+    for table, total in sums.items():
+        own = expected.columns(table)
+        shift = (centre[own] - expected.parts[table]) / spread[own]
+        total /= np.maximum(total[0], 1e-12)
+        variance = np.maximum(total[2] + 2.0 * shift * total[1] + shift**2, 0.0)
+        fourth = (
+            total[4] + 4.0 * shift * total[3] + 6.0 * shift**2 * total[2]
+            + 4.0 * shift**3 * total[1] + shift**4
+        )  # fmt: skip
+        variances[table] = variance
+        fourths[table] = np.maximum(np.maximum(fourth, variance**2), least[own] * variance)
+    return expected.like(variances), expected.like(fourths)
 
 
 @dataclass(frozen=True)
 class PairRows:
-    """The rows that observed both of two columns, and sums of their weights, shape (A, G) each.
+    """Counts of the rows that observed both columns, and sums of their weights, (A, G) each.
 
     Attributes
     ----------
     number : ndarray
     total, squares, fourth : ndarray
-        Sums of weights, of their squares and of their fourth powers.
+        Sums of the weights, their squares and their fourth powers.
     """
 
     number: Array
@@ -69,32 +181,31 @@ class PairRows:
 
     @cached_property
     def effective(self) -> Array:
-        """How many equal rows tell as much about a mean."""
+        """Effective sample sizes of means."""
         return np.asarray(self.total**2 / np.where(self.squares > 0, self.squares, 1.0))
 
     @cached_property
-    def known(self) -> Array:
-        """How many equal rows tell as much about a variance."""
+    def for_variance(self) -> Array:
+        """Effective sample sizes of variances."""
         return np.asarray(self.squares**2 / np.where(self.fourth > 0, self.fourth, 1.0))
 
 
 @dataclass(frozen=True)
 class PairSums:
-    """What rows add up to for pairs of columns.
+    """Sums of moments over rows for pairs of columns.
 
     Attributes
     ----------
     x : ndarray, shape (N, G)
-        Columns less their expectation, times the root of the rows' weights, so that products of
-        two columns are weighted; zero where nothing was observed.
+        Columns minus their expectation, times the root of the weights; zero where missing.
     seen : ndarray of float, shape (N, G)
-        The root of the rows' weights where something was observed, ones without weights; else zero.
+        Root of the weights; zero where missing.
     expected : ndarray, shape (G, G)
         Covariances under the model.
-    own : ndarray, shape (G, G)
-        What a pair's number varies by in a row given the latents.
-    counting : ndarray, shape (G, G)
-        Share of rows that this rests on.
+    conditional : ndarray, shape (G, G)
+        Variance of a pair's moment given the latents.
+    support : ndarray, shape (G, G)
+        Share of rows behind this variance.
     item : ndarray of int, shape (G,)
     scores : LocalScores
     """
@@ -102,46 +213,46 @@ class PairSums:
     x: Array
     seen: Array
     expected: Array
-    own: Array
-    counting: Array
+    conditional: Array
+    support: Array
     item: Indices
     scores: LocalScores
 
     def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array, Array]]:
-        """Yield ranges of columns with what pairs of them and any others have.
+        """Yield ranges of columns with the statistics of their pairs with all columns.
 
         Yields
         ------
         first : slice
         rows : PairRows
-        sums, rest, z, chances : ndarray, shape (length of ``first``, G)
-            Weighted sum of the rows' numbers, what the scores leave of it, its z score and the
-            chance of one as large; both NaN where they cannot be told.
+        sums, rest, z, p_values : ndarray, shape (length of ``first``, G)
+            Weighted sums of moments, their residuals on the scores, z scores and p-values; the
+            latter two NaN without a valid test.
         """
         n_columns = self.x.shape[1]
         deepest = len(self._directions)
-        step = max(1, BLOCK_NUMBERS // (n_columns * (4 + 2 * deepest + deepest**2)))
+        step = max(1, BLOCK_SIZE // (n_columns * (4 + 2 * deepest + deepest**2)))
         for begin in range(0, n_columns, step):
             first = slice(begin, min(begin + step, n_columns))
             yield first, *self._block(first)
 
     @cached_property
-    def _gappy(self) -> bool:
+    def _has_missing(self) -> bool:
         return not bool(self.seen.all())
 
     @cached_property
     def _weights(self) -> Array:
-        """The rows' weights where every cell was observed, shape (N,)."""
+        """Weights of the rows, shape (N,), if no cell is missing."""
         return np.asarray(self.seen[:, 0] ** 2)
 
     @cached_property
     def _by_weight(self) -> Array:
-        """The columns times the rows' weights, shape (N, G)."""
+        """Columns times the weights, shape (N, G)."""
         return self.x * self.seen
 
     def _rows(self, first: slice) -> PairRows:
-        """Return the rows that observed both of two columns."""
-        if not self._gappy:
+        """Return the counts and weights of the rows that observed both columns."""
+        if not self._has_missing:
             shape, weights = self.expected[first].shape, self._weights
             sums = (len(weights), *(float((weights**power).sum()) for power in (1, 2, 4)))
             return PairRows(*(np.full(shape, float(total)) for total in sums))
@@ -159,7 +270,7 @@ class PairSums:
 
     @cached_property
     def _directions(self) -> list[Array]:
-        """Own directions of the columns' items, the first of all columns, then the second, ..."""
+        """First directions of all columns' items, then the second ones, and so on, (N, G) each."""
         depth = max((own.shape[1] for own in self.scores.own), default=0)
         out = [np.zeros_like(self.x) for _ in range(depth)]
         for g, j in enumerate(self.item):
@@ -196,7 +307,7 @@ class PairSums:
             here = totals[first][:, None, :]
             left -= (near**2).sum(axis=-1)
             rest -= (near * here).sum(axis=-1)
-            # What the first item's directions leave of the second's.
+            # Second item's directions, orthogonal to those of the first.
             beyond = far - np.einsum("abpq,abp->abq", crossed, near)
             total = totals[None] - np.einsum(
                 "abpq,abp->abq", crossed, np.broadcast_to(here, near.shape)
@@ -209,186 +320,73 @@ class PairSums:
             rest -= (total * solved).sum(axis=-1)
             depth = np.array([self.scores.own[j].shape[1] for j in self.item], dtype=np.float64)
             used += depth[first][:, None] + depth[None]
-        # Regression takes as many rows' worth of spread away as it has directions.
-        spare = rows.known - used
-        left *= rows.known / np.maximum(spare, 1.0)
-        good = (left > NO_SPREAD * squares) & (spare > used)
-        share_by_chance = used / np.maximum(rows.known, 1.0)
-        own = rows.squares * self.own[first]
-        departures = rows.known * self.counting[first]
-        good &= left >= LEAST_LEFT * share_by_chance * own
-        good &= departures >= FEWEST_DEPARTURES
+        # Degrees of freedom of the regression.
+        spare = rows.for_variance - used
+        left *= rows.for_variance / np.maximum(spare, 1.0)
+        good = (left > MIN_RELATIVE_VARIANCE * squares) & (spare > used)
+        share_by_chance = used / np.maximum(rows.for_variance, 1.0)
+        conditional = rows.squares * self.conditional[first]
+        deviations = rows.for_variance * self.support[first]
+        good &= left >= MIN_RESIDUAL_RATIO * share_by_chance * conditional
+        good &= deviations >= MIN_DEVIATIONS
         z = np.where(good, rest / np.sqrt(np.where(good, left, 1.0)), np.nan)
-        # The variance is not known but estimated, from so many rows.
-        chances = 2.0 * t.sf(np.abs(z), np.maximum(departures, 1.0))
-        # What scores take of a few rows that depart says little: the bound does without them.
-        bound = bounded_chances(np.abs(rest), np.maximum(squares, own), own, departures)
-        chances = np.where(good, chances, bound)
-        z = np.where(good, z, np.sign(rest) * norm.isf(np.maximum(bound, SMALLEST_CHANCE) / 2.0))
-        return rows, sums, rest, z, chances
+        # t instead of normal: the variance is estimated from so many deviations.
+        p_values = 2.0 * t.sf(np.abs(z), np.maximum(deviations, 1.0))
+        # The bound does not use the regression, which is unreliable for few deviations.
+        bound = bound_p_values(
+            np.abs(rest), np.maximum(squares, conditional), conditional, deviations
+        )
+        p_values = np.where(good, p_values, bound)
+        z = np.where(good, z, np.sign(rest) * norm.isf(np.maximum(bound, MIN_P_VALUE) / 2.0))
+        return rows, sums, rest, z, p_values
 
     def _products(self, first: slice, near: Array | None, far: Array | None = None) -> Array:
-        """Return sums over rows of the pairs' numbers times a direction, shape (A, G).
+        """Return sums over rows of the pairs' moments times a direction, shape (A, G).
 
-        ``near`` is one direction of all pairs (N,) or one for each first column (N, A); ``far`` is
-        one for each second column (N, G).
+        ``near`` is one direction (N,) or one for each first column (N, A), ``far`` one for each
+        second column (N, G).
         """
         x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
         if near is not None:
             by = near[:, None] if near.ndim == 1 else near
             products = (x * by).T @ self.x
-            counts = (seen * by).T @ self.seen if self._gappy else (self._weights @ by)[:, None]
+            counts = (
+                (seen * by).T @ self.seen if self._has_missing else (self._weights @ by)[:, None]
+            )
         else:
             assert far is not None
             products = x.T @ (self.x * far)
-            counts = seen.T @ (self.seen * far) if self._gappy else (self._weights @ far)[None]
+            counts = (
+                seen.T @ (self.seen * far) if self._has_missing else (self._weights @ far)[None]
+            )
         return np.asarray(products - expected * counts)
 
 
-def bounded_chances(size: Array, variance: Array, own: Array, departures: Array) -> Array:
-    """Return upper bounds of the chance of overwhelming sums; NaN for others, same shape.
+def bound_p_values(size: Array, variance: Array, conditional: Array, deviations: Array) -> Array:
+    """Return upper bounds of the p-values of extreme sums; NaN for other sums, same shape.
 
-    A sum is overwhelming if it takes ``FEWEST_DEPARTURES`` beyond those that are expected, and its
-    chance is below ``OVERWHELMING``. Others are better left without a test: of a handful of
-    departures more or less the bound says nothing, and chances that are told only where they are
-    smallish would be smallish too often.
+    A sum is extreme if it needs ``MIN_DEVIATIONS`` more deviations than expected and its bound is
+    below ``MAX_BOUND``. Reporting bounds of other sums only if they are small would bias the
+    distribution of p-values.
 
     Parameters
     ----------
     size : ndarray
         Absolute values of sums.
     variance : ndarray
-        Of the sums: the larger one of what is expected and seen.
-    own : ndarray
-        What the sums vary by given the latents.
-    departures : ndarray
-        Rows in which both items are expected to depart from what their state says.
+        Of the sums: the larger of expected and observed.
+    conditional : ndarray
+        Variance of the sums given the latents.
+    deviations : ndarray
+        Expected number of rows in which both items deviate from the expectation of their state.
     """
-    known = (own > 0) & (departures > 0)
-    unit = np.sqrt(np.where(known, own, 1.0) / np.where(known, departures, 1.0))
+    known = (conditional > 0) & (deviations > 0)
+    unit = np.sqrt(np.where(known, conditional, 1.0) / np.where(known, deviations, 1.0))
     beyond = size / unit
-    # In units of one departure a sum's variance is a number of departures, as Poisson's law has it.
+    # In units of one deviation the variance is a number of deviations, as for a Poisson variable.
     number = np.where(known, variance, 1.0) / unit**2
     ratio = beyond / number
     exponent = number * ((1.0 + ratio) * np.log1p(ratio) - ratio)
     bound = 2.0 * np.exp(-exponent)
-    overwhelming = known & (beyond >= FEWEST_DEPARTURES) & (bound < OVERWHELMING)
-    return np.where(overwhelming, bound, np.nan)
-
-
-# --- What pairs of items have in common beyond the model: observed less expected correlations
-
-COLUMNS = (
-    "first", "second", "observed", "expected", "residual", "tested", "z", "p_value", "n_rows",
-)  # fmt: skip
-#: Whole numbers cannot be off by a little: their mean fourth power about the mean is at least this
-#: share of their variance, as it is for yes and no at one half.
-LEAST_FOURTH = 0.25
-
-
-def pair_residuals(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) -> Table:
-    """Return the residual correlation of every pair of items, with its z score.
-
-    Covariances are about the model's means and divided by the observed standard deviations, so
-    that a residual is in units of a correlation for every family. Rows that lack one of the two
-    are left out of the pair. *tested* is the part of the residual that no small change of the
-    parameters would mend, and what *z* is about: the same where the likelihood is at its maximum,
-    not quite after a penalised fit or in a table that was not fitted. Where *z* cannot be told it
-    is NaN. Rows count by their weights, if ``free`` has some, and the spread of a weighted sum is
-    that of its rows' weighted numbers, as weights that go with the answers need it.
-
-    Parameters
-    ----------
-    free : FreeParameters
-    columns : ScoredColumns
-    scores : LocalScores
-        Of the same rows.
-    """
-    means = columns.expected.means()
-    expected = columns.expected.mean_products(means)
-    seen = ~np.isnan(columns.values)
-    weights = free.data.row_weights
-    root = np.sqrt(weights)[:, None]
-    x = np.where(seen, root * (columns.values - means), 0.0)
-    spread = np.nan_to_num(
-        [
-            weighted_mean_std(columns.values[here, g], weights[here])[1]
-            for g, here in enumerate(seen.T)
-        ]
-    )
-    own, counting = _own_share(free, columns, np.where(spread > 0, spread, 1.0))
-    sums = PairSums(x, root * seen, expected, own, counting, columns.item, scores)
-    names = np.array(columns.names, dtype=object)
-    rows: list[tuple[object, ...]] = []
-    worth: list[float] = []
-    for first, both, total, rest, z, chances in sums.blocks():
-        inside = np.arange(first.start, first.stop)
-        a, b = np.nonzero(columns.item[inside][:, None] < columns.item[None])
-        count = both.total[a, b]
-        scale = spread[inside[a]] * spread[b]
-        safe = np.where((scale > 0) & (count > 0), scale, np.nan)
-        residual, tested = (
-            part[a, b] / np.where(count > 0, count, 1.0) / safe for part in (total, rest)
-        )
-        model = expected[inside[a], b] / safe
-        moments = (residual + model, model, residual, tested)
-        numbers = (*moments, z[a, b], chances[a, b], both.number[a, b].astype(np.intp))
-        rows.extend(
-            zip(names[inside[a]], names[b], *(part.tolist() for part in numbers), strict=True)
-        )
-        worth += both.effective[a, b].tolist()
-    found = Table(COLUMNS, tuple(rows))
-    return found if free.data.weights is None else found.with_column(N_EFFECTIVE, worth)
-
-
-def _own_share(free: FreeParameters, columns: ScoredColumns, spread: Array) -> tuple[Array, Array]:
-    """Return what products of two columns vary by given the latents, and the share that counts.
-
-    Returns
-    -------
-    own : ndarray, shape (G, G)
-        Mean over states of the product of two columns' variances.
-    counting : ndarray, shape (G, G)
-        The number of rows that would vary as much if all varied alike, for each row that there is:
-        small where both columns are off their states' means in a few rows only. Zero if none is.
-    """
-    variance, fourth = _moments_given_state(free, columns, spread)
-    own, heavy = variance.mean_products(), fourth.mean_products()
-    counting = np.where(heavy > 0, own**2 / np.where(heavy > 0, heavy, 1.0), 0.0)
-    return own * np.outer(spread, spread) ** 2, counting
-
-
-def _moments_given_state(
-    free: FreeParameters, columns: ScoredColumns, spread: Array
-) -> tuple[StateFunctions, StateFunctions]:
-    """Return mean second and fourth powers about the means of states.
-
-    ``spread`` (G,) is the unit of each column.
-    """
-    expected = columns.expected
-    seen = ~np.isnan(columns.values)
-    # About the middle of a column, so that little is lost to cancellation.
-    middle = expected.means()
-    x = np.where(seen, columns.values - middle, 0.0) / spread
-    sums = {table: np.zeros((5, *part.shape)) for table, part in expected.parts.items()}
-    for block in free.row_blocks():
-        power = free.data.row_weights[block.rows, None] * seen[block.rows]
-        for degree in range(5):
-            for table, total in sums.items():
-                total[degree] += block.posteriors[table].T @ power[:, expected.columns(table)]
-            power = power * x[block.rows]
-    whole = (np.where(seen, columns.values, 0.0) % 1.0 == 0.0).all(axis=0)
-    least = np.where(whole, LEAST_FOURTH / spread**2, 0.0)
-    variances, fourths = {}, {}
-    for table, total in sums.items():
-        own = expected.columns(table)
-        shift = (middle[own] - expected.parts[table]) / spread[own]
-        total /= np.maximum(total[0], 1e-12)
-        variance = np.maximum(total[2] + 2.0 * shift * total[1] + shift**2, 0.0)
-        fourth = (
-            total[4] + 4.0 * shift * total[3] + 6.0 * shift**2 * total[2]
-            + 4.0 * shift**3 * total[1] + shift**4
-        )  # fmt: skip
-        variances[table] = variance
-        fourths[table] = np.maximum(np.maximum(fourth, variance**2), least[own] * variance)
-    return expected.like(variances), expected.like(fourths)
+    extreme = known & (beyond >= MIN_DEVIATIONS) & (bound < MAX_BOUND)
+    return np.where(extreme, bound, np.nan)

@@ -1,8 +1,8 @@
-"""Predictive checks: would tables drawn from the fit look like the table that was fitted?
+"""Predictive checks: statistics of the table compared with those of tables drawn from the fit.
 
-Tables are drawn at the estimate. Chances are therefore far on the cautious side: parameters were
-fitted to most of the numbers that are compared, so that a true model has next to none below .05.
-Drawn rows have the weights of the table's: numbers of both vary as weighted ones do.
+Tables are drawn at the estimate, so p-values are conservative: the parameters were fitted to most
+of the statistics, and a correct model has almost none below .05. Drawn rows have the weights of the
+rows of the table.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Array = NDArray[np.float64]
 
 COLUMNS = ("item", "statistic", "observed", "expected", "lower", "upper", "p_value", "n_rows")
 ALL_ITEMS = "(all items)"
-#: Correlations of all pairs are compared for at most so many items.
-MOST_ITEMS_FOR_PAIRS = 300
+#: Correlations of pairs are compared up to this many items.
+MAX_ITEMS_FOR_PAIRS = 300
 
 
-def predictive_checks(
+def run_predictive_checks(
     result: FitResult, values: Array, weights: Array | None = None, *, n_tables: int, seed: int
 ) -> Table:
-    """Return observed statistics beside those of tables drawn from the fit.
+    """Return observed statistics with those of tables drawn from the fit.
 
-    For each item its mean, and its standard deviation, smallest and largest value and share of
-    zeros where these say more; for all items the spread of rows' means and the mean size of
-    correlations. *lower* and *upper* hold one more draw in 90 %; *p_value* is two-sided. With
-    weights there are no smallest and largest values: no weight turns those of a sample into those
-    of the population that the model is about.
+    For each item its mean and, unless it is binary, its standard deviation, smallest and largest
+    value and share of zeros; for all items the spread of the rows' means and the mean absolute
+    correlation. *lower* and *upper* are a 90 % prediction interval; *p_value* is two-sided. With
+    weights there are no smallest and largest values, because weighting does not make the extremes
+    of a sample those of the population.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def predictive_checks(
     """
     rows, places = canonical_rows(result, values, weights)
     ordered = values[rows]
-    counted = None if weights is None else weights[rows]
+    row_weights = None if weights is None else weights[rows]
     missing = np.isnan(ordered)
-    names, observed = _statistics(result, ordered, counted)
+    names, observed = _statistics(result, ordered, row_weights)
     drawn = np.array(
         [
-            _statistics(result, table, counted)[1]
+            _statistics(result, table, row_weights)[1]
             for table in draw_tables(result, missing, places, n_tables, seed)
         ]
     )
@@ -59,20 +59,20 @@ def predictive_checks(
     out = []
     for i, (item, statistic) in enumerate(names):
         below, above = (drawn[:, i] <= observed[i]).sum(), (drawn[:, i] >= observed[i]).sum()
-        chance = min(1.0, 2.0 * (1 + min(below, above)) / (1 + n_tables))
-        # Their ranks are those of the chance: outside these ends it is about .1 or less.
+        p_value = min(1.0, 2.0 * (1 + min(below, above)) / (1 + n_tables))
         low, high = percentile_interval(drawn[:, i], 0.9)
         n_rows = counts.get(item, len(values))
-        middle = drawn[:, i].mean()
-        out.append((item, statistic, observed[i], middle, float(low), float(high), chance, n_rows))
+        mean = drawn[:, i].mean()
+        out.append((item, statistic, observed[i], mean, float(low), float(high), p_value, n_rows))
     found = Table.of(COLUMNS, out)
-    if counted is None:
+    if row_weights is None:
         return found
-    worth = {
-        n: effective_sample_size(counted[~missing[:, j]]) for j, n in enumerate(result.item_names)
+    sizes = {
+        name: effective_sample_size(row_weights[~missing[:, j]])
+        for j, name in enumerate(result.item_names)
     }
-    everything = effective_sample_size(counted)
-    return found.with_column(N_EFFECTIVE, (worth.get(item, everything) for item, _ in names))
+    total = effective_sample_size(row_weights)
+    return found.with_column(N_EFFECTIVE, (sizes.get(item, total) for item, _ in names))
 
 
 def are_checks(table: Table) -> bool:
@@ -83,13 +83,13 @@ def are_checks(table: Table) -> bool:
 def _statistics(
     result: FitResult, values: Array, weights: Array | None
 ) -> tuple[list[tuple[str, str]], Array]:
-    """Return what is compared, by item and name, and the numbers."""
-    counted = np.ones(len(values)) if weights is None else weights
+    """Return the names of the statistics, by item and statistic, and their values."""
+    row_weights = np.ones(len(values)) if weights is None else weights
     names: list[tuple[str, str]] = []
     out: list[float] = []
     for j, item in enumerate(result.item_names):
         seen = ~np.isnan(values[:, j])
-        x, own = values[seen, j], counted[seen]
+        x, own = values[seen, j], row_weights[seen]
         if not len(x):
             continue
         mean, spread = weighted_mean_std(x, own)
@@ -106,28 +106,28 @@ def _statistics(
         if item_type(result.families[j]).is_binary:
             continue
         ends = (("smallest", x.min()), ("largest", x.max())) if weights is None else ()
-        for name, number in (
+        for name, value in (
             ("standard deviation", spread),
             *ends,
             ("share of zeros", _share(x == 0, own)),
         ):
             names.append((item, name))
-            out.append(float(number))
+            out.append(float(value))
     if values.shape[1] > 1:
         names.append((ALL_ITEMS, "spread of rows' means"))
-        out.append(_spread_of_rows(values, counted))
-        if values.shape[1] <= MOST_ITEMS_FOR_PAIRS:
-            names.append((ALL_ITEMS, "mean size of correlations"))
-            out.append(_mean_correlation(values, counted))
+        out.append(_spread_of_rows(values, row_weights))
+        if values.shape[1] <= MAX_ITEMS_FOR_PAIRS:
+            names.append((ALL_ITEMS, "mean absolute correlation"))
+            out.append(_mean_correlation(values, row_weights))
     return names, np.array(out)
 
 
-def _share(is_so: NDArray[np.bool_], weights: Array) -> float:
-    return weighted_mean_std(is_so.astype(np.float64), weights)[0]
+def _share(condition: NDArray[np.bool_], weights: Array) -> float:
+    return weighted_mean_std(condition.astype(np.float64), weights)[0]
 
 
-def _standard(values: Array, weights: Array) -> Array:
-    """Return values in standard deviations from their item's mean, zero where missing."""
+def _standardise(values: Array, weights: Array) -> Array:
+    """Return standardised columns, zero where missing."""
     seen, by = ~np.isnan(values), weights[:, None]
     filled = np.where(seen, values, 0.0)
     number = (by * seen).sum(axis=0)
@@ -139,12 +139,12 @@ def _standard(values: Array, weights: Array) -> Array:
 
 def _spread_of_rows(values: Array, weights: Array) -> float:
     number = (~np.isnan(values)).sum(axis=1)
-    means = _standard(values, weights).sum(axis=1)[number > 0] / number[number > 0]
+    means = _standardise(values, weights).sum(axis=1)[number > 0] / number[number > 0]
     return weighted_mean_std(means, weights[number > 0])[1]
 
 
 def _mean_correlation(values: Array, weights: Array) -> float:
-    standard, seen = _standard(values, weights), (~np.isnan(values)).astype(np.float64)
+    standard, seen = _standardise(values, weights), (~np.isnan(values)).astype(np.float64)
     by = weights[:, None]
     both = (by * seen).T @ seen
     both[both == 0] = 1.0

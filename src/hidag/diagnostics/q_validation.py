@@ -1,4 +1,4 @@
-"""Is my Q right: entries that the data would add or drop, and what they say for it."""
+"""Validation of a provisional Q-matrix: entries that the data would add or drop."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from hidag.data.q_matrix import QSpec, read_q_matrix
 from hidag.data.sample_weights import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.diagnostics.q_entry_tests import (
-    NOT_JUDGED,
-    GivenQ,
-    Screened,
-    changed,
-    given_q,
-    screened_entries,
+    NOT_TESTED,
+    EntryTest,
+    QModel,
+    fit_given_q,
+    flip_entry,
+    screen_entries,
 )
 from hidag.estimator import DCRL
-from hidag.exceptions import DataError, HidagWarning, SettingError
+from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
 from hidag.fitting.settings import root_seed
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
@@ -35,179 +35,46 @@ from hidag.metrics.model_parts import Parts
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge
 
-# --- A provisional Q and the fits around it: one that was given it, one that was not
-
+Array = NDArray[np.float64]
 IntArray = NDArray[np.int8]
-#: From the caller of ``validate_q``: the warning function, ``_like``, ``provisional_fit``,
-#: ``validate_q``, the caller.
+
+#: Refits at each step, of the changes with the best screening statistics.
+N_CANDIDATES = 4
+#: Entries with a likelihood ratio from a refit.
+MAX_REFITS = 24
+#: Entries without a test that a note names.
+_MAX_NAMED = 5
+#: Stack frames from a warning to the caller of ``validate_q``.
 _STACK = 4
-
-
-def has_given_q(result: FitResult) -> bool:
-    """Return whether a fit was given a Q without open entries."""
-    return result.q_given is not None and bool((result.q_given >= 0).all())
-
-
-def provisional_fit(
-    fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int, sample_weight: Any = None
-) -> FitResult:
-    """Return a fit with the provisional Q given: the one that came, or a new one."""
-    if not isinstance(fit, FitResult):
-        given = fit.q_matrix if provisional_q is None else provisional_q
-        if given is None:
-            raise DataError("there is no Q to validate; give it as provisional_q")
-        table = read_table(X)
-        q = _known_q(read_q_matrix(given, table.names))
-        model = DCRL(**{**fit.get_params(), "n_latents": q.n_latents})
-        return _fitted(model, q, X, table.names, seed, sample_weight)
-    result: FitResult = fit
-    if provisional_q is None:
-        if not has_given_q(result):
-            raise DataError(
-                "the fit was not given a Q with 1 and 0 throughout; give the provisional Q as "
-                "provisional_q"
-            )
-        return result
-    q = _known_q(read_q_matrix(provisional_q, result.item_names))
-    if has_given_q(result) and np.array_equal(result.q_matrix, q.entries):
-        return result
-    model = _like(result, q)
-    return _fitted(model, q, result.rows(X), result.item_names, seed, sample_weight)
-
-
-def _like(result: FitResult, q: QSpec) -> DCRL:
-    """Return an estimator with a fit's settings for another Q.
-
-    What the fit was told of its latents goes with them, where it is clear which they are; otherwise
-    a warning says what is left out.
-
-    Raises
-    ------
-    SettingError
-        If it is not clear, and the latents of the fit have not all as many levels.
-    """
-    settings, forgotten = refit_settings(result)
-    if forgotten:
-        warnings.warn(
-            f"the fit of the provisional Q takes the default {' and '.join(forgotten)}, because a "
-            "result does not remember one's own; give the fitted DCRL instead of the result",
-            HidagWarning,
-            stacklevel=_STACK,
-        )
-    known: Knowledge | None = settings.pop("knowledge", None)
-    names = settings.pop("latent_names", None)
-    levels = result.law.space.levels
-    settings |= {"n_latents": q.n_latents, "family": list(result.families), "verbose": 0}
-    place, reason = _same_latents(result, q)
-    if place:
-        return DCRL(**settings | {
-            "levels": [levels[k] for k in place],
-            "latent_names": [result.latent_names[k] for k in place],
-            "knowledge": None if known is None else known.reindex(result.latent_names, place),
-        })  # fmt: skip
-    if len(set(levels)) > 1:
-        raise SettingError(
-            f"{reason}, and the latents of the fit have {', '.join(map(str, levels))} levels; "
-            "give a DCRL with the levels of the latents of that Q instead of the fit"
-        )
-    left_out = list({} if known is None else known.to_dict())
-    if names is not None and not q.named:
-        left_out.append("latent_names")
-    if left_out:
-        warnings.warn(
-            f"{reason}: what the fit was told of its latents ({', '.join(left_out)}) is left out; "
-            "give a DCRL with what is known of the latents of that Q instead of the fit",
-            HidagWarning,
-            stacklevel=_STACK,
-        )
-    return DCRL(**settings | {"levels": levels[0]})
-
-
-def _same_latents(result: FitResult, q: QSpec) -> tuple[list[int], str]:
-    """Return which latent of a fit each column of a Q is; none, and why, if that is not clear."""
-    ours = result.latent_names
-    if q.n_latents != len(ours):
-        return [], f"the provisional Q has {plural(q.n_latents, 'latent')}, the fit {len(ours)}"
-    if q.named:
-        if set(q.latent_names) == set(ours):
-            return [ours.index(name) for name in q.latent_names], ""
-        theirs = ", ".join(q.latent_names)
-        return (
-            [],
-            f"the latents of the provisional Q are {theirs}, those of the fit {', '.join(ours)}",
-        )
-    if result.q_given is None:
-        return [], (
-            "the fit found its latents without a Q, and the provisional Q, whose columns have no "
-            "names, does not say which of them is which"
-        )
-    return list(range(len(ours))), ""
-
-
-def _known_q(q: QSpec) -> QSpec:
-    if not q.fully_known:
-        raise DataError(
-            "the provisional Q must be 1 and 0 throughout to be held against the data, but it has "
-            f"{plural(int((q.entries < 0).sum()), 'entry', 'entries')} to be estimated; fit it "
-            "and validate the Q that comes back"
-        )
-    return q
-
-
-def _fitted(
-    model: DCRL, q: QSpec, X: Any, items: tuple[str, ...], seed: int, sample_weight: Any
-) -> FitResult:
-    """Return a confirmatory fit, items and latents with their names."""
-    names = q.latent_names if q.named else model.latent_names
-    model.set_params(q_matrix=q.entries, latent_names=names, random_state=seed)
-    with warnings.catch_warnings():
-        # What there is to say about the evidence for this Q is said in what comes back.
-        warnings.simplefilter("ignore", HidagWarning)
-        return replace(model.fit(X, sample_weight=sample_weight).result_, item_names=items)
-
-
-def matched_q(estimated: FitResult, provisional: FitResult) -> IntArray:
-    """Return an estimated Q with its latents in the places of the provisional ones."""
-    if estimated.item_names != provisional.item_names:
-        raise DataError("the estimated fit must have the items of the provisional Q, in its order")
-    ours = Parts(estimated.q_matrix, loadings=estimated.strengths)
-    matching = match_latents(ours, Parts(provisional.q_matrix, loadings=provisional.strengths))
-    out = np.zeros_like(provisional.q_matrix)
-    for k, place in enumerate(matching.permutation):
-        if place >= 0:
-            out[:, k] = estimated.q_matrix[:, place]
-    return out
-
-
-# --- What was found about a provisional Q: a table of entries, a way to a better Q, words
-
-#: Entries that are named one by one.
-_NAMED = 5
+_COLUMNS = (
+    "item", "latent", "provisional", "suggested", "estimated", "action", "screening",
+    "likelihood_ratio", "degrees", "p_value", "price", "support",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class QValidation:
-    """A provisional Q held against the data.
+    """Result of the validation of a provisional Q.
 
     Attributes
     ----------
     entries : Table
-        A row for each entry of Q. *screening* is about what the change of this entry alone would
-        gain in twice the log-likelihood (add) or cost (drop), without a refit; *likelihood_ratio*
-        the same by a refit, for the entries that matter most; *price* what it has to exceed;
-        *support* the share of resampled tables in which it does. A change is worth while if an
-        addition gains more than its price, or a removal costs less. *action* is "not judged" where
-        the change makes no difference in any state that prerequisites let occur.
+        One row for each entry of Q. *screening* approximates twice the gain (add) or loss (drop) in
+        log-likelihood from changing this entry alone, without a refit; *likelihood_ratio* is the
+        same from a refit, for the most doubtful entries; *price* is the penalty of the criterion;
+        *support* is the share of resampled tables in which the change is selected. An addition is
+        selected if it gains more than the price, a removal if it loses less. *action* is "not
+        judged" where prerequisites leave no state in which the entry matters.
     provisional, suggested : ndarray of int8, shape (J, K)
     estimated : ndarray of int8, shape (J, K), or None
         From a fit without a given Q, latents matched.
     steps : Table
-        The changes that lead from the provisional to the suggested Q, one at a time, each refitted:
-        twice the log-likelihood gained, and the price.
+        Changes from the provisional to the suggested Q, one at a time, each refitted: twice the
+        gain in log-likelihood, and the price.
     log_likelihood, suggested_log_likelihood : float
     n_rows, n_resamples : int
     n_counted : float
-        What the rows count for: their number, or the sum of their weights.
+        Number of rows, or the sum of their weights.
     item_names, latent_names : tuple of str
     """
 
@@ -224,98 +91,92 @@ class QValidation:
     item_names: tuple[str, ...]
     latent_names: tuple[str, ...]
 
-    def rows_in_words(self) -> str:
-        """Return how many rows there are, and what they count for where that is not the same."""
-        whole = f"{self.n_rows:,} rows"
-        return (
-            whole if self.n_counted == self.n_rows else f"{whole} that count {self.n_counted:,.0f}"
-        )
+    def describe_rows(self) -> str:
+        """Return the number of rows, and the sum of their weights if it differs."""
+        rows = f"{self.n_rows:,} rows"
+        if self.n_counted == self.n_rows:
+            return rows
+        return f"{rows} with weights that sum to {self.n_counted:,.0f}"
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each entry of Q."""
         return self.entries.to_dicts()
 
     def doubtful(self) -> Table:
-        """Return the entries that the data would change, one by one or on the way."""
+        """Return the entries whose change is selected, alone or in a step."""
         rows = [
             row
-            for row, told in zip(self.entries.rows, self.entries.to_dicts(), strict=True)
-            if told["provisional"] != told["suggested"] or _worth_while(told)
+            for row, entry in zip(self.entries.rows, self.entries.to_dicts(), strict=True)
+            if entry["provisional"] != entry["suggested"] or _is_selected(entry)
         ]
         return Table(self.entries.columns, tuple(rows))
 
-    def not_judged_in_words(self) -> list[str]:
-        """Return which entries no data can judge, as a sentence without a full stop if any."""
-        rows = self.entries.to_dicts()
-        names = [f"{row['item']} on {row['latent']}" for row in rows if row["action"] == NOT_JUDGED]
-        if not names:
-            return []
-        more = ", ..." if len(names) > _NAMED else ""
-        return [
-            f"prerequisites leave {plural(len(names), 'entry', 'entries')} not judged and as they "
-            f"were, because nobody is in a state in which they make a difference: "
-            f"{', '.join(names[:_NAMED])}{more}"
+    def untested_note(self) -> Message | None:
+        """Return which entries cannot be tested because of prerequisites; None if all can."""
+        names = [
+            f"{row['item']} on {row['latent']}"
+            for row in self.to_rows()
+            if row["action"] == NOT_TESTED
         ]
+        if not names:
+            return None
+        return Message(
+            "untested-entries",
+            "{entries} cannot be tested and stay unchanged, because prerequisites rule out all "
+            "states in which they matter: {names}",
+            {
+                "entries": plural(len(names), "entry", "entries"),
+                "names": ", ".join(names[:_MAX_NAMED])
+                + (", ..." if len(names) > _MAX_NAMED else ""),
+            },
+        )
 
-    def summary(self, n_shown: int = 30) -> str:
-        """Return the suggested changes and the two Q-matrices side by side."""
+    def summary(self, max_shown: int = 30) -> str:
+        """Return the suggested changes and the Q-matrices side by side as text."""
         n_changed = int((self.provisional != self.suggested).sum())
         lines = [
-            f"provisional Q against {self.rows_in_words()}: log-likelihood "
-            f"{self.log_likelihood:,.2f}; {n_changed} of {self.provisional.size} entries would be "
-            f"changed, to {self.suggested_log_likelihood:,.2f}"
+            f"provisional Q on {self.describe_rows()}: log-likelihood {self.log_likelihood:,.2f}; "
+            f"{n_changed} of {self.provisional.size} entries would be changed, to a log-likelihood "
+            f"of {self.suggested_log_likelihood:,.2f}"
         ]
         if len(self.steps):
-            heading = "changes, one after another, each judged in the Q that those before it made"
+            heading = "stepwise changes, each tested in the Q of the step before"
             lines += ["", heading, *self.steps.lines()]
         doubtful = self.doubtful()
         if len(doubtful):
-            heading = "entries in doubt, each judged as the only change to the provisional Q"
-            lines += ["", heading, *doubtful.lines(n_shown)]
-        lines += [line for words in self.not_judged_in_words() for line in ("", words)]
-        lines += ["", "Q side by side (+ added, - dropped by the data)", *self.side_by_side()]
+            heading = "doubtful entries, each tested as the only change of the provisional Q"
+            lines += ["", heading, *doubtful.lines(max_shown)]
+        note = self.untested_note()
+        lines += [] if note is None else ["", str(note)]
+        lines += ["", "Q-matrices (+ added, - dropped)", *self.side_by_side()]
         return "\n".join(lines)
 
     def side_by_side(self) -> list[str]:
-        """Return the provisional, the suggested and, if there is one, the estimated Q as lines."""
-        header = ["item", *self.latent_names]
+        """Return the provisional, suggested and, if there is one, estimated Q as lines."""
         signs = {(1, 1): "1", (0, 0): ".", (0, 1): "+", (1, 0): "-"}
+        others = [self.suggested] if self.estimated is None else [self.suggested, self.estimated]
+        header = ["item", *self.latent_names]
         if self.estimated is not None:
             header += [f"({name})" for name in self.latent_names]
         rows = []
         for j, name in enumerate(self.item_names):
-            pairs = zip(self.provisional[j].tolist(), self.suggested[j].tolist(), strict=True)
-            row = [name, *(signs[pair] for pair in pairs)]
-            if self.estimated is not None:
-                pairs = zip(self.provisional[j].tolist(), self.estimated[j].tolist(), strict=True)
+            row = [name]
+            for other in others:
+                pairs = zip(self.provisional[j].tolist(), other[j].tolist(), strict=True)
                 row += [signs[pair] for pair in pairs]
             rows.append(row)
         lines = Table.of(header, rows).lines()
         if self.estimated is not None:
-            lines.append("in brackets: estimated without any given Q")
+            lines.append("in brackets: estimated without a given Q")
         return lines
 
 
-def _worth_while(entry: dict[str, Any]) -> bool:
-    """Return whether the change of one entry alone is worth while."""
+def _is_selected(entry: dict[str, Any]) -> bool:
+    """Return whether the criterion selects the change of one entry alone."""
     value = entry["likelihood_ratio"]
     if np.isnan(value):
         return False
     return bool(value > entry["price"] if entry["action"] == "add" else value < entry["price"])
-
-
-# ---
-
-Array = NDArray[np.float64]
-
-#: Changes that are fitted at each step, the most promising at a glance.
-TRIED = 4
-#: Entries whose likelihood ratio is found by a refit.
-MOST_REFITS = 24
-_COLUMNS = (
-    "item", "latent", "provisional", "suggested", "estimated", "action", "screening",
-    "likelihood_ratio", "degrees", "p_value", "price", "support",
-)  # fmt: skip
 
 
 def validate_q(
@@ -331,75 +192,79 @@ def validate_q(
 ) -> QValidation:
     """Return which entries of a provisional Q the data would add or drop.
 
-    Every entry is judged at a glance (score and Wald tests), the most doubtful ones by refits. From
-    the provisional Q the best change is then made, one at a time, as long as twice the
-    log-likelihood pays for it: log N for each coefficient and log K for the choice. Entries stay as
-    they are that make no difference in any state that prerequisites let occur: no data judge them.
+    All entries are screened by score and Wald tests, and the most doubtful ones refitted. From the
+    provisional Q the best change is then made, one at a time, while twice the gain in
+    log-likelihood exceeds the price: log N for each coefficient and log K for the choice. Entries
+    that matter in no state allowed by prerequisites stay unchanged.
 
     Parameters
     ----------
     fit : FitResult or DCRL
         A fit with the provisional Q given; or one without, or an estimator, whose settings are
-        taken to fit the provisional Q first. A fit without a given Q is shown beside it. What a
-        fit was told of its latents (edges, tiers, prerequisites, names, levels) holds for those of
-        the provisional Q: by name, or by column if that has no names and the fit had a Q. Where
-        latents differ a warning says what is left out.
+        used to fit the provisional Q first. The Q of a fit without a given Q is shown for
+        comparison. Knowledge about latents (edges, tiers, prerequisites, names, levels) is passed
+        on by name, or by column if the provisional Q has no names and the fit had a Q. If the
+        latents differ, a warning lists the settings left out.
     X : array or frame
     provisional_q : array or frame, shape (J, K), optional
-        1 and 0; by default the Q that the fit was given.
+        1 and 0; by default the Q given to the fit.
     estimated : FitResult, optional
-        A fit without a given Q to show beside; its latents are matched to those of the Q.
+        A fit without a given Q for comparison; its latents are matched to those of the Q.
     sample_weight : array, shape (N,), optional
-        As in ``DCRL.fit``; of a fit that had weights, the same. All numbers, statistics at a glance
-        and p-values among them, are those of a table in which every row stands as often as its
-        weight says: weights of a survey go through ``hidag.survey_weights`` first.
+        As in ``DCRL.fit``; for a weighted fit, the same weights. All statistics take a weight as
+        the number of identical rows: pass survey weights through ``hidag.survey_weights`` first.
     n_resamples : int
-        Tables of resampled rows on which doubtful entries are judged again.
+        Resampled tables on which doubtful entries are tested again.
     max_changes : int
     random_state : int, RandomState or None
-        Of the resampling, and of fits that have to be made.
+        Seed of the resampling and of additional fits.
     """
     for name, number in (("n_resamples", n_resamples), ("max_changes", max_changes)):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-            raise SettingError(f"{name} must be a whole number of at least 0, got {number!r}")
+            raise SettingError(
+                "invalid-count",
+                "{setting} must be a whole number of at least 0, got {value!r}",
+                setting=Setting(name),
+                value=number,
+            )
     seed = root_seed(random_state)
     if isinstance(fit, FitResult):
         require_weights(fit, sample_weight, "judging its Q")
-    result = provisional_fit(fit, X, provisional_q, seed, sample_weight)
+    result = fit_provisional(fit, X, provisional_q, seed, sample_weight)
     if isinstance(fit, FitResult) and estimated is None and not has_given_q(fit):
         estimated = fit
     if not can_sum_states(result):
-        raise too_many_states(result, "judging entries of Q")
-    counted, weights = select_weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
-    values = counted.values
-    model = given_q(result, values, weights)
-    glance = screened_entries(model)
-    ratios = _refits(model, _most_doubtful(model, glance))
-    better, steps = _stepwise(model, glance, ratios, max_changes)
-    asked = {key for key, told in ratios.items() if told.worth_while}
-    asked |= {(int(j), int(k)) for j, k in np.argwhere(better.q != model.q)}
-    support = _support(model, sorted(asked), n_resamples, seed)
-    other = None if estimated is None else matched_q(estimated, result)
+        raise too_many_states(result, "validation of Q")
+    table, weights = select_weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
+    values = table.values
+    model = fit_given_q(result, values, weights)
+    tests = screen_entries(model)
+    ratios = _refit_entries(model, _most_doubtful(model, tests))
+    better, steps = _change_stepwise(model, ratios, max_changes)
+    selected = {key for key, ratio in ratios.items() if ratio.excess > 0}
+    selected |= {(int(j), int(k)) for j, k in np.argwhere(better.q != model.q)}
+    support = _resample_support(model, sorted(selected), n_resamples, seed)
+    other = None if estimated is None else match_estimated_q(estimated, result)
     names, latents = result.item_names, result.latent_names
     rows = []
-    for told in glance:
-        key = (told.item, told.latent)
+    for test in tests:
+        key = (test.item, test.latent)
         ratio = ratios.get(key)
-        value, degrees = (np.nan, told.degrees) if ratio is None else (ratio.value, ratio.degrees)
-        best = told.statistic if np.isnan(value) else value
+        value, degrees = (np.nan, test.degrees) if ratio is None else (ratio.value, ratio.degrees)
+        best = test.statistic if np.isnan(value) else value
         rows.append(
             (
-                names[told.item],
-                latents[told.latent],
+                names[test.item],
+                latents[test.latent],
                 int(model.q[key]),
                 int(better.q[key]),
                 "" if other is None else int(other[key]),
-                told.action,
-                told.statistic,
+                test.action,
+                test.statistic,
                 value,
                 degrees,
                 float(chi2.sf(best, degrees)) if degrees and not np.isnan(best) else np.nan,
-                np.nan if told.action == NOT_JUDGED else price(model, degrees),
+                np.nan if test.action == NOT_TESTED else change_price(model, degrees),
                 support.get(key, np.nan),
             )
         )
@@ -419,102 +284,100 @@ def validate_q(
     )
 
 
-def price(model: GivenQ, degrees: int) -> float:
-    """Return what a change has to be worth in twice the log-likelihood."""
+def change_price(model: QModel, degrees: int) -> float:
+    """Return the penalty of a change, on the scale of twice the log-likelihood."""
     return degrees * float(np.log(model.n_rows)) + float(np.log(max(model.q.shape[1], 1)))
+
+
+def _signed(action: str, gain: float) -> float:
+    """Return the excess over the price; for a removal, the price minus the loss."""
+    return gain if action == "add" else -gain
 
 
 @dataclass(frozen=True)
 class _Ratio:
-    """Twice the log-likelihood that a change gains (add) or costs (drop), by a refit."""
+    """Twice the gain (add) or loss (drop) in log-likelihood of a change, from a refit."""
 
     action: str
     value: float
     degrees: int
     price: float
-    model: GivenQ
+    model: QModel
 
     @property
     def excess(self) -> float:
-        """What the change is worth beyond its price; what is saved counts for a removal."""
-        gain = self.value - self.price
-        return gain if self.action == "add" else -gain
-
-    @property
-    def worth_while(self) -> bool:
-        return self.excess > 0
+        """Excess over the price; the change is selected if positive."""
+        return _signed(self.action, self.value - self.price)
 
 
-def _ratio(model: GivenQ, item: int, latent: int) -> _Ratio:
-    other = changed(model.q, item, latent)
+def _likelihood_ratio(model: QModel, item: int, latent: int) -> _Ratio:
+    other = flip_entry(model.q, item, latent)
     degrees = model.n_coefficients(other, item) - model.n_coefficients(model.q, item)
     action = "add" if other[item, latent] else "drop"
-    refitted = model.fitted(other)
+    refitted = model.refit(other)
     gained = refitted.log_likelihood - model.log_likelihood
     if action == "drop" and gained > 0 and not model.effects.conjunctive:
-        # One of two nested models cannot fit better: the fit was not at its highest maximum.
-        gained = refitted.log_likelihood - refitted.fitted(model.q).log_likelihood
+        # A nested model cannot fit better: the fit was in a lower local maximum.
+        gained = refitted.log_likelihood - refitted.refit(model.q).log_likelihood
     value = 2.0 * gained if action == "add" else -2.0 * gained
-    return _Ratio(action, value, abs(degrees), price(model, abs(degrees)), refitted)
+    return _Ratio(action, value, abs(degrees), change_price(model, abs(degrees)), refitted)
 
 
-def _most_doubtful(model: GivenQ, glance: Sequence[Screened]) -> list[Screened]:
-    """Return the entries to be refitted: those nearest to being changed, at a glance."""
+def _refit_entries(model: QModel, chosen: Sequence[EntryTest]) -> dict[tuple[int, int], _Ratio]:
+    return {
+        (test.item, test.latent): _likelihood_ratio(model, test.item, test.latent)
+        for test in chosen
+    }
 
-    def excess(told: Screened) -> float:
-        if np.isnan(told.statistic):
+
+def _most_doubtful(model: QModel, tests: Sequence[EntryTest]) -> list[EntryTest]:
+    """Return the entries to refit: those closest to being changed by the screening statistic."""
+
+    def excess(test: EntryTest) -> float:
+        if np.isnan(test.statistic):
             return 0.0
-        gain = told.statistic - price(model, told.degrees)
-        return gain if told.action == "add" else -gain
+        return _signed(test.action, test.statistic - change_price(model, test.degrees))
 
-    make_unique = [told for told in glance if told.action != NOT_JUDGED]
-    ranked = sorted(make_unique, key=lambda told: (-excess(told), told.item, told.latent))
+    testable = [test for test in tests if test.action != NOT_TESTED]
+    ranked = sorted(testable, key=lambda test: (-excess(test), test.item, test.latent))
     if model.effects.conjunctive:
         return ranked
-    # What is far from its price at a glance needs no refit.
-    near = [told for told in ranked if excess(told) > -price(model, told.degrees)]
-    return near[:MOST_REFITS]
+    near = [test for test in ranked if excess(test) > -change_price(model, test.degrees)]
+    return near[:MAX_REFITS]
 
 
-def _refits(model: GivenQ, chosen: Sequence[Screened]) -> dict[tuple[int, int], _Ratio]:
-    return {(told.item, told.latent): _ratio(model, told.item, told.latent) for told in chosen}
-
-
-def _stepwise(
-    model: GivenQ,
-    glance: Sequence[Screened],
-    ratios: dict[tuple[int, int], _Ratio],
-    max_changes: int,
-) -> tuple[GivenQ, Table]:
-    """Return the model after the best changes, one at a time, and what they were."""
+def _change_stepwise(
+    model: QModel, ratios: dict[tuple[int, int], _Ratio], max_changes: int
+) -> tuple[QModel, Table]:
+    """Return the model after the best changes, one at a time, and the table of changes."""
     current = model
     steps: list[tuple[Any, ...]] = []
     names, latents = model.result.item_names, model.result.latent_names
-    seen = {model.q.tobytes()}
+    visited = {model.q.tobytes()}
     while len(steps) < max_changes:
-        tried = ratios
         if steps:
-            chosen = _most_doubtful(current, screened_entries(current))
-            tried = _refits(current, chosen if current.effects.conjunctive else chosen[:TRIED])
-        good = [
+            chosen = _most_doubtful(current, screen_entries(current))
+            most = None if current.effects.conjunctive else N_CANDIDATES
+            ratios = _refit_entries(current, chosen[:most])
+        selected = [
             (ratio.excess, key)
-            for key, ratio in tried.items()
-            if ratio.worth_while and ratio.model.q.tobytes() not in seen
+            for key, ratio in ratios.items()
+            if ratio.excess > 0 and ratio.model.q.tobytes() not in visited
         ]
-        if not good:
+        if not selected:
             break
-        _, key = max(good, key=lambda entry: (entry[0], -entry[1][0], -entry[1][1]))
-        best = tried[key]
+        _, key = max(selected, key=lambda entry: (entry[0], -entry[1][0], -entry[1][1]))
+        best = ratios[key]
         steps.append((names[key[0]], latents[key[1]], best.action, best.value, best.price))
         current = best.model
-        seen.add(current.q.tobytes())
+        visited.add(current.q.tobytes())
     return current, Table.of(("item", "latent", "action", "likelihood_ratio", "price"), steps)
 
 
-def _support(
-    model: GivenQ, entries: Sequence[tuple[int, int]], n_resamples: int, seed: int
+def _resample_support(
+    model: QModel, entries: Sequence[tuple[int, int]], n_resamples: int, seed: int
 ) -> dict[tuple[int, int], float]:
-    """Return in which share of resampled tables each change alone is worth while."""
+    """Return the share of resampled tables in which each change alone is selected."""
     if not n_resamples or not entries:
         return {}
     rows, _ = canonical_rows(model.result, model.values)
@@ -525,9 +388,158 @@ def _support(
         weights = np.empty(n_rows)
         weights[rows] = rng.multinomial(n_rows, np.full(n_rows, 1.0 / n_rows))
         if model.weights is not None:
-            # Rows are drawn alike and bring their weights.
+            # Rows are resampled with equal probabilities and keep their weights.
             weights *= model.weights
-        there = model.on(weights)
+        resampled = model.reweight(weights)
         for key in entries:
-            hits[key] += _ratio(there, *key).worth_while
+            hits[key] += _likelihood_ratio(resampled, *key).excess > 0
     return {key: count / n_resamples for key, count in hits.items()}
+
+
+def has_given_q(result: FitResult) -> bool:
+    """Return whether a fit was given a Q without entries to estimate."""
+    return result.q_given is not None and bool((result.q_given >= 0).all())
+
+
+def fit_provisional(
+    fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int, sample_weight: Any = None
+) -> FitResult:
+    """Return a fit with the provisional Q: ``fit`` itself, or a new one."""
+    advice = Advice("give-q", "pass it as {setting}", {"setting": Setting("provisional_q")})
+    if not isinstance(fit, FitResult):
+        given = fit.q_matrix if provisional_q is None else provisional_q
+        if given is None:
+            raise DataError("no-q", "there is no Q to validate", advice=advice)
+        table = read_table(X)
+        q = _require_complete(read_q_matrix(given, table.names))
+        model = DCRL(**{**fit.get_params(), "n_latents": q.n_latents})
+        return _fit_confirmatory(model, q, X, table.names, seed, sample_weight)
+    result: FitResult = fit
+    if provisional_q is None:
+        if not has_given_q(result):
+            raise DataError(
+                "no-q", "the fit was not given a Q with only 1 and 0 as entries", advice=advice
+            )
+        return result
+    q = _require_complete(read_q_matrix(provisional_q, result.item_names))
+    if has_given_q(result) and np.array_equal(result.q_matrix, q.entries):
+        return result
+    model = _make_estimator(result, q)
+    rows = result.rows(X)
+    return _fit_confirmatory(model, q, rows, result.item_names, seed, sample_weight)
+
+
+def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
+    """Return an estimator with the settings of a fit for another Q.
+
+    Settings about single latents are passed on if it is clear which latents they are; otherwise a
+    warning lists those left out.
+
+    Raises
+    ------
+    SettingError
+        If it is not clear and the latents of the fit differ in their number of levels.
+    """
+    settings, forgotten = refit_settings(result)
+    if forgotten:
+        warnings.warn(
+            HidagWarning(
+                "settings-not-stored",
+                "the fit of the provisional Q uses the default {settings}, because a result does "
+                "not store user-defined ones",
+                advice="pass the fitted DCRL instead of the result",
+                settings=" and ".join(forgotten),
+            ),
+            stacklevel=_STACK,
+        )
+    known: Knowledge | None = settings.pop("knowledge", None)
+    names = settings.pop("latent_names", None)
+    levels = result.law.space.levels
+    settings |= {"n_latents": q.n_latents, "family": list(result.families), "verbose": 0}
+    order, reason = _match_columns(result, q)
+    if order:
+        return DCRL(**settings | {
+            "levels": [levels[k] for k in order],
+            "latent_names": [result.latent_names[k] for k in order],
+            "knowledge": None if known is None else known.reindex(result.latent_names, order),
+        })  # fmt: skip
+    if len(set(levels)) > 1:
+        raise SettingError(
+            "levels-unknown",
+            "{reason}, and the latents of the fit have {levels} levels",
+            advice="pass a DCRL with the levels of the latents of that Q instead of the fit",
+            reason=reason,
+            levels=", ".join(map(str, levels)),
+        )
+    left_out = list({} if known is None else known.to_dict())
+    if names is not None and not q.named:
+        left_out.append("latent_names")
+    if left_out:
+        warnings.warn(
+            HidagWarning(
+                "knowledge-left-out",
+                "{reason}: the settings about the latents of the fit ({settings}) are left out",
+                advice="pass a DCRL with settings for the latents of that Q instead of the fit",
+                reason=reason,
+                settings=", ".join(left_out),
+            ),
+            stacklevel=_STACK,
+        )
+    return DCRL(**settings | {"levels": levels[0]})
+
+
+def _match_columns(result: FitResult, q: QSpec) -> tuple[list[int], str]:
+    """Return the latent of a fit for each column of a Q; none, and the reason, if unclear."""
+    ours = result.latent_names
+    if q.n_latents != len(ours):
+        return [], f"the provisional Q has {plural(q.n_latents, 'latent')}, the fit {len(ours)}"
+    if q.named:
+        if set(q.latent_names) == set(ours):
+            return [ours.index(name) for name in q.latent_names], ""
+        theirs = ", ".join(q.latent_names)
+        return [], f"the provisional Q has the latents {theirs}, the fit {', '.join(ours)}"
+    if result.q_given is None:
+        return [], (
+            "the fit estimated its Q, and the columns of the provisional Q have no names to match "
+            "its latents"
+        )
+    return list(range(len(ours))), ""
+
+
+def _require_complete(q: QSpec) -> QSpec:
+    if not q.fully_known:
+        raise DataError(
+            "incomplete-q",
+            "the provisional Q must have only 1 and 0 as entries, but {entries} to be estimated",
+            advice="fit it and validate the estimated Q",
+            entries=plural(int((q.entries < 0).sum()), "entry is", "entries are"),
+        )
+    return q
+
+
+def _fit_confirmatory(
+    model: DCRL, q: QSpec, X: Any, items: tuple[str, ...], seed: int, sample_weight: Any
+) -> FitResult:
+    names = q.latent_names if q.named else model.latent_names
+    model.set_params(q_matrix=q.entries, latent_names=names, random_state=seed)
+    with warnings.catch_warnings():
+        # The validation itself reports the evidence about this Q.
+        warnings.simplefilter("ignore", HidagWarning)
+        return replace(model.fit(X, sample_weight=sample_weight).result_, item_names=items)
+
+
+def match_estimated_q(estimated: FitResult, provisional: FitResult) -> IntArray:
+    """Return an estimated Q with its latents matched to those of the provisional one."""
+    if estimated.item_names != provisional.item_names:
+        raise DataError(
+            "wrong-items",
+            "{setting} must have the items of the provisional Q in the same order",
+            setting=Setting("estimated"),
+        )
+    ours = Parts(estimated.q_matrix, loadings=estimated.strengths)
+    matching = match_latents(ours, Parts(provisional.q_matrix, loadings=provisional.strengths))
+    out = np.zeros_like(provisional.q_matrix)
+    for k, column in enumerate(matching.permutation):
+        if column >= 0:
+            out[:, k] = estimated.q_matrix[:, column]
+    return out

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hidag.causal.causal_effects import AverageEffects, average_effects
 from hidag.diagnostics.classification import classify
-from hidag.diagnostics.fit_statistics import fit_statistics
+from hidag.diagnostics.goodness_of_fit import fit_statistics
 from hidag.diagnostics.q_validation import validate_q
 from hidag.exceptions import HidagWarning, Message
 from hidag.fitting.information_criteria import count_parameters

@@ -9,13 +9,13 @@ from __future__ import annotations
 from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
-from hidag.diagnostics.fit_statistics import LEVEL
+from hidag.diagnostics.goodness_of_fit import LEVEL
 from hidag.formatting import plural
 from hidag.identifiability.findings import join_names
 from hidag.inference.result_tables import N_EFFECTIVE
 
 if TYPE_CHECKING:
-    from hidag.diagnostics.fit_statistics import FitStatistics
+    from hidag.diagnostics.goodness_of_fit import FitStatistics
     from hidag.diagnostics.limited_information import LimitedInformation
     from hidag.diagnostics.q_validation import QValidation
     from hidag.inference.bootstrap_result import BootstrapResult

@@ -10,7 +10,7 @@ from hidag.causal.causal_effects import AverageEffects, average_effects
 from hidag.causal.item_outcomes import effect_sizes
 from hidag.causal.probability_queries import WeightedSample, condition_law
 from hidag.data.sample_weights import describe_rows
-from hidag.diagnostics.fit_statistics import LEVEL, FitStatistics, where_true
+from hidag.diagnostics.goodness_of_fit import LEVEL, FitStatistics, expected_rejections
 from hidag.exceptions import Advice, Message, SettingError
 from hidag.formatting import plural
 from hidag.identifiability.findings import sentence_case
@@ -124,7 +124,7 @@ def goodness_of_fit_panel(statistics: FitStatistics, *, judged: bool = True) -> 
 
 def classification_panel(classification: Classification) -> Panel:
     """Return the panel of classification accuracy and common profiles."""
-    accuracy = {row["of"]: row["accuracy"] for row in classification.quality.to_dicts()}
+    accuracy = {row["latent"]: row["accuracy"] for row in classification.quality.to_dicts()}
     weak = [name for name in classification.latent_names if accuracy[name] < _MIN_ACCURACY]
     about = (
         "Each row is assigned to the most probable level of each latent. Accuracy is the "
@@ -263,9 +263,10 @@ def q_validation_panel(validation: QValidation) -> Panel:
     else:
         paragraphs = [
             f"The data support no change of the {n_entries} entries of the given Q-matrix "
-            f"({validation.rows_in_words()})."
+            f"({validation.describe_rows()})."
         ]
-    paragraphs += _sentences(validation.not_judged_in_words())
+    untested = validation.untested_note()
+    paragraphs += [] if untested is None else _sentences([untested])
     paragraphs.append(
         "`hidag validate-q --resamples 50` also reports how often bootstrap samples agree."
     )
@@ -403,7 +404,7 @@ def _count_low_p_values(table: ResultTable) -> str:
     if not tested:
         return "no test could be computed"
     low = sum(p < LEVEL for p in tested)
-    return f"{low} of {len(tested)} tests have p < {LEVEL:g}, {where_true(table)}"
+    return f"{low} of {len(tested)} tests have p < {LEVEL:g}, {expected_rejections(table)}"
 
 
 def _worst_first(name: str, caption: str, table: ResultTable, limit: int | None) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from hidag.cli.data_source import (
     read_weights,
 )
 from hidag.cli.folders import check_folder, fill_folder
-from hidag.cli.messages import render
+from hidag.cli.messages import message_style
 from hidag.cli.output_files import (
     GOODNESS_FILES,
     check_file,
@@ -30,8 +30,8 @@ from hidag.cli.output_files import (
 )
 from hidag.cli.read_options import ReadOptions, find_id_column, read_items, warn_of_ids
 from hidag.diagnostics.classification import classify
-from hidag.diagnostics.fit_statistics import fit_statistics
-from hidag.diagnostics.person_fit import person_fit
+from hidag.diagnostics.goodness_of_fit import fit_statistics
+from hidag.diagnostics.person_fit_statistics import person_fit
 from hidag.diagnostics.q_validation import validate_q
 from hidag.estimator import DCRL
 from hidag.exceptions import FileError, SettingError
@@ -91,12 +91,16 @@ def run_goodness(
     rows, names, labels = _rows_and_names(result, table, ids, missing, beside)
     counts = read_weights(labels, weights, rows)
     found = fit_statistics(result, rows, sample_weight=counts, n_tables=n_tables, random_state=seed)
-    found = replace(found, notes=tuple(render(note) for note in found.notes))
     persons = person_fit(result, rows, ids=names, random_state=seed)
     if as_json:
-        say(json.dumps(jsonable({**found.to_dict(), "persons": persons.to_rows()}), indent=1))
+        say(
+            json.dumps(
+                jsonable({**found.to_dict(style=message_style()), "persons": persons.to_rows()}),
+                indent=1,
+            )
+        )
     else:
-        say(found.summary())
+        say(found.summary(style=message_style()))
         say()
         say(persons.summary(5))
     if out is not None:
@@ -126,7 +130,8 @@ def run_classify(
     result = load_result(fit)
     rows, names, _ = _rows_and_names(result, table, ids, missing)
     found = classify(result, rows, ids=names)
-    _answer(found.people(), out, found.to_rows() if as_json else found.summary())
+    text = found.summary(style=message_style())
+    _answer(found.to_table(), out, found.to_rows() if as_json else text)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Items by patterns of their latents: against numerical derivatives, at the edge, by name."""
+"""Standard errors of items by pattern: against numerical derivatives and on the boundary."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def errors_by_hessian(X, chances, held=()):
             for i, (j, g) in enumerate(places)}  # fmt: skip
 
 
-def test_errors_are_those_of_numerical_second_derivatives_in_the_chances():
+def test_errors_agree_with_a_numerical_hessian():
     result = saturated_items(CHANCES)
     X, _ = drawn(result, 1500, seed=1)
     expected = errors_by_hessian(X, CHANCES)
@@ -117,8 +117,8 @@ TAKEN_ALONG = {0: ["intercept", "Z1", "Z2", "Z1*Z2"], 3: ["Z1*Z2"]}
 @pytest.mark.parametrize(
     ("state", "chance"), [(0, 1e-16), (0, 1e-10), (0, 1e-4), (3, 1 - 1e-10), (3, 1 - 1e-4)]
 )
-def test_an_answer_that_nobody_gives_leaves_the_other_patterns_known(state, chance):
-    # Wherever on the way to the edge the search for the maximum stopped.
+def test_an_answer_on_the_boundary_leaves_the_other_patterns_identified(state, chance):
+    # At any distance from the boundary at which the search for the maximum stopped.
     chances = CHANCES.copy()
     chances[4, state] = chance
     result = saturated_items(chances)
@@ -189,7 +189,7 @@ def test_patterns_that_prerequisites_rule_out_are_left_out():
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "lognormal", "ordinal(4)", "gamma"])
-def test_means_of_other_families_move_with_all_that_they_depend_on(family):
+def test_means_of_other_families_use_all_their_parameters(family):
     result = two_latents((family,) * 12)
     X, _ = drawn(result, 2000, seed=5)
     found = standard_errors(result, X)
@@ -265,7 +265,7 @@ def test_nominal_items_have_the_probabilities_of_their_categories():
         assert row["estimate"] == pytest.approx(told[f"P(={category})"])
 
 
-def test_a_category_that_nobody_gives_leaves_the_others_known():
+def test_an_empty_category_leaves_the_others_identified():
     result = two_latents(("gaussian", "gaussian", "categorical(3)") * 4)
     row = int(np.flatnonzero(result.responses.item == 2)[0])
     intercept, loadings = result.parameters.intercept.copy(), result.parameters.loadings.copy()

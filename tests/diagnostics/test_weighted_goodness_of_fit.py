@@ -1,4 +1,4 @@
-"""Statistics of fit after a fit whose rows count by weights."""
+"""Goodness of fit with sample weights."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pytest
 from hidag import DCRL
 from hidag.data.sample_weights import effective_sample_size, scale_to_effective_size
 from hidag.diagnostics import fit_statistics, person_fit
-from hidag.diagnostics.fit_statistics import WITHOUT_WEIGHTS, WITHOUT_WEIGHTS_AT_THE_FIT
-from hidag.diagnostics.item_fit import LEAST_LEFT, LEAST_SPREAD, item_fit
-from hidag.diagnostics.limited_information import limited_information
+from hidag.diagnostics.goodness_of_fit import WEIGHTS_MISSING, WEIGHTS_NEW
+from hidag.diagnostics.item_fit import MIN_RELATIVE_VARIANCE, MIN_RESIDUAL_RATIO, compute_item_fit
+from hidag.diagnostics.limited_information import compute_limited_information
 from hidag.diagnostics.moment_tests import (
     LocalScores,
     ScoredColumns,
     ScoreSpace,
     chi_square,
-    movable,
+    drop_constant,
 )
-from hidag.diagnostics.pair_residuals import pair_residuals
+from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.exceptions import DataError
 from hidag.inference.fitted_rows import weighted_sample
 from hidag.inference.information.free_parameters import FreeParameters
@@ -37,7 +37,7 @@ def some_weights(n_rows: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def weighted():
-    """A fit of items of many kinds with holes, rows counted by weights."""
+    """A weighted fit of items of several families with missing cells."""
     truth = two_latents(MIXED * 2)
     X, _ = drawn(truth, 700, seed=8, missing=0.05)
     weights = scale_to_effective_size(some_weights(700))
@@ -46,7 +46,7 @@ def weighted():
 
 
 def numbers_of(found) -> list[float]:
-    """Return every number of the statistics, in order."""
+    """Return all numbers of the statistics in order."""
     out: list[float] = []
 
     def gather(value: object) -> None:
@@ -62,7 +62,7 @@ def numbers_of(found) -> list[float]:
     return out
 
 
-def test_equal_weights_are_no_weights():
+def test_equal_weights_have_no_effect():
     result = two_latents(MIXED * 2)
     X, _ = drawn(result, 300, seed=1, missing=0.05)
     plain = fit_statistics(result, X, n_tables=5)
@@ -74,7 +74,7 @@ def test_equal_weights_are_no_weights():
     assert "weight" not in plain.summary()
 
 
-def test_nearly_equal_weights_are_nearly_no_weights():
+def test_nearly_equal_weights_have_almost_no_effect():
     result = two_latents(("bernoulli",) * 9)
     X, _ = drawn(result, 300, seed=1, missing=0.02)
     plain = fit_statistics(result, X, n_tables=2)
@@ -93,7 +93,7 @@ def test_nearly_equal_weights_are_nearly_no_weights():
         np.testing.assert_allclose(other.column("n_effective"), one.column("n_rows"), rtol=1e-9)
 
 
-def test_only_ratios_of_weights_count_and_rows_without_weight_do_not(weighted):
+def test_only_ratios_of_weights_matter_and_rows_of_weight_zero_are_left_out(weighted):
     result, X, weights = weighted
     found = fit_statistics(result, X, sample_weight=weights, n_tables=5)
     people = fit_statistics(result, X, sample_weight=5000.0 * weights, n_tables=5)
@@ -106,7 +106,7 @@ def test_only_ratios_of_weights_count_and_rows_without_weight_do_not(weighted):
     assert found.n_effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
 
 
-def test_the_order_of_rows_has_no_say(weighted):
+def test_statistics_do_not_depend_on_the_order_of_rows(weighted):
     result, X, weights = weighted
     # Copies of rows with other weights, which contents alone do not put in order.
     table, counts = np.vstack([X, X]), np.concatenate([weights, weights[::-1]])
@@ -116,14 +116,14 @@ def test_the_order_of_rows_has_no_say(weighted):
     np.testing.assert_allclose(numbers_of(other), numbers_of(one), rtol=1e-6, atol=1e-9)
 
 
-def test_m2_is_what_the_list_of_weighted_rows_says():
+def test_weighted_m2_agrees_with_enumerated_answers():
     result = two_latents(("bernoulli",) * 9, law="saturated")
     X, _ = drawn(result, 400, seed=2)
     # Weights that have to do with the answers, so that Kish's number is not M2's.
     weights = scale_to_effective_size(np.where(X.sum(axis=1) > 5, 1.0, 6.0))
-    plain = limited_information(*columns_of(result, X))
+    plain = compute_limited_information(*columns_of(result, X))
     free = FreeParameters.of(result, X, weights)
-    found = limited_information(free, ScoredColumns.of(free, X))
+    found = compute_limited_information(free, ScoredColumns.of(free, X))
     left, right = np.triu_indices(9, 1)
 
     def moments(answers):
@@ -177,7 +177,7 @@ def test_srmsr_compares_weighted_correlations():
     X, _ = drawn(result, 500, seed=4)
     weights = scale_to_effective_size(some_weights(500))
     free = FreeParameters.of(result, X, weights)
-    found = limited_information(free, ScoredColumns.of(free, X))
+    found = compute_limited_information(free, ScoredColumns.of(free, X))
     big, _ = drawn(result, 400_000, seed=5)
     left, right = np.triu_indices(9, 1)
     observed = np.cov(X.T, aweights=weights)
@@ -187,17 +187,17 @@ def test_srmsr_compares_weighted_correlations():
 
 
 @pytest.mark.parametrize("few", [True, False])
-def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
+def test_weighted_pair_statistics_agree_with_single_pairs(weighted, few, monkeypatch):
     result, X, weights = weighted
     if not few:
-        monkeypatch.setattr("hidag.diagnostics.moment_tests.MOST_SHARED", 3)
-    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_NUMBERS", 200)
+        monkeypatch.setattr("hidag.diagnostics.moment_tests.MAX_SHARED", 3)
+    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_SIZE", 200)
     free = FreeParameters.of(result, X, weights)
     columns, local = (
         ScoredColumns.of(free, X),
         LocalScores.of(free, row_scores(free)),
     )
-    table = pair_residuals(free, columns, local)
+    table = compute_pair_residuals(free, columns, local)
     left, right = columns.pairs()
     means = free.probabilities @ columns.means
     centred = columns.means - means
@@ -208,7 +208,7 @@ def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
         number = x[:, a] * x[:, b] - free.probabilities @ (centred[:, a] * centred[:, b])
         counted = weights * both * number
         own = np.hstack([local.shared, *(local.own[columns.item[g]] for g in (a, b))])
-        rest = ScoreSpace.of(own).left_over(counted[:, None])[:, 0]
+        rest = ScoreSpace.of(own).residuals(counted[:, None])[:, 0]
         n, used = effective_sample_size(weights[both] ** 2), own.shape[1]
         spread = np.sqrt(n / (n - used) * (rest**2).sum())
         if not np.isnan(row["z"]):
@@ -225,14 +225,14 @@ def test_sums_of_all_pairs_are_those_of_each_pair(weighted, few, monkeypatch):
     assert compared > len(table) / 2
 
 
-def test_items_are_held_against_the_others_by_weighted_rows(weighted):
+def test_item_fit_uses_the_weights(weighted):
     result, X, weights = weighted
     free = FreeParameters.of(result, X, weights)
     columns, local = (
         ScoredColumns.of(free, X),
         LocalScores.of(free, row_scores(free)),
     )
-    table = item_fit(free, columns, local)
+    table = compute_item_fit(free, columns, local)
     # By hand: drop an item by calling it missing, and expect it from what is left.
     without = X.copy()
     without[:, 0] = np.nan
@@ -244,7 +244,7 @@ def test_items_are_held_against_the_others_by_weighted_rows(weighted):
     moments = weights[:, None] * np.column_stack([gap, gap[:, None] * reached])
     space = local.of_item(0)
     assert space.n_rows == pytest.approx(effective_sample_size(weights**2))
-    value, degrees = chi_square(space, moments, LEAST_SPREAD, LEAST_LEFT)
+    value, degrees = chi_square(space, moments, MIN_RELATIVE_VARIANCE, MIN_RESIDUAL_RATIO)
     assert table.column("chi_square")[0] == pytest.approx(value, abs=1e-8)
     assert table.column("degrees")[0] == degrees
     seen = ~np.isnan(X[:, 0])
@@ -267,7 +267,7 @@ def test_criteria_are_those_of_the_weighted_fit(weighted):
     assert twice.n_effective == pytest.approx((350 + 700) ** 2 / (350 + 4 * 350))
 
 
-def test_checks_compare_weighted_numbers(weighted):
+def test_checks_use_weighted_statistics(weighted):
     result, X, weights = weighted
     found = fit_statistics(result, X, sample_weight=weights, n_tables=5).checks
     rows = {(row["item"], row["statistic"]): row for row in found.to_dicts()}
@@ -300,7 +300,7 @@ def test_drawn_tables_vary_as_weighted_ones_do():
     assert width(found) / width(plain) == pytest.approx(np.sqrt(10.0), rel=0.15)
 
 
-def test_what_is_alike_in_all_rows_explains_no_weighted_mean_away():
+def test_a_constant_score_explains_no_weighted_mean():
     rng = np.random.default_rng(0)
     # So unequal that the rows are worth less than a quarter of their number.
     weights = np.where(np.arange(60) < 6, 20.0, 1.0)
@@ -309,7 +309,7 @@ def test_what_is_alike_in_all_rows_explains_no_weighted_mean_away():
     scores -= np.average(scores, axis=0, weights=weights)
     faint = np.column_stack([scores, scores[:, 0] + 1e-4])
     basis = ScoreSpace.of(weights[:, None] * faint).basis
-    kept = movable(basis, effective_sample_size(weights))
+    kept = drop_constant(basis, effective_sample_size(weights))
     assert (basis.shape[1], kept.shape[1]) == (4, 3)
     np.testing.assert_allclose(kept.sum(axis=0), 0.0, atol=1e-9)
 
@@ -336,8 +336,8 @@ def test_a_true_model_fits_a_survey_with_its_weights_and_not_without():
         off += found.checks.column("p_value")
         once = fit_statistics(result, X, n_tables=40)
         off_without += once.checks.column("p_value")
-        assert WITHOUT_WEIGHTS in once.notes
-        assert WITHOUT_WEIGHTS not in found.notes
+        assert WEIGHTS_MISSING in once.notes
+        assert WEIGHTS_MISSING not in found.notes
     assert 0.85 < np.mean(m2) < 1.15
     assert np.mean(np.array(off) < 0.05) < 0.02
     assert np.mean(np.array(off_without) < 0.05) > 0.5
@@ -345,7 +345,7 @@ def test_a_true_model_fits_a_survey_with_its_weights_and_not_without():
     assert np.nanmean(np.array(items) < 0.05) < 0.12
 
 
-def test_a_tie_between_items_is_found_in_weighted_rows():
+def test_a_dependent_pair_is_found_in_weighted_rows():
     truth = two_latents(("bernoulli",) * 10)
     X, weights = survey_of(truth, 1500, 0)
     same = np.random.default_rng(1).random(len(X)) < 0.3
@@ -358,19 +358,16 @@ def test_a_tie_between_items_is_found_in_weighted_rows():
     assert found.absolute.p_value < 1e-3
 
 
-def test_notes_say_where_fit_and_statistics_count_differently(weighted):
+def test_notes_report_weights_of_the_fit_or_the_statistics_only(weighted):
     result, X, weights = weighted
     plain = replace(result, weighted=False)
-    assert (
-        WITHOUT_WEIGHTS_AT_THE_FIT
-        in fit_statistics(plain, X, sample_weight=weights, n_tables=2).notes
-    )
+    assert WEIGHTS_NEW in fit_statistics(plain, X, sample_weight=weights, n_tables=2).notes
     found = fit_statistics(result, X, sample_weight=weights, n_tables=2)
-    assert not {WITHOUT_WEIGHTS, WITHOUT_WEIGHTS_AT_THE_FIT} & set(found.notes)
+    assert not any(note in (WEIGHTS_MISSING, WEIGHTS_NEW) for note in found.notes)
     worth = f"700 rows (effective sample size {found.n_effective:,.1f})"
     assert worth in found.summary()
     equal = fit_statistics(result, X, sample_weight=np.ones(len(X)), n_tables=2)
-    assert WITHOUT_WEIGHTS not in equal.notes
+    assert WEIGHTS_MISSING not in equal.notes
 
 
 def test_too_many_states_leave_the_checks_with_their_weights(weighted, sum_nothing):
@@ -382,7 +379,7 @@ def test_too_many_states_leave_the_checks_with_their_weights(weighted, sum_nothi
     assert "n_effective" in found.checks.columns
 
 
-def test_weights_that_are_none_are_refused(weighted):
+def test_invalid_weights_are_refused(weighted):
     result, X, _ = weighted
     with pytest.raises(DataError) as refused:
         fit_statistics(result, X, sample_weight=[1.0, 2.0])
@@ -391,7 +388,7 @@ def test_weights_that_are_none_are_refused(weighted):
     )
 
 
-def test_rows_that_count_are_worth_what_their_weights_add_up_to():
+def test_weights_sum_to_the_effective_sample_size():
     values = np.arange(8.0).reshape(4, 2)
     rows, weights = weighted_sample(values, [10.0, 0.0, 20.0, 30.0])
     np.testing.assert_array_equal(rows, values[[0, 2, 3]])

@@ -1,4 +1,4 @@
-"""Statistics of fit together: what they are about, their words, and that order has no say."""
+"""Goodness of fit: statistics, summaries, and invariance to the order of rows and items."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy.stats import chi2, norm
 
 from hidag import DCRL
 from hidag.diagnostics import fit_statistics, person_fit
-from hidag.diagnostics.fit_statistics import criteria, untested_pairs
-from hidag.diagnostics.predictive_checks import predictive_checks
+from hidag.diagnostics.goodness_of_fit import compute_criteria, untested_pairs_note
+from hidag.diagnostics.predictive_checks import run_predictive_checks
 from hidag.fitting.information_criteria import log_number_of_q
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.results import reorder_items
@@ -35,29 +35,29 @@ def test_tied_items_stand_out_among_pairs(mixed):
     seen = ~np.isnan(X)
     assert rows[0]["n_rows"] == int((seen[:, 1] & seen[:, 7]).sum())
     assert found.criteria.n_cells == int(seen.sum())
-    assert "missing for reasons" in found.notes[-1]
+    assert found.notes[-1].code == "missing-at-random"
     text = found.summary()
     assert "item_1" in text
     assert "predictive checks" in text
     assert found.to_dict()["criteria"]["n_rows"] == 1500
 
 
-def test_a_number_outside_its_predictive_interval_has_a_chance_of_at_most_a_tenth():
+def test_statistics_outside_the_prediction_interval_have_p_at_most_a_tenth():
     result = two_latents(("gaussian",) * 6)
     X, _ = drawn(result, 60, seed=4)
     outside = []
     for seed in range(8):
-        rows = predictive_checks(result, X, n_tables=39, seed=seed).to_dicts()
+        rows = run_predictive_checks(result, X, n_tables=39, seed=seed).to_dicts()
         beyond = [not row["lower"] <= row["observed"] <= row["upper"] for row in rows]
-        # Of 39 draws the second from either end is the end: at most one lies beyond the observed.
+        # The interval ends are the second smallest and second largest of 39 draws.
         assert beyond == [row["p_value"] <= 0.1 + 1e-9 for row in rows]
         outside += beyond
     assert any(outside)
 
 
-def test_criteria_count_what_is_free(mixed):
+def test_criteria_count_free_parameters(mixed):
     result, X = mixed
-    found = criteria(FreeParameters.of(result, X), X)
+    found = compute_criteria(FreeParameters.of(result, X), X)
     assert found.log_likelihood == pytest.approx(result.log_likelihood, abs=1e-6)
     # Coefficients of the nine items, two variances, a cutpoint, two linked latents.
     assert found.n_parameters == (2 + 2 + 3 + 2 + 2 + 2 * 3 + 2 + 2 + 3) + (3 + 1) + 3
@@ -68,7 +68,7 @@ def test_criteria_count_what_is_free(mixed):
     assert log_number_of_q(open_q) == pytest.approx(log(comb(18, ones)))
 
 
-def test_means_of_logarithms_are_called_so():
+def test_lognormal_items_are_labelled_as_logarithms():
     result = two_latents(("lognormal", "gaussian", "bernoulli") * 3)
     X, _ = drawn(result, 300, seed=0)
     found = fit_statistics(result, X, n_tables=2)
@@ -77,7 +77,7 @@ def test_means_of_logarithms_are_called_so():
     assert found.pairs.column("first")[0] == "log(X1)"
 
 
-def test_times_beyond_the_limit_are_compared_as_they_were_fitted():
+def test_times_beyond_the_limit_are_censored():
     limit = 2.0
     result = two_latents((f"censored-lognormal({limit:g})", "gaussian", "bernoulli") * 3)
     cut, _ = drawn(result, 300, seed=0)
@@ -103,7 +103,7 @@ def test_permuting_rows_and_items_permutes_the_statistics_bit_for_bit(mixed, wei
     frame = pd.DataFrame(X, columns=result.item_names)
     weights = rng.uniform(0.3, 3.0, len(X)) if weighted else None
     one = fit_statistics(result, frame, sample_weight=weights, n_tables=10).to_dict()
-    # The same fit told in another order.
+    # The same fit with rows and items permuted.
     other = fit_statistics(
         reorder_items(result, order),
         frame.iloc[rows, order],
@@ -130,7 +130,7 @@ def test_permuting_rows_and_items_permutes_the_statistics_bit_for_bit(mixed, wei
 
 
 @pytest.mark.data
-def test_absolute_fit_of_ecpe_is_what_another_program_finds():
+def test_absolute_fit_of_ecpe_agrees_with_measr():
     path = DATA / "ecpe"
     if not path.is_dir():
         pytest.skip("the ecpe data are not here")
@@ -151,7 +151,7 @@ def test_absolute_fit_of_ecpe_is_what_another_program_finds():
     assert found.criteria.aic == pytest.approx(2 * 42738.56 + 2 * 81, abs=0.1)
 
 
-def test_chances_allow_for_variances_that_few_rows_tell():
+def test_p_values_allow_for_estimated_variances():
     result = chain_of_three(2.6, FOUR_ITEMS_EACH)
     X, _ = drawn(result, 300, seed=0)
     found = fit_statistics(result, X, n_tables=2)
@@ -167,15 +167,15 @@ def test_chances_allow_for_variances_that_few_rows_tell():
         assert np.all(np.array(chances)[low] > as_if_known[low])
 
 
-def test_what_a_true_model_gives_is_said_for_each_kind_of_test():
+def test_summary_states_the_rejections_expected_under_the_model():
     result = chain_of_three(2.6, FOUR_ITEMS_EACH)
     X, _ = drawn(result, 600, seed=0)
     found = fit_statistics(result, X, n_tables=10)
     text = found.summary()
-    assert "of 66 have p < 0.05, where chance alone gives about 3" in text
-    assert "of 12 have p < 0.05, where chance alone gives less than one" in text
+    assert "of 66 have p < 0.05, about 3 expected by chance" in text
+    assert "of 12 have p < 0.05, less than one expected by chance" in text
     assert (
-        "predictive checks (tables drawn from the fit): 0 of 14 have p < 0.05, where a true model "
-        "gives few or none, because most of this was fitted"
+        "predictive checks (tables drawn from the fit): 0 of 14 have p < 0.05, few or none "
+        "expected under a correct model, which was fitted to most of them"
     ) in text
-    assert untested_pairs(found.pairs) == ""
+    assert untested_pairs_note(found.pairs) is None

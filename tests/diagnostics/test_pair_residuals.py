@@ -1,4 +1,4 @@
-"""Pairs of items: what they have in common beyond the latents, and whether it can be tested."""
+"""Residual correlations of pairs of items and their tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.stats import poisson
 from hidag import DCRL
 from hidag.diagnostics import fit_statistics
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, ScoreSpace
-from hidag.diagnostics.pair_residuals import bounded_chances, pair_residuals
+from hidag.diagnostics.pair_residuals import bound_p_values, compute_pair_residuals
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.row_scores import row_scores
 from hidag.latent import SaturatedLaw, StateSpace
@@ -19,30 +19,31 @@ from hidag.results import FitResult
 from ..fitted_models import FOUR_ITEMS_EACH, chain_of_three, drawn, result_at, two_latents
 
 
-def test_expected_covariances_are_those_of_a_large_draw():
+def test_expected_covariances_match_a_large_sample():
     families = ("bernoulli", "lognormal", "poisson", "ordinal(4)", "gamma", "categorical(3)")
     result = two_latents(families)
     X, _ = drawn(result, 60_000, seed=1)
     free = FreeParameters.of(result, X)
-    nothing = LocalScores.none(len(X), len(families))
-    table = pair_residuals(free, ScoredColumns.of(free, X), nothing)
+    empty = np.zeros((len(X), 0))
+    nothing = LocalScores(empty, (empty,) * len(families), float(len(X)))
+    table = compute_pair_residuals(free, ScoredColumns.of(free, X), nothing)
     assert np.abs(table.column("residual")).max() < 0.02
     assert np.abs(table.column("z")).max() < 4.0
 
 
 @pytest.mark.parametrize("few", [True, False])
-def test_sums_of_all_pairs_are_those_of_each_pair(mixed, few, monkeypatch):
+def test_pair_statistics_agree_with_single_pairs(mixed, few, monkeypatch):
     result, X = mixed
     if not few:
-        monkeypatch.setattr("hidag.diagnostics.moment_tests.MOST_SHARED", 3)
-    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_NUMBERS", 200)
+        monkeypatch.setattr("hidag.diagnostics.moment_tests.MAX_SHARED", 3)
+    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_SIZE", 200)
     free = FreeParameters.of(result, X)
     columns, local = (
         ScoredColumns.of(free, X),
         LocalScores.of(free, row_scores(free)),
     )
     assert few == all(own.shape[1] == 0 for own in local.own)
-    table = pair_residuals(free, columns, local)
+    table = compute_pair_residuals(free, columns, local)
     left, right = columns.pairs()
     assert len(table) == len(left)
     means = free.probabilities @ columns.means
@@ -54,16 +55,16 @@ def test_sums_of_all_pairs_are_those_of_each_pair(mixed, few, monkeypatch):
         moment = both * (x[:, a] * x[:, b] - free.probabilities @ (centred[:, a] * centred[:, b]))
         own = np.hstack([local.shared, *(local.own[columns.item[g]] for g in (a, b))])
         space = ScoreSpace.of(own)
-        rest = space.left_over(moment[:, None])[:, 0]
-        z = rest.sum() / np.sqrt(space.stretch * (rest**2).sum())
-        # There regression takes its rows from all, here from those that observed both.
+        rest = space.residuals(moment[:, None])[:, 0]
+        z = rest.sum() / np.sqrt(space.variance_inflation * (rest**2).sum())
+        # Degrees of freedom there are of all rows, here of those that observed both.
         n, used = both.sum(), own.shape[1]
-        z *= np.sqrt(space.stretch * (n - used) / n)
+        z *= np.sqrt(space.variance_inflation * (n - used) / n)
         assert row["z"] == pytest.approx(z, abs=1e-4)
         assert row["n_rows"] == n
 
 
-def test_as_many_parameters_as_rows_do_not_explain_everything():
+def test_more_parameters_than_rows_leave_valid_tests():
     rng = np.random.default_rng(0)
     loadings = np.where(np.arange(60)[:, None] % 2 == np.arange(2), 2.0, 0.0)
     law = SaturatedLaw(StateSpace((2, 2)), np.array([0.3, 0.2, 0.2, 0.3]))
@@ -89,7 +90,7 @@ def z_scores_of_true_models(truth, n_rows: int, n_tables: int) -> tuple[np.ndarr
             3, q_matrix=truth.q_given, family="bernoulli", random_state=0, n_starts=1
         ).fit(X).result_  # fmt: skip
         free = FreeParameters.of(fit, X)
-        table = pair_residuals(
+        table = compute_pair_residuals(
             free, ScoredColumns.of(free, X), LocalScores.of(free, row_scores(free))
         )
         z += table.column("z")
@@ -99,13 +100,13 @@ def z_scores_of_true_models(truth, n_rows: int, n_tables: int) -> tuple[np.ndarr
     return tested, len(tested) / len(z)
 
 
-def test_pairs_of_items_that_hardly_ever_depart_from_their_state_have_no_test():
+def test_pairs_that_hardly_deviate_have_no_test():
     tested, share = z_scores_of_true_models(chain_of_three(8.0, FOUR_ITEMS_EACH), 300, 4)
     assert share < 0.2
     assert np.all(np.abs(tested) < 4.5)
 
 
-def test_z_scores_of_pairs_vary_as_they_should_where_little_is_left():
+def test_z_scores_have_unit_variance_with_few_residual_degrees():
     # Eight items and three latents: parameters are fitted to little else than some of the pairs.
     q = np.array(
         [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]],
@@ -123,27 +124,28 @@ def test_pairs_without_a_test_are_counted():
     found = fit_statistics(result, X, n_tables=10)
     assert np.isnan(found.pairs.column("p_value")).all()
     assert (
-        "66 of 66 pairs have no test: both items depart from what the latents say in too few rows, "
-        "or the parameters were fitted to little else than the pair"
-    ) in found.notes
-    assert "pairs of items (residual correlation): none could be tested" in found.summary()
+        "66 of 66 pairs have no test: too few rows deviate from the expectations of both items, or "
+        "the parameters fit the pair almost exactly"
+    ) in map(str, found.notes)
+    assert "pairs of items (residual correlation): no test possible" in found.summary()
 
 
 @pytest.mark.parametrize("sharp", [False, True])
-def test_pairs_that_no_row_has_are_said_to_be_so(sharp):
+def test_pairs_never_observed_together_are_noted(sharp):
     each = 4 if sharp else 8
     q = np.repeat(np.eye(3, dtype=np.int8), each, axis=0)
     result = chain_of_three(20.0 if sharp else 2.0, q)
     X, _ = drawn(result, 1000, seed=0)
     X[:500, 0] = X[500:, 1] = np.nan
-    (told,) = (note for note in fit_statistics(result, X, n_tables=10).notes if "no test" in note)
+    notes = fit_statistics(result, X, n_tables=10).notes
+    (text,) = (str(note) for note in notes if note.code == "untested-pairs")
     if not sharp:
-        assert told == "1 of 276 pairs have no test: no row has both"
+        assert text == "1 of 276 pairs have no test: no row has both items"
     else:
-        assert told == (
-            "66 of 66 pairs have no test: of 1 no row has both; of 65 both items depart from what "
-            "the latents say in too few rows, or the parameters were fitted to little else than "
-            "the pair"
+        assert text == (
+            "66 of 66 pairs have no test: no row has both items (1 pair); too few rows deviate "
+            "from the expectations of both items, or the parameters fit the pair almost exactly "
+            "(65 pairs)"
         )
 
 
@@ -158,7 +160,7 @@ def two_latents_of_sharp_items(n_items: int) -> FitResult:
 
 
 @pytest.mark.parametrize("n_rows", [384, 3000])
-def test_copies_of_one_item_are_told_however_few_departures_of_both_are_expected(n_rows):
+def test_copies_of_an_item_are_detected_with_few_expected_deviations(n_rows):
     result = two_latents_of_sharp_items(11)
     X, _ = drawn(result, n_rows, seed=2)
     X[:, 10] = X[:, 0]
@@ -170,11 +172,11 @@ def test_copies_of_one_item_are_told_however_few_departures_of_both_are_expected
     assert worst["z"] > 9.0
 
 
-def test_only_overwhelming_sums_have_a_bound_and_it_is_above_their_chance():
+def test_only_extreme_sums_have_a_bound_above_their_p_value():
     # In units of one departure: the second takes too few, the fourth has a chance of one in 40.
     size = np.array([12.0, 4.0, 30.0, 12.0])
     departures = np.array([2.0, 1e-9, 3.0, 30.0])
-    bound = bounded_chances(size, departures, departures, departures)
+    bound = bound_p_values(size, departures, departures, departures)
     assert np.isnan(bound[[1, 3]]).all()
     exact = 2.0 * poisson.sf(size + departures - 1.0, departures)
     assert np.all(bound[[0, 2]] > exact[[0, 2]])

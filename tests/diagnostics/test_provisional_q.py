@@ -1,4 +1,4 @@
-"""Another Q than the fit's: what the fit was told goes with its latents, or is said to be left."""
+"""Validation of a Q other than the fit's: knowledge about latents is passed on or left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from hidag import DCRL, Knowledge
 from hidag.diagnostics import validate_q
-from hidag.diagnostics.q_validation import provisional_fit
+from hidag.diagnostics.q_validation import fit_provisional
 from hidag.exceptions import HidagWarning, SettingError
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.simulation import Truth, simulate
@@ -22,7 +22,7 @@ OTHER[0, 1] = 1
 TOLD = Knowledge(
     required=[("A", "C")], forbidden=[("B", "C"), ("C", "B")], hierarchy=[(0, "B")], tiers=[["A"]]
 )
-INSTEAD = "give a DCRL with what is known of the latents of that Q instead of the fit"
+INSTEAD = "pass a DCRL with settings for the latents of that Q instead of the fit"
 
 
 def framed(q, names, items):
@@ -70,8 +70,8 @@ def warned(call):
     return out, [str(warning.message) for warning in caught], {w.filename for w in caught}
 
 
-def test_a_fit_of_another_q_is_told_what_the_fit_was(rows, told):
-    again, said, _ = warned(lambda: provisional_fit(told, rows, OTHER, 0))
+def test_knowledge_is_passed_on_to_the_fit_of_another_q(rows, told):
+    again, said, _ = warned(lambda: fit_provisional(told, rows, OTHER, 0))
     assert said == []
     wanted = fitted(rows, knowledge=TOLD, q_matrix=OTHER)
     np.testing.assert_array_equal(again.parameters.loadings, wanted.parameters.loadings)
@@ -97,11 +97,11 @@ def test_validation_of_another_q_holds_the_hierarchy(rows):
     assert found.log_likelihood < other.log_likelihood - 0.1
 
 
-def test_latents_are_found_by_name_in_any_order(rows, told):
+def test_latents_are_matched_by_name_in_any_order(rows, told):
     order = [2, 0, 1]
     names = [told.latent_names[k] for k in order]
     given = framed(OTHER[:, order], names, told.item_names)
-    moved, said, _ = warned(lambda: provisional_fit(told, rows, given, 0))
+    moved, said, _ = warned(lambda: fit_provisional(told, rows, given, 0))
     assert said == []
     assert moved.latent_names == ("C", "A", "B")
     known = Knowledge.from_dict(moved.settings["knowledge"])
@@ -111,20 +111,20 @@ def test_latents_are_found_by_name_in_any_order(rows, told):
     np.testing.assert_array_equal(moved.ruled_out, cube.ravel())
 
 
-def test_levels_go_with_their_latents(rows):
+def test_levels_follow_their_latents(rows):
     grades = fitted(rows, levels=(2, 3, 2))
     given = framed(OTHER[:, [1, 0, 2]], "BAC", grades.item_names)
-    assert provisional_fit(grades, rows, given, 0).law.space.levels == (3, 2, 2)
-    assert provisional_fit(grades, rows, OTHER, 0).law.space.levels == (2, 3, 2)
+    assert fit_provisional(grades, rows, given, 0).law.space.levels == (3, 2, 2)
+    assert fit_provisional(grades, rows, OTHER, 0).law.space.levels == (2, 3, 2)
     with pytest.raises(SettingError) as caught:
-        provisional_fit(grades, rows, framed(OTHER, "XYZ", grades.item_names), 0)
+        fit_provisional(grades, rows, framed(OTHER, "XYZ", grades.item_names), 0)
     assert str(caught.value) == (
-        "the latents of the provisional Q are X, Y, Z, those of the fit A, B, C, and the latents "
-        "of the fit have 2, 3, 2 levels; give a DCRL with the levels of the latents of that Q "
-        "instead of the fit"
+        "the provisional Q has the latents X, Y, Z, the fit A, B, C, and the latents of the fit "
+        "have 2, 3, 2 levels; pass a DCRL with the levels of the latents of that Q instead of the "
+        "fit"
     )
     three = fitted(rows, levels=3, latent_names=None)
-    assert provisional_fit(three, rows, OTHER[:, :2], 0).law.space.levels == (3, 3)
+    assert fit_provisional(three, rows, OTHER[:, :2], 0).law.space.levels == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -132,52 +132,50 @@ def test_levels_go_with_their_latents(rows):
     [
         (
             framed(OTHER, "XYZ", [f"item_{j}" for j in range(12)]),
-            "the latents of the provisional Q are X, Y, Z, those of the fit A, B, C: what the fit "
-            "was told of its latents (required, forbidden, tiers, hierarchy) is left out; "
-            + INSTEAD,
+            "the provisional Q has the latents X, Y, Z, the fit A, B, C: the settings about the "
+            "latents of the fit (required, forbidden, tiers, hierarchy) are left out; " + INSTEAD,
         ),
         (
             OTHER[:, :2],
-            "the provisional Q has 2 latents, the fit 3: what the fit was told of its latents "
-            "(required, forbidden, tiers, hierarchy, latent_names) is left out; " + INSTEAD,
+            "the provisional Q has 2 latents, the fit 3: the settings about the latents of the fit "
+            "(required, forbidden, tiers, hierarchy, latent_names) are left out; " + INSTEAD,
         ),
     ],
 )
-def test_what_cannot_go_along_is_said(rows, told, q, sentence):
+def test_settings_left_out_are_listed_in_a_warning(rows, told, q, sentence):
     found, said, where = warned(lambda: validate_q(told, rows, q, max_changes=0))
     assert said == [sentence]
     assert where == {__file__}
     assert len(found.latent_names) == np.asarray(found.provisional).shape[1]
 
 
-def test_where_nothing_was_told_nothing_is_said(rows):
+def test_no_warning_without_settings_about_latents(rows):
     plain = fitted(rows, latent_names=None)
     for q in (OTHER, OTHER[:, :2], framed(OTHER, "XYZ", plain.item_names)):
-        assert warned(lambda q=q: provisional_fit(plain, rows, q, 0))[1] == []
+        assert warned(lambda q=q: fit_provisional(plain, rows, q, 0))[1] == []
 
 
-def test_latents_that_a_fit_found_by_itself_are_known_by_name_only(rows):
+def test_estimated_latents_are_matched_by_name_only(rows):
     free = fitted(rows, q_matrix=None, latent_names=None, knowledge=Knowledge(tiers=[["Z1"]]))
-    _, said, _ = warned(lambda: provisional_fit(free, rows, OTHER, 0))
+    _, said, _ = warned(lambda: fit_provisional(free, rows, OTHER, 0))
     assert said == [
-        "the fit found its latents without a Q, and the provisional Q, whose columns have no "
-        "names, does not say which of them is which: what the fit was told of its latents (tiers) "
-        "is left out; " + INSTEAD
+        "the fit estimated its Q, and the columns of the provisional Q have no names to match its "
+        "latents: the settings about the latents of the fit (tiers) are left out; " + INSTEAD
     ]
     given = framed(OTHER, free.latent_names, free.item_names)
-    named, said, _ = warned(lambda: provisional_fit(free, rows, given, 0))
+    named, said, _ = warned(lambda: fit_provisional(free, rows, given, 0))
     assert said == []
     assert Knowledge.from_dict(named.settings["knowledge"]) == Knowledge(tiers=((0,),))
 
 
-def test_a_search_of_ones_own_is_not_forgotten_without_a_word(rows):
+def test_replacing_a_user_defined_search_gives_a_warning(rows):
     def empty(score, names, knowledge):
         return np.zeros((len(names),) * 2, dtype=int)
 
     own = fitted(rows, search=empty)
-    again, said, _ = warned(lambda: provisional_fit(own, rows, OTHER, 0))
+    again, said, _ = warned(lambda: fit_provisional(own, rows, OTHER, 0))
     assert said == [
-        "the fit of the provisional Q takes the default search, because a result does not remember "
-        "one's own; give the fitted DCRL instead of the result"
+        "the fit of the provisional Q uses the default search, because a result does not store "
+        "user-defined ones; pass the fitted DCRL instead of the result"
     ]
     assert again.settings["search"] == "xges"
