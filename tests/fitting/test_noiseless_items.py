@@ -10,6 +10,7 @@ import pytest
 
 import hidag
 from hidag import DCRL
+from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import IdentifiabilityWarning
 from hidag.fitting.fit_warnings import noiseless_message
 from hidag.inference.standard_errors import standard_errors
@@ -95,6 +96,8 @@ def test_the_message_names_a_few_items():
     assert str(noiseless_message(result)).startswith(
         "1 of 5 items has no noise given the latents ('item_0'): its dispersion is at its lower "
     )
+    shown = noiseless_message(result).render(CommandLineStyle())
+    assert shown.endswith("leave it out with --drop COLUMN")
     many = replace(result, noiseless=tuple("abcdef"))
     assert str(noiseless_message(many)).startswith(
         "6 of 5 items have no noise given the latents ('a', 'b', 'c', 'd' and 2 more): their "

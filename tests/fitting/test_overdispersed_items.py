@@ -10,6 +10,7 @@ import pytest
 
 import hidag
 from hidag import DCRL, design, simulate
+from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import MisfitWarning
 from hidag.fitting.fit_warnings import overdispersion_message
 from hidag.reporting import list_concerns
@@ -67,6 +68,16 @@ def test_the_advice_is_short_for_one_item_and_for_all():
     assert every.params["family"].value == "negative-binomial"
     many = overdispersion_message(replace(result, overdispersed={"days": 152.3}))
     assert "('days', 150 times as much)" in str(many)
+
+
+def test_the_command_line_names_items_by_a_pattern():
+    result, _ = fitted(counts(1.0))
+    names = (*(f"n{j}" for j in range(7)), "age")
+    some = replace(result, item_names=names, overdispersed=dict.fromkeys(names[:7], 2.0))
+    shown = overdispersion_message(some).render(CommandLineStyle(items=names))
+    assert "fit again with --family 'n*=negative-binomial', or with" in shown
+    shown = overdispersion_message(result).render(CommandLineStyle(items=result.item_names))
+    assert "fit again with --family negative-binomial, or with" in shown
 
 
 @pytest.mark.parametrize("kind", ["text", "research-code"])

@@ -65,7 +65,9 @@ _ADVICE = {
     "from low to high if they are ordered; leave out a column that is not an item with --drop "
     "{item!q}, or with --id {item!q} if it identifies rows",
     "repeat-weights": "add --weights {weights_column!q}, as in the fit",
-    "add-rows": "the table needs one line for each row, below the line of names",
+    "recode-noiseless": "if the column has few values, code them 0, 1, ... and set a discrete type "
+    "({discrete}) with --family COLUMN=TYPE; if it was computed from other columns or is an outcome "
+    "that the latents should explain, leave it out with --drop COLUMN",
     "require-edges": "give its steps with --require instead, which leaves states without a "
     "prerequisite the probability that the data give them, or use fewer latents",
     "resume-elsewhere": "repeat the command with the former settings to resume, or remove that "
