@@ -154,7 +154,7 @@ def test_q_with_another_number_of_latents(hidag, table, q_file):
 
 
 def test_the_folder_is_checked_before_the_fit(hidag, table, monkeypatch):
-    monkeypatch.setattr("hidag.cli.commands.fit.DCRL", None)
+    monkeypatch.setattr("hidag.estimator.DCRL.fit", None)
     _refused(
         hidag("fit", table, "-k", 2, "--out", table / "fit"),
         f"cannot write into the folder {table / 'fit'}: Not a directory; choose another one with "

@@ -102,7 +102,7 @@ def test_another_fit_in_the_folder_leaves_no_bootstrap_of_the_first(hidag, table
     ran = hidag("fit", table, "-k", 1, "--out", out)
     assert ran.exit_code == 0, ran.stderr
     assert (
-        "removed what a bootstrap of the fit before had left there: edge_support.csv, "
+        "removed the bootstrap of the previous fit: edge_support.csv, "
         "q_support.csv, intervals.csv, law_intervals.csv, effect_intervals.csv, bootstrap.npz, "
         "resamples"
     ) in ran.stdout
@@ -142,7 +142,7 @@ def test_few_refits_make_no_intervals_and_what_they_replace_is_said(hidag, table
     words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples")
     assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
     first = hidag(*words, 3)
-    assert "is replaced there" not in first.stdout
+    assert "replaced the results" not in first.stdout
     assert "Item parameters with 50% intervals" in (out / "report.html").read_text("utf-8")
     ran = hidag(*words, 1)
     assert ran.exit_code == 0, ran.stderr
@@ -151,8 +151,8 @@ def test_few_refits_make_no_intervals_and_what_they_replace_is_said(hidag, table
         "of 50%, and 90% needs 19\n"
     ) in ran.stdout
     assert ran.stdout.endswith(
-        "what an earlier bootstrap of 3 refits had said is replaced there, and intervals.csv, "
-        "law_intervals.csv, effect_intervals.csv removed\n"
+        "replaced the results of an earlier bootstrap of 3 refits; removed intervals.csv, "
+        "law_intervals.csv, effect_intervals.csv\n"
     )
     page = (out / "report.html").read_text("utf-8")
     assert "with 0% intervals" not in page

@@ -89,7 +89,7 @@ def test_later_commands_read_and_print_labels(fitted, survey, run, tmp_path) -> 
     run("classify", out, survey, "--out", people)
     assert len(people.read_text().splitlines()) == 401
     told = run("whatif", out, "--given", "region=SOUTH", "--given", "q1=always")
-    assert "what is to be expected given region = SOUTH, q1 = always" in told
+    assert "given: region = SOUTH, q1 = always" in told
     assert "P(=at times)" in told
     as_numbers = json.loads(run("whatif", out, "--given", "region=1", "--given", "q1=3", "--json"))
     in_words = json.loads(
@@ -150,7 +150,7 @@ def test_values_without_a_label_are_printed_as_numbers(survey, run, tmp_path):
     run("fit", survey, *about, *WORDS, "--out", out)
     assert load(out / "result.npz").families[0] == "ordinal(5)"
     told = run("whatif", out, "--do", "Z1=1", "--out", tmp_path / "answer.csv")
-    assert "brought about" in told
+    assert "intervention in the whole population: Z1 = 1" in told
     rows = (tmp_path / "answer.csv").read_text()
     assert "q1,P(=always)" in rows
     assert "q1,P(=4)" in rows

@@ -14,7 +14,7 @@ import pytest
 from hidag import __version__
 from hidag.cli.console import clean, columns, one_line
 from hidag.cli.messages import join_command
-from hidag.cli.result_text import cut_apart, q_lines
+from hidag.cli.result_text import format_q, shorten_names
 from hidag.simulation import design
 from hidag.simulation.truth import read_truth, write_truth
 
@@ -54,7 +54,7 @@ def test_simulate_fit_evaluate(hidag, tmp_path):
     assert "The data have 1,500 rows and 15 items. The model has 5 binary latent variables." in (
         shown.stdout
     )
-    assert "seed 0, made with hidag" in shown.stdout
+    assert "seed 0, hidag " in shown.stdout
 
 
 def test_the_same_seed_draws_the_same_data_and_missing_cells_are_empty(hidag, tmp_path):
@@ -217,7 +217,7 @@ def test_the_demo_finds_the_graph_of_the_seesaw(hidag, tmp_path):
     out = tmp_path / "demo"
     ran = hidag("demo", "--seed", 3, "--out", out)
     assert ran.exit_code == 0, ran.stderr
-    assert "is Z1, Z2 -> Z3 -> Z4, exactly the one behind the images.\n" in ran.stdout
+    assert "The estimated graph is the true graph, Z1, Z2 -> Z3 -> Z4.\n" in ran.stdout
     assert "graph among the latents\n  Z1 -> Z3\n  Z2 -> Z3\n  Z3 -> Z4\n" in ran.stdout
     for name in ("page.html", "scenes.png", "effects.svg", "graph.png", "result.npz"):
         assert (out / name).stat().st_size > 0
@@ -232,7 +232,7 @@ def test_a_demo_that_does_not_exist_is_refused(hidag, tmp_path):
 
 def test_long_names_that_begin_alike_stay_apart_on_the_terminal():
     names = [f"During the past 30 days, did you feel {word}" for word in ("sad", "calm")]
-    lines = q_lines([[1], [1]], names, ["Z1"])[1:]
+    lines = format_q([[1], [1]], names, ["Z1"])[1:]
     assert [line.split("...")[0] for line in lines] == ["During the"] * 2
     assert lines[0].split()[-2:] == ["sad", "1"]
     assert lines[1].split()[-2:] == ["calm", "1"]
@@ -265,7 +265,7 @@ def test_the_package_itself_is_a_command():
 
 def test_cut_names_are_told_apart():
     names = [f"symptom number {j:03d} (yes/no)" for j in (15, 225, 345)]
-    assert cut_apart([*names, "short", names[0]]) == [*names, "short", names[0]]
+    assert shorten_names([*names, "short", names[0]]) == [*names, "short", names[0]]
     long = ["a" * 30 + str(j) + "b" * 30 for j in range(2)]
-    assert cut_apart(["x" * 60]) == ["xxxxxxxxxxx...xxxxxxxxxx"]
-    assert len(set(cut_apart(long))) == 2
+    assert shorten_names(["x" * 60]) == ["xxxxxxxxxxx...xxxxxxxxxx"]
+    assert len(set(shorten_names(long))) == 2

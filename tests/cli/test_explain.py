@@ -65,7 +65,7 @@ def test_errors_write_what_is_expected_by_pattern(hidag, study, tmp_path):
     assert ran.stdout.endswith(f"wrote {len(rows)} rows into {out}\n")
     ran = hidag("errors", fit, table, "--out", out, "--patterns", out)
     assert ran.exit_code == 1
-    assert f"--out and --patterns both name {out}; they are two tables" in ran.stderr
+    assert f"--out and --patterns both name {out}; they need two files" in ran.stderr
 
 
 def test_goodness_writes_its_tables(hidag, study, tmp_path):
@@ -125,7 +125,7 @@ def test_only_what_has_the_option_names_it(hidag, tmp_path, answers):
         (("errors", "FIT", "TABLE", "--kind", "bootstrap"),
          "--kind must be louis, sandwich or scores, got 'bootstrap'"),
         (("validate-q", "ITEMS"),
-         "say which Q-matrix is to be validated with --q, or give a folder that holds q.csv"),
+         "there is no Q-matrix to validate; give one with --q, or give a folder that holds q.csv"),
         (("goodness", "FIT", "NOTHING"), "there is no file"),
     ],
 )  # fmt: skip
@@ -151,7 +151,7 @@ def test_another_fit_in_the_folder_leaves_nothing_that_was_said_of_the_first(
     (out / "items.csv").write_text("item,price\napple,1\n")
     ran = hidag("fit", table, "-k", 1, *quick)
     assert ran.stdout.endswith(
-        "removed what goodness had said of the fit before: pairs.csv, checks.csv, persons.csv\n"
+        "removed the fit statistics of the previous fit: pairs.csv, checks.csv, persons.csv\n"
     )
     assert {path.name for path in out.iterdir()} == {*before, "items.csv"}
 

@@ -78,7 +78,7 @@ def test_nothing_is_written_without_a_folder(hidag, table, tmp_path):
     before = sorted(tmp_path.iterdir())
     ran = hidag("fit", table, "-k", 2)
     assert ran.exit_code == 0
-    assert "nothing was written; add --out FOLDER to keep the result" in ran.stdout
+    assert "no results were written; add --out FOLDER to write them" in ran.stdout
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -258,6 +258,6 @@ def test_scores_that_are_not_taken_for_counts_are_told(hidag, tmp_path, answers)
     ran = hidag("fit", path, "-k", 2)
     assert ran.exit_code == 0, ran.stderr
     assert (
-        "  whole numbers distributed like scores, not like counts: score0, score1, score2 and 5 "
-        "more; say --family ITEM=poisson if an item counts something\n"
+        "  whole numbers treated as continuous: score0, score1, score2 and 5 more; use --family "
+        "ITEM=poisson for counts\n"
     ) in ran.stdout

@@ -80,8 +80,8 @@ def test_goodness_and_classify_use_the_id_column_of_the_fit(hidag, tmp_path, ans
 
 def test_a_folder_without_a_fit_is_an_error(hidag, tmp_path):
     assert hidag("report", tmp_path).stderr == (
-        f"hidag: the folder {tmp_path} holds no fit (result.npz); give one that hidag fit --out "
-        "wrote\n"
+        f"hidag: the folder {tmp_path} holds no fit (result.npz); give a folder that hidag fit "
+        "--out wrote\n"
     )
     assert hidag("report", tmp_path / "none").stderr == (
         f"hidag: there is no fit {tmp_path / 'none'}; give a folder that hidag fit --out wrote\n"

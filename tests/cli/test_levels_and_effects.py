@@ -36,7 +36,7 @@ def test_a_fit_with_levels_says_them_and_writes_one_column_per_level(
     assert result.terms.levels == (3, 2)
     shares = result.law.marginals()
     lines = ran.stdout.splitlines()
-    start = lines.index("levels of the latents, and the share of rows at each")
+    start = lines.index("latent distribution: probability of each level")
     assert [line.split() for line in lines[start + 1 : start + 4]] == [
         ["0", "1", "2"],
         ["Z1", *(f"{share:.3f}" for share in shares[0])],
@@ -58,7 +58,7 @@ def test_a_fit_with_levels_says_them_and_writes_one_column_per_level(
     assert "2 latent variables, 1 with 2 levels and 1 with 3 levels" in page
 
     again = hidag("info", out)
-    assert "levels of the latents, and the share of rows at each" in again.stdout
+    assert "latent distribution: probability of each level" in again.stdout
     assert "The model has 2 latent variables, 1 with 2 levels and 1 with 3 levels." in again.stdout
 
 
@@ -170,7 +170,7 @@ def test_simulated_levels_are_found_again(hidag, tmp_path):
 
 
 def test_a_fit_with_nominal_items_is_held_against_a_truth_in_any_order(hidag, tmp_path):
-    from hidag.cli.commands.inspection import _in_order
+    from hidag.cli.commands.simulation import _order_items
     from hidag.simulation.truth import read_truth
 
     sim, turned = tmp_path / "sim", tmp_path / "turned.csv"
@@ -193,7 +193,7 @@ def test_a_fit_with_nominal_items_is_held_against_a_truth_in_any_order(hidag, tm
     assert said[0] == said[1]
     truth = read_truth(sim)
     straight, moved = (
-        _in_order(load(tmp_path / name / "result.npz"), truth) for name in ("straight", "turned")
+        _order_items(load(tmp_path / name / "result.npz"), truth) for name in ("straight", "turned")
     )
     assert moved.response_names == straight.response_names
     np.testing.assert_array_equal(moved.q_matrix, straight.q_matrix)

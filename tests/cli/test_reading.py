@@ -195,7 +195,10 @@ def test_yes_and_no_are_read_as_1_and_0_throughout(hidag, tmp_path, answers):
         "yes or true is read as 1 and no or false as 0 in item0 and item1\n"
     )
     reasons = load(tmp_path / "fit" / "result.npz").family_reasons
-    assert reasons[1:3] == ("holds only 0 and 1, read from yes and no or so", "holds only 0 and 1")
+    assert reasons[1:3] == (
+        "holds only 0 and 1, read from words such as yes and no",
+        "holds only 0 and 1",
+    )
     for command in ("classify", "errors"):
         assert hidag(command, tmp_path / "fit", table).exit_code == 0
     assert hidag("goodness", tmp_path / "fit", table, "--tables", 2).exit_code == 0
@@ -222,7 +225,10 @@ def test_yes_and_no_in_parquet_are_noted(hidag, tmp_path, answers):
         "yes or true is read as 1 and no or false as 0 in item0 and item1\n"
     )
     reasons = load(tmp_path / "fit" / "result.npz").family_reasons
-    assert reasons[1:3] == ("holds only 0 and 1, read from yes and no or so", "holds only 0 and 1")
+    assert reasons[1:3] == (
+        "holds only 0 and 1, read from words such as yes and no",
+        "holds only 0 and 1",
+    )
 
 
 def test_codes_are_read_item_by_item():

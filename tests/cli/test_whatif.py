@@ -29,7 +29,7 @@ def run(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def test_setting_and_seeing_are_told_apart(saved, tmp_path):
+def test_interventions_differ_from_conditions(saved, tmp_path):
     done = run("whatif", saved, "--do", "Z3=1", "--json")
     seen = run("whatif", saved, "--given", "Z3=1", "--json")
     assert done.exit_code == seen.exit_code == 0
@@ -38,7 +38,7 @@ def test_setting_and_seeing_are_told_apart(saved, tmp_path):
     assert after["Z1"]["low"] == pytest.approx(after["Z1"]["before"])
     assert given["Z1"]["before"] != pytest.approx(after["Z1"]["before"], abs=0.05)
     text = run("whatif", saved, "--do", "Z3=1", "--out", tmp_path / "answer.csv")
-    assert "what follows if Z3 = 1 is brought about in everybody" in text.output
+    assert "intervention in the whole population: Z3 = 1" in text.output
     assert "6 others do not change" in text.output
     with (tmp_path / "answer.csv").open() as stream:
         assert len(list(csv.DictReader(stream))) == 12
@@ -58,23 +58,25 @@ def test_export_writes_networks(saved, tmp_path):
     assert (tmp_path / "n.gml").read_text().startswith("graph [")
 
 
-def test_export_says_what_a_network_does_not_show(tmp_path, as_result):
+def test_export_notes_what_the_network_omits(tmp_path, as_result):
     families = ("bernoulli", "gaussian") * 3
     law = random_law(chain_dag(2), rng=0)
     truth = make_truth(law, np.repeat(np.eye(2, dtype=int), 3, axis=0), families)
     fit = as_result(truth).save(tmp_path / "result.npz")
-    left_out = "3 of 6 items are left out, as they have no short table of values: X2, X4 and X6"
+    omitted = (
+        "3 of 6 items are omitted because they have no finite table of probabilities: X2, X4 and X6"
+    )
     told = run("export", fit, "--items", "--out", tmp_path / "n.bif")
     assert told.output == (
-        f"wrote {tmp_path / 'n.bif'}\n1 edge has a direction there that the data leave open: one "
-        f"of 2 graphs that explain the data alike\n{left_out}\n"
+        f"wrote {tmp_path / 'n.bif'}\n1 edge has a direction in this file that the data do not "
+        f"identify: it is one of 2 equivalent graphs\n{omitted}\n"
     )
     told = run("export", fit, "--items", "--format", "dot")
     assert told.stdout.startswith("digraph {")
     assert told.stderr == (
-        "hidag: warning: 1 edge has no arrow head, as the data leave the direction open; the "
-        "tables are those of one of 2 graphs that explain the data alike\n"
-        f"hidag: warning: {left_out}\n"
+        "hidag: warning: 1 edge has no direction because the data do not identify it; the "
+        "tables refer to one of 2 equivalent graphs\n"
+        f"hidag: warning: {omitted}\n"
     )
 
 
@@ -104,12 +106,12 @@ def test_export_says_that_a_network_is_not_the_fitted_law(tmp_path, as_result):
         (("whatif", "--do", "Z1=1,Z1=0"), "--do names Z1 twice"),
         (
             ("whatif",),
-            "say what is set or known: --do Z1=1, --given Z2=0, or --effects for a table of all "
-            "average effects",
+            "there is no intervention and no condition; use --do Z1=1, --given Z2=0, or --effects "
+            "for all average effects",
         ),
         (
             ("whatif", "--effects", "--do", "Z1=1"),
-            "--effects asks for all average effects: leave --do and --given out",
+            "--effects computes all average effects and takes neither --do nor --given",
         ),
         (("whatif", "--do", "Z1=7"), "Z1=7 is not a level of Z1: its levels are 0 to 1"),
         (
@@ -118,7 +120,7 @@ def test_export_says_that_a_network_is_not_the_fitted_law(tmp_path, as_result):
         ),
     ],
 )
-def test_bad_questions_end_with_one_sentence(saved, words, sentence):
+def test_invalid_questions_give_one_sentence(saved, words, sentence):
     found = run(words[0], saved, *words[1:])
     assert found.exit_code == 1
     assert found.stderr.strip() == f"hidag: {sentence}"
@@ -160,12 +162,12 @@ def test_effects_on_items_in_tiny_units_are_told(in_mol):
 def test_a_name_with_a_comma_can_be_given(in_mol):
     told = run("whatif", in_mol, "--given", "mol, blood=1e-9,Z2=1")
     assert told.exit_code == 0, told.output
-    assert told.output.startswith("what is to be expected given mol, blood = 1e-9, Z2 = 1\n")
+    assert told.output.startswith("given: mol, blood = 1e-9, Z2 = 1\n")
 
 
-def test_yes_is_given_as_tables_say_it(saved):
+def test_yes_is_a_condition_as_in_tables(saved):
     in_words = run("whatif", saved, "--given", "X1=yes").output.splitlines()
-    assert in_words[0] == "what is to be expected given X1 = yes"
+    assert in_words[0] == "given: X1 = yes"
     assert in_words[1:] == run("whatif", saved, "--given", "X1=1").output.splitlines()[1:]
     refused = run("whatif", saved, "--given", "X1=perhaps")
     assert refused.exit_code == 1
@@ -180,7 +182,7 @@ def test_the_latents_that_change_come_first(tmp_path, as_result):
     assert "23 others do not change" in told
 
 
-def test_values_that_cannot_be_are_said_to_be_so(in_mol):
+def test_impossible_and_extreme_values(in_mol):
     told = run("whatif", in_mol, "--given", "a=1e300")
     assert told.exit_code == 1
     assert told.stderr == (
@@ -188,14 +190,14 @@ def test_values_that_cannot_be_are_said_to_be_so(in_mol):
         "that its density is zero in every latent state\n"
     )
     told = run("whatif", in_mol, "--given", "a=1e6")
-    assert "a = 1e6 is far outside of what the fit expects" in told.output
-    assert "far outside" not in run("whatif", in_mol, "--given", "a=1").output
+    assert "standard deviations from the mean: the result is an extrapolation" in told.output
+    assert "extrapolation" not in run("whatif", in_mol, "--given", "a=1").output
 
 
-def test_a_folder_that_is_not_there_is_named(saved, tmp_path):
+def test_a_missing_folder_is_named(saved, tmp_path):
     told = run("whatif", saved, "--do", "Z1=1", "--out", tmp_path / "none" / "a.csv")
     assert told.stderr == (
-        f"hidag: there is no folder {tmp_path / 'none'}; make it, or choose another --out\n"
+        f"hidag: there is no folder {tmp_path / 'none'}; create it, or choose another --out\n"
     )
 
 

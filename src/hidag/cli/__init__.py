@@ -1,17 +1,17 @@
-"""The command line: `hidag fit`, `simulate`, `evaluate`, `study`, `app`, `demo` and others."""
+"""The command line of hidag, ``hidag COMMAND``; the commands are in `hidag.cli.commands`."""
 
 from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
 
-#: What the commands need beyond the library. All of it is asked for before anything is done: a fit
-#: that cannot write its pictures and its page in the end is work lost.
+#: Packages that the commands need beyond the library's. They are checked first: a fit that cannot
+#: write its figures and its report would be wasted.
 _PACKAGES = ("typer", "rich", "pyarrow", "matplotlib", "jinja2")
 
 
 def main() -> None:
-    """Run the command line; the packages it needs beyond the library's are asked for by name."""
+    """Run the command line, or name a required package that is missing."""
     for package in _PACKAGES:
         if not _is_installed(package):
             sys.exit(
@@ -26,10 +26,10 @@ def main() -> None:
 
 
 def _is_installed(package: str) -> bool:
-    """Return whether a package is there, without loading it: some take long."""
+    """Return whether a package is installed, without importing it."""
     try:
         return find_spec(package) is not None
-    except ValueError:  # what find_spec says of a package that was loaded in an unusual way
+    except ValueError:  # the package was imported without a spec
         return False
 
 

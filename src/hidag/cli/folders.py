@@ -1,4 +1,4 @@
-"""Result folders: checked before the work, filled at once after it."""
+"""Output folders: checked before the computation, filled atomically after it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from hidag.exceptions import FileError
 
-#: Writes one file at the path it is given.
+#: Writes one file at the given path.
 Writer = Callable[[Path], object]
 
-#: The file that tells a folder with a fit.
+#: The file that identifies the folder of a fit.
 FIT_SIGN = "result.npz"
 _STAGE = ".hidag-part-"
 
@@ -26,61 +26,75 @@ def check_folder(
     *,
     sign: str | None = None,
 ) -> None:
-    """Make sure that files can be written into a folder, before any long work.
+    """Check, before any long computation, that files can be written into a folder.
 
-    A folder that is not there yet is not there afterwards either: work that is refused later on
-    leaves nothing behind.
+    A folder that does not exist is not created yet.
 
     Parameters
     ----------
     folder : Path
     names : iterable of str
-        Of the files that may be written.
+        Files that may be written.
     inputs : iterable of Path or None
-        Files that were read; none of them may be among those that will be written.
+        Files that the command reads and must not overwrite.
     sign : str, optional
-        The file that tells a folder we filled before, whose files may be written anew. Without it
-        there, files of our names are somebody else's and stay.
+        The file that identifies a folder of an earlier run. Without it in the folder, existing
+        files with these names are not overwritten.
 
     Raises
     ------
     FileError
-        If it cannot be made or written to, or a file that is not ours would be overwritten.
+        If the folder cannot be written to, or a file would be overwritten.
     """
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
         finally:
-            for path in made:
+            for path in created:
                 with suppress(OSError):
                     path.rmdir()
     except OSError as error:
-        raise FileError(
-            f"cannot write into the folder {folder}: {error.strerror or error}; choose another one "
-            "with --out"
-        ) from error
+        raise _cannot_write(folder, error) from error
     read = [path for path in inputs if path is not None]
     for name in names:
         target = (folder / name).resolve()
         if is_one_of(target, read):
             raise FileError(
-                f"the results would overwrite {folder / name}, which this command reads; choose "
-                "another folder with --out"
+                "overwrites-input",
+                "the results would overwrite {path}, which this command reads",
+                advice="choose another folder with --out",
+                path=folder / name,
             )
         if target.is_dir():
-            raise FileError(f"cannot write {folder / name}: there is a folder of that name")
+            raise FileError(
+                "is-folder",
+                "cannot write {path}: there is a folder of that name",
+                path=folder / name,
+            )
         if sign is not None and target.exists() and not (folder / sign).exists():
             raise FileError(
-                f"the results would overwrite {folder / name}, which no earlier run has written; "
-                "choose another folder with --out"
+                "overwrites-other-file",
+                "the results would overwrite {path}, which no earlier run has written",
+                advice="choose another folder with --out",
+                path=folder / name,
             )
+
+
+def _cannot_write(folder: Path, error: OSError) -> FileError:
+    return FileError(
+        "cannot-write-folder",
+        "cannot write into the folder {folder}: {reason}",
+        advice="choose another one with --out",
+        folder=folder,
+        reason=error.strerror or error,
+    )
 
 
 def is_one_of(target: Path, files: Iterable[Path]) -> bool:
-    """Return whether a path leads to one of these files, links of either kind followed."""
+    """Return whether a path leads to one of these files, also through links."""
     for file in files:
         if target.resolve() == file.resolve():
             return True
@@ -90,18 +104,16 @@ def is_one_of(target: Path, files: Iterable[Path]) -> bool:
 
 
 def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> list[Path]:
-    """Write all files aside, then move each to its place, and return their paths.
-
-    The folder is made if need be.
+    """Write files into a temporary folder, move them to their folder and return their paths.
 
     Parameters
     ----------
     folder : Path
+        Created if needed.
     files : mapping from name to writer
-        Moved in this order, so that the last one tells that the others are there.
+        Moved in this order, so that the last one marks a complete folder.
     known : iterable of str
-        Names that an earlier run may have left; those not written now are removed, so that no
-        folder holds files of two runs.
+        Files that an earlier run may have left; those not written now are removed.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,15 +124,10 @@ def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str])
             for name in known:
                 if name not in files:
                     (folder / name).unlink(missing_ok=True)
-            written = []
             for name in files:
                 os.replace(stage / name, folder / name)
-                written.append(folder / name)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
     except OSError as error:
-        raise FileError(
-            f"cannot write into the folder {folder}: {error.strerror or error}; choose another one "
-            "with --out"
-        ) from error
-    return written
+        raise _cannot_write(folder, error) from error
+    return [folder / name for name in files]

@@ -5,173 +5,197 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hidag.cli.console import columns, say
-from hidag.data.type_inference import AS_SCORES
+from hidag.data.item_types import GIVEN_FAMILY
+from hidag.data.sample_weights import MANY_EMPTY_ROWS, describe_empty_rows
 from hidag.formatting import format_number, plural, shorten
 from hidag.identifiability.findings import join_names
 from hidag.measurement.families import default_family
-from hidag.reporting.fit_description import count_families, format_edges
-from hidag.reporting.model_description import (
+from hidag.reporting import (
     all_binary,
+    count_families,
     describe_effects,
+    format_edges,
     list_interactions,
     summarize_latents,
 )
 from hidag.results import FitResult
 
-#: Longer matrices are cut on the terminal; the files hold them whole.
-_SHOWN_ITEMS = 40
-_SHOWN_LATENTS = 16
-_SHOWN_NAMES = 4
-_SHOWN_LEVELS = 8
-_LONGEST_NAME = 24
+#: Larger matrices are summarized; the files contain them.
+_MAX_ITEMS = 40
+_MAX_LATENTS = 16
+_MAX_NAMES = 4
+_MAX_LEVELS = 8
+_MAX_NAME_LENGTH = 24
 
 
-def say_types(result: FitResult) -> None:
-    """Print the families of the items, alike ones in one line."""
-    n_given = sum(reason == "set by the user" for reason in result.family_reasons)
-    how = "given" if n_given == len(result.families) else "inferred"
-    if 0 < n_given < len(result.families):
-        how = f"{n_given} given, {len(result.families) - n_given} inferred"
+def say_result(result: FitResult, values: NDArray[np.float64] | None = None) -> None:
+    """Print a fit.
+
+    Parameters
+    ----------
+    result : FitResult
+    values : ndarray, shape (N, J), optional
+        Data of the fit, for a hint on whole numbers that are treated as continuous.
+    """
+    say_types(result, values)
+    say()
+    _say_levels(result)
+    _say_q(result)
+    say()
+    _say_effects(result)
+    _say_graph(result)
+    say()
+    say_convergence(result)
+
+
+def say_data(result: FitResult, table: Path) -> None:
+    """Print the size of the data and how the number of latents was selected."""
+    say(
+        f"{table}: {result.n_samples:,} rows, {plural(len(result.item_names), 'item')}, "
+        f"{result.missing_share:.1%} of the cells missing"
+    )
+    # Many empty rows are a warning of the fit.
+    if 0 < result.n_unanswered <= MANY_EMPTY_ROWS * result.n_samples:
+        say(describe_empty_rows(result.n_unanswered, result.n_samples))
+    if result.n_latents_reason:
+        say(f"number of latents: {len(result.latent_names)}, as {result.n_latents_reason}")
+
+
+def say_types(result: FitResult, values: NDArray[np.float64] | None = None) -> None:
+    """Print the types of the items; arguments as in `say_result`."""
+    given = np.array([reason == GIVEN_FAMILY for reason in result.family_reasons])
+    how = "given" if given.all() else "inferred"
+    if 0 < given.sum() < len(given):
+        how = f"{given.sum()} given, {(~given).sum()} inferred"
     say(f"types ({how})")
     rows = []
     for family, count, meaning in count_families(result):
         names = [n for n, f in zip(result.item_names, result.families, strict=True) if f == family]
-        more = f", ... {names[-1]}" if count > _SHOWN_NAMES else ""
-        shown = ", ".join(names[: _SHOWN_NAMES - 1] if more else names) + more
+        more = f", ... {names[-1]}" if count > _MAX_NAMES else ""
+        shown = ", ".join(names[: _MAX_NAMES - 1] if more else names) + more
         rows.append([f"  {family}", str(count), f"{meaning}: {shown}"])
     for line in columns(rows, right=(1,)):
         say(line)
-    reasons = zip(result.item_names, result.family_reasons, strict=True)
-    scores = [name for name, reason in reasons if AS_SCORES in reason]
+    if values is None:
+        return
+    continuous = np.array(result.families) == default_family("real")
+    whole = np.all((values == np.round(values)) | np.isnan(values), axis=0)
+    scores = [result.item_names[j] for j in np.flatnonzero(continuous & whole & ~given)]
     if scores:
-        # The one guess that stands between two families of which either could be meant.
         say(
-            f"  whole numbers {AS_SCORES}: {join_names(scores, limit=_SHOWN_NAMES)}; say --family "
-            f"ITEM={default_family('count')} if an item counts something"
+            f"  whole numbers treated as continuous: {join_names(scores, limit=_MAX_NAMES)}; use "
+            f"--family ITEM={default_family('count')} for counts"
         )
 
 
-def say_levels(result: FitResult) -> None:
-    """Print how common the levels of the latents are; nothing where all latents are binary."""
+def _say_levels(result: FitResult) -> None:
+    """Print the distribution of the latents, unless all are binary."""
     if all_binary(result):
         return
-    say("levels of the latents, and the share of rows at each")
-    shown = min(max(result.terms.levels), _SHOWN_LEVELS)
-    rows = [["", *(str(level) for level in range(shown))]]
-    latents = summarize_latents(result)[:_SHOWN_LATENTS]
-    for name, one in zip(cut_apart([one.name for one in latents]), latents, strict=True):
+    say("latent distribution: probability of each level")
+    shown = min(max(result.terms.levels), _MAX_LEVELS)
+    rows = [["", *(str(level) for level in range(shown)), ""]]
+    latents = summarize_latents(result)[:_MAX_LATENTS]
+    for name, one in zip(shorten_names([one.name for one in latents]), latents, strict=True):
         more = "..." if len(one.shares) > shown else ""
         shares = [f"{share:.3f}" for share in one.shares[:shown]]
         rows.append([name, *shares, *[""] * (shown - len(shares)), more])
-    rows[0].append("")
     for line in columns(rows, right=range(1, shown + 1)):
         say(f"  {line}".rstrip())
-    if len(result.latent_names) > _SHOWN_LATENTS:
-        say(f"  ... {len(result.latent_names) - _SHOWN_LATENTS} more in latent_tables.csv")
+    if len(result.latent_names) > _MAX_LATENTS:
+        say(f"  ... {len(result.latent_names) - _MAX_LATENTS} more in latent_tables.csv")
     say()
 
 
-def say_effects(result: FitResult) -> None:
-    """Print which effects were fitted and the interactions that are in; nothing for main ones."""
+def _say_effects(result: FitResult) -> None:
+    """Print the interactions, unless only main effects were fitted."""
     found = list_interactions(result)
     if not found and result.settings.get("effects", "main") in ("main", "acdm", 1):
         return
     say(describe_effects(result))
     if found:
         rows = [["  item", "interaction", "coefficient", "rarest combination"]]
-        names = cut_apart([one.item for one in found[:_SHOWN_ITEMS]])
+        names = shorten_names([one.item for one in found[:_MAX_ITEMS]])
         rows += [
             [f"  {name}", one.term, format_number(one.coefficient), one.describe_rarest()]
             for name, one in zip(names, found, strict=False)
         ]
         for line in columns(rows, right=(2, 3)):
             say(line)
-    if len(found) > _SHOWN_ITEMS:
-        say(f"  ... {len(found) - _SHOWN_ITEMS} more in loadings.csv")
+    if len(found) > _MAX_ITEMS:
+        say(f"  ... {len(found) - _MAX_ITEMS} more in loadings.csv")
     say()
 
 
-def say_q(result: FitResult, *, heading: str = "Q (which latent drives which item)") -> None:
-    """Print Q, or how many items each latent has where Q is large."""
+def _say_q(result: FitResult) -> None:
+    """Print Q, or the number of items of each latent if Q is large."""
     q, names = result.q_matrix, result.latent_names
-    if q.shape[0] > _SHOWN_ITEMS or q.shape[1] > _SHOWN_LATENTS:
+    heading = "Q-matrix (which latent each item measures)"
+    if q.shape[0] > _MAX_ITEMS or q.shape[1] > _MAX_LATENTS:
         say(f"{heading}: {int(q.sum()):,} of {q.size:,} entries")
         rows = [
             [f"  {name}", plural(int(q[:, k].sum()), "item")]
-            for k, name in enumerate(cut_apart(names))
+            for k, name in enumerate(shorten_names(names))
         ]
         for line in columns(rows, right=(1,)):
             say(line)
         return
     say(heading)
-    for line in q_lines(q.tolist(), result.item_names, names):
+    for line in format_q(q.tolist(), result.item_names, names):
         say(f"  {line}")
 
 
-def q_lines(q: Sequence[Sequence[int]], items: Sequence[str], latents: Sequence[str]) -> list[str]:
-    """Return Q as lines: 1 where a latent drives an item, a point elsewhere."""
-    rows = [["", *cut_apart(latents)]]
+def format_q(q: Sequence[Sequence[int]], items: Sequence[str], latents: Sequence[str]) -> list[str]:
+    """Return Q as lines, with a point for each 0."""
+    rows = [["", *shorten_names(latents)]]
     rows += [
         [item, *("1" if entry else "." for entry in row)]
-        for item, row in zip(cut_apart(items), q, strict=True)
+        for item, row in zip(shorten_names(items), q, strict=True)
     ]
     return columns(rows, right=range(1, len(latents) + 1))
 
 
-def say_graph(result: FitResult) -> None:
-    """Print the graph in words."""
+def _say_graph(result: FitResult) -> None:
+    """Print the edges of the graph."""
     if len(result.latent_names) == 1:
-        say("graph among the latents: none, there is a single latent")
+        say("graph: none, there is a single latent")
         return
-    edges = format_edges(result.graph)
-    n_free = len(result.graph.undirected_edges)
-    note = " (-> cause and effect, - direction not determined)" if n_free else ""
-    say(f"graph among the latents{note}")
-    for edge in edges:
+    n_undirected = len(result.graph.undirected_edges)
+    note = " (-> cause and effect, - direction not identified)" if n_undirected else ""
+    say(f"graph of the latents{note}")
+    for edge in format_edges(result.graph) or ["no edges"]:
         say(f"  {edge}")
-    if not edges:
-        say("  no edges")
 
 
-def say_numbers(result: FitResult) -> None:
-    """Print how good the fit is and how it was found."""
-    steps = "step" if result.n_iter == 1 else "steps"
+def say_convergence(result: FitResult) -> None:
+    """Print the log-likelihood and how many starts reached it."""
+    iterations = plural(result.n_iter, "iteration")
     if math.isnan(result.log_likelihood):
-        say(f"latents sampled for {result.n_iter} {steps}; the log-likelihood is not computed")
+        say(f"latents sampled in {iterations}; the log-likelihood is not computed")
     else:
-        say(f"log-likelihood {result.log_likelihood:,.2f} after {result.n_iter} {steps}")
+        say(f"log-likelihood {result.log_likelihood:,.2f} after {iterations}")
     if len(result.starts) < 2 or result.all_starts_stopped:
-        # The only one is the best of its kind, and where none settled nobody knows the best.
         return
-    given_up = len(result.starts) - result.n_finished
-    after = f" ({given_up} were given up after a rough look)" if given_up else ""
-    say(f"{result.n_reached} of {len(result.starts)} starts reached the best solution{after}")
+    stopped = len(result.starts) - result.n_finished
+    early = f" ({stopped} were stopped early)" if stopped else ""
+    say(f"{result.n_reached} of {len(result.starts)} starts reached the best solution{early}")
 
 
-def say_result(result: FitResult) -> None:
-    """Print all of a fit."""
-    say_types(result)
-    say()
-    say_levels(result)
-    say_q(result)
-    say()
-    say_effects(result)
-    say_graph(result)
-    say()
-    say_numbers(result)
-
-
-def cut_apart(names: Sequence[str]) -> list[str]:
-    """Return names short enough for a column, as long as it takes to tell them from each other."""
-    longest = dict.fromkeys(names, _LONGEST_NAME)
+def shorten_names(names: Sequence[str]) -> list[str]:
+    """Return names that fit into a column and remain distinct."""
+    lengths = dict.fromkeys(names, _MAX_NAME_LENGTH)
     while True:
-        # Points, as not every terminal has the letter for them.
-        texts = {name: shorten(name, length, "...") for name, length in longest.items()}
+        # ASCII dots, since not every terminal encoding has the ellipsis.
+        texts = {name: shorten(name, length, "...") for name, length in lengths.items()}
         seen = Counter(texts.values())
-        alike = [name for name, text in texts.items() if seen[text] > 1]
-        if not alike:
+        ambiguous = [name for name, text in texts.items() if seen[text] > 1]
+        if not ambiguous:
             return [texts[name] for name in names]
-        for name in alike:
-            longest[name] += 1
+        for name in ambiguous:
+            lengths[name] += 1

@@ -27,6 +27,8 @@ from hidag.measurement.families import ITEM_TYPES, item_type
 from hidag.measurement.families.registry import family_names, split_name
 
 _AUTO = "auto"
+#: Reason of a family that the user gave.
+GIVEN_FAMILY = "set by the user"
 _MAX_NAMES, _MAX_VALUES = 5, 8
 
 
@@ -159,7 +161,7 @@ def resolve_families(
     for item, (name, word) in enumerate(zip(observations.names, given, strict=True)):
         if word != _AUTO:
             families.append(_with_argument(word, observations, item, weights))
-            reasons.append("set by the user")
+            reasons.append(GIVEN_FAMILY)
             continue
         guess = infer_family(observations.column(item), padded=name in observations.padded)
         if guess.family is None:

@@ -13,7 +13,7 @@ from typing import Any
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, status_line
 from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
 from hidag.cli.messages import join_command
-from hidag.cli.output_files import number, write_csv
+from hidag.cli.output_files import write_csv
 from hidag.plotting.figure import Format, render_figure
 from hidag.reporting.content import Table
 from hidag.reporting.fit_description import format_edges
@@ -129,11 +129,7 @@ def _write_figure(path: Path, *, figure: ReportFigure, ending: Format) -> None:
 
 
 def _write_table(path: Path, *, table: Table) -> None:
-    rows = (
-        [number(value) if isinstance(value, float) else value for value in row]
-        for row in table.rows
-    )
-    write_csv(path, table.header, rows)
+    write_csv(path, table.header, table.rows)
 
 
 def _written_before(folder: Path) -> list[str]:

@@ -1,1 +1,5 @@
-"""One module for each command of the command line."""
+"""The commands, one module for each group of related ones.
+
+A module defines its commands on ``app``, with options beside them. To keep ``--help`` fast it
+imports the library inside the functions that use it.
+"""

@@ -1,83 +1,144 @@
-"""`hidag demo assessment`: fitted as a newcomer would, then held against its truth."""
+"""`hidag demo`: simulated data, a fit with default settings, and a comparison with the truth."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-from functools import partial
+from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from hidag.cli.commands.fit import fit_source, typed_command
-from hidag.cli.commands.simulate import SIMULATION_FILES, simulation_files
-from hidag.cli.console import columns, say, show_warning
-from hidag.cli.data_source import read_source
-from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
-from hidag.cli.output_files import FIT_FILES, fit_files
-from hidag.cli.result_text import q_lines, say_numbers, say_types
-from hidag.latent.laws import NetworkLaw
-from hidag.latent.state_space import StateSpace
-from hidag.metrics.evaluation import Evaluation, evaluate
-from hidag.plotting.figure import render_png, size_of_graph, size_of_q
-from hidag.plotting.graph import plot_graph
-from hidag.plotting.q_matrix import plot_q
-from hidag.reporting.assembly import assemble_report
-from hidag.reporting.fit_description import format_edges, list_concerns
-from hidag.results import FitResult
-from hidag.simulation.truth import Truth, simulate
-from hidag.structure.graphs import CPDAG
+from hidag.exceptions import HidagError
 
+if TYPE_CHECKING:
+    from hidag.cli.folders import Writer
+    from hidag.metrics.evaluation import Evaluation
+    from hidag.results import FitResult
+    from hidag.simulation.truth import Truth
+    from hidag.structure.graphs import CPDAG
+
+app = typer.Typer()
+
+#: Entry points of functions that other packages offer to commands.
+_FUNCTIONS = "hidag.functions"
 N_ROWS = 1500
 MISSING = 0.04
 SKILLS = ("Reading", "Arithmetic", "Word problems", "Fluency")
-#: Two causes of one skill, which in turn speeds up the work: all directions can be told.
+#: Two causes of one skill, which has an effect itself: all directions are identified.
 PARENTS = ((), (), (0, 1), (2,))
 COMPARISONS = ("graph_and_truth.png", "q_and_truth.png")
 
 
+class Demo(StrEnum):
+    """The demonstrations."""
+
+    seesaw = "seesaw"
+    assessment = "assessment"
+
+
+@app.command()
+def demo(
+    which: Annotated[
+        Demo,
+        typer.Argument(
+            help="seesaw: latent causes of images. assessment: skills behind the answers, counts "
+            "and response times of a test."
+        ),
+    ] = Demo.seesaw,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for results and figures.", show_default="demo or demo-assessment"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same demo.")] = 1,
+) -> None:
+    """Simulate data, fit them, and compare the estimate with the truth."""
+    if which is Demo.seesaw:
+        _registered_function("demo_seesaw")(out or Path("demo"), seed=seed)
+    else:
+        run_assessment(out or Path("demo-assessment"), seed)
+
+
+def _registered_function(name: str) -> Any:
+    """Return the function that a package registered under this name."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=_FUNCTIONS, name=name):
+        return point.load()
+    raise HidagError(
+        "missing-entry-point",
+        "no installed package offers {name!r}",
+        advice="install hidag again",
+        name=name,
+    )
+
+
 def run_assessment(out: Path, seed: int) -> None:
-    """Carry out `hidag demo assessment`."""
-    begun = time.monotonic()
+    """Run `hidag demo assessment`."""
+    import time
+    from dataclasses import replace
+
+    import numpy as np
+
+    from hidag.cli.commands.fit import fit_source, typed_command
+    from hidag.cli.commands.simulation import SIMULATION_FILES, simulation_files
+    from hidag.cli.console import say, show_warning
+    from hidag.cli.data_source import read_source
+    from hidag.cli.folders import FIT_SIGN, check_folder, fill_folder
+    from hidag.cli.messages import render
+    from hidag.cli.output_files import FIT_FILES, fit_files
+    from hidag.cli.result_text import say_types
+    from hidag.metrics.evaluation import evaluate
+    from hidag.reporting import assemble_report, list_concerns
+    from hidag.simulation.truth import simulate
+
+    start = time.monotonic()
     data_folder = out / "data"
     check_folder(data_folder, SIMULATION_FILES, sign=SIMULATION_FILES[-1])
     check_folder(out, (*FIT_FILES, *COMPARISONS), sign=FIT_SIGN)
-    for_rows, for_fit = np.random.SeedSequence(seed).generate_state(2)
+    row_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
     truth = assessment()
-    data = simulate(truth, N_ROWS, rng=int(for_rows), missing=MISSING)
-    files = simulation_files(data)
-    # The newcomer's table comes without types; only times are declared, below.
+    files = simulation_files(simulate(truth, N_ROWS, rng=int(row_seed), missing=MISSING))
+    # As a user's table, it comes without types; only times are declared below.
     del files["types.csv"]
     fill_folder(data_folder, files, SIMULATION_FILES)
     say(f"A simulated assessment: {N_ROWS:,} pupils, {truth.n_items} items, {MISSING:.0%} missing.")
     say(f"  hidag fit {data_folder} --latents {truth.n_latents} --family 'seconds_*=lognormal'\n")
 
     source = read_source(data_folder, None, None)
-    result, values, warnings = fit_source(
+    result, values, issued = fit_source(
         source,
         truth.n_latents,
         ("seconds_*=lognormal",),
-        {"random_state": int(for_fit), "n_starts": 5},
+        {"random_state": int(fit_seed), "n_starts": 5},
     )
-    for sentence in list_concerns(result, warnings):
-        show_warning(sentence)
+    for concern in list_concerns(result, issued):
+        show_warning(concern)
     say_types(result)
 
-    # The truth is looked at only from here on.
+    # The truth is not used before this line.
     evaluation = evaluate(result, truth)
     _say_comparison(result, truth, evaluation)
-    pictures = _comparison_pictures(result, truth, evaluation)
-    content = assemble_report(result, values, title="A small assessment", warnings=warnings)
-    written = fit_files(result, values, content=replace(content, command=typed_command()))
-    fill_folder(out, {**pictures, **written}, (*FIT_FILES, *COMPARISONS))
-    say(f"\n{time.monotonic() - begun:.0f} seconds; open {out / 'report.html'}, or look at")
+    content = assemble_report(
+        result, values, title="A small assessment", warnings=issued, render=render
+    )
+    written = fit_files(result, values, replace(content, command=typed_command()))
+    figures = _comparison_figures(result, truth, evaluation)
+    fill_folder(out, {**figures, **written}, (*FIT_FILES, *COMPARISONS))
+    say(f"\n{time.monotonic() - start:.0f} seconds; open {out / 'report.html'}, or the figures")
     for name in COMPARISONS:
         say(f"  {out / name}")
 
 
 def assessment() -> Truth:
-    """Return the truth: four skills, and answers, error counts and times that measure them."""
-    n_latents = len(SKILLS)
+    """Return the true model: four skills, measured by answers, counts and times."""
+    import numpy as np
+
+    from hidag.latent.laws import NetworkLaw
+    from hidag.latent.state_space import StateSpace
+    from hidag.simulation.truth import Truth
+
     tables = (
         np.array([0.45, 0.55]),
         np.array([0.5, 0.5]),
@@ -94,7 +155,7 @@ def assessment() -> Truth:
         ("points_essay", "poisson", 0.3, {0: 0.9, 3: 0.7}),
         ("seconds_test", "lognormal", 4.2, {1: -0.5, 3: -0.6}),
     ]
-    loadings = np.zeros((len(items), n_latents))
+    loadings = np.zeros((len(items), len(SKILLS)))
     for j, (_, _, _, slopes) in enumerate(items):
         for k, slope in slopes.items():
             loadings[j, k] = slope
@@ -104,75 +165,77 @@ def assessment() -> Truth:
         loadings,
         np.full(len(items), 0.16),
         tuple(item[1] for item in items),
-        NetworkLaw(StateSpace.binary(n_latents), PARENTS, tables),
+        NetworkLaw(StateSpace.binary(len(SKILLS)), PARENTS, tables),
         item_names=tuple(item[0] for item in items),
         latent_names=SKILLS,
     )
 
 
 def _say_comparison(result: FitResult, truth: Truth, evaluation: Evaluation) -> None:
+    from hidag.cli.console import columns, say
+    from hidag.cli.result_text import format_q, say_convergence
+    from hidag.reporting import format_edges
+
     order = list(evaluation.permutation)
     flips = [" (levels reversed)" if flip else "" for flip in evaluation.flips]
-    say("\nfound latents, and the skills they turned out to be")
+    say("\nestimated latents and the true skills")
     for k, skill in enumerate(truth.latent_names):
         say(f"  {result.latent_names[order[k]]} is {skill}{flips[k]}")
-    say("\nQ: found, and the truth")
-    found = q_lines(result.q_matrix[:, order].tolist(), truth.item_names, truth.latent_names)
-    true = q_lines(truth.q_matrix.tolist(), ("",) * truth.n_items, truth.latent_names)
+    say("\nQ: estimate and truth")
+    ours = format_q(result.q_matrix[:, order].tolist(), truth.item_names, truth.latent_names)
+    true = format_q(truth.q_matrix.tolist(), ("",) * truth.n_items, truth.latent_names)
     margin = min(len(line) - len(line.lstrip()) for line in true)
-    sides = zip(found, true, strict=True)
-    for line in columns([[ours, "|", theirs[margin:]] for ours, theirs in sides]):
+    pairs = zip(ours, true, strict=True)
+    for line in columns([[left, "|", right[margin:]] for left, right in pairs]):
         say(f"  {line}")
-    say("\ngraph among the latents: found, and the truth")
-    ours, theirs = format_edges(_named(result, truth, evaluation)), format_edges(truth.cpdag)
+    say("\ngraph: estimate and truth")
+    estimated = format_edges(_matched_graph(result, truth, evaluation))
+    expected = format_edges(truth.cpdag)
     rows = [
-        [edge if edge in ours else "", "|", edge if edge in theirs else ""]
-        for edge in dict.fromkeys([*theirs, *ours])
+        [edge if edge in estimated else "", "|", edge if edge in expected else ""]
+        for edge in dict.fromkeys([*expected, *estimated])
     ]
     for line in columns(rows):
         say(f"  {line}")
     say()
-    say_numbers(result)
+    say_convergence(result)
     say(evaluation.summary().split("\n")[0])
 
 
-def _named(result: FitResult, truth: Truth, evaluation: Evaluation) -> CPDAG:
-    """Return the graph that was found, under the names of the skills it was matched with."""
+def _matched_graph(result: FitResult, truth: Truth, evaluation: Evaluation) -> CPDAG:
+    """Return the estimated graph with the names of the skills."""
     return result.graph.permute(evaluation.permutation).rename(truth.latent_names)
 
 
-def _comparison_pictures(
+def _comparison_figures(
     result: FitResult, truth: Truth, evaluation: Evaluation
 ) -> dict[str, Writer]:
-    graph = _named(result, truth, evaluation)
-    order = list(evaluation.permutation)
+    import numpy as np
+
+    from hidag.plotting.figure import render_png, size_of_graph, size_of_q
+    from hidag.plotting.graph import plot_graph
+    from hidag.plotting.q_matrix import plot_q
+
+    graph = _matched_graph(result, truth, evaluation)
+    order = np.array(evaluation.permutation, dtype=np.intp)
     signs = np.where(evaluation.flips, -1.0, 1.0)
-    parameters = result.parameters.reordered(latents=np.array(order, dtype=np.intp))
-    loadings = parameters.loadings * signs
-
-    def draw(path: Path, picture: bytes) -> None:
-        path.write_bytes(picture)
-
+    loadings = result.parameters.reordered(latents=order).loadings * signs
+    graph_figure = render_png(
+        lambda ax: plot_graph(graph, ax, truth=truth.cpdag),
+        size_of_graph(graph, truth=truth.cpdag),
+        fill=True,
+    )
+    q_figure = render_png(
+        lambda ax: plot_q(
+            loadings,
+            ax,
+            truth=truth.q_matrix,
+            item_names=truth.item_names,
+            latent_names=truth.latent_names,
+        ),
+        size_of_q(*loadings.shape),
+    )
     return {
-        COMPARISONS[0]: partial(
-            draw,
-            picture=render_png(
-                lambda ax: plot_graph(graph, ax, truth=truth.cpdag),
-                size_of_graph(graph, truth=truth.cpdag),
-                fill=True,
-            ),
-        ),
-        COMPARISONS[1]: partial(
-            draw,
-            picture=render_png(
-                lambda ax: plot_q(
-                    loadings,
-                    ax,
-                    truth=truth.q_matrix,
-                    item_names=truth.item_names,
-                    latent_names=truth.latent_names,
-                ),
-                size_of_q(*loadings.shape),
-            ),
-        ),
+        COMPARISONS[0]: lambda path: path.write_bytes(graph_figure),
+        COMPARISONS[1]: lambda path: path.write_bytes(q_figure),
     }

@@ -1,28 +1,39 @@
-"""`hidag select`: how many hidden causes a table speaks for."""
+"""`hidag select`: compare numbers of latents by several criteria."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-from hidag.cli.console import collected_warnings, columns, say
-from hidag.cli.data_source import choose_families, families_for_all, read_source
-from hidag.cli.folders import Writer, check_folder, fill_folder
-from hidag.cli.output_files import number, write_csv
-from hidag.cli.read_options import ReadOptions
-from hidag.formatting import plural
-from hidag.model_selection.selection import COLUMNS, Selection
-from hidag.model_selection.selection import select as select_latents
-from hidag.plotting.figure import render_figure
-from hidag.plotting.selection import SIZE, plot_selection
+import typer
 
-#: selection.json comes last and tells that the others are there.
+from hidag.cli.options import (
+    ITEMS,
+    DroppedColumns,
+    IdColumn,
+    Jobs,
+    Json,
+    MissingCodes,
+    NoPlots,
+    Seed,
+    Types,
+    WeightsColumn,
+    Words,
+    parse_range,
+    parse_strengths,
+)
+
+if TYPE_CHECKING:
+    from hidag.cli.folders import Writer
+    from hidag.model_selection.selection import Selection
+
+app = typer.Typer()
+
+#: selection.json is written last and marks a complete folder.
 SELECT_FILES = ("selection.csv", "selection.png", "selection.svg", "selection.json")
-#: Columns that are printed, and under which headings.
+#: Printed columns with their headings and decimals.
 _PRINTED = {
     "latents": ("latents", 0),
     "eigenvalue": ("eigenvalue", 2),
@@ -39,109 +50,155 @@ _PRINTED = {
 }
 
 
-@dataclass(frozen=True)
-class SelectOrder:
-    """What the user asked for.
+@app.command(
+    epilog="Examples:\n\n"
+    "`hidag select answers.csv --latents 2..8 --out numbers`\n\n"
+    "`hidag select answers.csv --fits none` (from the correlations alone, in a second)"
+)
+def select(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV or Parquet file with one column per item; or a folder with "
+            "responses.csv and optionally types.csv.",
+            show_default=False,
+        ),
+    ],
+    latents: Annotated[
+        str | None,
+        typer.Option(
+            "--latents",
+            "-k",
+            help="Candidates: a range (2..8), or numbers separated by commas.",
+            show_default="1 to the largest number that the items can identify, at most 40",
+        ),
+    ] = None,
+    id_column: IdColumn = None,
+    weights: WeightsColumn = None,
+    missing: MissingCodes = None,
+    drop: DroppedColumns = None,
+    words: Words = None,
+    types: Types = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Type of all items, or ITEM=TYPE, as in `hidag fit`; may be given several times.",
+            show_default="auto",
+            rich_help_panel=ITEMS,
+        ),
+    ] = None,
+    fits: Annotated[
+        str,
+        typer.Option(
+            help="Candidates that are fitted: near (the estimate from the correlations), all, none."
+        ),
+    ] = "near",
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation; 0 omits it.")] = 3,
+    penalty_strengths: Annotated[
+        str | None,
+        typer.Option(
+            help="Penalty strengths to compare, separated by commas; auto selects one by itself.",
+            show_default="auto",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the table and the figure.", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    no_plots: NoPlots = False,
+    json_: Json = False,
+) -> None:
+    """Compare numbers of latents by several criteria and recommend one."""
+    from hidag.cli.console import collected_warnings, say
+    from hidag.cli.data_source import choose_families, families_for_all, read_source
+    from hidag.cli.folders import check_folder, fill_folder
+    from hidag.cli.read_options import ReadOptions
+    from hidag.model_selection.selection import select as select_latents
 
-    Attributes
-    ----------
-    table, types, out : Path or None
-    latents : sequence of int or None
-        Numbers to choose from.
-    reading : ReadOptions
-        What is said about the columns.
-    family : tuple of str
-        As `choose_families` takes them.
-    plots, as_json : bool
-    settings : mapping
-        Of `hidag.select`.
-    """
-
-    table: Path
-    latents: tuple[int, ...] | None
-    reading: ReadOptions
-    types: Path | None
-    family: tuple[str, ...]
-    out: Path | None
-    plots: bool
-    as_json: bool
-    settings: Mapping[str, Any]
-
-
-def run_select(order: SelectOrder) -> None:
-    """Carry out `hidag select`."""
+    candidates, strengths = parse_range(latents), parse_strengths(penalty_strengths)
     source = read_source(
-        order.table,
-        order.types,
+        table,
+        types,
         None,
-        use_folder_types=not families_for_all(order.family),
+        use_folder_types=not families_for_all(family or []),
         use_folder_q=False,
-        reading=order.reading,
+        reading=ReadOptions(
+            id_column, weights, tuple(missing or ()), tuple(drop or ()), tuple(words or ())
+        ),
     )
-    if order.out is not None:
-        check_folder(order.out, SELECT_FILES, source.files, sign=SELECT_FILES[-1])
-    families = choose_families(order.family, source.types, tuple(source.table.column_names))
-    if not order.as_json:
+    if out is not None:
+        check_folder(out, SELECT_FILES, source.files, sign=SELECT_FILES[-1])
+    if not json_:
         for note in source.notes:
             say(note)
     with collected_warnings():
-        found = select_latents(
+        selection = select_latents(
             source.table,
-            order.latents,
-            family=families,
+            candidates,
+            family=choose_families(family or [], source.types, tuple(source.table.column_names)),
             sample_weight=source.weights,
-            tell=None if order.as_json else lambda sentence: say(f"  {sentence}"),
-            **order.settings,
+            tell=None if json_ else lambda sentence: say(f"  {sentence}"),
+            fits=fits,
+            folds=folds,
+            penalty_strengths=strengths,
+            random_state=seed,
+            n_jobs=jobs,
         )
-    if order.as_json:
-        say(json.dumps(found.to_dict(), indent=1))
+    if json_:
+        say(json.dumps(selection.to_dict(), indent=1))
     else:
-        _say_selection(found)
-    if order.out is not None:
-        fill_folder(order.out, selection_files(found, plots=order.plots), SELECT_FILES)
-        if not order.as_json:
-            say(f"\nwrote the table and the picture into {order.out}")
+        _say_selection(selection)
+    if out is not None:
+        fill_folder(out, _selection_files(selection, plots=not no_plots), SELECT_FILES)
+        if not json_:
+            say(f"\nwrote the table and the figure into {out}")
 
 
-def selection_files(found: Selection, *, plots: bool = True) -> dict[str, Writer]:
+def _selection_files(selection: Selection, *, plots: bool) -> dict[str, Writer]:
     """Return a writer for each file of a selection, in the order of `SELECT_FILES`."""
+    from hidag.cli.output_files import write_csv
+    from hidag.model_selection.selection import COLUMNS
+    from hidag.plotting.figure import render_figure
+    from hidag.plotting.selection import SIZE, plot_selection
+
+    rows = [["" if v is None else v for v in row.values()] for row in selection.rows()]
+    text = json.dumps(selection.to_dict(), indent=1) + "\n"
+    draw = partial(plot_selection, selection)
     writers: dict[str, Writer] = {
-        "selection.csv": partial(
-            write_csv,
-            header=COLUMNS,
-            rows=(["" if v is None else number(v) for v in row.values()] for row in found.rows()),
-        ),
-        "selection.json": lambda path: path.write_text(
-            json.dumps(found.to_dict(), indent=1) + "\n", "utf-8"
-        ),
+        "selection.csv": lambda path: write_csv(path, COLUMNS, rows),
+        "selection.json": lambda path: path.write_text(text, "utf-8"),
     }
     if plots:
-        writers["selection.png"] = lambda path: path.write_bytes(
-            render_figure(partial(plot_selection, found), SIZE)
-        )
+        writers["selection.png"] = lambda path: path.write_bytes(render_figure(draw, SIZE))
         writers["selection.svg"] = lambda path: path.write_bytes(
-            render_figure(partial(plot_selection, found), SIZE, file_format="svg")
+            render_figure(draw, SIZE, file_format="svg")
         )
     return {name: writers[name] for name in SELECT_FILES if name in writers}
 
 
-def _say_selection(found: Selection) -> None:
-    say()
-    rows = found.rows()
-    shown = [name for name in _PRINTED if any(_text(row[name], 0) for row in rows)]
+def _say_selection(selection: Selection) -> None:
+    from hidag.cli.console import columns, say
+    from hidag.formatting import plural
+
+    rows = selection.rows()
+    shown = [name for name in _PRINTED if any(_format(row[name], 0) for row in rows)]
     lines = [[_PRINTED[name][0] for name in shown]]
-    lines += [[_text(row[name], _PRINTED[name][1]) for name in shown] for row in rows]
+    lines += [[_format(row[name], _PRINTED[name][1]) for name in shown] for row in rows]
+    say()
     for line in columns(lines, right=range(len(shown))):
         say(line)
     say()
-    for line in columns([[f"  {name}", str(k)] for name, k in found.votes.items()], right=(1,)):
+    votes = [[f"  {name}", str(k)] for name, k in selection.votes.items()]
+    for line in columns(votes, right=(1,)):
         say(line)
-    for one in found.candidates:
+    for one in selection.candidates:
         if one.reason is not None:
             say(f"  {plural(one.n_latents, 'latent')} could not be fitted: {one.reason}")
-    say(f"\nrecommended: {found.verdict()}")
+    say(f"\nrecommended: {selection.verdict()}")
 
 
-def _text(value: float | int | None, digits: int) -> str:
-    """Return a number as the table shows it; empty where there is none."""
-    return "" if value is None or value != value else f"{value:,.{digits}f}"
+def _format(value: float | int | None, decimals: int) -> str:
+    """Return a number with thousands separators; empty if there is none."""
+    return "" if value is None or value != value else f"{value:,.{decimals}f}"

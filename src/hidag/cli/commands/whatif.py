@@ -1,217 +1,281 @@
-"""`hidag whatif`: questions to a saved fit."""
+"""`hidag whatif` and `hidag export`: interventions on a saved fit, and its network as a file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from hidag.causal.causal_effects import average_effects
-from hidag.causal.exports import EXPORTS, items_without_table
-from hidag.causal.interventions import WhatIfResult, what_if
-from hidag.causal.item_outcomes import (
-    MEAN,
-    effect_sizes,
-    outcome_standard_deviations,
-    standardise_change,
-)
-from hidag.cli.commands.inspection import load_result
-from hidag.cli.console import collected_warnings, columns, say, show_warning
-from hidag.cli.messages import render
-from hidag.cli.options import parse_pairs
-from hidag.cli.output_files import check_file, jsonable, number, write_csv
-from hidag.cli.result_text import cut_apart
-from hidag.data.cells import BOOLEAN_WORDS
-from hidag.exceptions import Advice, FileError, SettingError
-from hidag.formatting import format_number, format_range, format_row
-from hidag.identifiability.findings import join_names
-from hidag.inference.asymptotic_draws import try_draw_asymptotic
-from hidag.measurement.families import item_type
-from hidag.results import FitResult
+from hidag.cli.options import FitFile, Json, NumbersFile, parse_pairs
+from hidag.exceptions import Advice, SettingError, invalid_setting
 
-_SHOWN_ROWS = 20
-#: Changes below this are not worth a line: of levels, and of items in their standard deviations,
-#: as what is small in mol is large in nanograms.
+if TYPE_CHECKING:
+    from hidag.causal.causal_effects import AverageEffects
+    from hidag.causal.interventions import WhatIfResult
+    from hidag.results import FitResult
+
+app = typer.Typer()
+
+_MAX_ROWS = 20
+#: Smaller changes are not printed: of probabilities, and of items in standard deviations.
 _NO_CHANGE = 5e-5
-#: Standard deviations from the mean at which no table of any size has a value.
-_FAR = 10.0
-#: Standard deviations of items by name and what is told of them.
+#: Standard deviations from the mean beyond which a given value is an extrapolation.
+_EXTRAPOLATION = 10.0
+#: Standard deviations of items, by name and outcome.
 _Spreads = Mapping[tuple[str, str], float]
+_Row = dict[str, Any]
 
 
-def run_whatif(
-    path: Path,
-    do: Sequence[str],
-    given: Sequence[str],
-    *,
-    effects: bool,
-    draws: int,
-    out: Path | None,
-    as_json: bool,
+@app.command(
+    epilog="Examples:\n\n"
+    "`hidag whatif fit --do Z1=1`\n\n"
+    "`hidag whatif fit --do Z1=1 --given Z2=0 --out answer.csv`\n\n"
+    "`hidag whatif fit --effects`"
+)
+def whatif(
+    result: FitFile,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--do",
+            help="Intervention on a latent: Z1=1; may be given several times, or several "
+            "separated by commas.",
+            show_default=False,
+        ),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Condition on a latent or an item: Z2=0. With --do the condition holds after the "
+            "intervention.",
+            show_default=False,
+        ),
+    ] = None,
+    effects: Annotated[
+        bool,
+        typer.Option("--effects", help="Print the average causal effects of all latents instead."),
+    ] = False,
+    draws: Annotated[
+        int,
+        typer.Option(min=0, help="Draws for the intervals of --effects; 0 omits the intervals."),
+    ] = 200,
+    out: NumbersFile = None,
+    json_: Json = False,
 ) -> None:
-    """Carry out `hidag whatif`."""
+    """Compute the distribution after an intervention, or given an observation."""
+    from hidag.cli.output_files import check_file, load_result
+
     if not do and not given and not effects:
         raise SettingError(
-            "say what is set or known: --do Z1=1, --given Z2=0, or --effects for a table of all "
-            "average effects"
+            "no-question",
+            "there is no intervention and no condition",
+            advice="use --do Z1=1, --given Z2=0, or --effects for all average effects",
         )
     if effects and (do or given):
-        raise SettingError("--effects asks for all average effects: leave --do and --given out")
-    check_file(out, [path])
-    result = load_result(path)
+        raise SettingError(
+            "conflicting-options",
+            "--effects computes all average effects and takes neither --do nor --given",
+        )
+    check_file(out, [result])
+    fitted = load_result(result)
     if effects:
-        _run_effects(result, draws, out, as_json)
-        return
-    names = {*result.latent_names, *result.item_names}
+        _run_effects(fitted, draws, out, as_json=json_)
+    else:
+        _run_question(fitted, do or (), given or (), out, as_json=json_)
+
+
+def _run_question(
+    fitted: FitResult,
+    do: Sequence[str],
+    given: Sequence[str],
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the distribution of all latents and items after an intervention or a condition."""
+    from hidag.causal.interventions import what_if
+    from hidag.causal.item_outcomes import outcome_standard_deviations
+    from hidag.cli.console import say
+    from hidag.results import without_nan
+
+    names = {*fitted.latent_names, *fitted.item_names}
     typed = parse_pairs(given, "--given", names)
-    known = _in_numbers(typed, result)
-    answer = what_if(result, parse_pairs(do, "--do", names), known)
+    answer = what_if(fitted, parse_pairs(do, "--do", names), _as_numbers(typed, fitted))
     rows = answer.rows()
     if out is not None:
         _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
     if as_json:
-        asked: dict[str, Any] = {"do": answer.do, "given": answer.given}
+        question: dict[str, Any] = {"do": answer.do, "given": answer.given}
         if answer.unidentified:
-            asked["ruled_out"] = list(answer.ruled_out)
-        say(json.dumps(jsonable({**asked, "rows": rows}), indent=1))
+            question["ruled_out"] = list(answer.ruled_out)
+        say(json.dumps(without_nan({**question, "rows": rows}), indent=1))
         return
-    spreads = outcome_standard_deviations(result) if do or known else {}
-    for sentence in (*_about(answer, typed), *_far_outside(answer, result, spreads)):
+    spreads = outcome_standard_deviations(fitted)
+    for sentence in (*_describe_question(answer, typed), *_warn_of_far(answer, fitted, spreads)):
         say(sentence)
-    for kind, heading in (("latent", "latents"), ("item", "items")):
+    for kind in ("latent", "item"):
         chosen = [row for row in rows if row["kind"] == kind]
         if answer.do:
-            _say_changes(chosen, heading, tuple(answer.do), spreads)
+            _say_changes(chosen, f"{kind}s", tuple(answer.do), spreads)
         else:
-            _say_expected(chosen, heading)
+            _say_expected(chosen, f"{kind}s")
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
 
 
-def _in_numbers(given: Mapping[str, str], result: FitResult) -> dict[str, str]:
-    """Return what is known, words and yes and no of items read as a table with them is."""
-    family = dict(zip(result.item_names, result.families, strict=True))
+def _as_numbers(given: Mapping[str, str], fitted: FitResult) -> dict[str, str]:
+    """Return conditions with category labels and yes or no of items as numbers."""
+    from hidag.data.cells import BOOLEAN_WORDS
+    from hidag.measurement.families import item_type
+
+    family = dict(zip(fitted.item_names, fitted.families, strict=True))
     out = {}
     for name, value in given.items():
-        words = [word.casefold() for word in result.answer_words.get(name, ())]
-        if value.casefold() in words:
-            out[name] = f"{words.index(value.casefold())}"
+        labels = [label.casefold() for label in fitted.answer_words.get(name, ())]
+        if value.casefold() in labels:
+            out[name] = f"{labels.index(value.casefold())}"
             continue
-        truth = BOOLEAN_WORDS.get(value.lower())
-        yes_or_no = (
-            name not in result.latent_names and name in family and item_type(family[name]).is_binary
-        )
-        out[name] = f"{truth:g}" if truth is not None and yes_or_no else value
+        boolean = BOOLEAN_WORDS.get(value.lower())
+        is_item = name in family and name not in fitted.latent_names
+        binary = is_item and item_type(family[name]).is_binary
+        out[name] = f"{boolean:g}" if boolean is not None and binary else value
     return out
 
 
-def _about(answer: WhatIfResult, typed: Mapping[str, str]) -> list[str]:
-    """Return what was asked and how the answer is to be read; what is known as it was typed."""
+def _describe_question(answer: WhatIfResult, typed: Mapping[str, str]) -> list[str]:
+    """Return the question in words, and notes on how to read the answer."""
     out = []
     if answer.do:
-        words = ", ".join(f"{name} = {level}" for name, level in answer.do.items())
-        out.append(f"what follows if {words} is brought about in everybody")
+        setting = ", ".join(f"{name} = {level}" for name, level in answer.do.items())
+        out.append(f"intervention in the whole population: {setting}")
     if answer.given:
-        words = ", ".join(f"{name} = {typed[name]}" for name in answer.given)
-        begin = "among those who then have" if answer.do else "what is to be expected given"
-        out.append(f"{begin} {words}")
+        condition = ", ".join(f"{name} = {typed[name]}" for name in answer.given)
+        out.append(f"given{' after the intervention' if answer.do else ''}: {condition}")
     if answer.do and not answer.determined:
         more = "" if answer.complete else " or more"
         out.append(
-            f"the graph leaves {answer.n_parent_sets}{more} possibilities for the causes of what "
-            "is set: from - to is the least and the most over them"
+            f"the graph leaves {answer.n_parent_sets}{more} possible sets of causes of the "
+            "intervened latents; ranges are the least and the most over them"
         )
     if not answer.exact:
-        out.append("the graph is too dense for exact numbers: they are from 200,000 draws")
+        out.append("the graph is too dense for exact results: they are based on 200,000 draws")
     note = answer.unidentified_note()
     return out if note is None else [*out, str(note)]
 
 
-def _far_outside(answer: WhatIfResult, result: FitResult, spreads: _Spreads) -> list[str]:
-    """Return which given values of items no row of a table like this one would have."""
-    expected = {row["name"]: row["before"] for row in what_if(result).rows() if row["what"] == MEAN}
+def _warn_of_far(answer: WhatIfResult, fitted: FitResult, spreads: _Spreads) -> list[str]:
+    """Return warnings about conditions on items far outside of their distribution."""
+    import numpy as np
+
+    from hidag.causal.interventions import what_if
+    from hidag.causal.item_outcomes import MEAN, standardise_change
+    from hidag.measurement.families import item_type
+
+    family = dict(zip(fitted.item_names, fitted.families, strict=True))
+    given = {name: float(value) for name, value in answer.given.items() if name in family}
+    if not given:
+        return []
+    expected = {row["name"]: row["before"] for row in what_if(fitted).rows() if row["what"] == MEAN}
     out = []
-    family = dict(zip(result.item_names, result.families, strict=True))
-    for name, value in answer.given.items():
+    for name, value in given.items():
         spread = spreads.get((name, MEAN), 0.0)
-        taken = float(value)
-        if name in family:
-            # Any time beyond the limit of a censored item is as good as the limit.
-            taken = float(item_type(family[name]).as_observed(np.array([taken]))[0])
-        away = standardise_change(abs(taken - expected.get(name, 0.0)), spread) if spread else 0.0
-        if away > _FAR and name not in result.latent_names:
+        if not spread or name in fitted.latent_names:
+            continue
+        # Times beyond the limit of a censored item count as the limit.
+        observed = float(item_type(family[name]).as_observed(np.array([value]))[0])
+        distance = standardise_change(abs(observed - expected.get(name, 0.0)), spread)
+        if distance > _EXTRAPOLATION:
             out.append(
-                f"{name} = {value} is far outside of what the fit expects, {away:.3g} standard "
-                "deviations from the mean: what follows rests on nothing that was seen"
+                f"{name} = {answer.given[name]} is {distance:.3g} standard deviations from the "
+                "mean: the result is an extrapolation"
             )
     return out
 
 
-def _say_changes(
-    rows: list[dict[str, Any]], heading: str, do: Sequence[str], spreads: _Spreads
-) -> None:
-    """Print numbers before and after: what is set, then the largest changes."""
-    untold = [row for row in rows if "reason" in row]
-    # Items without a number after were named; latents have a line each.
-    told = [row for row in rows if "reason" not in row]
-    moved = {id(row): _moved(row, spreads) for row in told}
-    changed = [row for row in told if moved[id(row)] > _NO_CHANGE and row["name"] not in do]
-    changed.sort(key=lambda row: -moved[id(row)])
-    own = [row for row in told if row["kind"] == "latent" and row["name"] in do]
-    chosen = [*own, *(untold if heading == "latents" else ()), *changed]
+def _say_changes(rows: list[_Row], heading: str, do: Sequence[str], spreads: _Spreads) -> None:
+    """Print values before and after: the intervened latents, then the largest changes."""
+    from math import isnan
+
+    from hidag.causal.item_outcomes import standardise_change
+    from hidag.cli.console import say
+    from hidag.formatting import format_number, format_range
+
+    def size(row: _Row) -> float:
+        change = max(abs(row["low"] - row["before"]), abs(row["high"] - row["before"]))
+        return standardise_change(change, spreads.get((row["name"], row["what"]), 0.0))
+
+    unidentified = [row for row in rows if "reason" in row]
+    identified = [row for row in rows if "reason" not in row]
+    changed = [row for row in identified if size(row) > _NO_CHANGE and row["name"] not in do]
+    changed.sort(key=size, reverse=True)
+    own = [row for row in identified if row["kind"] == "latent" and row["name"] in do]
+    # Unidentified items are named in a note; latents have a line each.
+    chosen = [*own, *(unidentified if heading == "latents" else ()), *changed]
     say()
     if not chosen:
-        say(f"{heading}: {'no other number' if untold else 'nothing'} changes")
+        say(f"{heading}: {'no other value' if unidentified else 'nothing'} changes")
         return
-    shown = chosen[:_SHOWN_ROWS]
     lines = [[heading, "", "before", "after"]]
-    for name, row in zip(cut_apart([row["name"] for row in shown]), shown, strict=True):
-        after = "not known" if np.isnan(row["low"]) else format_range(row["low"], row["high"])
+    for name, row in _named(chosen, "name"):
+        after = "unknown" if isnan(row["low"]) else format_range(row["low"], row["high"])
         lines.append([f"  {name}", row["what"], format_number(row["before"]), after])
-    for text in columns(lines, right=(2,)):
-        say(text)
-    if len(chosen) > len(shown):
-        say(f"  ... {len(chosen) - len(shown)} more; --out FILE.csv keeps all")
-    left = len({row["name"] for row in rows} - {row["name"] for row in chosen})
+    _say_lines(lines, len(chosen), right=(2,))
+    unchanged = len({row["name"] for row in rows} - {row["name"] for row in chosen})
     if heading == "items":
-        left = len(told) - len(changed)
-    if left:
-        say(f"  {left} {'other does' if left == 1 else 'others do'} not change")
+        unchanged = len(identified) - len(changed)
+    if unchanged:
+        say(f"  {unchanged} {'other does' if unchanged == 1 else 'others do'} not change")
 
 
-def _say_expected(rows: list[dict[str, Any]], heading: str) -> None:
-    """Print what is to be expected, in the order of the table."""
+def _say_expected(rows: list[_Row], heading: str) -> None:
+    """Print expected values in the order of the table."""
+    from hidag.cli.console import say
+    from hidag.formatting import format_number
+
     say()
     if not rows:
         say(f"{heading}: nothing changes")
         return
-    shown = rows[:_SHOWN_ROWS]
     lines = [[heading, "", "expected"]]
-    for name, row in zip(cut_apart([row["name"] for row in shown]), shown, strict=True):
+    for name, row in _named(rows, "name"):
         lines.append([f"  {name}", row["what"], format_number(row["before"])])
-    for text in columns(lines, right=(2,)):
+    _say_lines(lines, len(rows), right=(2,))
+
+
+def _named(rows: Sequence[_Row], key: str) -> list[tuple[str, _Row]]:
+    """Return the rows that are printed, with shortened names."""
+    from hidag.cli.result_text import shorten_names
+
+    shown = rows[:_MAX_ROWS]
+    return list(zip(shorten_names([row[key] for row in shown]), shown, strict=True))
+
+
+def _say_lines(lines: list[list[str]], n_rows: int, right: Sequence[int] = ()) -> None:
+    """Print a table and the number of rows that it omits."""
+    from hidag.cli.console import columns, say
+
+    for text in columns(lines, right=right):
         say(text)
-    if len(rows) > len(shown):
-        say(f"  ... {len(rows) - len(shown)} more; --out FILE.csv keeps all")
+    if n_rows > _MAX_ROWS:
+        say(f"  ... {n_rows - _MAX_ROWS} more; --out FILE.csv writes all")
 
 
-def _moved(row: Mapping[str, Any], spreads: _Spreads) -> float:
-    """Return how far setting moves a number, at the most; an item in standard deviations."""
-    change = max(abs(row["low"] - row["before"]), abs(row["high"] - row["before"]))
-    return standardise_change(change, spreads.get((row["name"], row["what"]), 0.0))
+def _run_effects(fitted: FitResult, draws: int, out: Path | None, *, as_json: bool) -> None:
+    """Print all average effects, with intervals if the information matrix can be computed."""
+    from hidag.causal.causal_effects import average_effects
+    from hidag.causal.item_outcomes import effect_sizes
+    from hidag.cli.console import say
+    from hidag.inference.asymptotic_draws import try_draw_asymptotic
+    from hidag.results import without_nan
 
-
-def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool) -> None:
-    """Print all average effects, with intervals where the information can be computed."""
-    by_refits = Advice("bootstrap-intervals", "hidag bootstrap computes them by refits")
+    advice = Advice("bootstrap-intervals", "hidag bootstrap computes bootstrap intervals")
     replicates, obstacle = (
-        try_draw_asymptotic(result, draws, advice=by_refits) if draws else (None, None)
+        try_draw_asymptotic(fitted, draws, advice=advice) if draws else (None, None)
     )
-    reason = None if obstacle is None else str(obstacle)
-    found = average_effects(result, replicates=replicates, fix_graph=True)
+    found = average_effects(fitted, replicates=replicates, fix_graph=True)
     rows = found.rows()
     names = ["cause", "effect", "kind", "low", "high"]
     if found.lower is not None:
@@ -220,122 +284,141 @@ def _run_effects(result: FitResult, draws: int, out: Path | None, as_json: bool)
         _write(out, names, rows)
     if as_json:
         about: dict[str, Any] = {"level": found.level, "how": found.interval_source, "rows": rows}
-        if reason is not None:
-            about["no_intervals"] = reason
+        if obstacle is not None:
+            about["no_intervals"] = str(obstacle)
         elif found.missing_interval_reason is not None:
             about["some_without_interval"] = str(found.interval_note())
         if found.truncated:
             about["not_all_choices"] = str(found.truncation_note())
-        say(json.dumps(jsonable(about), indent=1))
+        say(json.dumps(without_nan(about), indent=1))
         return
-    say("average effects: what setting a latent from its lowest to its highest level adds")
+    say("average causal effects of raising a latent from its lowest to its highest level")
     if found.lower is not None:
         say(
-            f"in brackets {found.level:.0%} intervals, graph and Q held (a bootstrap shows how "
-            "unsure these are)"
+            f"in brackets {found.level:.0%} intervals, conditional on the graph and Q (hidag "
+            "bootstrap includes their uncertainty)"
         )
-    elif reason is not None:
-        say(f"no intervals: {reason}")
-    if found.missing_interval_reason is not None:
-        say(str(found.interval_note()))
-    for note in (found.unidentified_note(), found.truncation_note()):
-        if note is not None:
-            say(str(note))
-    _say_effects(rows, effect_sizes(rows, result))
+    elif obstacle is not None:
+        say(f"no intervals: {obstacle}")
+    _say_notes(found)
+    _say_effects(rows, effect_sizes(rows, fitted))
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
 
 
-def _say_effects(rows: list[dict[str, Any]], sizes: Sequence[float]) -> None:
-    """Print effects, the largest first, by their sizes."""
-    for kind, heading in (("latent", "on latents"), ("item", "on items")):
-        order = sorted(range(len(rows)), key=lambda r: -sizes[r])
+def _say_notes(found: AverageEffects) -> None:
+    from hidag.cli.console import say
+
+    note = found.interval_note() if found.missing_interval_reason is not None else None
+    for one in (note, found.unidentified_note(), found.truncation_note()):
+        if one is not None:
+            say(str(one))
+
+
+def _say_effects(rows: list[_Row], sizes: Sequence[float]) -> None:
+    """Print effects on latents and on items, the largest first."""
+    from hidag.cli.console import say
+
+    order = sorted(range(len(rows)), key=lambda r: -sizes[r])
+    for kind in ("latent", "item"):
         chosen = [rows[r] for r in order if rows[r]["kind"] == kind and sizes[r] > _NO_CHANGE]
-        shown = chosen[:_SHOWN_ROWS]
-        causes = cut_apart([row["cause"] for row in shown])
-        effects = cut_apart([row["effect"] for row in shown])
+        causes, effects = _named(chosen, "cause"), _named(chosen, "effect")
         say()
-        lines = [[heading, "", "", "effect", ""]]
-        for cause, effect, row in zip(causes, effects, shown, strict=True):
-            amount, bracket = _amount_and_interval(row)
-            lines.append([f"  {cause}", "->", effect, amount, bracket])
-        for text in columns(lines):
-            say(text)
+        lines = [[f"on {kind}s", "", "", "effect", ""]]
+        for (cause, row), (effect, _) in zip(causes, effects, strict=True):
+            lines.append([f"  {cause}", "->", effect, *_format_effect(row)])
+        _say_lines(lines, len(chosen))
         if not chosen:
             say("  none")
-        if len(chosen) > _SHOWN_ROWS:
-            say(f"  ... {len(chosen) - _SHOWN_ROWS} more; --out FILE.csv keeps all")
 
 
-def _amount_and_interval(row: Mapping[str, Any]) -> tuple[str, str]:
+def _format_effect(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return an effect or its range, and its interval in brackets if there is one."""
+    from math import isnan
+
+    from hidag.formatting import format_row
+
     names = ["low", "high", *(name for name in ("lower", "upper") if name in row)]
-    # Ranges are no intervals: only lower and upper tell how many digits are known.
-    heads = ["least", "most", "lower", "upper"][: len(names)]
-    texts = format_row(heads, [row[name] for name in names])
-    amount = texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
+    # The number of digits follows from the interval, not from the range.
+    headings = ["least", "most", "lower", "upper"][: len(names)]
+    texts = format_row(headings, [row[name] for name in names])
+    effect = texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
     if len(texts) == 2:
-        return amount, ""
-    return amount, "no interval" if np.isnan(row["lower"]) else f"[{texts[2]}, {texts[3]}]"
+        return effect, ""
+    return effect, "no interval" if isnan(row["lower"]) else f"[{texts[2]}, {texts[3]}]"
 
 
-def _write(path: Path, names: list[str], rows: list[dict[str, Any]]) -> None:
+def _write(path: Path, names: list[str], rows: list[_Row]) -> None:
+    from hidag.cli.output_files import save_file, write_dicts
+
     if any("reason" in row for row in rows):
         names = [*names, "reason"]
-    cells = ([row.get(n, "") for n in names] for row in rows)
-    try:
-        write_csv(
-            path, names, ([number(c) if isinstance(c, float) else c for c in row] for row in cells)
-        )
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
+    save_file(path, write_dicts(rows, names))
 
 
-# --- `hidag export`: the network of a saved fit for other programs
+@app.command(epilog="Example:\n\n`hidag export fit --format bif --out latents.bif`")
+def export(
+    result: FitFile,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="bif (pgmpy, bnlearn), dot (Graphviz) or gml with conditional tables; dowhy (the "
+            "graph for its CausalModel).",
+        ),
+    ] = "bif",
+    out: Annotated[
+        Path | None, typer.Option(help="File to write.", show_default="the terminal")
+    ] = None,
+    items: Annotated[
+        bool, typer.Option("--items", help="Include the items, not the latents alone.")
+    ] = False,
+) -> None:
+    """Export the network of the latents for other programs."""
+    from hidag.causal.exports import EXPORTS
+    from hidag.cli.console import collected_warnings, say, show_warning
+    from hidag.cli.messages import render
+    from hidag.cli.output_files import check_file, load_result, save_file
 
-
-def run_export(path: Path, kind: str, out: Path | None, *, items: bool) -> None:
-    """Carry out `hidag export`."""
     if kind not in EXPORTS:
-        raise SettingError(f"--format must be one of {', '.join(sorted(EXPORTS))}, got {kind!r}")
-    check_file(out, [path])
-    result = load_result(path)
-    with collected_warnings() as warned:
-        text = EXPORTS[kind](result, items=items)
-    notes = [render(one) for one in warned]
-    notes += _notes_of_export(result, kind, items=items)
+        raise invalid_setting("format", f"one of {', '.join(sorted(EXPORTS))}", kind)
+    check_file(out, [result])
+    fitted = load_result(result)
+    with collected_warnings() as issued:
+        text = EXPORTS[kind](fitted, items=items)
+    notes = [*map(render, issued), *_describe_losses(fitted, kind, items=items)]
     if out is None:
         say(text.rstrip("\n"))
         for note in notes:
-            # Beside the network, which may be on its way into a file or another program.
+            # On standard error: the network may be piped into another program.
             show_warning(note)
         return
-    try:
-        out.write_text(text, "utf-8")
-    except OSError as error:
-        raise FileError(f"cannot write {out}: {error.strerror or error}") from error
+    save_file(out, lambda path: path.write_text(text, "utf-8"))
     say(f"wrote {out}")
     for note in notes:
         say(note)
 
 
-def _notes_of_export(result: FitResult, kind: str, *, items: bool) -> list[str]:
-    """Return what a network for other programs does not show, as sentences; empty if nothing."""
+def _describe_losses(fitted: FitResult, kind: str, *, items: bool) -> list[str]:
+    """Return what the export does not show, as sentences."""
+    from hidag.causal.exports import items_without_table
+    from hidag.identifiability.findings import join_names
+
     out = []
-    n_open = len(result.graph.undirected_edges)
+    n_open = len(fitted.graph.undirected_edges)
     if n_open:
-        member = f"one of {result.graph.n_members():,} graphs that explain the data alike"
+        member = f"one of {fitted.graph.n_members():,} equivalent graphs"
         edges = "1 edge has" if n_open == 1 else f"{n_open} edges have"
         out.append(
-            f"{edges} no arrow head, as the data leave the direction open; the tables are those "
-            f"of {member}"
+            f"{edges} no direction because the data do not identify it; the tables refer to "
+            f"{member}"
             if kind == "dot"
-            else f"{edges} a direction there that the data leave open: {member}"
+            else f"{edges} a direction in this file that the data do not identify: it is {member}"
         )
-    left_out = items_without_table(result) if items and kind != "dowhy" else ()
-    if left_out:
+    omitted = items_without_table(fitted) if items and kind != "dowhy" else ()
+    if omitted:
         out.append(
-            f"{len(left_out)} of {len(result.item_names)} items are left out, as they have no "
-            f"short table of values: {join_names(left_out)}"
+            f"{len(omitted)} of {len(fitted.item_names)} items are omitted because they have no "
+            f"finite table of probabilities: {join_names(omitted)}"
         )
     return out
