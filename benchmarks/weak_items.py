@@ -5,7 +5,7 @@
 Binary items of the paper's text design. Prints SHD (edges among latents and entries of Q) of the
 default fit and of Stage I started at the truth, and by how much the criterion that fits are chosen
 by (log-likelihood, less what the evidence asks for items, log(N)/2 for a free probability of the
-law, and a price for idle latents: docs/method.md) is higher for ours. Where it is higher, no better
+law, and a price for idle latents: docs/specification.md) is higher for ours. Where it is higher, no better
 search for its optimum would have found the truth: the last lines say in how many tables that is so,
 and how far off those are. What of the SHD is wrong entries of Q stands in brackets; the rest is
 edges. The row "all" has the sums over all tables.

@@ -41,7 +41,7 @@ def test_the_readme_says_what_its_other_examples_find(readme) -> None:
     [
         path
         for path in DOCUMENTS
-        if path.name in ("baselines.md", "how_to_add.md", "how_to_add_a_family.md", "method.md")
+        if path.name in ("baselines.md", "how_to_add.md", "how_to_add_a_family.md", "specification.md")
     ],
     ids=relative,
 )
@@ -73,7 +73,8 @@ def test_the_papers_settings_fit() -> None:
     from hidag.latent import SaturatedLaw
 
     names: dict = {"__name__": "page"}
-    exec(compile(python_blocks(ROOT / "docs" / "method.md"), "method.md", "exec"), names)
+    page = ROOT / "docs" / "specification.md"
+    exec(compile(python_blocks(page), page.name, "exec"), names)
     truth = design("Chain-5", "Q1", "gaussian", rng=1)
     model = names["paper"].set_params(n_latents=5, family="gaussian", random_state=0)
     model.fit(simulate(truth, 500, rng=2).X)

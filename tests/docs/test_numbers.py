@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,12 +13,52 @@ from hidag.exceptions import SettingError
 
 from .pages import ROOT
 
+WORDS = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
 
-def test_the_readme_says_how_many_latents_are_too_many() -> None:
+
+def page(name: str) -> str:
+    """Return a page as one line of text."""
+    return " ".join((ROOT / name).read_text("utf-8").split())
+
+
+def constant(path: str) -> Any:
+    """Return a constant by the name of its module, wherever that is in the library, and its own."""
+    stem, name = path.split(".")
+    definition = re.compile(rf"^(?:\w+, )*{name}\b", re.M)
+    files = [
+        file
+        for file in (ROOT / "src").rglob(f"{stem}.py")
+        if definition.search(file.read_text("utf-8"))
+    ]
+    assert len(files) == 1, f"{path} is defined {len(files)} times"
+    return getattr(importlib.import_module(module_name(files[0])), name)
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+
+
+def power(value: int) -> int:
+    """Return the exponent of a power of two."""
+    assert value & (value - 1) == 0
+    return value.bit_length() - 1
+
+
+def decimal(value: float) -> str:
+    return f"{value:g}".replace("0.", ".", 1)
+
+
+def test_constants_are_found_by_their_modules_name() -> None:
+    assert constant("fit_warnings.LOW_INFORMATION") == 0.05
+    with pytest.raises(AssertionError):
+        constant("fit_warnings.NO_SUCH_NAME")
+
+
+def test_the_readme_states_the_largest_number_of_latents() -> None:
     from hidag.latent import StateSpace
     from hidag.strategy.algorithm_choice import choose_method
 
-    assert "K up to 16" in (ROOT / "README.md").read_text("utf-8")
+    assert "K up to 16" in page("README.md")
     assert choose_method("saem", 100, 40, StateSpace.binary(16), saturated=True) == "saem"
     assert choose_method("auto", 100, 400, StateSpace.binary(100), saturated=False) == "saem"
     with pytest.raises(SettingError):
@@ -30,157 +73,236 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
         mixture_oracle,
         research_code,
     )
-    from hidag_paper.baselines import latent_class as class_matching
-    from hidag_paper.baselines import mixture_oracle as component_counts
-    from hidag_paper.baselines import mixture_oracle as count_decomposition
 
-    text = " ".join((ROOT / "docs" / "baselines.md").read_text("utf-8").split())
-    most = f"At most {mixture_oracle.MOST_ITEMS} items and {mixture_oracle.MOST_LATENTS} latents"
+    text = page("docs/baselines.md")
     stated = [
-        most,
-        f"counted in {component_counts.ROWS_FOR_TRIPLES:,} rows at the most",
-        f"one beginning of {count_decomposition.RANDOM_BEGINNINGS + 1};",
-        f"{latent_class.BEGINNINGS} beginnings from k-means",
-        f"from {class_matching.N_ROTATIONS} rotations",
-        f"At most {latent_class.MOST_LATENTS} latents.",
-        f"at least {factor_ges.LEAST_LOADING:g}".replace("0.", "."),
-        f"for {research_code.MAX_ITER} steps at the most",
+        f"At most {mixture_oracle.MAX_ITEMS} items and {mixture_oracle.MAX_LATENTS} latents",
+        f"counted in {mixture_oracle.ROWS_FOR_TRIPLES:,} rows at most",
+        f"one start of {mixture_oracle.N_RANDOM_STARTS + 1};",
+        f"{latent_class.N_STARTS} starts from k-means",
+        f"from {latent_class.N_ROTATIONS} rotations",
+        f"At most {latent_class.MAX_LATENTS} latents.",
+        f"at least {decimal(factor_ges.MIN_LOADING)}",
+        f"for {research_code.MAX_ITER} steps at most",
         *(f"## {name} " for name in BASELINES),
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
-    assert component_counts.SLACK == 1
+    assert mixture_oracle.SLACK == 1
 
 
-def test_method_and_readme_state_the_numbers_that_the_code_has() -> None:
-    from hidag.cli.output_files import LISTED_STATES
-    from hidag.config import CONFIG
-    from hidag.fitting import graph_stage as pipeline
-    from hidag.fitting import number_of_latents as choice
-    from hidag.fitting import number_of_latents as neighbour_fits
-    from hidag.fitting.fit_warnings import LOW_INFORMATION
-    from hidag.fitting.number_of_latents import (
-        LEAST_ITEMS,
-        LOOK_BEYOND,
-        MOST_BOTH_WAYS,
-        NEAR_TIE,
-        NO_EVIDENCE,
-    )
-    from hidag.initialization import common_factors as network_start
-    from hidag.initialization import factor_count, levels
-    from hidag.initialization import levels as exchange_levels
-    from hidag.latent.state_space import MAX_LISTED_STATES
-    from hidag.model_selection.selection import MOST_NUMBERS
-    from hidag.strategy import algorithm_choice as budget
-    from hidag.strategy import algorithm_choice as with_law
-    from hidag.strategy import interactions as effects
-    from hidag.strategy import saem_network as by_sampling
-    from hidag.strategy import saem_network as sampling_road
-    from hidag.strategy import structural_em as law_rounds
-    from hidag.strategy import structural_multistart as graph_first
-    from hidag.strategy import structural_multistart as under_graph
-    from hidag.strategy.estimation import STATES_FOR_SAMPLED_START
-    from hidag.strategy.measurement import MOST_PARENTS
-    from hidag.strategy.moves import basin_hopping as hops
-    from hidag.strategy.moves import recombination as crossing
-    from hidag.strategy.moves import recombination as one_direction
-    from hidag.strategy.moves import split_moves as splits
-    from hidag.strategy.observed_likelihood import edge_tests, likelihood_search
-    from hidag.strategy.observed_likelihood import likelihood_search as single_changes
-    from hidag.structure.graph_search import (
-        EQUIVALENT_SAMPLE_SIZES,
-        MAX_EXACT_LEAN_VARIABLES,
-    )
-    from hidag.structure.scores import MAX_LEAN_STATES
-
-    text = " ".join((ROOT / "docs" / "method.md").read_text("utf-8").split())
-    words = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
-    shares = {0.25: "a quarter"}
-    stated = [
-        f"2^K <= 2^{budget.LARGEST_EXACT_STATES.bit_length() - 1} and "
-        f"N J 2^K <= {budget.LARGEST_EXACT_WORK / 1e9:g}e9",
-        f"listed, up to K = {budget.LARGEST_STATES.bit_length() - 1}",
-        f"From 2^{STATES_FOR_SAMPLED_START.bit_length() - 1} joint states on",
-        f"at least {network_start.KEPT_SHARE:.2f} of".replace("0.", "."),
-        f"a cosine of at least {under_graph.SAME_DIRECTIONS:.2f}".replace("0.", "."),
-        f"else {words[under_graph.STARTS_IN_DOUBT]} are run",
-        f"less than {CONFIG.information.low_ratio:g} of the latents' information".replace(
-            "0.", "."
+#: Constants and the sentence of the specification that states them.
+SPECIFICATION = [
+    (
+        ("algorithm_choice.LARGEST_EXACT_STATES", "algorithm_choice.LARGEST_EXACT_WORK"),
+        lambda s, w: f"2^K <= 2^{power(s)} and N J 2^K <= {w / 1e9:g}e9",
+    ),
+    (("algorithm_choice.LARGEST_STATES",), lambda s: f"exact EM, up to K = {power(s)}"),
+    (("estimation.STATES_FOR_SAMPLED_START",), lambda s: f"From 2^{power(s)} joint states on"),
+    (
+        ("initializers.KEPT_SHARES", "common_factors.MOST_START_PARENTS"),
+        lambda shares, most: (
+            f"at least {decimal(shares[0])} of its largest ({decimal(shares[1])} in every other "
+            f"start of this kind), {WORDS[most]} at most"
         ),
-        f"up to {words[crossing.MOST_ENDS]} starts that lead to different places",
-        f"a cosine below {crossing.SAME_PLACE:.2f})".replace("0.", "."),
-        f"with {words[int(crossing.ENDS_TOLERANCE)]} times the final tolerance",
-        f"after {words[crossing.STEPS_OF_EXCHANGE]} steps of EM",
-        f"{hops.STEPS_OF_LAW} steps of EM in which items move along",
-        f"lifted*: {hops.STEPS_LIFTED} steps of EM without it",
-        "at least {:.2f} of its largest ({:.1f} if".format(*hops.KEPT_SHARES).replace("0.", "."),
-        f"{words[network_start.MOST_START_PARENTS]} at the most, for "
-        f"{words[hops.STEPS_ON_SUPPORT]} steps",
-        f"for {hops.MOST_HOPS} hops at the most",
-        f"then others, up to {words[hops.MOST_HOPPING]}, until the best so far",
-        f"more than {shares[one_direction.LARGEST_SHARE_AGAINST]} of the loadings",
-        f"on up to {under_graph.ROWS_FOR_FIRST_STEPS:,} rows",
-        f"At most {with_law.FEW_STATES} joint states".lower(),
-        f"{under_graph.BRIEF_TOLERANCE:g} times the final one",
-        f"from the first {CONFIG.information.n_rows:,}",
-        f"takes {words[law_rounds.FREE_STEPS]} unrestricted steps",
-        f"for {words[law_rounds.MAX_ROUNDS]} rounds at the most",
-        f"steps count as m = {law_rounds.STEPS_FREE}",
-        f"{CONFIG.information.max_effective_ratio:g} at the most: so an edge",
-        f"{by_sampling.N_DRAWS} draws of the latents are retained",
-        f"{words[CONFIG.network_em.max_candidates]} candidates at the most",
-        f"at most {words[CONFIG.network_em.max_item_latents]} latents on its own choice",
-        f"at most {sampling_road.THICKEST:g} N",
-        f"for {words[by_sampling.MOST_CHOICES]} choices at the most",
-        f"there, up to {words[by_sampling.MOST_SPLITS]} times",
-        f"a latent at most {words[MOST_PARENTS]} parents",
-        f"beyond doubt ({edge_tests.BEYOND_DOUBT:g} units",
-        f"or {pipeline.MAX_EDGE_TESTS} tests were made",
-        f"Below r = {CONFIG.information.low_ratio:g} a test".replace("0.", "."),
-        f"cheap enough for {words[likelihood_search.FEWEST_FITS]} fits or more",
-        f"members of the graph's class (up to {single_changes.MOST_MEMBERS})",
-        f"after {words[likelihood_search.MOST_TRIED]} that are not, edges are turned round",
-        f"or {likelihood_search.MOST_FITS} graphs were fitted",
-        f"in {graph_first.STEPS_ALONE} steps under *independent* latents",
-        f"taken on up to {graph_first.ROWS_FOR_GRAPH:,} rows",
-        f"in the same state in {splits.HALVES_AGREE:g} of the rows".replace("0.", "."),
-        f"their side in {splits.STEPS_APART} steps without penalty",
-        f"{words[splits.MOST_SPLITS].capitalize()} latents are tried",
-        f"for up to {words[splits.MOST_ROUNDS]} rounds",
-        f"costs another {crossing.PRICE_OF_IDLE:g} units",
-        f"up to K = {CONFIG.network_em.max_listed_states.bit_length() - 1}; beyond, "
-        "where no group of latents that hang together has more than "
-        f"2^{CONFIG.network_em.max_clique_cells.bit_length() - 1} "
-        "states",
-        f"can be listed (K <= {MAX_LISTED_STATES.bit_length() - 1})",
-        f"below r = {LOW_INFORMATION:.2f} `fit` warns".replace("0.", "."),
-        f"on up to {levels.ROWS_FOR_LEVELS:,} rows. The assignment",
-        f"the weights {', '.join(f'{w:g}' for w in EQUIVALENT_SAMPLE_SIZES[:-1])} "
-        f"and {EQUIVALENT_SAMPLE_SIZES[-1]:g}",
-        f"({exchange_levels.MOST_EXCHANGES} exchanges at the most)",
-        f"if it gains, for up to {words[exchange_levels.MOST_ROUNDS]} rounds",
-        f'With at most {MAX_EXACT_LEAN_VARIABLES} latents `search="xges"` therefore',
-        f"more than 2^{MAX_LEAN_STATES.bit_length() - 1} joint states, and while latents are",
-        f"on up to {effects.ROWS_FOR_STARTS:,} rows under a saturated law",
-        f"there are up to {words[effects.MAX_ROUNDS]} rounds.",
-        f"those of {factor_count.N_SHUFFLES} tables whose columns were shuffled",
-        f"have a BIC within {NEAR_TIE:g} of the best is taken",
-        f"while fewer are better, {choice.MOST_NUMBERS} numbers at the most",
-        f"goes down likewise, up to {MOST_NUMBERS} numbers, and",
-        f"counting only latents with at least {LEAST_ITEMS} items",
-        f"of numbers within {NO_EVIDENCE:g} of the best, the largest",
-        f"At most {neighbour_fits.MOST_TRIED} latents of a fit are tried each way, in at most "
-        f"{neighbour_fits.MOST_ROUNDS} rounds",
-        f"until {LOOK_BEYOND} numbers on either side of the best are worse, {MOST_BOTH_WAYS} "
-        "numbers at the most",
+    ),
+    (
+        ("exploratory.SAME_DIRECTIONS", "exploratory.STARTS_ON_DISAGREEMENT"),
+        lambda cosine, n: (
+            f"a cosine of at least {decimal(cosine)}, and latents are binary, the first is used "
+            f"alone; otherwise {WORDS[n]} are used"
+        ),
+    ),
+    (
+        ("exploratory.ROWS_FOR_FIRST_STEPS", "exploratory.BRIEF_TOLERANCE"),
+        lambda n, t: (
+            f"fitted to up to {n:,} rows: ten SAEM steps on its own support, a few EM steps under "
+            f"a saturated law with a tolerance of {t:g} times the final one"
+        ),
+    ),
+    (
+        ("exploratory.STEPS_UNDER_INDEPENDENCE", "exploratory.ROWS_FOR_WEAK_ITEMS"),
+        lambda s, n: f"take {s} EM steps under *independent* latents on up to {n:,} rows",
+    ),
+    (
+        ("recombination.MOST_ENDS", "recombination.SAME_OPTIMUM_COSINE"),
+        lambda n, cosine: (
+            f"Up to {WORDS[n]} candidates that lead to different optima (some latent's loadings "
+            f"have a cosine below {decimal(cosine)})"
+        ),
+    ),
+    (
+        ("recombination.ENDS_TOLERANCE", "recombination.STEPS_OF_EXCHANGE"),
+        lambda t, s: (
+            f"at {WORDS[t]} times the final tolerance. Latents of the best optimum are exchanged, "
+            "one by one, with the matching latents of the others; an exchange is accepted if the "
+            f"criterion is higher after {WORDS[s]} EM steps"
+        ),
+    ),
+    (
+        ("recombination.LARGEST_SHARE_AGAINST",),
+        lambda s: f"more than {'a quarter' if s == 0.25 else s} of the loadings are negative",
+    ),
+    (
+        ("basin_hopping.LAW_STEPS", "basin_hopping.UNPENALISED_STEPS"),
+        lambda law, steps: (
+            f"from uniform for {law} EM steps and learn the graph again; or run {steps} EM steps "
+            "without the penalty"
+        ),
+    ),
+    (
+        ("basin_hopping.LOADING_SHARES", "basin_hopping.STEPS_ON_SUPPORT"),
+        lambda shares, steps: (
+            f"at least {decimal(shares[0])} (or {decimal(shares[1])}) of each item's largest for "
+            f"{WORDS[steps]} steps"
+        ),
+    ),
+    (
+        ("basin_hopping.MOST_HOPS", "basin_hopping.MOST_HOPPING_STARTS"),
+        lambda n, starts: f"At most {n} moves from each of up to {WORDS[starts]} optima",
+    ),
+    (
+        ("split_moves.SPLIT_AGREEMENT", "split_moves.SPLIT_STEPS"),
+        lambda share, steps: (
+            f"the copies agree in {decimal(share)} of the rows at first and separate in {steps} "
+            "steps without penalty"
+        ),
+    ),
+    (
+        ("split_moves.MOST_SPLITS", "split_moves.MOST_ROUNDS"),
+        lambda n, r: f"{WORDS[n].capitalize()} latents are tried, for up to {WORDS[r]} rounds",
+    ),
+    (("recombination.UNUSED_LATENT_COST",), lambda cost: f"costs another {cost:g} units"),
+    (
+        ("confirmatory.FEWEST_STARTS", "confirmatory.MOST_STARTS"),
+        lambda low, high: f"**Starts**: {low} to {high}, as many as the cost",
+    ),
+    (("confirmatory.SHORT_STEPS",), lambda s: f"**Short runs** of {s} EM steps"),
+    (
+        ("confirmatory.FINAL_TOLERANCE",),
+        lambda t: f"**A final run** at {decimal(t)} of the tolerance",
+    ),
+    (
+        ("structural_em.UNCONSTRAINED_UPDATES", "structural_em.MAX_ROUNDS"),
+        lambda n, rounds: (
+            f"takes {WORDS[n]} unconstrained updates with fixed coefficients, each as long as two "
+            "EM steps. The next graph is learned from that law. This is repeated until the graph "
+            f"is unchanged, for {WORDS[rounds]} rounds at most"
+        ),
+    ),
+    (
+        ("structural_em.UNCONSTRAINED_STEPS",),
+        lambda m: f"with m = {m} ([effective_size.md]",
+    ),
+    (("levels.ROWS_FOR_LEVELS",), lambda n: f"common variance, on up to {n:,} rows"),
+    (
+        ("levels.MOST_EXCHANGES", "levels.MOST_ROUNDS"),
+        lambda n, rounds: f"({n} exchanges at most, up to {WORDS[rounds]} rounds)",
+    ),
+    (
+        ("graph_search.MAX_EXACT_LEAN_VARIABLES",),
+        lambda n: f'`search="xges"` is exact with at most {n} latents',
+    ),
+    (("scores.MAX_LEAN_STATES",), lambda n: f"than 2^{power(n)} joint states, and while latents"),
+    (
+        ("graph_search.EQUIVALENT_SAMPLE_SIZES",),
+        lambda w: f"the weights {', '.join(f'{one:g}' for one in w[:-1])} and {w[-1]:g}",
+    ),
+    (("interactions.ROWS_FOR_STARTS",), lambda n: f"on up to {n:,} rows under a saturated law"),
+    (("interactions.MAX_ROUNDS",), lambda n: f"takes its products along; up to {WORDS[n]} rounds"),
+    (("saem_network.N_DRAWS",), lambda n: f"uses {n} draws of the latents"),
+    (("saem_network.THICKEST",), lambda n: f"count for N / r rows, at most {n:g} N"),
+    (("saem_network.MOST_CHOICES",), lambda n: f"alternate for {WORDS[n]} selections at most"),
+    (("saem_network.MOST_SPLITS",), lambda n: f"least used latent, up to {WORDS[n]} times"),
+    (("measurement.MOST_PARENTS",), lambda n: f"A latent has at most {WORDS[n]} parents"),
+    (("graph_stage.MAX_EDGE_TESTS",), lambda n: f"or {n} tests were made"),
+    (
+        ("likelihood_search.FEWEST_FITS",),
+        lambda n: f"E-steps cheap enough for {WORDS[n]} fits or more",
+    ),
+    (("likelihood_search.MOST_MEMBERS",), lambda n: f"of the equivalence class (up to {n})"),
+    (("likelihood_search.MOST_TRIED",), lambda n: f"after {WORDS[n]} failures edges are reversed"),
+    (("likelihood_search.MOST_FITS",), lambda n: f"or {n} graphs were fitted"),
+    (("factor_count.N_SHUFFLES",), lambda n: f"those of {n} tables whose columns were permuted"),
+    (("number_of_latents.NEAR_TIE",), lambda n: f"whose fit has a BIC within {n:g} of the best"),
+    (
+        ("number_of_latents.MOST_NUMBERS",),
+        lambda n: f"while the criterion improves, {n} numbers at most",
+    ),
+    (("selection.MOST_NUMBERS",), lambda n: f"same rule with up to {n} numbers"),
+    (
+        ("number_of_latents.LOOK_BEYOND", "number_of_latents.MOST_BOTH_WAYS"),
+        lambda n, most: f"until {n} numbers on either side of the best are worse, {most} numbers",
+    ),
+    (
+        ("number_of_latents.LEAST_ITEMS", "number_of_latents.NO_EVIDENCE"),
+        lambda items, tie: (
+            f"counting only latents with at least {items} items; a latent without {items} pure "
+            f"items costs one parameter more; among numbers within {tie:g} of the best"
+        ),
+    ),
+    (
+        ("number_of_latents.MOST_TRIED", "number_of_latents.MOST_ROUNDS"),
+        lambda n, rounds: (
+            f"at most {n} latents of a fit are tried in each direction, in at most {rounds} rounds"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"), SPECIFICATION, ids=[names[0] for names, _ in SPECIFICATION]
+)
+def test_the_specification_states_constants_of_the_code(names, sentence) -> None:
+    assert sentence(*map(constant, names)) in page("docs/specification.md")
+
+
+def test_the_specification_states_the_configuration() -> None:
+    from hidag.config import CONFIG
+    from hidag.structure.exact_search import MAX_EXACT_VARIABLES
+
+    information, network, em = CONFIG.information, CONFIG.network_em, CONFIG.em
+    text = page("docs/specification.md")
+    stated = [
+        f"information ratio r below {decimal(information.low_ratio)}",
+        f"Below r = {decimal(information.low_ratio)}, with binary latents",
+        f"{information.max_effective_ratio:g} at most, with m",
+        f"from the first {information.n_rows:,} rows",
+        f"grow by {em.relaxation_growth:g} up to {'five' if em.max_relaxation == 5 else em}",
+        f"from the last {em.gain_window} iterations",
+        f"(at most {em.max_tolerance_rows} rows count)",
+        f"noise share below {decimal(CONFIG.m_step.low_noise_share)}",
+        f"from at least {WORDS[CONFIG.support.min_loadings]} loadings",
+        f"log(N)/2 + {CONFIG.support.log_terms_factor:g} log(K)",
+        f"higher; up to {WORDS[CONFIG.support.max_rounds]} rounds",
+        f"screens {WORDS[network.max_candidates]} candidates at most",
+        f"selects at most {WORDS[network.max_item_latents]} latents",
+        f"at most {network.max_iter} steps of junction-tree EM",
+        f"below {decimal(network.remaining_gain)} of log-likelihood",
+        f"up to K = {power(network.max_listed_states)}; beyond, where no clique has more than "
+        f"2^{power(network.max_clique_cells)} states",
+        f"finds the best graph of at most {MAX_EXACT_VARIABLES} latents",
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    listed, exact = budget.LARGEST_EXACT_STATES, CONFIG.network_em.max_listed_states
+
+
+def test_rationale_and_readme_state_the_numbers_that_the_code_has() -> None:
+    from hidag.cli.output_files import LISTED_STATES
+    from hidag.config import CONFIG
+    from hidag.latent.state_space import MAX_LISTED_STATES
+
+    enumerable = power(MAX_LISTED_STATES)
+    low = decimal(constant("fit_warnings.LOW_INFORMATION"))
+    rationale = page("docs/rationale.md")
+    assert f"Below r = {low} `fit` warns" in rationale
+    assert f"can be enumerated (K <= {enumerable})" in rationale
+    readme = page("README.md")
+    listed = power(constant("algorithm_choice.LARGEST_EXACT_STATES"))
+    exact = power(CONFIG.network_em.max_listed_states)
     for sentence in (
-        f"(more than 2^{listed.bit_length() - 1} joint states",
-        f"past {listed.bit_length() - 1} latents `log_likelihood_`, statistics of fit and",
-        f"past {exact.bit_length() - 1} latents `predict_proba` and `predict` are sampled there",
-        f"`.probabilities` up to {MAX_LISTED_STATES.bit_length() - 1} latents",
+        f"(more than 2^{listed} joint states",
+        f"beyond {listed} latents `log_likelihood_`, fit statistics and",
+        f"beyond {exact} latents `predict_proba` and `predict` are sampled there",
+        f"`.probabilities` up to {enumerable} latents",
         f"(joint states, up to {LISTED_STATES:,} of them)",
     ):
         assert sentence in readme
@@ -190,27 +312,25 @@ def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
     from hidag.config import CONFIG
     from hidag.reporting.fit_description import HIGH_MISSING_SHARE, MIN_ITEMS
 
-    text = " ".join((ROOT / "docs" / "after_the_fit.md").read_text("utf-8").split())
+    text = page("docs/after_the_fit.md")
     for sentence in (
         f"latents with fewer than {MIN_ITEMS} items",
-        f"less than {CONFIG.information.low_ratio:g} of what seeing them would tell".replace(
-            "0.", "."
-        ),
-        f"more than {HIGH_MISSING_SHARE:g} of the cells missing".replace("0.", "."),
+        f"an information ratio below {decimal(CONFIG.information.low_ratio)}",
+        f"more than {decimal(HIGH_MISSING_SHARE)} of the cells missing",
     ):
         assert sentence in text
 
 
-def test_rows_that_counts_are_worth_are_those_of_the_page() -> None:
+def test_effective_rows_are_those_of_the_page() -> None:
     from hidag.em.information import effective_sample_ratio
-    from hidag.strategy.structural_em import STEPS_FREE
 
+    steps = constant("structural_em.UNCONSTRAINED_STEPS")
     text = (ROOT / "docs" / "effective_size.md").read_text("utf-8")
     rows = re.findall(r"^\| (0\.\d+) \| (\d\.\d\d) \| (\d\.\d\d) \|$", text, re.M)
     assert len(rows) == 8
-    for ratio, shown, worth in rows:
-        assert f"{1 - (1 - float(ratio)) ** STEPS_FREE:.2f}" == shown
-        assert f"{effective_sample_ratio(float(ratio), STEPS_FREE):.2f}" == worth
+    for ratio, attenuation, effective in rows:
+        assert f"{1 - (1 - float(ratio)) ** steps:.2f}" == attenuation
+        assert f"{effective_sample_ratio(float(ratio), steps):.2f}" == effective
     # After one step N / r rows, after many r N.
     assert effective_sample_ratio(0.5, 1) == pytest.approx(2.0)
     assert effective_sample_ratio(0.3, 1000) == pytest.approx(0.3)
