@@ -28,6 +28,7 @@ test: .venv/.installed
 lint: .venv/.installed
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
+	$(BIN)/python tools/check_words.py
 
 types: .venv/.installed
 	$(BIN)/mypy

@@ -1,4 +1,4 @@
-"""What the pages name is there: links, files, commands, families, symbols, attributes."""
+"""Links, files, commands, families, symbols and attributes that the pages name exist."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_contributing_has_the_order_of_imports_that_is_checked() -> None:
 
 def test_contributing_names_every_package() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Layout")[1]
-    tree = text.split("```")[1]
+    tree = text.split("src/hidag/\n")[1].split("```")[0]
     named = set(re.findall(r"^  (\w+)/", tree, re.M))
     assert named == packages()
 

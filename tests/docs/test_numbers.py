@@ -157,8 +157,8 @@ SPECIFICATION = [
         ),
     ),
     (
-        ("basin_hopping.MOST_HOPS", "basin_hopping.MOST_HOPPING_STARTS"),
-        lambda n, starts: f"At most {n} moves from each of up to {WORDS[starts]} optima",
+        ("basin_hopping.MOST_HOPPING_STARTS",),
+        lambda starts: f"moves from each of up to {WORDS[starts]} optima",
     ),
     (
         ("split_moves.SPLIT_AGREEMENT", "split_moves.SPLIT_STEPS"),

@@ -1,4 +1,4 @@
-"""Documents speak of the project alone, pictures are small, hooks are those of the checks."""
+"""Documents name no machine or work log, pictures are small, hooks run the checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PRIVATE = [
     ],
     ids=relative,
 )
-def test_documents_speak_of_the_project_alone(path) -> None:
+def test_documents_name_no_machine_or_work_log(path) -> None:
     text = path.read_text("utf-8")
     assert [found[0] for pattern in PRIVATE if (found := pattern.search(text))] == []
 
@@ -44,8 +44,8 @@ def test_pictures_are_small() -> None:
     assert [p.name for p in pictures if p.stat().st_size >= LARGEST_PICTURE] == []
 
 
-def test_hooks_are_those_of_continuous_integration() -> None:
+def test_hooks_run_the_checks_of_the_makefile() -> None:
     hooks = re.findall(r"entry: \.venv/bin/(.+)", (ROOT / ".pre-commit-config.yaml").read_text())
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    assert len(hooks) == 4
+    assert len(hooks) == 5
     assert [hook for hook in hooks if f"$(BIN)/{hook}\n" not in makefile] == []
