@@ -1,12 +1,11 @@
-"""CPU seconds of default binary main-effect fits, against those of an earlier commit.
+"""CPU seconds of default binary main-effect fits, compared with an earlier commit.
 
     python benchmarks/against_commit.py ca7a360 --methods em saem --rounds 4
 
-Takes the sources of the earlier commit out of the repository, and fits the same tables (K=10,
-J=30, N=5,000, designs of the paper's research code) with both, turn by turn in processes of their
-own, so that whatever else the machine does falls on both alike. Of each table the lowest time of
-all rounds is kept: other work only ever adds. Prints the times, the ratios and their geometric
-mean.
+Extracts the sources of the earlier commit from the repository and fits the same tables (K=10,
+J=30, N=5,000, designs of the paper's research code) with both in alternation, each in its own
+process, so that other load on the machine affects both equally. The minimum over rounds is used
+for each table. Prints the times, the ratios and their geometric mean.
 """
 
 from __future__ import annotations

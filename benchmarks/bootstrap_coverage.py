@@ -1,23 +1,22 @@
-"""How often 90 % intervals of the bootstrap hold the truth, over simulated tables.
+"""Coverage of 90 % bootstrap intervals over simulated tables.
 
     python benchmarks/bootstrap_coverage.py --tables 40 --resamples 99 --jobs 2 --folder DIR
 
-Tables come from three latents, two of them causes of the third, behind eleven items. With
-``--items weak`` items are noisier and each item of two latents hardly shows the second, so that an
-estimated Q often misses it. Latents of the truth are matched to the fit's. For each family, with Q
-given and estimated, printed is the share of intervals that hold the truth, with its Monte-Carlo
-standard error over tables, for
+Tables come from three latents, two of them causes of the third, and eleven items. With ``--items
+weak`` items are noisier and the second latent of an item has a weak effect, so that an estimated Q
+often misses it. Latents of the truth are matched to the fit. For each family, with Q given and
+estimated, prints the coverage and its Monte Carlo standard error over tables for
 
-- slopes that are there, by size, and slopes that are not (of an estimated Q);
+- nonzero slopes, by size, and zero slopes (of an estimated Q);
 - intercepts and variances;
-- shares of the latents' upper levels, and probabilities of joint states;
-- average effects on latents and items that are not zero: with the true graph held, and with each
-  refit's own graph, where refits leave directions open and give ranges.
+- proportions of the latents' upper levels, and probabilities of joint states;
+- nonzero average effects on latents and items: with the true graph fixed, and with each refit's own
+  graph, where unidentified directions give ranges.
 
-Refits begin at the fit (``--start full`` looks for other optima too, as `hidag.bootstrap` does
-unless told otherwise; with a given Q that takes ten times as long). With ``--folder`` each table is
-kept when it is done: a run that was stopped goes on, and after parts (``--first``, ``--cells``) one
-more call over all of them prints their table without a fit.
+Refits start at the fit (``--start full`` searches other optima too, as `hidag.bootstrap` does by
+default; with a given Q that takes ten times as long). With ``--folder`` each finished table is
+stored: an interrupted run resumes, and after parts (``--first``, ``--cells``) one more call over
+all of them prints their table without a fit.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ def true_effects(truth: Truth, true: Parts) -> np.ndarray:
 
 
 def share_with_error(runs: list[dict], kind: str) -> str:
-    """Return the share of intervals that hold, with its standard error over tables, in words."""
+    """Return the share of intervals that hold, with its standard error over tables, as text."""
     hits, counts = np.array([run["holds"][kind] for run in runs], dtype=float).T
     if not counts.sum():
         return "-"

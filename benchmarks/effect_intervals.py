@@ -1,7 +1,7 @@
-"""How often 90 % intervals of average effects hold the truth, by simulation.
+"""Coverage of 90 % intervals of average effects, by simulation.
 
-Data come from a collider and a chain behind binary items; the measurement matrix and the graph are
-given, as the intervals from the information assume. Prints a line per design.
+Data come from a collider and a chain of latents with binary items; Q and the graph are given, as
+the intervals from the information assume. Prints a line per design.
 
     python benchmarks/effect_intervals.py --replicates 60 --rows booklets
 """

@@ -1,11 +1,11 @@
-"""How many rows may the graph's score count on? The paper's open question, answered by measuring.
+"""Errors of the graph by the effective sample size of its score, the paper's open question.
 
     python benchmarks/effective_size.py --cells Chain-10,Model-7 --replicates 20
 
 For each cell one Stage I per kind of latent law; then Stages II and III with counts that stand for
-N, N/2, N/4 and r N rows (r is the share of pairwise information that the items carry), and with
-``effective_size="auto"``: the rows that the counts are worth, and weak edges tested on the observed
-data. Printed are mean distances (SHD) of the latent graph to the truth, and the mean of r.
+N, N/2, N/4 and r N rows (r is the information ratio), and with ``effective_size="auto"``: r N /
+a^2 rows, and weak edges tested on the observed data. Prints the mean SHD of the latent graph and
+the mean of r.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a fit costs: by family, by N, and a Gibbs sweep by the density of Q. Ratios in one run.
+"""Cost of a fit by family and N, and of a Gibbs sweep by the density of Q; ratios within one run.
 
 python benchmarks/fit.py
 """

@@ -1,25 +1,24 @@
-"""Do tests of fit keep their level? Rejection rates when the model that is fitted is the true one.
+"""Level of the tests of fit: rejection rates when the fitted model is the true one.
 
     python benchmarks/goodness.py --replicates 40
 
 Tables are those of `benchmarks/standard_errors.py`: three latents in a chain, fifteen items, Q
-given; besides, yes/no items that hardly ever depart from what their latents say (`sharp`), every
-other item so (`half-sharp`), four grades so (`sharp-grades`), and eight items only, so that
-parameters are fitted to little else than some of the pairs (`eight`). Printed are the mean of M2
-over its degrees of freedom and the shares of tests with p < .05: M2, residual correlations of
-pairs, item fit, person fit (a share of rows), predictive checks; for pairs also the share that has
-a test, the standard deviation of z and the number in a thousand with p < .0001; the share of tables
-of which the report would say that the model does not fit (doubted); then the estimated accuracy and
-consistency of placements beside what a second table and the true states show.
+given; also near-deterministic yes/no items (`sharp`), every other item so (`half-sharp`), four
+grades so (`sharp-grades`), and eight items only, so that parameters are fitted to little more than
+some of the pairs (`eight`). Prints the mean of M2 over its degrees of freedom and the shares of
+tests with p < .05: M2, residual correlations of pairs, item fit, person fit (a share of rows),
+predictive checks; for pairs also the share that has a test, the standard deviation of z and the
+number in a thousand with p < .0001; the share of tables that the report would call a misfit; then
+the estimated accuracy and consistency of classification next to the actual ones.
 
     python benchmarks/goodness.py --weights none,random,latent,answers --replicates 200
 
-Rows can have weights that the model is fitted with. `random` ones have nothing to do with the
-answers; with `latent` the rows of one level of the first latent, with `answers` those of the upper
-thirds by the sum of all answers, came into the table more often than others, and weights undo that.
-`n_effective` is the mean of M2's, or of Kish's number where there is no M2. With `--tied 0.2` the
-model is wrong: in so many of the rows the second item repeats the first one's answer. Then `tied
-pair` is the share of tables in which that pair has p < .05.
+Rows can have weights that the model is fitted with. `random` ones are independent of the answers;
+with `latent` rows of one level of the first latent, with `answers` those of the upper thirds by
+the sum of all answers, are sampled more often, and weights correct for that. `n_effective` is the
+mean of M2's, or the effective sample size where there is no M2. With `--tied 0.2` the model is
+wrong: in that share of the rows the second item repeats the first one's answer, and `tied pair` is
+the share of tables in which that pair has p < .05.
 """
 
 from __future__ import annotations
@@ -134,25 +133,25 @@ def one_table(
             if (row["first"], row["second"]) == result.item_names[:2]
         )
         out["tied pair"] = float(first["p_value"] < 0.05)
-    out["doubted"] = float(bool(find_misfits(found)))
+    out["misfit"] = float(bool(find_misfits(found)))
     if found.absolute is not None:
         out["M2 / df"] = found.absolute.m2 / found.absolute.degrees
         out["M2"] = float(found.absolute.p_value < 0.05)
         out["n_effective"] = found.absolute.n_effective
     placed = classify(result, X)
     second = classify(result, result.sample_items(states, rng))
-    told = placed.quality.to_dicts()
-    out["accuracy told"] = float(np.mean([row["accuracy"] for row in told[:-1]]))
+    quality = placed.quality.to_dicts()
+    out["estimated accuracy"] = float(np.mean([row["accuracy"] for row in quality[:-1]]))
     out["accuracy"] = float(np.mean(placed.levels == states))
-    out["consistency told"] = float(np.mean([row["consistency"] for row in told[:-1]]))
+    out["estimated consistency"] = float(np.mean([row["consistency"] for row in quality[:-1]]))
     out["consistency"] = float(np.mean(placed.levels == second.levels))
     return out
 
 
 COLUMNS = (
     "n_effective", "M2 / df", "M2", "tied pair", "pairs", "tested", "SD of z", "p < .0001",
-    "items", "persons", "checks", "doubted", "accuracy told", "accuracy", "consistency told",
-    "consistency",
+    "items", "persons", "checks", "misfit", "estimated accuracy", "accuracy",
+    "estimated consistency", "consistency",
 )  # fmt: skip
 
 

@@ -1,14 +1,13 @@
-"""The graph by counts and by the observed data's likelihood, with the true items held.
+"""Graph search by counts and by the observed-data likelihood, with the true items fixed.
 
     python benchmarks/graph_evidence.py --design text --replicates 3 --seed 1
     python benchmarks/graph_evidence.py --design research-code --replicates 3
 
-Binary items. What is not known is the law of the latents: it begins even, is free for some steps of
-EM, and a search on its expected counts finds a graph. From there the search by likelihood goes on,
-with half log N and with half log(r N) for each of the law's numbers (r is the share of pairwise
-information that the items carry). Printed are mean distances (SHD) of these graphs to the true one,
-in how many tables the last one but one has a better criterion than the true graph, or is level with
-it, and CPU seconds of that search.
+Binary items. Only the latent law is unknown: it starts uniform, takes some unconstrained EM steps,
+and a search on its expected counts finds a graph. From there the search by likelihood continues,
+with half log N and with half log(r N) per parameter of the law (r is the information ratio).
+Prints the mean SHD of these graphs, the number of tables in which the graph found with half log N
+has at least the criterion of the true graph, and CPU seconds of that search.
 """
 
 from __future__ import annotations

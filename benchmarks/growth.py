@@ -1,10 +1,10 @@
-"""How the cost of a fit grows: with the number of rows, and with the number of loadings.
+"""Growth of the cost of a fit with the number of rows and with the number of loadings.
 
     python benchmarks/growth.py --replicates 3 --out docs/images/growth.png
 
 Prints CPU seconds and the slopes of straight lines through them on log-log scales (1 is
 proportional growth), and draws them. K=10 throughout; rows grow at J=30, loadings by more items at
-N=5,000, and for a Gibbs sweep by more latents an item at J=36 and K=12.
+N=5,000, and for a Gibbs sweep by more latents per item at J=36 and K=12.
 """
 
 from __future__ import annotations

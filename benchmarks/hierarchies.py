@@ -1,15 +1,14 @@
-"""Graphs of skills with prerequisites: how far off the graph is that a search or a fit finds.
+"""SHD of graphs of skills with known prerequisites, from a search or a fit.
 
     python benchmarks/hierarchies.py --replicates 20 --seed 1
     python benchmarks/hierarchies.py --replicates 20 --seed 2 --cell line/seen/bic
 
-Five latents, three of them in a hierarchy that is known (a line of three, or two skills with one
-prerequisite), and three further edges at random. Searches see the latents themselves; fits see them
-through five items each, with the Q-matrix given: steep ones (slope 3), flat ones (1.5) or faint
-ones (0.8), for which the graph goes by the observed data's likelihood. Latents have two levels,
-three where tables may be lean.
-Prints the mean SHD, and edges missed, edges too many and edges turned; then in how many tables the
-graph is right, and how often a law over a graph was taken.
+Five latents, three of them in a known hierarchy (a line of three, or two skills with one
+prerequisite), and three further random edges. Searches use the latents themselves; fits use five
+items per latent with the Q-matrix given: steep ones (slope 3), flat ones (1.5) or faint ones
+(0.8), whose graph is found by the observed-data likelihood. Latents have two levels, three for
+lean tables. Prints the mean SHD, missing, extra and reversed edges; then the number of correct
+graphs, and how often a network law was selected.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ LEVELS = {"seen/lean": 3}
 def skills(
     steps: tuple[tuple[int, int], ...], n_levels: int, rng: np.random.Generator
 ) -> NetworkLaw:
-    """Return a law over a random graph that has the steps: nobody skips a prerequisite."""
+    """Return a law over a random graph with the steps: no skill without its prerequisite."""
     space = StateSpace((n_levels,) * K)
     place = rng.permutation(K)
     while any(place[a] > place[b] for a, b in steps):
         place = rng.permutation(K)
-    # What a line's first skill would add to its last, nobody could tell.
+    # The effect of a line's first skill on its last is not identified.
     known = {*steps, (0, 2)}
     open_pairs = [
         (a, b) for a, b in permutations(range(K), 2) if place[a] < place[b] and (a, b) not in known
@@ -73,11 +72,11 @@ def skills(
 
 
 def wanted(law: NetworkLaw, known: Knowledge) -> CPDAG:
-    """Return what can be told of the law's graph by one who knows the hierarchy."""
-    told = orient_by_knowledge(
+    """Return the part of the law's graph that is identified given the hierarchy."""
+    identified = orient_by_knowledge(
         DAG.from_parents(law.parents).to_cpdag().adjacency, known.constraints(NAMES)
     )
-    return CPDAG(told, NAMES)
+    return CPDAG(identified, NAMES)
 
 
 def search(score: str) -> Callable[[NetworkLaw, Knowledge, int], tuple[CPDAG, bool]]:

@@ -1,17 +1,17 @@
-"""Fits with many latents: how long, how much memory, how much is found.
+"""Time, memory and accuracy of fits with many latents.
 
     python benchmarks/large.py --k 50 --family gaussian
     python benchmarks/large.py --k 100 --family bernoulli --replicates 2 --seed 1
 
-A random graph with one parent a latent on average, a random Q over J = 3K items, the research
-code's coefficients; K=50 has N=20,000 rows and K=100 has N=50,000 unless --n says otherwise. Each
-fit has a process of its own, so that its peak of memory is its own. The last column is the share of
-the latents' pairwise information that the items carry.
+A random graph with one parent per latent on average, a random Q over J = 3K items, the research
+code's coefficients; K=50 has N=20,000 rows and K=100 has N=50,000 unless --n is given. Each fit
+runs in its own process, so that its peak memory is its own. The last column is the information
+ratio.
 
     python benchmarks/large.py --chain --k 20 --n 300 --family bernoulli --replicates 10
 
-has a chain of close neighbours instead, with four items for each latent alone: from few
-rows the start takes neighbours for one.
+uses a chain of strongly dependent neighbours instead, with four pure items per latent: with few
+rows the start merges neighbours.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def main() -> None:
     n_items = (OWN_ITEMS if args.chain else 3) * args.k
     print(
         f"K={args.k}, J={n_items}, N={n}, {args.family}, seed {args.seed}; 'before' is the peak of "
-        "memory when the table was drawn and the fit not begun"
+        "memory after the table was drawn and before the fit"
     )
     print(f"{HEADINGS[0]:>4s} " + " ".join(f"{heading:>9s}" for heading in HEADINGS[1:]))
     rows = []

@@ -1,9 +1,9 @@
-"""Latents with several levels and items with interactions: what is found of Q and the graph.
+"""Recovery of Q and graph with several levels per latent and with interactions.
 
 Four latents in a random graph (one parent on average), twenty items (12 with one latent, 8 with
-two), N = 10,000; a step per level, and with effects "all" every interaction as strong as a step.
-Prints, per cell, wrong entries of Q, the distance of the graph, that of a search on the true
-latents, how often the levels went to the right latents, and CPU seconds of a fit.
+two), N = 10,000; one step per level, and with effects "all" every interaction as strong as a step.
+Prints, per cell, wrong entries of Q, SHD of the graph and of a search on the true latents, how
+often levels were assigned to the right latents, and CPU seconds of a fit.
 
     python benchmarks/levels_and_effects.py --replicates 10 --seed 1
     python benchmarks/levels_and_effects.py --seed 86028 --cell 4,4,4,4/main/bernoulli

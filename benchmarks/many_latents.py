@@ -1,12 +1,12 @@
-"""Do statistics of fit and standard errors hold beyond the joint states that are listed?
+"""Fit statistics and standard errors with more joint states than are enumerated.
 
     python benchmarks/many_latents.py --latents 16 --replicates 10
 
 Tables of a chain of latents with three items each, Q given, which is the true model. Latents are
-sampled, and what is asked of the fit comes from sums over small tables. Printed are the shares of
-pairs and items with p < .05 and of pairs with p < .0001 in a thousand; the coverage of 90 %
-intervals of coefficients by kind of standard error; how far fits are from the maximum, in standard
-errors; and seconds for statistics and standard errors over those of the fit.
+sampled; statistics after the fit use a junction tree. Prints the shares of pairs and items with p
+< .05 and of pairs with p < .0001 in a thousand; the coverage of 90 % intervals of coefficients by
+kind of standard error; the distance of fits from the maximum, in standard errors; and the time of
+statistics and standard errors relative to that of the fit.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def one_table(family: str, args, seeds) -> dict[str, float]:
         "statistics": (examined - fitted) / (fitted - begin),
     }
     for kind in args.kinds.split(","):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         errors = standard_errors(model, values, kind=kind)
-        out[f"{kind} takes"] = (time.perf_counter() - begun) / (fitted - begin)
+        out[f"{kind} takes"] = (time.perf_counter() - started) / (fitted - begin)
         right = np.column_stack([truth.intercept, truth.loadings.sum(axis=1)]).ravel()
         rows = [row for row in errors.to_rows() if row["kind"] == "coefficient"]
         low, high = (np.array([row[end] for row in rows]) for end in ("lower", "upper"))

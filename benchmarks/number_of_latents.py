@@ -1,32 +1,31 @@
-"""How often the number of latents is found on the paper's designs.
+"""Share of tables in which the number of latents is found, on the paper's designs.
 
     python benchmarks/number_of_latents.py --replicates 20 --seed 1
     python benchmarks/number_of_latents.py --models Model-7 --replicates 3 --fits near
 
-Prints for each cell the share of tables in which each criterion finds the right number, and what
-`n_latents="auto"` takes; then the shares by family with their standard errors. "auto" fits only
-where parallel analysis and factor BIC disagree, so the default costs about a second a table where
-items say much. With --fits near, what `hidag.select` recommends and the criteria of its fits are
+Prints for each cell the share of tables in which each criterion, and `n_latents="auto"`, find the
+right number; then the shares by family with their standard errors. "auto" fits only where parallel
+analysis and factor BIC disagree, so the default takes about a second per table with informative
+items. With --fits near, the recommendation of `hidag.select` and the criteria of its fits are
 compared as well, which takes minutes.
 
     python benchmarks/number_of_latents.py --design both --models all --families bernoulli
 
-runs all of the paper's graphs, those of its comparison study (five latents) among them, as the text
+runs all of the paper's graphs, including those of its comparison study (five latents), as the text
 prints the designs and as its research code drew them, and prints the shares of both together.
 
     python benchmarks/number_of_latents.py --design text --families bernoulli --yardstick
 
-shows where the limit is: in how many tables a fit that starts at the truth, with the right number,
-has a better criterion than the best of our fits with one to three latents fewer, and than our fit
-with the right number. Criteria are BIC, EBIC and what the rule goes by, BIC at the rows that items
-are worth. Where the fit from the truth has not the first, no search that is judged by that
-criterion can find the number; where it has not the second, ours has found as good a fit.
+prints in how many tables a fit that starts at the truth, with the right number, has a better
+criterion than the best of our fits with one to three latents fewer, and than our fit with the
+right number. Criteria are BIC, EBIC and that of the rule, BIC at r N rows. Without the first, no
+search by that criterion can find the number; without the second, our fit is as good.
 
     python benchmarks/number_of_latents.py --design text --families bernoulli --hindsight
 
-adds what a price per parameter could do if it were chosen afterwards, knowing the right number: in
-how many tables "auto"'s own fits, with one from the truth among them or not, have the right number
-at the best price for all tables, and in how many at some price, another for each table.
+adds the result of a cost per parameter chosen afterwards, with the right numbers known: in how
+many tables "auto"'s own fits, with or without one from the truth, have the right number at the
+best cost for all tables, and in how many at some cost, chosen for each table.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""How well graphs are recovered on any part of the paper's designs, in one go.
+"""Recovery of graph and Q on any part of the paper's designs.
 
     python benchmarks/recovery.py --models Chain-10,Model-7 --q Q1,Q2 --families gaussian,poisson \\
         --n 3000 --replicates 20 --seed 1
 
-Prints one row per cell: composite SHD of the fit with its Monte-Carlo standard error, the published
-mean, the same Stage I started at the truth, and a graph search on the true latents. `hidag study`
-runs whole tables, keeps the rows and resumes; this also takes settings of the estimator.
+Prints one row per cell: composite SHD of the fit with its Monte Carlo standard error, the
+published mean, the same Stage I started at the truth, and a graph search on the true latents.
+`hidag study` runs whole tables, stores the rows and resumes; this script also takes settings of
+the estimator.
 """
 
 from __future__ import annotations

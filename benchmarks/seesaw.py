@@ -1,9 +1,9 @@
-"""Seesaw images: the graph and Q found from pixels, seed by seed.
+"""Recovery of graph and Q from seesaw images, by seed.
 
 For each seed images are drawn and fitted as `hidag app seesaw --seed` does. Prints wrong pairs of
-the graph, wrong entries of Q, the fitted probabilities of Z4 (true: 0 and 0.99; the first cannot be
-told from images), the log-likelihood, and CPU seconds of drawing and of fitting. Seeds are counted
-from `--first`, which nothing in the project was tuned on if you choose it yourself.
+the graph, wrong entries of Q, the fitted probabilities of Z4 (true: 0 and 0.99; the first is not
+identified by images), the log-likelihood, and CPU seconds of drawing and of fitting. Seeds are
+counted from `--first`; choose one that nothing in the project was tuned on.
 
     python benchmarks/seesaw.py --seeds 10 --first 500
 """

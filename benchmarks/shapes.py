@@ -1,11 +1,12 @@
-"""How well other shapes than the paper's are recovered: denser graphs, fewer pure items, and so on.
+"""Recovery on other designs than the paper's: denser graphs, fewer pure items, and so on.
 
     python benchmarks/shapes.py --replicates 10 --seed 1
     python benchmarks/shapes.py --only missing,mixed --n 2000
 
-Each shape changes one thing of a plain table (K=10, J=30, one parent a latent on average, two
-thirds of the items pure, equal slopes, nothing missing), and the last changes all of them. Prints
-for each the default fit, Stage I started at the truth, and a graph search on the true latents.
+Each design changes one property of a plain table (K=10, J=30, one parent per latent on average,
+two thirds of the items pure, equal slopes, nothing missing), and the last changes all of them.
+Prints for each the default fit, Stage I started at the truth, and a graph search on the true
+latents.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""What is found in small tables: the number of latents, and which items measure which.
+"""Number of latents and Q in small tables.
 
     python benchmarks/small_tables.py --replicates 20 --seed 1
     python benchmarks/small_tables.py --kinds traits --replicates 5 --no-numbers
     python benchmarks/small_tables.py --families bernoulli --no-entries
 
 Tables have a few hundred rows of 9 to 15 items of 2 to 4 latents. Kinds: "strong" (every loading
-is large), "spread" (sizes from weak to strong), "traits" (strong, but what is hidden is normally
-distributed, as test scores often are, and has no levels: the model is wrong).
+is large), "spread" (sizes from weak to strong), "traits" (strong, but the latent variables are
+normally distributed and have no levels: the model is wrong).
 
 Prints for each cell the share of tables in which the number is right: by parallel analysis, by
-factor BIC, by the best EBIC and the best BIC of fits, and as `hidag.select` recommends, from fits
-that each have the penalty they learned ("own") and at a common strength ("select"). Then, with the
-right number, how many entries of Q are wrong by the penalty's strength: as learned, and log(N)/2
-plus what is told.
+factor BIC, by the best EBIC and the best BIC of fits, and by `hidag.select`, from fits that each
+have their estimated penalty ("own") and at a common strength ("select"). Then, with the right
+number, the number of wrong entries of Q by penalty strength: as estimated, and log(N)/2 plus a
+constant.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ def shares(runs: list[dict], name: str) -> str:
 
 def line(title: str, runs: list[dict], seconds: float | None = None) -> str:
     """Return one line of the table."""
-    told = [f"{shares(runs, name):>15s}" for name in NUMBERS if name in runs[0]]
-    kept = [name for name in STRENGTHS if name in runs[0]]
-    told += [f"{np.mean([run[name] for run in runs]):10.2f}" for name in kept]
-    return f"{title:30s}" + "".join(told) + ("" if seconds is None else f"{seconds:8.1f}")
+    cells = [f"{shares(runs, name):>15s}" for name in NUMBERS if name in runs[0]]
+    strengths = [name for name in STRENGTHS if name in runs[0]]
+    cells += [f"{np.mean([run[name] for run in runs]):10.2f}" for name in strengths]
+    return f"{title:30s}" + "".join(cells) + ("" if seconds is None else f"{seconds:8.1f}")
 
 
 def main() -> None:

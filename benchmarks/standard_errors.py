@@ -1,10 +1,10 @@
-"""Do intervals from standard errors hold what they promise? Coverage in a simulation.
+"""Coverage of intervals from standard errors, by simulation.
 
     python benchmarks/standard_errors.py --replicates 100
 
-Tables are drawn from three latents in a chain, each with four items of its own and three items of
-two latents, Q is given, and a model is fitted with the defaults. Printed is the share of intervals
-that hold the truth, for each kind of number, with its Monte-Carlo standard error over tables.
+Tables come from three latents in a chain, each with four pure items, and three items of two
+latents; Q is given, and a model is fitted with the defaults. Prints the coverage for each kind of
+parameter with its Monte Carlo standard error over tables.
 """
 
 from __future__ import annotations

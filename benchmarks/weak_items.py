@@ -1,14 +1,12 @@
-"""Where items say little: ours beside a start at the truth, and which of the two fits better.
+"""Weak items: the default fit and one started at the truth, and their criteria.
 
     python benchmarks/weak_items.py --models Chain-10,Tree-10 --n 3000,7000 --replicates 5 --seed 1
 
-Binary items of the paper's text design. Prints SHD (edges among latents and entries of Q) of the
-default fit and of Stage I started at the truth, and by how much the criterion that fits are chosen
-by (log-likelihood, less what the evidence asks for items, log(N)/2 for a free probability of the
-law, and a price for idle latents: docs/specification.md) is higher for ours. Where it is higher, no better
-search for its optimum would have found the truth: the last lines say in how many tables that is so,
-and how far off those are. What of the SHD is wrong entries of Q stands in brackets; the rest is
-edges. The row "all" has the sums over all tables.
+Binary items of the paper's text design. Prints SHD (edges among latents and entries of Q; the
+entries of Q in brackets) of the default fit and of Stage I started at the truth, and the
+difference of their criteria (approximate marginal likelihood: docs/specification.md). Where ours
+is higher, no better search for the optimum would have found the truth: the last lines give the
+number of these tables and their SHD. The row "all" has the means over all tables.
 """
 
 from __future__ import annotations
@@ -29,7 +27,8 @@ from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.metrics import Parts
 from hidag.simulation import design
 from hidag.strategy.measurement import parents_by_search
-from hidag.strategy.moves.recombination import Problem, criterion_of
+from hidag.strategy.moves.recombination import criterion_of
+from hidag.strategy.problem import SearchProblem
 from hidag_paper.studies import truth_started
 
 #: Criteria that differ by less are level: fits end with a tolerance.
@@ -37,7 +36,7 @@ LEVEL = 1.0
 
 
 def criterion(found: Parts, X: np.ndarray) -> float:
-    """Return what ends of Stage I are compared by, of binary items that begin nowhere else."""
+    """Return the criterion by which optima of Stage I are compared, for binary items."""
     n_items, n_latents = found.loadings.shape
     families = ("bernoulli",) * n_items
     space, law = found.law.space, np.asarray(found.law.probabilities)
@@ -46,10 +45,20 @@ def criterion(found: Parts, X: np.ndarray) -> float:
     data, basis = WorkingData.from_values(X, families), Basis.over(space, terms)
     statistics, value = run_e_step(items, law, data, np.ascontiguousarray(basis.features))
     estimate = Estimate(items, law, value, value, 0, True, np.zeros((0, 2)), statistics)
-    allowed = allowed_coefficients(np.full((n_items, n_latents), -1, dtype=np.int8), terms)
+    unknown = np.full((n_items, n_latents), -1, dtype=np.int8)
+    allowed = allowed_coefficients(unknown, terms)
     penalty = default_penalty("tlp", len(X), n_latents)
-    no_search = parents_by_search(space)
-    problem = Problem(data, space, basis, allowed, penalty, Schedule(), no_search, True, 1)
+    problem = SearchProblem(
+        data,
+        space,
+        basis,
+        allowed,
+        penalty,
+        Schedule(),
+        terms=terms,
+        q_entries=unknown,
+        learn_parents=parents_by_search(space),
+    )
     return criterion_of(estimate, found.law.parents, problem)
 
 
@@ -60,17 +69,17 @@ def main() -> None:
     parser.add_argument("--q", default="Q1")
     parser.add_argument("--replicates", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     heads = "SHD ours (Q) | truth-started (Q) | ratio | criterion ours higher by | CPU s"
     print(f"| design | N | {heads} |")
     print("|---|---|---|---|---|---|---|")
     tables = []
-    for place, model in enumerate(asked.models.split(",")):
-        for n in map(int, asked.n.split(",")):
+    for place, model in enumerate(args.models.split(",")):
+        for n in map(int, args.n.split(",")):
             rows = []
-            for replicate in range(asked.replicates):
-                rng = np.random.default_rng((asked.seed, place, n, replicate))
-                truth = design(model, asked.q, "bernoulli", design="text", rng=rng)
+            for replicate in range(args.replicates):
+                rng = np.random.default_rng((args.seed, place, n, replicate))
+                truth = design(model, args.q, "bernoulli", design="text", rng=rng)
                 X = simulate(truth, n, rng=rng).X
                 fit = DCRL(
                     truth.n_latents, family="bernoulli", law="network", random_state=replicate
@@ -90,7 +99,7 @@ def main() -> None:
             shd, shd_q, best, best_q, _, seconds = np.mean(rows, axis=0)
             leads = " ".join(f"{row[4]:+.0f}" for row in rows)
             print(
-                f"| {model} {asked.q} | {n} | {shd:.2f} ({shd_q:.2f}) | {best:.2f} ({best_q:.2f}) "
+                f"| {model} {args.q} | {n} | {shd:.2f} ({shd_q:.2f}) | {best:.2f} ({best_q:.2f}) "
                 f"| {shd / best:.2f} | {leads} | {seconds:.1f} |",
                 flush=True,
             )

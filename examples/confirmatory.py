@@ -1,9 +1,9 @@
-"""A confirmatory fit: Q is given, the graph among its latents is wanted.
+"""A confirmatory fit: Q is given, the graph among its latents is estimated.
 
     python examples/confirmatory.py FOLDER
 
-FOLDER holds responses.csv (one column per item), q.csv (the column item, then one column of 1 and 0
-per latent) and perhaps types.csv (the columns item and type).
+FOLDER holds responses.csv (one column per item), q.csv (the column item, then one column of 1 and
+0 per latent) and optionally types.csv (the columns item and type).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from hidag import DCRL, FitResult
 from hidag.data import read_folder
 
 
-def in_words(result: FitResult) -> list[str]:
-    """Return the graph as sentences, then what the observed data said about weak edges."""
+def describe_graph(result: FitResult) -> list[str]:
+    """Return the graph as sentences, then the tests of weak edges on the observed data."""
     graph = result.graph
     lines = [f"{cause} causes {effect}." for cause, effect in graph.directed_edges]
     lines += [
-        f"{a} and {b} are joined; the data cannot tell which one is the cause."
+        f"{a} and {b} are adjacent; the data do not identify the direction."
         for a, b in graph.undirected_edges
     ]
-    lines = lines or ["No two latents are joined."]
+    lines = lines or ["No two latents are adjacent."]
     for test in result.edge_tests:
-        verdict = "kept" if test.kept else "dropped"
+        verdict = "retained" if test.kept else "removed"
         lines.append(
             f"Tested {test.pair[0]} - {test.pair[1]}, {verdict}: without it the log-likelihood "
-            f"changes by {-test.likelihood_loss:+.1f}, the price of parameters by "
+            f"changes by {-test.likelihood_loss:+.1f}, the cost of parameters by "
             f"{-test.saved:+.1f}."
         )
     return lines
@@ -44,7 +44,7 @@ def main(folder: str) -> None:
         q_matrix=source.q,
         random_state=0,
     ).fit(source.table)
-    for line in in_words(model.result_):
+    for line in describe_graph(model.result_):
         print(line)
 
 

@@ -1,4 +1,4 @@
-"""An exploratory fit: mixed items, a few missing cells, nothing known about Q.
+"""An exploratory fit: mixed items, a few missing cells, Q unknown.
 
 python examples/exploratory.py
 """
@@ -11,7 +11,7 @@ from hidag.simulation import banded_q, dag_from_parents, make_truth, random_law
 
 
 def main() -> None:
-    # Two causes of a third latent, which causes a fourth: all directions can be told.
+    # Two causes of a third latent, which causes a fourth: all directions are identified.
     law = random_law(dag_from_parents([(), (), (0, 1), (2,)]), effects=(1.6, 2.4), rng=3)
     q = banded_q(n_latents=4, bandwidth=1)
     families = ["bernoulli"] * 4 + ["gaussian"] * 4 + ["poisson"] * 4
@@ -23,11 +23,11 @@ def main() -> None:
     print("Q, one row per item")
     print(model.q_matrix_)
     print("graph:", ", ".join(format_edges(model.graph_)) or "no edges")
-    print("share of the latents' information in the items:", end=" ")
+    print("information ratio of the items:", end=" ")
     print(f"{model.result_.information_ratio:.2f}")
     print("P(latent = 1) for the first three rows")
     print(model.predict_proba(data.X[:3]).round(2))
-    # Only now is the truth looked at.
+    # The truth is used only for the evaluation.
     print(evaluate(model, truth).summary())
 
 

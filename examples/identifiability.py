@@ -4,8 +4,8 @@
 
 Four binary latents, twelve yes/no items with all interactions. Every latent has plenty of items,
 but every item of the third latent is also an item of the first. The levels of the third latent can
-then be exchanged wherever the first one is 0: all that was called interaction and main effect
-changes, and no table of answers, however large, could tell.
+then be exchanged where the first one is 0: main effects and interactions change, the distribution
+of the data does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Items that need several skills at once: main effects, DINA and G-DINA held side by side.
+"""Items that need several skills at once: comparison of main effects, DINA and G-DINA.
 
 python examples/interactions.py
 """
@@ -49,12 +49,12 @@ def main() -> None:
         bic = -2 * model.log_likelihood_ + n_free * np.log(len(X))
         print(f"  {effects:5} {model.log_likelihood_:10.1f} {n_free:3} {bic:10.1f}")
 
-    print("Q unknown, interactions of two skills kept where they are worth their price")
+    print("Q unknown, interactions of two skills selected by the penalised likelihood")
     model = DCRL(3, effects=2, latent_names=("A", "B", "C"), random_state=0).fit(X)
     for found in list_interactions(model.result_):
         print(f"  {found.item:4} {found.term:5} {found.coefficient:6.2f}")
     with_pairs = int((truth.loadings[:, 3:] != 0).any(axis=1).sum())
-    print(f"items that have an interaction in truth: {with_pairs}, the last ones")
+    print(f"items with a true interaction: {with_pairs}, the last ones")
 
 
 if __name__ == "__main__":

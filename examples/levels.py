@@ -1,4 +1,4 @@
-"""Latents with more than two levels: how many each has is given, which is which is found.
+"""Latents with more than two levels: their numbers are given, their assignment is estimated.
 
 python examples/levels.py
 """

@@ -1,4 +1,4 @@
-"""Plug in a search of one's own: first-improvement hill climbing over DAGs.
+"""A custom graph search: first-improvement hill climbing over DAGs.
 
 A search is a function of the score, the names and the background knowledge. It returns a graph
 or an adjacency; ``discover`` completes it and checks it against the knowledge.

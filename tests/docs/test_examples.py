@@ -1,4 +1,4 @@
-"""Examples keep their word: Python in the pages and in examples/ runs and finds its truth."""
+"""Python in the pages and in examples/ runs and finds its truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_readme_examples_are_short() -> None:
     assert max(lengths[1:]) <= 5
 
 
-def test_the_readme_says_what_its_other_examples_find(readme) -> None:
+def test_the_readme_states_the_results_of_its_other_examples(readme) -> None:
     import hidag
 
     names = readme["steps"].terms_.names(readme["steps"].latent_names_)
@@ -85,7 +85,7 @@ def test_the_papers_settings_fit() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=relative)
-def test_examples_say_what_they_are(path) -> None:
+def test_examples_have_a_docstring(path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
 
 
@@ -114,7 +114,7 @@ def test_the_example_with_interactions_prefers_the_true_model(capsys) -> None:
     assert len(re.findall(r"^  item_1[2-7] ", printed, re.M)) == 6
 
 
-def test_the_confirmatory_example_says_the_graph_in_words(tmp_path, monkeypatch, capsys) -> None:
+def test_the_confirmatory_example_describes_the_graph(tmp_path, monkeypatch, capsys) -> None:
     import numpy as np
 
     from hidag import design, simulate
@@ -133,4 +133,4 @@ def test_the_confirmatory_example_says_the_graph_in_words(tmp_path, monkeypatch,
     monkeypatch.setattr(sys, "argv", ["confirmatory.py", str(tmp_path)])
     runpy.run_path(str(ROOT / "examples" / "confirmatory.py"), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "A and B are joined; the data cannot tell which one is the cause.\n" in printed
+    assert "A and B are adjacent; the data do not identify the direction.\n" in printed
