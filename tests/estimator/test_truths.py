@@ -139,5 +139,5 @@ def test_latents_that_no_item_shows_stand_alone():
     assert not model.graph_.adjacency[:, 2].any()
     assert model.graph_.undirected_edges == [("Z1", "Z2")]
     assert str(caught[0].message) == (
-        "no item depends on Z3: the data do not show so many latents; ask for 2 instead of 3"
+        "no item depends on Z3: the data support fewer latents; use n_latents=2 instead of 3"
     )

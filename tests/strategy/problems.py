@@ -11,7 +11,7 @@ from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.simulation import Truth, chain_dag, make_truth, random_law, simulate
 from hidag.strategy.measurement import parents_by_search
-from hidag.strategy.moves.recombination import Problem
+from hidag.strategy.problem import SearchProblem
 
 
 def silent(*_):
@@ -23,17 +23,20 @@ def chain_truth(q, rng) -> Truth:
     return make_truth(random_law(chain_dag(q.shape[1]), rng=rng), q, "bernoulli", rng=rng)
 
 
-def open_problem(values, families, n_latents) -> Problem:
+def open_problem(values, families, n_latents) -> SearchProblem:
     """Return the problem of a table in which all of Q is to be estimated."""
     space = StateSpace.binary(n_latents)
     terms = Terms.main(space.levels)
-    return Problem(
+    q_entries = np.full((len(families), n_latents), -1, dtype=np.int8)
+    return SearchProblem(
         WorkingData.from_values(values, families),
         space,
         Basis.over(space, terms),
-        allowed_coefficients(np.full((len(families), n_latents), -1, dtype=np.int8), terms),
+        allowed_coefficients(q_entries, terms),
         default_penalty("tlp", len(values), n_latents),
         Schedule(),
+        terms=terms,
+        q_entries=q_entries,
         learn_parents=parents_by_search(space),
     )
 

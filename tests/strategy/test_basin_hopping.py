@@ -15,19 +15,19 @@ from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.strategy.moves import basin_hopping
 from hidag.strategy.moves.basin_hopping import (
-    after_hops,
-    best_after_hops,
+    hop_between_optima,
+    hop_from,
     largest_loadings,
-    with_law_begun_again,
-    with_penalty_lifted,
+    lift_penalty,
+    restart_law,
 )
 from hidag.strategy.moves.recombination import (
     LEAST_GAIN,
-    SAME_PLACE,
+    SAME_OPTIMUM_COSINE,
     loading_similarity,
-    taken_to_its_end,
+    run_to_convergence,
 )
-from hidag.strategy.structural_em import FirstLook
+from hidag.strategy.structural_em import Candidate
 
 from .problems import drawn, silent
 
@@ -58,8 +58,8 @@ def end_from(problem, items, law, parents=((), (0,), (1,))):
         factorise_counts(law, parents, SPACE),
         law_step=lambda counts: factorise_counts(counts, parents, SPACE),
     )
-    look = FirstLook(begun, begun, parents, problem.data, -np.inf)
-    return taken_to_its_end(look, problem, silent)
+    look = Candidate(begun, begun, parents, problem.data, -np.inf)
+    return run_to_convergence(look, problem, silent)
 
 
 def with_a_sum(items):
@@ -81,7 +81,7 @@ def test_hops_lead_from_a_sum_of_latents_to_the_latents():
         right = end_from(problem, items, law)
         end = end_from(problem, with_a_sum(items), even)
         below.append(right.criterion - end.criterion)
-        found = after_hops(end, problem, silent)
+        found = hop_from(end, problem, silent)
         assert found.criterion > right.criterion - 2 * LEAST_GAIN
         assert loading_similarity(found.estimate.parameters, items) > 0.97
         # Steps of hops that were kept are counted.
@@ -101,8 +101,8 @@ def test_a_law_that_lost_its_graph_finds_it_when_it_begins_again(setting):
         factorise_counts(law, parents, SPACE),
         law_step=lambda counts: factorise_counts(counts, parents, SPACE),
     )
-    end = FirstLook(alone, alone, parents, problem.data, alone.objective)
-    found = with_law_begun_again(end, problem, silent)
+    end = Candidate(alone, alone, parents, problem.data, alone.objective)
+    found = restart_law(end, problem, silent)
     assert sum(map(len, found.parents)) == 2
     assert found.criterion > right.criterion - 2 * LEAST_GAIN
 
@@ -110,7 +110,7 @@ def test_a_law_that_lost_its_graph_finds_it_when_it_begins_again(setting):
 def test_an_end_that_no_hop_betters_comes_back_as_it_is(setting):
     problem, items, law = setting
     right = end_from(problem, items, law)
-    assert after_hops(right, problem, silent) is right
+    assert hop_from(right, problem, silent) is right
 
 
 def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkeypatch):
@@ -122,7 +122,7 @@ def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkey
         estimate=replace(right.estimate, parameters=mixed),
         criterion=right.criterion - 50.0,
     )
-    assert loading_similarity(mixed, items) < SAME_PLACE
+    assert loading_similarity(mixed, items) < SAME_OPTIMUM_COSINE
     lower = replace(right, criterion=right.criterion - 0.5)
     begun = []
 
@@ -130,11 +130,11 @@ def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkey
         begun.append(end)
         return end
 
-    monkeypatch.setattr(basin_hopping, "after_hops", stay)
-    assert best_after_hops([wrong, right, lower, wrong], problem, silent) is right
+    monkeypatch.setattr(basin_hopping, "hop_from", stay)
+    assert hop_between_optima([wrong, right, lower, wrong], problem, silent) is right
     assert begun == [wrong, right, lower]
     begun.clear()
-    assert best_after_hops([right, wrong, wrong, wrong, lower], problem, silent) is right
+    assert hop_between_optima([right, wrong, wrong, wrong, lower], problem, silent) is right
     assert begun == [right, wrong, wrong, wrong]
 
 
@@ -198,9 +198,9 @@ def test_the_two_kinds_take_turns_until_neither_gains(
     look = end_from(problem, items, law)
     law_hop, law_seen = told(of_law)
     penalty_hop, penalty_seen = told(of_penalty)
-    monkeypatch.setattr(basin_hopping, "with_law_begun_again", law_hop)
-    monkeypatch.setattr(basin_hopping, "with_penalty_lifted", penalty_hop)
-    found = after_hops(look, problem, silent)
+    monkeypatch.setattr(basin_hopping, "restart_law", law_hop)
+    monkeypatch.setattr(basin_hopping, "lift_penalty", penalty_hop)
+    found = hop_from(look, problem, silent)
     assert len(law_seen) + len(penalty_seen) == n_hops <= basin_hopping.MOST_HOPS
     assert found.criterion == pytest.approx(look.criterion + gain)
 
@@ -208,10 +208,10 @@ def test_the_two_kinds_take_turns_until_neither_gains(
 def test_without_a_penalty_there_is_none_to_lift(setting, monkeypatch):
     problem, items, law = setting
     look = end_from(problem, items, law)
-    monkeypatch.setattr(basin_hopping, "with_penalty_lifted", None)
+    monkeypatch.setattr(basin_hopping, "lift_penalty", None)
     hop, seen = told([0.0])
-    monkeypatch.setattr(basin_hopping, "with_law_begun_again", hop)
-    assert after_hops(look, replace(problem, penalty=NO_SPARSITY), silent) is look
+    monkeypatch.setattr(basin_hopping, "restart_law", hop)
+    assert hop_from(look, replace(problem, penalty=NO_SPARSITY), silent) is look
     assert len(seen) == 1
 
 
@@ -220,7 +220,7 @@ def test_a_lifted_penalty_keeps_entries_of_q_that_are_known(setting):
     right = end_from(problem, items, law)
     known = np.full(Q.shape, -1, dtype=np.int8)
     known[0, 2], known[1, 0] = 1, 0
-    found = with_penalty_lifted(
+    found = lift_penalty(
         right, replace(problem, allowed=allowed_coefficients(known, TERMS)), silent
     ).estimate.parameters.loadings
     assert found[0, 2] != 0

@@ -103,18 +103,42 @@ def test_permuting_columns_permutes_levels_and_interactions_too():
 PART = np.where(np.add.outer(np.arange(len(Q)), np.arange(K)) % 5 == 0, -1, Q)
 
 
-@pytest.mark.parametrize("effects", [2, "gdina", "dina", "dino"])
-@pytest.mark.parametrize("q", [Q, PART, None], ids=["given", "in part", "estimated"])
-def test_begun_where_it_ended_a_fit_ends_there_again(effects, q):
-    _, X = table("dina" if effects in ("dina", "dino") else "all", n_samples=600, seed=1)
+def refit_at_the_end(effects, q, X):
+    """Return a model that is fitted twice, the second time from its own end, and the first end."""
     model = DCRL(K, family="gaussian", effects=effects, q_matrix=q, n_starts=2, random_state=0)
     result = model.fit(X).result_
     assert result.terms.interactions
     model._begun_at((result.parameters, spread_law(np.asarray(result.law.probabilities)))).fit(X)
+    return model, result
+
+
+@pytest.mark.parametrize("effects", [2, "gdina", "dina", "dino"])
+@pytest.mark.parametrize("q", [Q, PART, None], ids=["given", "in part", "estimated"])
+def test_fit_started_at_its_end_stays_there(effects, q):
+    _, X = table("dina" if effects in ("dina", "dino") else "all", n_samples=600, seed=1)
+    # DINA items are DINO items with levels and responses reversed.
+    model, result = refit_at_the_end(effects, q, -X if effects == "dino" else X)
     np.testing.assert_array_equal(model.q_matrix_, result.q_matrix)
     assert model.terms_ == result.terms
     assert model.log_likelihood_ == pytest.approx(result.log_likelihood, abs=0.05)
     np.testing.assert_allclose(model.loadings_, result.loadings, atol=0.05)
+
+
+@pytest.mark.parametrize("q", [PART, None], ids=["in part", "estimated"])
+def test_misspecified_fit_started_at_its_end_is_not_worse(q):
+    # Main effects select the latents of DINO items again, here in data of DINA items.
+    _, X = table("dina", n_samples=600, seed=1)
+    model, result = refit_at_the_end("dino", q, X)
+    gain = model.log_likelihood_ - result.log_likelihood
+    fewer = int(result.q_matrix.sum()) - int(model.q_matrix_.sum())
+    assert gain + 0.5 * np.log(600) * fewer > -0.05
+
+
+def test_states_without_mass_under_main_effects_are_recovered():
+    _, X = table("dina", n_samples=600)
+    model = DCRL(K, family="gaussian", effects="dino", q_matrix=PART, n_starts=2, random_state=0)
+    # From the law of the main effects alone EM ends 68 units lower.
+    assert model.fit(X).log_likelihood_ > -12712.0
 
 
 def test_a_place_with_interactions_is_a_place_for_main_effects_too():
@@ -142,8 +166,8 @@ def test_a_place_with_interactions_is_a_place_for_main_effects_too():
         ),
         (
             {"levels": 40, "effects": "all"},
-            "interactions need the latents' joint states one by one: 64000 are more than 8192; use "
-            "effects='main' or ask for fewer latents",
+            "interactions need an enumeration of the joint states, at most 8192, but there are "
+            "64000; use effects='main' or fewer latents",
         ),
     ],
 )

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hidag.strategy.structural_multistart import estimate_under_graph, look_graph_first
 
 from hidag.config import CONFIG
 from hidag.em.information import information_ratio
 from hidag.initialization.start_points import StartPoint
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.latent.laws import are_equivalent, factorise_counts
-from hidag.measurement import default_penalty
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
-from hidag.strategy import structural_multistart
+from hidag.strategy import exploratory
+from hidag.strategy.exploratory import estimate_exploratory, graph_first
 
 from .problems import open_problem, silent
 
@@ -39,7 +38,7 @@ def look(truth, problem, learn_parents=None):
     point = StartPoint(truth.items, EVEN, "the truth's items")
     if learn_parents is not None:
         problem = replace(problem, learn_parents=learn_parents)
-    return look_graph_first(point, problem, silent)
+    return graph_first(problem, point, silent)
 
 
 def test_items_say_little_here(weak):
@@ -76,33 +75,26 @@ def test_the_graph_is_learned_from_independent_latents_with_the_starts_own_items
 
 def test_large_tables_are_looked_at_in_part(weak, monkeypatch):
     truth, problem = weak
-    monkeypatch.setattr(structural_multistart, "ROWS_FOR_GRAPH", 500)
+    monkeypatch.setattr(exploratory, "ROWS_FOR_WEAK_ITEMS", 500)
     assert look(truth, problem, lambda *_: CHAIN).data.n_samples == 500
 
 
 def run(problem, learn_parents, **settings):
-    return estimate_under_graph(
-        problem.data,
-        SPACE,
-        np.full((3 * K, K), -1, dtype=np.int8),
-        default_penalty("tlp", N, K),
-        problem.schedule,
-        seed=3,
-        learn_parents=learn_parents,
-        **settings,
+    return estimate_exploratory(
+        replace(problem, learn_parents=learn_parents, law="network", seed=3, **settings)
     )
 
 
 def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, monkeypatch):
     _, problem = weak
-    first = structural_multistart.look_graph_first
+    first = exploratory.graph_first
     asked = []
 
-    def counted(point, problem, observer):
+    def counted(problem, point, observer):
         asked.append(point.label)
-        return first(point, problem, observer)
+        return first(problem, point, observer)
 
-    monkeypatch.setattr(structural_multistart, "look_graph_first", counted)
+    monkeypatch.setattr(exploratory, "graph_first", counted)
     found = run(problem, problem.learn_parents, n_starts=2)
     assert asked == [record.label for record in found.records]
     # They were compared on all rows.
@@ -113,9 +105,7 @@ def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, 
     assert asked == [found.records[0].label]
     assert all(record.n_rows > 0 for record in bridged.records)
     asked.clear()
-    monkeypatch.setattr(
-        structural_multistart, "information_ratio", lambda *_: CONFIG.information.low_ratio
-    )
+    monkeypatch.setattr(exploratory, "information_ratio", lambda *_: CONFIG.information.low_ratio)
     run(problem, problem.learn_parents, n_starts=2)
     assert asked == []
 

@@ -17,10 +17,10 @@ from hidag.measurement import MeasurementParameters, Terms
 from hidag.simulation import simulate
 from hidag.strategy.moves import recombination
 from hidag.strategy.moves.recombination import (
-    against_their_latents,
-    better_in_one_direction,
-    in_one_direction,
-    price_of_signs,
+    make_monotone,
+    reversed_loadings,
+    sign_complexity,
+    try_monotone_loadings,
 )
 from hidag.strategy.structural_em import initial_structure_step
 
@@ -50,18 +50,8 @@ def setting(signs):
 
 def look_from(problem, items, law):
     plan = replace(problem.schedule, max_iter=3)
-    settled = run_em(replace(problem, schedule=plan), items, law)
-    return initial_structure_step(
-        settled,
-        problem.data,
-        SPACE,
-        BASIS,
-        problem.allowed,
-        problem.penalty,
-        plan,
-        problem.learn_parents,
-        n_steps=3,
-    )
+    brief = replace(problem, schedule=plan)
+    return initial_structure_step(brief, run_em(brief, items, law), n_steps=3)
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +69,15 @@ def test_signs_cost_nothing_extra_when_a_latent_is_turned_and_more_when_loadings
     loadings[:4, 0], loadings[2:, 1] = 1.0, 2.0
     items = MeasurementParameters(("bernoulli",) * 6, np.zeros(6), loadings, np.ones(6))
     turned = items.flipped(np.array([True, False]))
-    assert not against_their_latents(turned).any()
-    assert price_of_signs(turned) == price_of_signs(items)
+    assert not reversed_loadings(turned).any()
+    assert sign_complexity(turned) == sign_complexity(items)
     # Eight loadings along their latents: 1 / price is 1 3 5 ... 15 / (2 4 6 ... 16).
     odd, even = np.arange(1, 16, 2), np.arange(2, 17, 2)
-    np.testing.assert_allclose(price_of_signs(items), -np.log(np.prod(odd / even)))
+    np.testing.assert_allclose(sign_complexity(items), -np.log(np.prod(odd / even)))
     loadings[3, 0] = -0.5
     other = replace(items, loadings=loadings)
-    assert np.argwhere(against_their_latents(other)).tolist() == [[3, 0]]
-    np.testing.assert_allclose(price_of_signs(other) - price_of_signs(items), np.log(15.0))
+    assert np.argwhere(reversed_loadings(other)).tolist() == [[3, 0]]
+    np.testing.assert_allclose(sign_complexity(other) - sign_complexity(items), np.log(15.0))
 
 
 def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_runs_against(upright):
@@ -96,7 +86,7 @@ def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_ru
     turned = look.estimate.parameters.flipped(np.array([False, True, False]))
     cube = np.flip(look.estimate.probabilities.reshape(SPACE.levels), 1)
     away = replace(look.estimate, parameters=turned, probabilities=cube.ravel())
-    back = in_one_direction(replace(look, estimate=away), BASIS).estimate
+    back = make_monotone(replace(look, estimate=away), BASIS).estimate
     np.testing.assert_allclose(back.probabilities, look.estimate.probabilities)
     assert (back.parameters.loadings >= 0).all()
     _, value = run_e_step(back.parameters, back.probabilities, problem.data, BASIS.features.copy())
@@ -105,7 +95,7 @@ def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_ru
     bent = look.estimate.parameters.loadings.copy()
     bent[0, 1] = -0.7
     against = replace(look.estimate, parameters=replace(look.estimate.parameters, loadings=bent))
-    found = in_one_direction(replace(look, estimate=against), BASIS).estimate
+    found = make_monotone(replace(look, estimate=against), BASIS).estimate
     assert found.parameters.loadings[0, 1] == 0
     means = look.estimate.probabilities @ BASIS.features
     np.testing.assert_allclose(
@@ -140,16 +130,16 @@ def ends(problem, items, law, wrong):
 def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
-    reached = recombination.taken_to_its_end(in_one_direction(best, BASIS), problem, silent)
+    reached = recombination.run_to_convergence(make_monotone(best, BASIS), problem, silent)
     # As if the loading gained two units: less than it costs to say that one runs against.
     best = replace(best, criterion=reached.criterion + 2.0)
-    (found, *_), after = better_in_one_direction([best, looks[1]], looks, problem, [silent, silent])
-    assert not against_their_latents(found.estimate.parameters).any()
+    (found, *_), after = try_monotone_loadings([best, looks[1]], looks, problem, [silent, silent])
+    assert not reversed_loadings(found.estimate.parameters).any()
     assert set(np.unique(after.allowed[:, 1:])) == {NONNEGATIVE}
     assert found.criterion >= reached.criterion - 1e-6
     # A gain that pays for it keeps the free end, and loadings go on as they like.
     sure = replace(best, criterion=reached.criterion + 20.0)
-    (kept, *_), same = better_in_one_direction([sure, looks[1]], looks, problem, [silent, silent])
+    (kept, *_), same = try_monotone_loadings([sure, looks[1]], looks, problem, [silent, silent])
     assert kept is sure
     assert same is problem
 
@@ -157,11 +147,11 @@ def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
 def test_where_items_are_keyed_both_ways_the_free_end_stays(both_ways):
     problem, items, law = both_ways
     looks, _ = ends(problem, items, law, 0.0)
-    best = recombination.taken_to_its_end(looks[0], problem, silent)
-    (found, *_), same = better_in_one_direction([best, looks[1]], looks, problem, [silent, silent])
+    best = recombination.run_to_convergence(looks[0], problem, silent)
+    (found, *_), same = try_monotone_loadings([best, looks[1]], looks, problem, [silent, silent])
     assert found is best
     assert same is problem
-    assert against_their_latents(found.estimate.parameters).any()
+    assert reversed_loadings(found.estimate.parameters).any()
 
 
 def test_without_doubt_or_without_a_loading_against_its_latent_nothing_is_tried(
@@ -169,9 +159,9 @@ def test_without_doubt_or_without_a_loading_against_its_latent_nothing_is_tried(
 ):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
-    monkeypatch.setattr(recombination, "ends_of", None)
-    monkeypatch.setattr(recombination, "taken_to_its_end", None)
+    monkeypatch.setattr(recombination, "converge_and_recombine", None)
+    monkeypatch.setattr(recombination, "run_to_convergence", None)
     doubtless = replace(looks[0], estimate=best.estimate)
-    assert better_in_one_direction([doubtless], [doubtless], problem, [silent])[0] == [doubtless]
+    assert try_monotone_loadings([doubtless], [doubtless], problem, [silent])[0] == [doubtless]
     two = [looks[0], looks[1]]
-    assert better_in_one_direction(two, looks, problem, [silent, silent])[0] is two
+    assert try_monotone_loadings(two, looks, problem, [silent, silent])[0] is two

@@ -12,7 +12,11 @@ from hidag.em.m_step import Basis
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.strategy.moves import recombination
-from hidag.strategy.moves.recombination import ends_of, exchanged, matched
+from hidag.strategy.moves.recombination import (
+    converge_and_recombine,
+    exchange_latents,
+    match_latents,
+)
 from hidag.strategy.structural_em import initial_structure_step
 
 from .problems import drawn, silent
@@ -30,19 +34,10 @@ def setting():
 
 
 def look_from(problem, items, law, allowed=None):
-    allowed = problem.allowed if allowed is None else allowed
-    settled = run_em(replace(problem, allowed=allowed), items, law)
-    return initial_structure_step(
-        settled,
-        problem.data,
-        SPACE,
-        BASIS,
-        allowed,
-        problem.penalty,
-        problem.schedule,
-        problem.learn_parents,
-        n_steps=settled.n_iter,
-    )
+    if allowed is not None:
+        problem = replace(problem, allowed=allowed)
+    saturated = run_em(problem, items, law)
+    return initial_structure_step(problem, saturated, n_steps=saturated.n_iter)
 
 
 def confused(problem, items, law, latent):
@@ -59,7 +54,7 @@ def test_a_renamed_and_reversed_end_is_matched_with_itself():
     loadings = rng.standard_normal((12, K)) * Q[:12]
     items = MeasurementParameters(("gaussian",) * 12, rng.random(12), loadings, np.ones(12))
     order, flips = np.array([2, 0, 3, 1]), np.array([True, False, True, False])
-    again = matched(items, items.reordered(latents=order).flipped(flips))
+    again = match_latents(items, items.reordered(latents=order).flipped(flips))
     np.testing.assert_allclose(again.loadings, items.loadings, atol=1e-12)
     np.testing.assert_allclose(again.intercept, items.intercept, atol=1e-12)
 
@@ -71,15 +66,15 @@ def test_latents_are_matched_with_latents_of_as_many_levels():
         ("gaussian",) * 5, np.zeros(5), rng.random((5, 3)), np.ones(5), terms
     )
     other = one.reordered(latents=np.array([1, 0]))
-    assert matched(one, other).terms.levels == (2, 3)
-    np.testing.assert_allclose(matched(one, other).loadings, one.loadings)
+    assert match_latents(one, other).terms.levels == (2, 3)
+    np.testing.assert_allclose(match_latents(one, other).loadings, one.loadings)
 
 
 def test_an_exchange_keeps_the_means_of_predictors_and_their_range(setting):
     problem, items, law = setting
     look = look_from(problem, items, law)
     partner = replace(items, loadings=np.roll(items.loadings, 3, axis=0))
-    found = exchanged(look.estimate, partner, 2, BASIS)
+    found = exchange_latents(look.estimate, partner, 2, BASIS)
     means = look.estimate.probabilities @ BASIS.features
     mine = look.estimate.parameters
     np.testing.assert_array_equal(found.loadings[:, 2], partner.loadings[:, 2])
@@ -92,7 +87,7 @@ def test_an_exchange_keeps_the_means_of_predictors_and_their_range(setting):
     counts = replace(mine, families=("poisson-identity",) * len(Q), intercept=np.ones(len(Q)))
     counts = replace(counts, loadings=np.abs(mine.loadings))
     steep = replace(counts, loadings=np.where(np.arange(len(Q))[:, None] == 0, 50.0, 0.1 * Q))
-    kept = exchanged(replace(look.estimate, parameters=counts), steep, 2, BASIS)
+    kept = exchange_latents(replace(look.estimate, parameters=counts), steep, 2, BASIS)
     assert kept.in_range().all()
     np.testing.assert_array_equal(kept.loadings[0], counts.loadings[0])
 
@@ -103,33 +98,33 @@ def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatc
     # Ends are what they are: only the exchange is looked at.
     monkeypatch.setattr(
         recombination,
-        "taken_to_its_end",
+        "run_to_convergence",
         lambda look, problem, observer: replace(
             look, criterion=recombination.criterion_of(look.estimate, look.parents, problem)
         ),
     )
-    found = ends_of(looks, problem, [silent, silent])[0]
+    found = converge_and_recombine(looks, problem, [silent, silent])[0]
     best = max(recombination.criterion_of(look.estimate, look.parents, problem) for look in looks)
     assert found.criterion > best + 10.0
-    right = matched(items, found.estimate.parameters)
+    right = match_latents(items, found.estimate.parameters)
     for latent in (0, 3):
         cosine = recombination._cosine(right.loadings[:, latent], items.loadings[:, latent])
         assert cosine > 0.95
     # The order in which starts come does not matter.
-    again = ends_of(looks[::-1], problem, [silent, silent])[0]
+    again = converge_and_recombine(looks[::-1], problem, [silent, silent])[0]
     assert again.criterion == found.criterion
 
 
 def test_the_best_end_is_no_worse_than_any_and_a_single_look_stays(setting):
     problem, items, law = setting
     looks = [confused(problem, items, law, latent) for latent in (0, 3)]
-    assert ends_of(looks[:1], problem, [silent])[0] is looks[0]
+    assert converge_and_recombine(looks[:1], problem, [silent])[0] is looks[0]
     # Starts that lead to one place are nothing to choose from either.
     again = replace(looks[0], criterion=looks[0].criterion - 1.0)
-    assert ends_of([again, looks[0]], problem, [silent, silent])[0] is looks[0]
-    found, *others = ends_of(looks, problem, [silent, silent])
+    assert converge_and_recombine([again, looks[0]], problem, [silent, silent])[0] is looks[0]
+    found, *others = converge_and_recombine(looks, problem, [silent, silent])
     assert len(others) == 1
-    alone = [recombination.taken_to_its_end(look, problem, silent) for look in looks]
+    alone = [recombination.run_to_convergence(look, problem, silent) for look in looks]
     assert found.criterion >= max(one.criterion for one in alone)
 
 
@@ -142,4 +137,4 @@ def test_starts_that_lead_to_the_same_place_are_taken_once(setting):
     bad = replace(good, estimate=elsewhere, criterion=good.criterion - 1.0)
     looks = [bad, good, good, bad]
     parameters = [look.estimate.parameters for look in looks]
-    assert recombination.different_places(parameters, [look.criterion for look in looks]) == [1, 0]
+    assert recombination.distinct_optima(parameters, [look.criterion for look in looks]) == [1, 0]

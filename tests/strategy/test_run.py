@@ -176,8 +176,8 @@ def test_a_beginning_is_used(problem, both, method):
     found = both[method]
     order = np.array([1, 0, 3, 2])
     law = np.full(1 << K, 1.0 / (1 << K))
-    begin = (found.parameters.reordered(latents=order), law)
-    again = measure(problem[1], method, begin=begin)
+    start = (found.parameters.reordered(latents=order), law)
+    again = measure(problem[1], method, start=start)
     columns = [sorted(map(tuple, m.parameters.q_matrix.T)) for m in (again, found)]
     assert columns[0] == columns[1]
     if method == "em":
@@ -198,9 +198,6 @@ def test_a_law_of_no_kind_is_refused(problem):
         estimate_measurement(
             problem[1],
             ("gaussian",) * 12,
-            (2,) * K,
-            penalty=default_penalty("tlp", N, K),
-            schedule=Schedule(),
-            law="chain",
+            StageOneSettings((2,) * K, default_penalty("tlp", N, K), Schedule(), law="chain"),
         )
     assert str(caught.value) == "law must be 'auto', 'network' or 'saturated', got 'chain'"

@@ -8,7 +8,7 @@ import pytest
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import allowed_coefficients
 from hidag.initialization.start_points import parameters_from_loadings
-from hidag.strategy.moves.split_moves import Witness
+from hidag.strategy.moves.split_moves import CorrelationCheck
 
 #: Four items for each of three latents of a chain.
 Q = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)
@@ -45,7 +45,9 @@ def fit(data, support, states):
 def agreement(data, support, states, entries=None):
     entries = np.full(support.shape, -1, dtype=np.int8) if entries is None else entries
     items, draws = fit(data, support, states)
-    return Witness(data).agreement(items, draws, allowed_coefficients(entries, items.terms))
+    return CorrelationCheck(data).agreement(
+        items, draws, allowed_coefficients(entries, items.terms)
+    )
 
 
 def merged_fit(states):
@@ -102,13 +104,13 @@ def test_answers_asked_for_only_after_another_have_no_correlation_with_it():
     second = np.where(first == 0, rng.integers(0, 2, 400), np.nan)
     third = rng.integers(0, 2, 400).astype(float)
     data = WorkingData.from_values(np.column_stack([first, second, third]), ("bernoulli",) * 3)
-    witness = Witness(data)
-    assert witness.rows[0, 1] == witness.correlations[0, 1] == 0
-    assert witness.rows[0, 2] == 400
-    assert witness.correlations[0, 2] == pytest.approx(np.corrcoef(first, third)[0, 1])
+    check = CorrelationCheck(data)
+    assert check.rows[0, 1] == check.correlations[0, 1] == 0
+    assert check.rows[0, 2] == 400
+    assert check.correlations[0, 2] == pytest.approx(np.corrcoef(first, third)[0, 1])
     seen = first == 0
-    assert witness.rows[1, 2] == seen.sum()
-    assert witness.correlations[1, 2] == pytest.approx(np.corrcoef(second[seen], third[seen])[0, 1])
+    assert check.rows[1, 2] == seen.sum()
+    assert check.correlations[1, 2] == pytest.approx(np.corrcoef(second[seen], third[seen])[0, 1])
 
 
 def test_columns_in_another_order_are_judged_alike(table):

@@ -11,14 +11,14 @@ from hidag.em.em import run_em
 from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY
-from hidag.strategy.moves.recombination import PRICE_OF_IDLE, taken_to_its_end
+from hidag.strategy.moves.recombination import UNUSED_LATENT_COST, run_to_convergence
 from hidag.strategy.moves.split_moves import (
-    begun_as_half,
-    better_when_split,
     promising_splits,
     residual_correlations,
+    start_of_split,
+    try_splits,
 )
-from hidag.strategy.structural_em import FirstLook
+from hidag.strategy.structural_em import Candidate
 
 from .problems import drawn, silent
 
@@ -47,7 +47,7 @@ def merged():
 
 
 def end_of(problem, found, parents=MERGED):
-    return taken_to_its_end(FirstLook(found, found, parents, problem.data, 0.0), problem, silent)
+    return run_to_convergence(Candidate(found, found, parents, problem.data, 0.0), problem, silent)
 
 
 def test_items_of_one_latent_have_more_in_common_than_a_merged_one_explains(merged):
@@ -73,7 +73,7 @@ def test_a_merged_latent_comes_apart_into_those_it_was_made_of(merged):
 def test_a_split_begins_with_both_halves_and_keeps_the_other_latents(merged):
     problem, _, found = merged
     idle, splits = promising_splits(found, problem)
-    items, law = begun_as_half(found, splits[0], idle, problem)
+    items, law = start_of_split(found, splits[0], idle, problem)
     leaving = splits[0].leaving
     assert (items.loadings[leaving, 1] == found.parameters.loadings[leaving, 0]).all()
     assert (items.loadings[leaving, 0] == 0).all()
@@ -91,8 +91,8 @@ def test_splitting_finds_the_latents_that_were_merged(merged):
     end = end_of(problem, found)
     # Merged as it is, the end has an idle latent, and pays for it.
     assert (end.estimate.parameters.q_matrix.sum(axis=0) < 2).sum() == 1
-    better = better_when_split(end, problem, silent)
-    assert better.criterion > end.criterion + PRICE_OF_IDLE
+    better = try_splits(end, problem, silent)
+    assert better.criterion > end.criterion + UNUSED_LATENT_COST
     columns = {tuple(np.flatnonzero(column)) for column in better.estimate.parameters.q_matrix.T}
     assert columns == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
 
@@ -102,7 +102,7 @@ def test_an_end_that_no_split_betters_comes_back(merged):
     law = np.full(8, 1 / 8)
     right = run_em(problem, items, law)
     end = end_of(problem, right, ((), (0,), (1,)))
-    assert better_when_split(end, problem, silent) is end
+    assert try_splits(end, problem, silent) is end
 
 
 def test_latents_with_known_items_are_left_alone(merged):
@@ -112,4 +112,4 @@ def test_latents_with_known_items_are_left_alone(merged):
     assert promising_splits(found, replace(problem, allowed=allowed))[1] == []
     untouched = end_of(problem, found)
     off = replace(problem, penalty=NO_SPARSITY)
-    assert better_when_split(untouched, off, silent) is untouched
+    assert try_splits(untouched, off, silent) is untouched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,14 +11,15 @@ import pytest
 from hidag.em.design_data import WorkingData
 from hidag.em.em import run_em
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Problem, Schedule
+from hidag.em.problem import Schedule
 from hidag.initialization.spectral import predictors, spectral_start
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.latent.laws import factorise_counts
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
-from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.strategy.measurement import parents_by_search
-from hidag.strategy.structural_em import estimate_under_network, initial_structure_step
+from hidag.strategy.problem import SearchProblem
+from hidag.strategy.structural_em import initial_structure_step, structural_em
 
 K = 4
 SPACE = StateSpace.binary(K)
@@ -42,44 +44,46 @@ def chain():
 
 
 @pytest.fixture(scope="module")
-def begin(chain):
+def start(chain):
     entries = np.full(Q.shape, -1, dtype=np.int8)
-    start = spectral_start(chain, SPACE, BASIS, entries, predictors(chain, K))
-    allowed = allowed_coefficients(entries, Terms.main((2,) * entries.shape[1]))
-    problem = Problem(chain, SPACE, BASIS, allowed, PENALTY, Schedule())
-    saturated = run_em(problem, start.parameters, start.probabilities)
-    return allowed, saturated
-
-
-def look(chain, begin, learn, data=None):
-    allowed, saturated = begin
-    return initial_structure_step(
-        saturated, data or chain, SPACE, BASIS, allowed, PENALTY, Schedule(), learn, n_steps=20
+    point = spectral_start(chain, SPACE, BASIS, entries, predictors(chain, K))
+    terms = Terms.main((2,) * K)
+    problem = SearchProblem(
+        chain,
+        SPACE,
+        BASIS,
+        allowed_coefficients(entries, terms),
+        PENALTY,
+        Schedule(),
+        terms=terms,
+        q_entries=entries,
+        learn_parents=parents_by_search(SPACE),
     )
+    return problem, run_em(problem, point.parameters, point.probabilities)
 
 
-def test_probabilities_factorise_over_the_parents_that_come_with_them(chain, begin):
-    learn = parents_by_search(SPACE)
-    first = look(chain, begin, learn)
-    found = estimate_under_network(first, chain, SPACE, BASIS, begin[0], PENALTY, Schedule(), learn)
+def test_probabilities_factorise_over_the_parents(start):
+    problem, saturated = start
+    first = initial_structure_step(problem, saturated, n_steps=20)
+    found = structural_em(problem, first)
     for estimate, parents in ((first.estimate, first.parents), (found.estimate, found.parents)):
         law = estimate.probabilities
         np.testing.assert_allclose(law, factorise_counts(law, parents, SPACE), atol=1e-12)
     assert sum(len(causes) for causes in found.parents) == K - 1
     assert found.preferred
-    assert found.freed.sum() == pytest.approx(1.0)
+    assert found.unconstrained.sum() == pytest.approx(1.0)
     assert len(found.estimate.trace) == found.estimate.n_iter
 
 
 @pytest.mark.parametrize(
     "parents", [((), (0,), (1,), (2,)), ((), (), (), ()), ((), (), (0, 1), ())]
 )
-def test_the_objective_under_a_graphs_law_never_falls(chain, begin, parents):
-    allowed, saturated = begin
+def test_objective_under_a_network_law_never_falls(start, parents):
+    problem, saturated = start
     law_step = partial(factorise_counts, parents=parents, space=SPACE)
     schedule = Schedule(max_iter=40, tolerance=1e-12)
     found = run_em(
-        Problem(chain, SPACE, BASIS, allowed, PENALTY, schedule),
+        replace(problem, schedule=schedule),
         saturated.parameters,
         law_step(saturated.probabilities),
         law_step=law_step,
@@ -88,32 +92,34 @@ def test_the_objective_under_a_graphs_law_never_falls(chain, begin, parents):
     assert np.diff(found.trace[:, 0]).min() >= -1e-7
 
 
-def test_the_graph_is_learned_again_until_it_stays(chain, begin):
-    search = parents_by_search(SPACE)
-    told = []
+def test_graph_is_learned_again_until_it_stays_the_same(start):
+    problem, saturated = start
+    laws = []
 
     def learn(parameters, law, data, n_steps):
-        told.append(law.copy())
-        return ((),) * K if len(told) == 1 else search(parameters, law, data, n_steps)
+        laws.append(law.copy())
+        if len(laws) == 1:
+            return ((),) * K
+        return problem.learn_parents(parameters, law, data, n_steps)
 
-    first = look(chain, begin, learn)
+    observed = replace(problem, learn_parents=learn)
+    first = initial_structure_step(observed, saturated, n_steps=20)
     assert first.parents == ((),) * K
-    found = estimate_under_network(first, chain, SPACE, BASIS, begin[0], PENALTY, Schedule(), learn)
+    found = structural_em(observed, first)
     assert sum(len(causes) for causes in found.parents) == K - 1
-    assert 3 <= len(told) <= 4
-    # What is shown is the law set free: the graph without edges would hide every dependence.
-    states = SPACE.states() - told[1] @ SPACE.states()
-    covariance = (states * told[1][:, None]).T @ states
+    assert 3 <= len(laws) <= 4
+    # The graph is learned from the law after unconstrained updates.
+    states = SPACE.states() - laws[1] @ SPACE.states()
+    covariance = (states * laws[1][:, None]).T @ states
     assert (np.abs(np.triu(covariance, 1)) > 0.04).sum() >= K - 1
     assert found.estimate.objective > first.estimate.objective + 50.0
 
 
-def test_objectives_on_other_rows_do_not_stand_in_the_trace(chain, begin):
-    allowed, _ = begin
-    some = chain.first_rows(500)
-    learn = parents_by_search(SPACE)
-    first = look(chain, begin, learn, data=some)
-    found = estimate_under_network(first, chain, SPACE, BASIS, allowed, PENALTY, Schedule(), learn)
+def test_trace_has_no_objectives_on_other_rows(start):
+    problem, saturated = start
+    sample = replace(problem, data=problem.data.first_rows(500))
+    first = initial_structure_step(sample, saturated, n_steps=20)
+    found = structural_em(problem, first)
     trace = found.estimate.trace
     n_before = first.estimate.n_iter
     assert np.isnan(trace[:n_before, 0]).all()
@@ -137,11 +143,9 @@ def test_a_graphs_law_is_kept_when_it_is_asked_for_or_preferred(dense, law, kind
     found = estimate_measurement(
         dense,
         ("gaussian",) * len(Q),
-        (2,) * K,
-        penalty=default_penalty("tlp", len(dense), K),
-        schedule=Schedule(),
-        n_starts=1,
-        law=law,
+        StageOneSettings(
+            (2,) * K, default_penalty("tlp", len(dense), K), Schedule(), n_starts=1, law=law
+        ),
     )
     assert isinstance(found.law, kind)
     assert isinstance(found.parameters, MeasurementParameters)

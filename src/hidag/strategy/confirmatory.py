@@ -223,11 +223,13 @@ def _restart_latents(
 def _restart_law(
     problem: SearchProblem, end: Estimate, run: Callable[[MeasurementParameters, Array], Estimate]
 ) -> Estimate:
-    """Return the best of EM runs from an end's items with its own law and with fresh laws."""
-    found = [
-        run(end.parameters, law) for law in (end.probabilities, *_fresh_laws(end, problem.space))
-    ]
-    return append_run(end, max(found, key=lambda one: one.objective))
+    """Return the best of EM runs from an end's items with its own law and with fresh laws.
+
+    Its trace is that of one ascending run: without the steps to the end if a fresh law won.
+    """
+    own = append_run(end, run(end.parameters, end.probabilities))
+    fresh = [run(end.parameters, law) for law in _fresh_laws(end, problem.space)]
+    return max((own, *fresh), key=lambda one: one.objective)
 
 
 def _fresh_laws(end: Estimate, space: StateSpace) -> Iterator[Array]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.em import Estimate, run_em
 from hidag.em.information import information_ratio
 from hidag.em.problem import Observer
 from hidag.em.support import select_support
@@ -225,11 +225,14 @@ def _exchange_levels(now: Candidate, problem: SearchProblem, observer: Observer)
 
 
 def _under_saturated_law(problem: SearchProblem, found: StageOne) -> StageOne:
-    """Return the estimate under a saturated law, from the one under a network law."""
+    """Return the estimate under a saturated law, from the one under a network law.
+
+    The trace has only these steps: objectives under the two kinds of law are not comparable.
+    """
     now = found.estimate
     fitted = run_em(problem, now.parameters, spread_law(now.probabilities))
     best, penalty = select_support(problem, fitted, adapt=problem.adapt)
-    return replace(found, best=append_run(now, best), penalty=penalty, network=None)
+    return replace(found, best=best, penalty=penalty, network=None)
 
 
 def estimate_by_saturated_saem(

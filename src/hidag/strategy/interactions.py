@@ -13,7 +13,7 @@ from hidag.em.m_step import coefficient_scales, total_penalty
 from hidag.em.support import select_support
 from hidag.initialization.initializers import generators_of, start_points
 from hidag.initialization.levels import with_better_levels
-from hidag.initialization.start_points import StartPoint
+from hidag.initialization.start_points import StartPoint, spread_law
 from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
@@ -100,11 +100,17 @@ def add_interactions(
 
 
 def _fit(problem: SearchProblem, now: Estimate, law_step: LawStep) -> Estimate:
-    """Return the estimate with the problem's terms: EM, then support selection."""
-    found = run_em(
-        problem, started_in(problem, now.parameters), now.probabilities, law_step=law_step
-    )
-    chosen, _ = select_support(problem, found, adapt=False, law_step=law_step)
+    """Return the estimate with the problem's terms: EM, then support selection.
+
+    Without a penalty the support is fixed, and EM also starts from a law in which every state is
+    possible: states that lost their mass under main effects may be needed, and EM gives none back.
+    """
+    items, laws = started_in(problem, now.parameters), [now.probabilities]
+    if problem.penalty.name is None:
+        laws.append(law_step(spread_law(now.probabilities)))
+    found = [run_em(problem, items, law, law_step=law_step) for law in laws]
+    best = max(found, key=lambda one: one.objective)
+    chosen, _ = select_support(problem, best, adapt=False, law_step=law_step)
     return append_run(now, chosen)
 
 

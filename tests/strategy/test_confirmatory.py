@@ -1,0 +1,145 @@
+"""Confirmatory estimation: restarts of latents and of the law, and the number of starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hidag import DCRL
+from hidag.em.design_data import WorkingData
+from hidag.em.em import run_em
+from hidag.em.m_step import Basis, allowed_coefficients
+from hidag.em.problem import Schedule
+from hidag.initialization.initializers import generators_of
+from hidag.initialization.start_points import confirmatory_start
+from hidag.latent import StateSpace
+from hidag.measurement import NO_SPARSITY, Terms
+from hidag.simulation import design, simulate
+from hidag.strategy.confirmatory import (
+    FEWEST_STARTS,
+    MOST_STARTS,
+    _best_saturated,
+    _restart_latents,
+    _restart_law,
+    choose_n_starts,
+    law_without,
+)
+from hidag.strategy.measurement import parents_by_search
+from hidag.strategy.problem import SearchProblem
+
+SPACE = StateSpace((2,) * 4)
+TERMS = Terms.main(SPACE.levels)
+#: Every item has one of the first two latents and one of the last two.
+Q = np.array([[1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]] * 3, dtype=np.int8)
+ROUGH = Schedule(max_iter=30, tolerance=3e-3)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Return a problem with a given Q and several local maxima."""
+    rng = np.random.default_rng(8)
+    states = (rng.random((250, 4)) < [0.5, 0.6, 0.85, 0.8]).astype(float)
+    X = states @ (Q * rng.uniform(0.6, 1.6, Q.shape)).T + rng.standard_normal((250, len(Q)))
+    return SearchProblem(
+        WorkingData.from_values(X, ("gaussian",) * len(Q)),
+        SPACE,
+        Basis.over(SPACE, TERMS),
+        allowed_coefficients(Q, TERMS),
+        NO_SPARSITY,
+        ROUGH,
+        terms=TERMS,
+        q_entries=Q,
+        learn_parents=parents_by_search(SPACE),
+        seed=3,
+    )
+
+
+@pytest.fixture(scope="module")
+def ends(problem):
+    """Return the ends of six independent starts."""
+    points = [confirmatory_start(problem.data, SPACE, Q, rng=rng) for rng in generators_of(3, 6)]
+    return [run_em(problem, point.parameters, point.probabilities) for point in points]
+
+
+def test_restarted_latents_are_independent_and_the_others_keep_their_law():
+    law = np.random.default_rng(0).dirichlet(np.ones(16))
+    cube = law_without(law, np.array([1, 3]), SPACE).reshape(SPACE.levels)
+    assert cube.sum() == pytest.approx(1.0)
+    even = cube.mean(axis=(1, 3), keepdims=True)
+    np.testing.assert_allclose(cube, np.broadcast_to(even, cube.shape))
+    expected = 0.9 * law.reshape(SPACE.levels).sum(axis=(1, 3)) + 0.1 / 4
+    np.testing.assert_allclose(cube.sum(axis=(1, 3)), expected)
+
+
+def test_restarts_lead_from_the_worst_end_to_the_best(problem, ends):
+    now = min(ends, key=lambda end: end.objective)
+    best = max(end.objective for end in ends)
+    assert now.objective < best - 5.0
+    counts = set()
+    for rng in generators_of(3, 16)[1:]:
+        items, law, count = _restart_latents(problem, now, rng)
+        counts.add(count)
+        found = run_em(problem, items, law)
+        now = max(now, found, key=lambda end: end.objective)
+    assert counts == {1, 2}
+    assert now.objective > best - 1.0
+
+
+def test_restarts_of_the_law_recover_states_without_mass(problem, ends):
+    end = max(ends, key=lambda e: e.objective)
+    few_states = np.where(np.arange(16) % 3 == 0, 1.0, 0.0)
+    poor = run_em(problem, end.parameters, few_states / few_states.sum())
+    fine = replace(problem, schedule=Schedule(tolerance=1e-5))
+    found = _restart_law(problem, poor, lambda items, law: run_em(fine, items, law))
+    assert found.objective > poor.objective + 10.0
+    assert (found.probabilities > 1e-3).sum() > (poor.probabilities > 1e-3).sum()
+    # The trace is that of one ascending run.
+    assert np.diff(found.trace[:, 0]).min() > -1e-6
+    assert len(found.trace) == found.n_iter
+
+
+def test_best_of_all_starts_is_reported_with_a_record_of_each(problem, ends):
+    found = _best_saturated(replace(problem, n_starts=16), None)
+    labels = [record.label for record in found.records]
+    assert len(labels) == 16
+    restarted = {label for label in labels if label.endswith("restarted")}
+    assert restarted == {f"given Q, {n} of 4 latents restarted" for n in (1, 2)}
+    # A quarter of the starts is independent.
+    assert sum(not label.endswith("restarted") for label in labels) == 4
+    assert found.best.objective >= max(record.objective for record in found.records) - 1e-6
+    assert found.best.objective >= max(end.objective for end in ends) - 1e-3
+    assert 1 <= found.n_reached <= 16
+
+
+def test_number_of_starts_falls_with_the_cost_of_an_e_step(problem):
+    assert choose_n_starts(problem) == MOST_STARTS
+    assert choose_n_starts(replace(problem, n_starts=7)) == 7
+    large = replace(problem, space=StateSpace.binary(16))
+    assert choose_n_starts(large) == FEWEST_STARTS
+
+
+def test_confirmatory_start_has_the_given_q_as_support():
+    truth = design("Tree-5", "Q2", "poisson", design="research-code", rng=3)
+    data = WorkingData.from_values(np.array(simulate(truth, 500, rng=4).X), truth.families)
+    space = StateSpace.binary(5)
+    for rng in (None, np.random.default_rng(0), np.random.default_rng(5)):
+        point = confirmatory_start(data, space, truth.q_matrix.astype(np.int8), rng=rng)
+        assert (point.parameters.loadings[truth.q_matrix == 0] == 0).all()
+        assert (point.parameters.loadings[truth.q_matrix == 1] != 0).all()
+        lowest = point.parameters.intercept + np.minimum(point.parameters.loadings, 0).sum(axis=1)
+        assert (lowest > 0).all()
+        assert point.probabilities.sum() == pytest.approx(1.0)
+
+
+def test_given_start_may_use_states_without_mass():
+    rng = np.random.default_rng(0)
+    latents = (rng.random((800, 2)) < 0.5).astype(int)
+    q = np.array([[1, 0], [0, 1]] * 4)
+    X = (rng.random((800, 8)) < np.where(latents @ q.T, 0.85, 0.15)).astype(float)
+    full = DCRL(2, q_matrix=q, law="saturated", random_state=0).fit(X)
+    law = np.array([0.5, 0.0, 0.0, 0.5])
+    again = DCRL(2, q_matrix=q, law="saturated", random_state=0)
+    again._begun_at((full.result_.parameters, law)).fit(X)
+    assert again.log_likelihood_ == pytest.approx(full.log_likelihood_, abs=0.01)
