@@ -139,8 +139,12 @@ def structural_em(
         law_step = partial(factorise_counts, parents=parents, space=space)
         current = replace(problem, penalty=penalty)
         fitted = run_em(current, estimate.parameters, law_step(law), law_step=law_step)
-        fitted, penalty = select_support(current, fitted, adapt=problem.adapt, law_step=law_step)
-        estimate = append_run(estimate, fitted)
+        chosen, penalty = select_support(current, fitted, adapt=problem.adapt, law_step=law_step)
+        if problem.adapt and (chosen.parameters.support != fitted.parameters.support).any():
+            # The strength was estimated from loadings that have left since.
+            current = replace(problem, penalty=penalty)
+            chosen, penalty = select_support(current, chosen, law_step=law_step)
+        estimate = append_run(estimate, chosen)
         # Counts expected under a network law confirm its graph: unconstrained updates let other
         # dependence appear.
         so_far = SaturatedLaw(space, estimate.probabilities / estimate.probabilities.sum())
