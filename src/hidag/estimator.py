@@ -289,7 +289,7 @@ class DCRL(FittedModel, TwoScores):
     #: Refits are told about latents by the names of the first fit: see ``run_stages``.
     _known_of: Callable[[Measurement], Knowledge | None] | None = None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         n_latents: int | str,
         *,

@@ -169,7 +169,7 @@ class BootstrapProgress:
     n_failed: int
 
 
-def bootstrap(
+def bootstrap(  # noqa: PLR0913
     fit: DCRL | FitResult,
     X: Any,
     *,
