@@ -208,6 +208,163 @@ class NetworkEMConfig:
     min_eigenvalue_share: float = 1e-4
 
 
+@dataclass(frozen=True)
+class InitializationConfig:
+    """Spectral and factor-analytic starts (``hidag.initialization``)."""
+
+    # A start retains loadings of at least this share of their item's largest: EM adds a missing
+    # loading more easily than it removes a false one.
+    loading_share: float = 0.45
+    # Latents per item of a start: more rotated loadings are mostly rotation error.
+    max_item_latents: int = 4
+    # Principal-axis iterations for the communalities, and their bounds (Heywood cases).
+    communality_rounds: int = 10
+    communality_bounds: tuple[float, float] = (0.02, 0.98)
+    # Ridge of the factors' Gram matrix, as a share of its mean eigenvalue: it may be singular.
+    gram_ridge: float = 1e-6
+    # Latents with identical columns of Q use directions with a cosine below this.
+    same_direction: float = 0.9
+    # With fewer items all eigenvectors are cheap; beyond, a randomised range finder with so many
+    # extra directions and power iterations.
+    max_dense_items: int = 600
+    extra_directions: int = 20
+    power_iterations: int = 6
+    # Geomin adds this to squared loadings, so that one zero does not hide the rest of a row.
+    geomin_offset: float = 0.01
+    # Geomin steps to directions with a larger condition number are rejected.
+    max_condition: float = 1e6
+    # Line search of Geomin: step lengths tried per iteration.
+    max_step_halvings: int = 12
+    # Items within this cosine of an anchor measure the same latent, and are averaged.
+    anchor_cosine: float = 0.97
+    # Items shorter than this share of the median do not determine a direction.
+    min_length_share: float = 0.3
+    # All items must have at least this cosine with the axis of the cone.
+    min_axis_cosine: float = 0.02
+    # Anchors with a smaller singular value are linearly dependent.
+    min_anchor_singular_value: float = 1e-3
+    # Means stay this far inside the range of the responses before the link is applied.
+    truncation: float = 1e-4
+    # Singular values above this multiple of sqrt(N) count as signal (Algorithm S.1).
+    singular_value_factor: float = 1.01
+    # Rounds in which missing cells are filled from the low-rank approximation.
+    fill_rounds: int = 4
+    # Rotated loadings below 1 / (factor * sqrt(J)) start at zero (Algorithm S.1).
+    threshold_factor: float = 2.5
+    # Newton steps of the M-step on hard-assigned states: enough to converge from null parameters.
+    n_newton: int = 8
+    # Share of a start's latent distribution that is uniform: no state starts impossible.
+    uniform_share: float = 0.1
+    # Largest sum of an item's absolute loadings, in units of its scale: larger ones saturate.
+    max_effect: float = 4.0
+    # A start leaves at least this share of an item's variance unexplained.
+    min_dispersion_share: float = 0.2
+    # Confirmatory starts: total effect of an item's latents in units of its scale, and range of
+    # the random factors of random starts.
+    total_effect: float = 1.5
+    effect_factors: tuple[float, float] = (0.3, 1.7)
+    # Dirichlet weight per state of a random latent distribution; below 1 some states are rare.
+    dirichlet_weight: float = 0.3
+
+
+@dataclass(frozen=True)
+class LevelsConfig:
+    """Latents with different numbers of levels (``hidag.initialization.levels``)."""
+
+    # Iterations of one-dimensional k-means.
+    kmeans_rounds: int = 30
+    # Rows and EM steps of the normal mixtures that are compared: differences are large.
+    n_rows: int = 3000
+    mixture_steps: int = 60
+    # Smallest standard deviation of a level as a share of the score's: scores of counts have ties.
+    min_level_sd: float = 0.05
+    # Standard deviations of noise added to the criterion of further starts.
+    jitter: float = 1.0
+    # Exchanges per round and rounds: each exchange costs a brief EM.
+    max_exchanges: int = 12
+    max_rounds: int = 3
+    # Units of log-likelihood that an exchange must gain: one EM step gains as much.
+    min_gain: float = 1.0
+
+
+@dataclass(frozen=True)
+class FactorCountConfig:
+    """Number of common factors (``hidag.initialization.factor_count``)."""
+
+    # Pairwise correlations may be indefinite; eigenvalues are raised to this.
+    min_eigenvalue: float = 1e-3
+    # Ridge of the loadings that impute correlations of pairs never observed together: these pairs
+    # do not bound the loadings. An observed pair has weight 1.
+    imputation_ridge: float = 0.02
+    # Largest communality of an imputed item, and L-BFGS iterations.
+    max_communality: float = 0.98
+    imputation_steps: int = 500
+    # Parallel analysis: an eigenvalue must exceed that of so many permuted tables.
+    n_permutations: int = 10
+    # Largest number of factors that is considered.
+    max_factors: int = 40
+    # Factors are added until the criterion has not improved for so many in a row.
+    patience: int = 3
+    # Bounds of an item's unique variance, and L-BFGS iterations of the factor model.
+    unique_variance_bounds: tuple[float, float] = (0.005, 1.3)
+    factor_steps: int = 100
+
+
+@dataclass(frozen=True)
+class SelectionConfig:
+    """Selection of the number of latents (benchmarks/number_of_latents.py)."""
+
+    # BIC differences up to this are a near tie: Bayes factors up to about 150.
+    near_tie: float = 10.0
+    # BIC differences up to this are "not worth more than a bare mention" (Kass and Raftery 1995).
+    no_evidence: float = 2.0
+    # A latent needs so many items to explain a correlation.
+    min_items: int = 2
+    # With a low information ratio so many numbers on either side of the best must be worse,
+    # because one search may fail; and so many numbers are fitted at most.
+    n_neighbours: int = 2
+    max_low_information_fits: int = 8
+    # Numbers fitted at most otherwise, by DCRL("auto") and by select.
+    max_auto_fits: int = 4
+    max_select_fits: int = 7
+    # Latents of a neighbouring fit that are split or removed, and rounds of exchange.
+    max_neighbour_starts: int = 4
+    max_neighbour_rounds: int = 3
+    # BIC gain that counts as an improvement: less is a step of EM.
+    min_gain: float = 1.0
+    # Information criteria are asymptotic: with fewer rows none is reliable.
+    few_rows: int = 50
+    # Weight of the EBIC term for the number of supports (Chen and Chen 2008, gamma = 1).
+    ebic_weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class GraphStageConfig:
+    """Stages II and III (``hidag.fitting.graph_stage``)."""
+
+    # Weakest pairs of latents tested on the observed data, at most.
+    max_edge_tests: int = 20
+    # Multiplications for all tests; divided by those of one E-step it bounds their number.
+    edge_test_work: float = 1e10
+
+
+@dataclass(frozen=True)
+class FitWarningConfig:
+    """Thresholds of warnings about a fit (``hidag.fitting.fit_warnings``)."""
+
+    # Below this information ratio a graph is not reliable (benchmarks/graph_evidence.py).
+    low_information: float = 0.05
+    # Rows per coefficient of an item. Ten are customary for observed covariates, and latents are
+    # not observed. The coefficients of other items do not compete for an item's rows.
+    rows_per_coefficient: int = 15
+    # Effective rows per free probability of the latent distribution of the graph.
+    rows_per_probability: int = 2
+    # Familywise level of the warning about overdispersed counts.
+    overdispersion_level: float = 0.001
+    # Smaller variance ratios change no conclusion, however significant.
+    min_variance_ratio: float = 1.2
+
+
 @dataclass
 class Config:
     """All stages."""
@@ -218,6 +375,12 @@ class Config:
     support: SupportConfig = SupportConfig()
     information: InformationConfig = InformationConfig()
     network_em: NetworkEMConfig = NetworkEMConfig()
+    initialization: InitializationConfig = InitializationConfig()
+    levels: LevelsConfig = LevelsConfig()
+    factor_count: FactorCountConfig = FactorCountConfig()
+    selection: SelectionConfig = SelectionConfig()
+    graph_stage: GraphStageConfig = GraphStageConfig()
+    fit_warnings: FitWarningConfig = FitWarningConfig()
 
 
 CONFIG = Config()

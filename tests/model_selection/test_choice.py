@@ -58,12 +58,12 @@ def test_the_reason_tells_by_how_much_each_number_is_behind():
 
 
 def test_the_reason_tells_which_criterion_ended_at_the_most_that_was_looked_at():
-    assert count(8, 3).in_words() == (
+    assert count(8, 3).describe() == (
         "parallel analysis says 8, the most that was looked at, factor BIC 3; the largest spectral "
         "gap is after 1"
     )
-    assert "factor BIC 8, the most that was looked at; the" in count(3, 8).in_words()
-    assert "looked at" not in count(7, 3).in_words()
+    assert "factor BIC 8, the most that was looked at; the" in count(3, 8).describe()
+    assert "looked at" not in count(7, 3).describe()
 
 
 def test_there_are_never_many_fits_and_far_too_many_latents_are_left_quickly():

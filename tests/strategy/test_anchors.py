@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from hidag.initialization.levels import cut, match_levels
-from hidag.initialization.rotations import turn_to_anchors
+from hidag.initialization.levels import discretise, match_levels
+from hidag.initialization.rotations import rotate_to_anchors
 
 
 def factors_of(loadings, correlations, rng):
@@ -30,7 +30,7 @@ def test_loadings_come_back_whatever_the_angles_between_latents(shared):
     pure, mixed = np.tile(np.eye(3), (3, 1)), np.array([[1, 1, 0]] * 6 + [[0, 1, 1], [1, 1, 1]])
     loadings = np.vstack([pure, mixed]) * rng.uniform(0.3, 0.6, (17, 3))
     correlations = np.full((3, 3), shared) + (1.0 - shared) * np.eye(3)
-    found = turn_to_anchors(factors_of(loadings, correlations, rng))
+    found = rotate_to_anchors(factors_of(loadings, correlations, rng))
     assert matched(found, loadings) > 1 - 1e-9
 
 
@@ -38,7 +38,7 @@ def test_noise_moves_them_a_little():
     rng = np.random.default_rng(1)
     loadings = np.vstack([np.tile(np.eye(4), (4, 1)), rng.integers(0, 2, (6, 4))]) * 0.5
     factors = factors_of(loadings, np.full((4, 4), 0.3) + 0.7 * np.eye(4), rng)
-    found = turn_to_anchors(factors + 0.02 * rng.standard_normal(factors.shape))
+    found = rotate_to_anchors(factors + 0.02 * rng.standard_normal(factors.shape))
     assert matched(found, loadings) > 0.98
 
 
@@ -46,21 +46,21 @@ def test_items_keyed_the_other_way_round_are_turned():
     rng = np.random.default_rng(2)
     loadings = np.vstack([np.tile(np.eye(2), (4, 1)), [[1.0, 1.0]] * 2]) * 0.6
     signs = np.array([1, 1, -1, -1, 1, -1, 1, 1, -1, 1])[:, None]
-    found = turn_to_anchors(signs * factors_of(loadings, np.array([[1, 0.4], [0.4, 1]]), rng))
+    found = rotate_to_anchors(signs * factors_of(loadings, np.array([[1, 0.4], [0.4, 1]]), rng))
     assert matched(np.abs(found), loadings) > 1 - 1e-9
 
 
 def test_too_few_items_have_no_anchors():
-    assert turn_to_anchors(np.array([[0.5, 0.1], [1e-6, 0.0], [0.4, 0.1]])) is None
+    assert rotate_to_anchors(np.array([[0.5, 0.1], [1e-6, 0.0], [0.4, 0.1]])) is None
 
 
 def test_scores_are_cut_where_their_groups_are():
     rng = np.random.default_rng(3)
     levels = rng.integers(0, 4, 4000)
     centres = np.array([-3.0, -1.0, 1.5, 4.0])
-    found = cut(centres[levels] + 0.2 * rng.standard_normal(4000), 4)
+    found = discretise(centres[levels] + 0.2 * rng.standard_normal(4000), 4)
     assert (found == levels).mean() > 0.999
-    assert cut(np.array([-1.0, 2.0]), 2).tolist() == [0, 1]
+    assert discretise(np.array([-1.0, 2.0]), 2).tolist() == [0, 1]
 
 
 def test_columns_go_to_the_latents_with_as_many_levels():

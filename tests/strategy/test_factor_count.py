@@ -60,9 +60,9 @@ def test_a_weight_of_two_is_the_row_twice_up_to_the_shuffles():
 def test_noise_has_one_latent_and_says_so():
     values = np.random.default_rng(1).normal(size=(400, 9))
     found = count_factors(values, ["gaussian"] * 9)
-    assert found.nothing_shared
+    assert found.no_common_factor
     assert (found.by_parallel_analysis, found.by_factor_bic, found.by_gap) == (1, 1, 1)
-    assert found.in_words() == (
+    assert found.describe() == (
         "hardly anything joins the items beyond chance, and 1 is the fewest there can be"
     )
 
@@ -74,7 +74,7 @@ def test_criteria_that_disagree_are_told_apart():
         np.array([90.0, 20.0, 0.0, 5.0, 40.0]),
         500.0,
     )
-    assert found.in_words() == (
+    assert found.describe() == (
         "parallel analysis says 3, factor BIC 2; the largest spectral gap is after 3"
     )
     assert found.span == (2, 3)
@@ -107,6 +107,6 @@ def test_a_count_that_ends_at_the_most_that_was_looked_at_says_so() -> None:
     causes = rng.normal(size=(800, 2))
     x = causes[:, [0, 0, 1, 1]] + rng.normal(0, 0.5, (800, 4))
     found = count_factors(x, ["gaussian"] * 4)
-    assert found.in_words() == (
+    assert found.describe() == (
         "parallel analysis and factor BIC both say 1, the most that was looked at"
     )

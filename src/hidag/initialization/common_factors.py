@@ -1,9 +1,8 @@
-"""The spectral start for many latents: nothing in it lists joint states.
+"""Initial values from common factors, for any number of latents: joint states are not listed.
 
-Common factors of the standardised responses, rotated to sparse rows (Varimax with Kaiser's row
-scaling, then Geomin), are correlations of items with latents. A latent with even odds has standard
-deviation 1/2, which turns correlations into effects. Compared with the start for few latents, the
-threshold does not depend on the number of items: an item's loadings are held against its largest.
+Principal-axis factors of the standardised responses are rotated to sparse rows (Varimax with Kaiser
+normalisation, then Geomin). Loadings are thresholded relative to the largest of their item, and
+converted to effects of balanced binary latents, whose standard deviation is 1/2.
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.m_step import coefficient_scales
 from hidag.initialization.levels import match_levels
-from hidag.initialization.rotations import geomin, leading_eigenvectors, turn_to_anchors, varimax
-from hidag.initialization.spectral import standardised_looks
+from hidag.initialization.rotations import geomin, leading_eigenvectors, rotate_to_anchors, varimax
+from hidag.initialization.spectral import standardised_responses
 from hidag.initialization.start_points import parameters_from_loadings
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
@@ -26,89 +26,76 @@ from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]
 
-#: A start keeps the loadings that are at least this share of their item's largest. Too few is
-#: better than too many: what is missing is found later, what is false holds itself up.
-KEPT_SHARE = 0.45
-#: No item starts with more latents than this.
-MOST_START_PARENTS = 4
-#: Rounds of finding what items share with the others, and the range of that share.
-COMMUNALITY_ROUNDS, SHARED_VARIANCE = 10, (0.02, 0.98)
-#: Whitens directions that no item's residual fills; a share of the mean eigenvalue.
-RIDGE = 1e-6
-#: Two latents whose items are the same take different directions when closer than this cosine.
-SAME_DIRECTION = 0.9
+#: Read by other initializers and moves.
+KEPT_SHARE = CONFIG.initialization.loading_share
+MOST_START_PARENTS = CONFIG.initialization.max_item_latents
 
 
 def independent_law(levels: tuple[int, ...]) -> NetworkLaw:
-    """Return the law of independent latents with even odds."""
+    """Return the distribution of independent latents with uniform levels."""
     tables = tuple(np.full(m, 1.0 / m) for m in levels)
     return NetworkLaw(StateSpace(levels), ((),) * len(levels), tables)
 
 
-def _components(correlations: Array, n_latents: int) -> Array:
-    """Return correlations of items with the leading common factors, shape (J, K).
+def _principal_axes(correlations: Array, n_latents: int) -> Array:
+    """Return loadings on the leading common factors (J, K) by iterated principal axes.
 
-    Principal axes: the diagonal of the correlations holds what an item shares with the others,
-    found by a few rounds. Components of the full correlations follow single noisy items when
-    items say little; these do not. ``correlations`` are those of the items, shape (J, J).
+    Unlike principal components, they do not follow single noisy items.
     """
+    config = CONFIG.initialization
     size = min(n_latents, len(correlations))
     np.fill_diagonal(correlations, 0.0)
-    shared = np.abs(correlations).max(axis=0)
-    for _ in range(COMMUNALITY_ROUNDS):
-        np.fill_diagonal(correlations, np.clip(shared, *SHARED_VARIANCE))
+    communality = np.abs(correlations).max(axis=0)
+    for _ in range(config.communality_rounds):
+        np.fill_diagonal(correlations, np.clip(communality, *config.communality_bounds))
         values, vectors = leading_eigenvectors(correlations, size)
         factors = vectors * np.sqrt(np.maximum(values, 0.0))
-        shared = (factors**2).sum(axis=1)
+        communality = (factors**2).sum(axis=1)
     return np.hstack([factors, np.zeros((len(factors), n_latents - size))])
 
 
-def _rotated(components: Array, rng: np.random.Generator | None) -> Array:
-    """Return loadings on oblique factors with sparse rows; ``rng`` begins from elsewhere.
-
-    Varimax with Kaiser's row scaling comes first, then Geomin: latents need not be uncorrelated.
-    Geomin has local optima; from axes turned at random it is left to find another one.
-    """
+def _rotate(factors: Array, rng: np.random.Generator | None) -> Array:
+    """Return Geomin loadings, from Varimax or, to find other local optima, from random axes."""
     if rng is not None:
-        turn, _ = np.linalg.qr(rng.standard_normal((components.shape[1],) * 2))
-        return geomin(components, turn)
-    lengths = np.sqrt((components**2).sum(axis=1, keepdims=True))
-    return geomin(components, varimax(components / np.maximum(lengths, 1e-12)))
+        axes, _ = np.linalg.qr(rng.standard_normal((factors.shape[1],) * 2))
+        return geomin(factors, axes)
+    lengths = np.sqrt((factors**2).sum(axis=1, keepdims=True))
+    return geomin(factors, varimax(factors / np.maximum(lengths, 1e-12)))
 
 
-def _towards(components: Array, known: NDArray[np.bool_]) -> Array:
-    """Return the components turned, one latent at a time, to vanish outside a given Q."""
-    size = components.shape[1]
-    out = np.zeros_like(components)
-    total = components.T @ components
-    total += RIDGE * max(float(np.trace(total)) / size, 1e-12) * np.eye(size)
+def _rotate_to_q(factors: Array, known: NDArray[np.bool_]) -> Array:
+    """Return loadings on factors that, one latent at a time, vanish outside a given Q."""
+    config, size = CONFIG.initialization, factors.shape[1]
+    out = np.zeros_like(factors)
+    total = factors.T @ factors
+    total += config.gram_ridge * max(float(np.trace(total)) / size, 1e-12) * np.eye(size)
     for k in range(size):
-        outside = components[~known[:, k]]
+        outside = factors[~known[:, k]]
         _, vectors = eigh(outside.T @ outside, total)
-        found = components @ vectors
+        found = factors @ vectors
         lengths = np.sqrt((found**2).sum(axis=0))
-        twins = [m for m in range(k) if np.array_equal(known[:, m], known[:, k])]
+        same_items = [m for m in range(k) if np.array_equal(known[:, m], known[:, k])]
         for c in range(size):
             direction = found[:, c] / max(lengths[c], 1e-12)
-            taken = [abs(direction @ out[:, m]) > SAME_DIRECTION for m in twins]
-            if not any(taken):
+            cosines = [abs(direction @ out[:, m]) for m in same_items]
+            if max(cosines, default=0.0) <= config.same_direction:
                 out[:, k] = direction
                 break
-    # Directions of length one become correlations of the size the components have.
-    weight = (components**2).sum(axis=1)
+    # Unit directions are rescaled to the communalities.
+    weight = (factors**2).sum(axis=1)
     squares = np.where(known, out, 0.0) ** 2
     share = np.sqrt(weight / np.maximum(squares.sum(axis=1), 1e-12))
     return np.asarray(np.where(known, out, 0.0) * share[:, None])
 
 
 def _sparse(loadings: Array, q_entries: NDArray[np.int8], share: float) -> Array:
-    """Return the loadings that a start keeps, signs of columns settled."""
+    """Return thresholded loadings that agree with Q, with nonnegative column sums."""
     size = np.abs(loadings)
     top = size.max(axis=1, keepdims=True)
     rank = np.argsort(np.argsort(-size, axis=1), axis=1)
-    keep = (size >= share * top) & (rank < MOST_START_PARENTS)
+    keep = (size >= share * top) & (rank < CONFIG.initialization.max_item_latents)
     for k in np.flatnonzero(~keep.any(axis=0)):
-        # A latent must have something to begin with.
+        # Every latent starts with at least one item.
         keep[np.argmax(size[:, k] / np.maximum(top[:, 0], 1e-12)), k] = True
     keep = (keep & (q_entries != 0)) | (q_entries == 1)
     floor = 0.5 * share * top
@@ -118,16 +105,16 @@ def _sparse(loadings: Array, q_entries: NDArray[np.int8], share: float) -> Array
 
 
 def _effects(correlations: Array, data: WorkingData) -> Array:
-    """Return loadings in units of the items' scales from correlations with even latents."""
+    """Return effects in units of the items' scales from correlations with balanced latents."""
     slopes = 2.0 * correlations
     scale = coefficient_scales(data)
     for j, name in enumerate(data.families):
         seen = slice(None) if data.observed is None else data.observed[:, j] == 1
         counts = None if data.weights is None else data.weights[seen]
-        _, spread = weighted_mean_and_sd(data.linear_response(j)[seen], counts)
+        _, sd = weighted_mean_and_sd(data.linear_response(j)[seen], counts)
         family = family_named(name)
         mean = data.mean[data.columns.of(family, np.array([j]))[..., 0]]
-        slopes[j] = family.predictor_effects(slopes[j], spread, max(float(scale[j]), 1e-12), mean)
+        slopes[j] = family.predictor_effects(slopes[j], sd, max(float(scale[j]), 1e-12), mean)
     return slopes
 
 
@@ -137,9 +124,9 @@ def network_start(
     levels: tuple[int, ...],
     *,
     rng: np.random.Generator | None = None,
-    kept_share: float = KEPT_SHARE,
+    kept_share: float | None = None,
 ) -> MeasurementParameters:
-    """Return the spectral start's parameters; with ``rng``, from another first rotation.
+    """Return item parameters from rotated common factors.
 
     Parameters
     ----------
@@ -147,16 +134,20 @@ def network_start(
     q_entries : ndarray of int8, shape (J, K)
         1, 0, or -1 for entries to be estimated.
     levels : tuple of int, length K
-    kept_share : float
-        Loadings are kept that are at least this share of their item's largest.
+    rng : numpy.random.Generator, optional
+        Starts the rotation from random axes.
+    kept_share : float, optional
+        Threshold of loadings as a share of the largest of their item.
     """
-    looks, components = _common_factors(data, q_entries.shape[1])
+    responses, factors = _common_factors(data, q_entries.shape[1])
     if (q_entries >= 0).all():
-        turned = _towards(components, q_entries == 1)
+        rotated = _rotate_to_q(factors, q_entries == 1)
     else:
-        turned = _assigned(_rotated(components, rng), looks, data, q_entries, levels, rng)
-    kept = _sparse(turned, q_entries, kept_share)
-    return parameters_from_loadings(data, _effects(kept, data), levels)
+        rotated = _assign(_rotate(factors, rng), responses, data, q_entries, levels, rng)
+    share = CONFIG.initialization.loading_share if kept_share is None else kept_share
+    return parameters_from_loadings(
+        data, _effects(_sparse(rotated, q_entries, share), data), levels
+    )
 
 
 def anchored_start(
@@ -166,38 +157,38 @@ def anchored_start(
     *,
     rng: np.random.Generator | None = None,
 ) -> MeasurementParameters | None:
-    """Return a start whose factors point at anchors, or None where there are none to be found.
+    """Return item parameters from factors rotated to anchor items, or None without anchors.
 
-    Parameters as of :func:`network_start`; some of Q is to be estimated. ``rng`` lets chance take
-    part in which factor has how many levels, and in nothing else.
+    Parameters are those of `network_start`, with some entries of Q to be estimated; ``rng`` only
+    affects the assignment of numbers of levels.
     """
-    looks, components = _common_factors(data, q_entries.shape[1])
-    turned = turn_to_anchors(components)
-    if turned is None:
+    responses, factors = _common_factors(data, q_entries.shape[1])
+    rotated = rotate_to_anchors(factors)
+    if rotated is None:
         return None
-    placed = _assigned(turned, looks, data, q_entries, levels, rng)
-    kept = _sparse(placed, q_entries, KEPT_SHARE)
-    return parameters_from_loadings(data, _effects(kept, data), levels)
+    assigned = _assign(rotated, responses, data, q_entries, levels, rng)
+    sparse = _sparse(assigned, q_entries, CONFIG.initialization.loading_share)
+    return parameters_from_loadings(data, _effects(sparse, data), levels)
 
 
 def _common_factors(data: WorkingData, n_latents: int) -> tuple[Array, Array]:
-    """Return a first look at the rows (N, J), and the items' correlations with factors (J, K)."""
-    looks = standardised_looks(data, n_latents)
-    return looks, _components(looks.T @ data.weighted(looks) / data.n_counted, n_latents)
+    """Return standardised responses (N, J) and their loadings on common factors (J, K)."""
+    x = standardised_responses(data, n_latents)
+    return x, _principal_axes(x.T @ data.weighted(x) / data.n_counted, n_latents)
 
 
-def _assigned(
-    turned: Array,
-    looks: Array,
+def _assign(
+    rotated: Array,
+    responses: Array,
     data: WorkingData,
     q_entries: NDArray[np.int8],
     levels: tuple[int, ...],
     rng: np.random.Generator | None,
 ) -> Array:
-    """Return rotated loadings with each column at the latent that it is to be, shape (J, K)."""
+    """Return rotated loadings with columns in the order of the latents, shape (J, K)."""
     if (q_entries >= 0).any():
         known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
-        _, order = linear_sum_assignment(-known.T @ turned**2)
-        return turned[:, order]
-    scores = looks @ turned @ np.linalg.pinv(turned.T @ turned)
-    return turned[:, match_levels(scores, levels, rng, data.weights)]
+        _, order = linear_sum_assignment(-known.T @ rotated**2)
+        return rotated[:, order]
+    scores = responses @ rotated @ np.linalg.pinv(rotated.T @ rotated)
+    return rotated[:, match_levels(scores, levels, rng, data.weights)]

@@ -1,4 +1,4 @@
-"""Latents with several levels from continuous scores: where to cut, which has how many."""
+"""Latents with several levels: discretise scores, and assign numbers of levels to latents."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from hidag.config import CONFIG
 from hidag.initialization.start_points import steps_of_levels
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
-
-#: Rounds of moving the cuts half-way between the means of their neighbours.
-CUT_ROUNDS = 30
+Candidate = TypeVar("Candidate")
 
 
-def cut(scores: Array, n_levels: int) -> NDArray[np.int64]:
-    """Return the level of each centred score, shape (N,): two levels are cut at zero.
+def discretise(scores: Array, n_levels: int) -> NDArray[np.int64]:
+    """Return the level of each centred score, shape (N,).
 
-    More levels are cut where the groups' means ask for it (k-means in one dimension, begun from
-    equal shares).
+    Two levels are separated at zero, more by one-dimensional k-means from equal group sizes.
     """
     if n_levels == 2:
         return np.asarray(scores > 0, dtype=np.int64)
@@ -33,7 +31,7 @@ def cut(scores: Array, n_levels: int) -> NDArray[np.int64]:
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
     edges = np.linspace(0, len(ordered), n_levels + 1).astype(np.intp)
     cuts = np.zeros(n_levels - 1)
-    for _ in range(CUT_ROUNDS):
+    for _ in range(CONFIG.levels.kmeans_rounds):
         means = np.diff(sums[edges]) / np.maximum(np.diff(edges), 1)
         fresh = 0.5 * (means[1:] + means[:-1])
         if np.array_equal(fresh, cuts):
@@ -43,38 +41,27 @@ def cut(scores: Array, n_levels: int) -> NDArray[np.int64]:
     return np.asarray(np.searchsorted(cuts, scores), dtype=np.int64)
 
 
-#: Rows that tell how many levels a score has, and EM steps of the mixtures that are compared.
-ROWS_FOR_LEVELS, MIXTURE_STEPS = 3000, 60
-#: Narrowest spread of a level, as a share of the score's own: scores of counts may pile up.
-NARROWEST = 0.05
-#: How much chance takes part in the choice for further starts, in standard deviations of it.
-JITTER = 1.0
-
-
 def _mixture_likelihood(scores: Array, n_levels: int, weights: Array) -> float:
-    """Return the log-likelihood of a mixture of that many normals with one variance.
-
-    ``weights`` says how many rows each score counts for.
-    """
-    level = cut(scores, n_levels)
-    total = float(weights.sum())
+    """Return the weighted log-likelihood of a normal mixture with one variance."""
+    least, total = CONFIG.levels.min_level_sd**2, float(weights.sum())
+    level = discretise(scores, n_levels)
     counts = np.maximum(np.bincount(level, weights, minlength=n_levels), 1.0)
     means = np.bincount(level, weights * scores, minlength=n_levels) / counts
     shares = counts / counts.sum()
-    variance = max(float(weights @ (scores - means[level]) ** 2) / total, NARROWEST**2)
+    variance = max(float(weights @ (scores - means[level]) ** 2) / total, least)
     value = -np.inf
-    for _ in range(MIXTURE_STEPS):
+    for _ in range(CONFIG.levels.mixture_steps):
         logs = np.log(shares) - 0.5 * (scores[:, None] - means) ** 2 / variance
         top = logs.max(axis=1, keepdims=True)
-        belongs = np.exp(logs - top)
-        mass = belongs.sum(axis=1, keepdims=True)
+        posterior = np.exp(logs - top)
+        mass = posterior.sum(axis=1, keepdims=True)
         value = float(weights @ (top + np.log(mass))[:, 0] - 0.5 * total * np.log(variance))
-        belongs *= weights[:, None] / mass
-        counts = np.maximum(belongs.sum(axis=0), 1e-9)
-        means = belongs.T @ scores / counts
+        posterior *= weights[:, None] / mass
+        counts = np.maximum(posterior.sum(axis=0), 1e-9)
+        means = posterior.T @ scores / counts
         shares = counts / counts.sum()
-        spread = float((belongs * (scores[:, None] - means) ** 2).sum() / total)
-        variance = max(spread, NARROWEST**2)
+        spread = float((posterior * (scores[:, None] - means) ** 2).sum() / total)
+        variance = max(spread, least)
     return value
 
 
@@ -84,59 +71,57 @@ def match_levels(
     rng: np.random.Generator | None = None,
     weights: Array | None = None,
 ) -> NDArray[np.intp]:
-    """Return which column of the scores (N, K) is to be the latent with ``levels[k]`` levels, (K,).
+    """Return the column of the scores for each latent, shape (K,).
 
-    Each column is held against mixtures with as many normals as there may be levels; the
-    assignment with the highest sum of Bayesian information criteria wins. Latents with as many
-    levels keep the columns' order. ``rng`` lets chance take part. ``weights`` (N,) says how many
-    rows each row counts for, one if not given.
+    Normal mixtures with each possible number of levels are fitted to each column, and the
+    assignment with the largest sum of information criteria is selected. Latents with equal numbers
+    of levels retain the order of the columns.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (N, K)
+    levels : tuple of int, length K
+    rng : numpy.random.Generator, optional
+        Adds noise to the criterion, for further starts.
+    weights : ndarray, shape (N,), optional
     """
-    n_latents = len(levels)
+    n_latents, n_rows = len(levels), CONFIG.levels.n_rows
     if len(set(levels)) == 1:
         return np.arange(n_latents)
-    some = scores[:ROWS_FOR_LEVELS]
-    counted = np.ones(len(some)) if weights is None else weights[:ROWS_FOR_LEVELS]
+    some = scores[:n_rows]
+    counted = np.ones(len(some)) if weights is None else weights[:n_rows]
     some = some - np.average(some, axis=0, weights=counted)
     spread = np.sqrt(np.average(some**2, axis=0, weights=counted))
     some = some / np.maximum(spread, 1e-12)
-    price = np.log(counted.sum())
+    penalty = np.log(counted.sum())
     kinds = sorted(set(levels))
-    worth = np.array(
+    criterion = np.array(
         [
-            [_mixture_likelihood(some[:, c], m, counted) - m * price for m in kinds]
+            [_mixture_likelihood(some[:, c], m, counted) - m * penalty for m in kinds]
             for c in range(n_latents)
         ]
     )
     if rng is not None:
-        worth = worth + JITTER * worth.std() * rng.standard_normal(worth.shape)
-    of_latent = worth[:, [kinds.index(m) for m in levels]]
+        noise = rng.standard_normal(criterion.shape)
+        criterion = criterion + CONFIG.levels.jitter * criterion.std() * noise
+    of_latent = criterion[:, [kinds.index(m) for m in levels]]
     rows, columns = linear_sum_assignment(of_latent.T, maximize=True)
     chosen = columns[np.argsort(rows)]
     for m in kinds:
-        alike = np.flatnonzero(np.array(levels) == m)
-        chosen[alike] = np.sort(chosen[alike])
+        same = np.flatnonzero(np.array(levels) == m)
+        chosen[same] = np.sort(chosen[same])
     return np.asarray(chosen, dtype=np.intp)
 
 
-# --- Latents exchange their numbers of levels: who has how many, judged by the likelihood
-
-Candidate = TypeVar("Candidate")
-
-#: Exchanges tried in a round, and rounds.
-MOST_EXCHANGES, MOST_ROUNDS = 12, 3
-#: An exchange must gain this much, in units of log-likelihood: less is a step of EM.
-LEAST_GAIN = 1.0
-
-
 def exchanges(parameters: MeasurementParameters) -> Iterator[MeasurementParameters]:
-    """Yield the parameters with the items of two latents exchanged, for latents that differ.
+    """Yield main-effects parameters with the items of two latents exchanged.
 
-    Main effects only: interactions wait until latents are settled. A latent that comes to have
-    other levels gets steps of one size that give its items the variance they had.
+    Only latents with different numbers of levels are exchanged. Their steps have equal sizes that
+    retain the items' variances.
     """
     levels = parameters.terms.levels
     pairs = [(a, b) for a, b in combinations(range(len(levels)), 2) if levels[a] != levels[b]]
-    for a, b in pairs[:MOST_EXCHANGES]:
+    for a, b in pairs[: CONFIG.levels.max_exchanges]:
         yield _exchanged(parameters, a, b)
 
 
@@ -146,11 +131,11 @@ def _exchanged(parameters: MeasurementParameters, a: int, b: int) -> Measurement
     step, reach = steps_of_levels(terms.levels)
     before = parameters.strengths
     loadings, intercept = plain.loadings.copy(), plain.intercept.copy()
-    for mine, other in ((a, b), (b, a)):
-        apart = before[:, other] / reach[other]
-        loadings[:, terms.main_latents == mine] = (apart * step[mine])[:, None]
-        # Predictors keep their means under even levels.
-        intercept += 0.5 * (before[:, mine] - apart * reach[mine])
+    for own, other in ((a, b), (b, a)):
+        effect = before[:, other] / reach[other]
+        loadings[:, terms.main_latents == own] = (effect * step[own])[:, None]
+        # The means of the predictors under uniform levels do not change.
+        intercept += 0.5 * (before[:, own] - effect * reach[own])
     moved = replace(plain, intercept=intercept, loadings=loadings)
     inside = moved.in_range()
     return replace(
@@ -167,24 +152,24 @@ def with_better_levels(
     rough: Callable[[MeasurementParameters], Candidate],
     finish: Callable[[Candidate], Candidate],
 ) -> Candidate:
-    """Return the estimate after all exchanges of levels that make it better, or as it was.
+    """Return the estimate after exchanges of levels that increase its objective.
 
     Parameters
     ----------
     now : estimate of any kind
     parameters_of, value_of : callable
-        An estimate's items, and what it is worth, in units of log-likelihood.
+        Item parameters of an estimate, and its objective in units of log-likelihood.
     rough : callable
-        Settles new items roughly: of the exchanges of a round the best goes on.
+        Short EM run from new items, to rank the exchanges of a round.
     finish : callable
-        Settles an estimate as finely as ``now`` is.
+        EM run to convergence from the best exchange.
     """
-    for _ in range(MOST_ROUNDS):
+    for _ in range(CONFIG.levels.max_rounds):
         tried = [rough(items) for items in exchanges(parameters_of(now))]
         if not tried:
             break
         found = finish(max(tried, key=value_of))
-        if value_of(found) <= value_of(now) + LEAST_GAIN:
+        if value_of(found) <= value_of(now) + CONFIG.levels.min_gain:
             break
         now = found
     return now

@@ -1,11 +1,4 @@
-"""Rotation by anchors: items that measure one latent only point where the others cannot reach.
-
-When no item loads negatively, the rows of the common factors lie in a cone whose edges are the
-directions of the latents; items of a single latent lie on the edges, all others between them. So
-the items furthest out are sought, one after the other, and the factors turned towards them. A
-rotation to simple structure can be misled where many items share the same two latents (their sum
-looks simpler than either); this one cannot, but it needs an item of its own for every latent.
-"""
+"""Rotations of factor loadings: Varimax, Geomin and rotation to anchor items."""
 
 from __future__ import annotations
 
@@ -14,21 +7,15 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.utils.extmath import randomized_range_finder
 
-# --- Leading eigenvectors of a symmetric matrix: all of it when small, by random projection
+from hidag.config import CONFIG
 
 Array = NDArray[np.float64]
-
-#: Up to this many rows all eigenvectors cost little.
-SMALL = 600
-#: Directions beyond those wanted, and multiplications that sharpen them.
-SPARE, SHARPENINGS = 20, 6
 
 
 def leading_eigenvectors(matrix: Array, size: int) -> tuple[Array, Array]:
     """Return the ``size`` largest eigenvalues, largest first, and their vectors, (J, size).
 
-    Large matrices are projected on the range of a few more random directions, sharpened by
-    repeated multiplication; the directions are always the same ones, so the answer is too.
+    Large matrices use a randomised range finder with a fixed seed, so that results are repeatable.
 
     Parameters
     ----------
@@ -37,22 +24,20 @@ def leading_eigenvectors(matrix: Array, size: int) -> tuple[Array, Array]:
     size : int
         At most J.
     """
-    n = len(matrix)
-    if n <= SMALL or size + SPARE >= n // 2:
+    n, config = len(matrix), CONFIG.initialization
+    n_directions = size + config.extra_directions
+    if n <= config.max_dense_items or n_directions >= n // 2:
         values, vectors = np.linalg.eigh(matrix)
         return values[::-1][:size], vectors[:, ::-1][:, :size]
     basis = randomized_range_finder(
         matrix,
-        size=size + SPARE,
-        n_iter=SHARPENINGS,
+        size=n_directions,
+        n_iter=config.power_iterations,
         power_iteration_normalizer="QR",
         random_state=0,
     )
     values, turned = np.linalg.eigh(basis.T @ matrix @ basis)
     return values[::-1][:size], (basis @ turned)[:, ::-1][:, :size]
-
-
-# --- Varimax: the rotation that makes loadings sparse
 
 
 def varimax(loadings: Array, *, max_iter: int = 500, tolerance: float = 1e-10) -> Array:
@@ -62,8 +47,7 @@ def varimax(loadings: Array, *, max_iter: int = 500, tolerance: float = 1e-10) -
     ----------
     loadings : ndarray, shape (J, K)
     max_iter, tolerance : int, float
-        Iterations of the singular-value form end when the criterion grows by less than
-        ``tolerance`` of itself.
+        Iterations end when the criterion grows by less than this share of itself.
     """
     n_items, size = loadings.shape
     rotation = np.eye(size)
@@ -80,37 +64,27 @@ def varimax(loadings: Array, *, max_iter: int = 500, tolerance: float = 1e-10) -
     return rotation
 
 
-# --- Geomin: the oblique rotation that lets each item depend on few of several dependent
-
-#: Added to squared loadings, so that one zero in a row does not hide the others.
-OFFSET = 0.01
-#: Directions closer to dependent than this are not gone to.
-WORST_CONDITION = 1e6
-#: Halvings of a step before it is given up.
-MAX_HALVINGS = 12
-
-
 def _criterion(loadings: Array) -> tuple[float, Array]:
     """Return the sum over items of geometric means of squared loadings, and its gradient."""
     size = loadings.shape[1]
-    squares = loadings**2 + OFFSET
+    squares = loadings**2 + CONFIG.initialization.geomin_offset
     means = np.exp(np.log(squares).sum(axis=1) / size)
     return float(means.sum()), (2.0 / size) * (loadings / squares) * means[:, None]
 
 
-def geomin(loadings: Array, begin: Array, *, max_iter: int = 500, tolerance: float = 1e-3) -> Array:
-    """Return loadings on oblique factors with a small Geomin criterion, shape (J, K).
+def geomin(loadings: Array, start: Array, *, max_iter: int = 500, tolerance: float = 1e-3) -> Array:
+    """Return loadings on oblique factors that minimise the Geomin criterion, shape (J, K).
 
     Parameters
     ----------
     loadings : ndarray, shape (J, K)
         On uncorrelated factors.
-    begin : ndarray, shape (K, K)
-        Directions to begin with, one per column, for instance Varimax's rotation.
+    start : ndarray, shape (K, K)
+        Initial directions in columns, for instance the Varimax rotation.
     max_iter, tolerance : int, float
-        Steps end when the gradient along the directions is shorter than ``tolerance``.
+        Iterations end when the projected gradient is shorter than ``tolerance``.
     """
-    directions = begin
+    config, directions = CONFIG.initialization, start
     inverse = np.linalg.inv(directions)
     rotated = loadings @ inverse.T
     value, slope = _criterion(rotated)
@@ -122,11 +96,11 @@ def geomin(loadings: Array, begin: Array, *, max_iter: int = 500, tolerance: flo
         if length < tolerance:
             break
         step *= 2.0
-        for _ in range(MAX_HALVINGS):
+        for _ in range(config.max_step_halvings):
             moved = directions - step * along
             moved = moved / np.maximum(np.sqrt((moved**2).sum(axis=0)), 1e-12)
-            # Directions that fall together have no inverse: the step was too long.
-            if np.linalg.cond(moved) < WORST_CONDITION:
+            # Nearly dependent directions have no stable inverse: the step is too long.
+            if np.linalg.cond(moved) < config.max_condition:
                 inverse = np.linalg.inv(moved)
                 rotated = loadings @ inverse.T
                 new, slope = _criterion(rotated)
@@ -140,49 +114,41 @@ def geomin(loadings: Array, begin: Array, *, max_iter: int = 500, tolerance: flo
     return np.asarray(loadings @ np.linalg.inv(directions).T)
 
 
-# ---
+def rotate_to_anchors(factors: Array) -> Array | None:
+    """Return loadings on oblique factors that point at anchor items, shape (J, K), or None.
 
-#: Items whose directions have at least this cosine with an anchor's are of the same latent.
-SAME_EDGE = 0.97
-#: Items with less than this share of the median length say too little about their direction.
-SHORTEST = 0.3
-#: Smallest cosine with its axis that a vector of a cone may have.
-FLATTEST = 0.02
-#: Anchors closer together than this make no basis.
-SMALLEST_ANGLE = 1e-3
-
-
-def turn_to_anchors(factors: Array) -> Array | None:
-    """Return loadings on oblique factors that point at anchors, shape (J, K), or None.
-
-    Items that are keyed the other way round are turned when the rest leaves no cone.
+    Without negative loadings the rows of the factors lie in a cone whose edges are the directions
+    of the latents; anchors, the items with a single latent, lie on the edges. Simple-structure
+    rotations may fail when many items share the same two latents, because their sum looks simpler
+    than either; this rotation does not, but every latent needs an anchor. If the rows form no
+    cone, negatively keyed items are reversed first.
 
     Parameters
     ----------
     factors : ndarray, shape (J, K)
         Correlations of the items with any basis of the common factors.
     """
-    found = _turned(factors)
+    found = _to_cone_edges(factors)
     if found is None:
         lead = np.linalg.svd(factors, full_matrices=False)[2][0]
         signs = np.where(factors @ lead < 0, -1.0, 1.0)[:, None]
-        turned = _turned(signs * factors)
-        found = None if turned is None else signs * turned
+        reversed_ = _to_cone_edges(signs * factors)
+        found = None if reversed_ is None else signs * reversed_
     return found
 
 
-def _turned(factors: Array) -> Array | None:
+def _to_cone_edges(factors: Array) -> Array | None:
+    config = CONFIG.initialization
     lengths = np.linalg.norm(factors, axis=1)
-    said = lengths >= SHORTEST * np.median(lengths)
-    if said.sum() < factors.shape[1]:
+    long = lengths >= config.min_length_share * np.median(lengths)
+    if long.sum() < factors.shape[1]:
         return None
-    units = factors[said] / lengths[said, None]
-    axis = _axis(units)
+    units = factors[long] / lengths[long, None]
+    axis = _cone_axis(units)
     if axis is None:
         return None
-    # Cut across its axis the cone is a simplex, and no corner of a simplex is nearer to any point
-    # than all of the others: the longest vector is one, and so is the longest that is left over
-    # when the corners that were found are taken out.
+    # A section of the cone across its axis is a simplex. The longest vector is a vertex, and so is
+    # the longest residual after projecting out the vertices found before (successive projection).
     left = units / (units @ axis)[:, None]
     anchors: list[int] = []
     for _ in range(factors.shape[1]):
@@ -190,28 +156,24 @@ def _turned(factors: Array) -> Array | None:
         anchors.append(chosen)
         direction = left[chosen] / max(float(np.linalg.norm(left[chosen])), 1e-12)
         left = left - np.outer(left @ direction, direction)
-    edges = np.stack([_edge(units, units[a]) for a in anchors])
-    singular = np.linalg.svd(edges, compute_uv=False)
-    if singular[-1] < SMALLEST_ANGLE:
+    edges = np.stack(
+        [units[units @ units[a] >= config.anchor_cosine].mean(axis=0) for a in anchors]
+    )
+    edges = np.stack([np.asarray(edge / np.linalg.norm(edge)) for edge in edges])
+    if np.linalg.svd(edges, compute_uv=False)[-1] < config.min_anchor_singular_value:
         return None
     return np.asarray(factors @ np.linalg.inv(edges))
 
 
-def _axis(units: Array) -> Array | None:
-    """Return a direction that all unit vectors (n, K) lean towards, or None if there is none.
+def _cone_axis(units: Array) -> Array | None:
+    """Return a direction with positive products with all unit vectors (n, K), or None.
 
-    The point of their convex hull that is nearest to zero has no negative product with any.
+    The point of their convex hull nearest to zero has no negative product with any of them.
     """
     system = np.vstack([units.T, np.ones(len(units))])
     weights, _ = nnls(system, np.append(np.zeros(units.shape[1]), 1.0))
     axis = units.T @ weights
     length = float(np.linalg.norm(axis))
-    if length < 1e-9 or (units @ axis).min() < FLATTEST * length:
+    if length < 1e-9 or (units @ axis).min() < CONFIG.initialization.min_axis_cosine * length:
         return None
     return np.asarray(axis / length)
-
-
-def _edge(units: Array, anchor: Array) -> Array:
-    """Return the mean direction of the items that point the same way as an anchor."""
-    mean = units[units @ anchor >= SAME_EDGE].mean(axis=0)
-    return np.asarray(mean / np.linalg.norm(mean))
